@@ -1,0 +1,2 @@
+//! The `warpcube` program.
+fn main() {}
