@@ -1,1 +1,25 @@
-//! placeholder head
+//! Devices for Warpcube: the CUDA driver, the memory pool, run-time compilation and its cache, and an emulated device
+//! that runs the same kernel source on the CPU for tests.
+//!
+//! This is the only crate that knows CUDA and the only one with `unsafe`. What must hold at its boundary: lengths,
+//! ownership and device of every buffer are checked before a launch; buffers outlive the work that uses them;
+//! launches never wait; a lost device is remembered and refuses further work.
+
+mod backend;
+mod buffer;
+pub mod cuda;
+mod device;
+mod emulated;
+mod error;
+mod pool;
+mod program;
+mod stream;
+
+pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
+pub use buffer::{DeviceBuffer, HostBuffer};
+pub use device::{Device, Kernel, Module};
+pub use emulated::{EmulatorOptions, LaneOrder};
+pub use error::{GpuError, Result};
+pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
+pub use program::{PRELUDE, Program};
+pub use stream::{Mark, Params, Stream};

@@ -1,0 +1,105 @@
+// The header in front of every program: the few words that CUDA and the emulated device say differently.
+//
+// Rules for kernel source (tests on the emulated device hold them):
+//  - a kernel is written WC_KERNEL(name, Params, threads, min_blocks) { ... uses p.field ... }, where Params is a plain
+//    struct of 8-byte members (pointers, int64_t, uint64_t, double);
+//  - shared memory comes from wc_shared() alone, the dynamic arena of the block;
+//  - collectives name their mask; PTX stands in this file alone, each piece with its emulated twin;
+//  - a spin loop calls wc_backoff().
+#pragma once
+
+#ifdef WARPCUBE_EMULATED
+#include "emulator.h"
+#else
+
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+
+#define WC_DEVICE static __device__ __forceinline__
+#define WC_KERNEL(name, Params, threads, min_blocks) \
+    extern "C" __global__ void __launch_bounds__(threads, min_blocks) name(const __grid_constant__ Params p)
+
+// The dynamic shared memory of the block, aligned to 16 bytes.
+WC_DEVICE char* wc_shared() {
+    extern __shared__ __align__(16) char wc_shared_arena[];
+    return wc_shared_arena;
+}
+
+// Streaming loads: data read once, evicted first.
+template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return __ldcs(address); }
+// Loads of data that stays the same while the kernel runs and is read again.
+template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return __ldg(address); }
+
+// 16 bytes at once; the address is aligned to 16.
+WC_DEVICE int4 wc_load16_stream(const void* address) { return __ldcs((const int4*)address); }
+
+// Loads and stores that other blocks (or the host) see while this kernel runs.
+WC_DEVICE uint32_t wc_load_acquire(const uint32_t* address) {
+    uint32_t value;
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+WC_DEVICE uint64_t wc_load_acquire(const uint64_t* address) {
+    uint64_t value;
+    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
+WC_DEVICE uint32_t wc_load_relaxed(const uint32_t* address) {
+    uint32_t value;
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+WC_DEVICE uint64_t wc_load_relaxed(const uint64_t* address) {
+    uint64_t value;
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
+WC_DEVICE void wc_store_release(uint32_t* address, uint32_t value) {
+    asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
+}
+WC_DEVICE void wc_store_release(uint64_t* address, uint64_t value) {
+    asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
+}
+
+// Waits a little inside a spin loop.
+WC_DEVICE void wc_backoff() { __nanosleep(32); }
+
+// Reductions to global memory: the result is not used, so the hardware need not return it.
+WC_DEVICE void wc_add(uint32_t* address, uint32_t value) { atomicAdd(address, value); }
+WC_DEVICE void wc_add(uint64_t* address, uint64_t value) { atomicAdd(address, value); }
+WC_DEVICE void wc_add(int64_t* address, int64_t value) { atomicAdd((uint64_t*)address, (uint64_t)value); }
+WC_DEVICE void wc_add(double* address, double value) { atomicAdd(address, value); }
+WC_DEVICE void wc_min(int64_t* address, int64_t value) { atomicMin(address, value); }
+WC_DEVICE void wc_max(int64_t* address, int64_t value) { atomicMax(address, value); }
+WC_DEVICE void wc_min(uint64_t* address, uint64_t value) { atomicMin(address, value); }
+WC_DEVICE void wc_max(uint64_t* address, uint64_t value) { atomicMax(address, value); }
+WC_DEVICE void wc_or(uint32_t* address, uint32_t value) { atomicOr(address, value); }
+WC_DEVICE uint32_t wc_fetch_add(uint32_t* address, uint32_t value) { return atomicAdd(address, value); }
+WC_DEVICE uint64_t wc_fetch_add(uint64_t* address, uint64_t value) { return atomicAdd(address, value); }
+WC_DEVICE uint64_t wc_compare_swap(uint64_t* address, uint64_t expected, uint64_t desired) {
+    return atomicCAS(address, expected, desired);
+}
+WC_DEVICE uint32_t wc_compare_swap(uint32_t* address, uint32_t expected, uint32_t desired) {
+    return atomicCAS(address, expected, desired);
+}
+
+#endif  // WARPCUBE_EMULATED
+
+// From here on one text for both.
+
+#define WC_FULL_MASK 0xffffffffu
+
+WC_DEVICE uint32_t wc_lane() { return threadIdx.x & 31u; }
+WC_DEVICE uint32_t wc_warp() { return threadIdx.x >> 5; }
+
+// Sum over the 32 lanes, the same result in every lane.
+template <typename T> WC_DEVICE T wc_warp_sum(T value) {
+    for (int step = 16; step > 0; step >>= 1) value += __shfl_xor_sync(WC_FULL_MASK, value, step);
+    return value;
+}

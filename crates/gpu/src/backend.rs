@@ -1,0 +1,164 @@
+//! The narrow waist below [`crate::Device`]: what a device must be able to do, once with CUDA and once emulated.
+//!
+//! Everything here speaks in raw addresses and is `unsafe` to call; the safe types above it ([`crate::DeviceBuffer`],
+//! [`crate::Stream`], [`crate::Kernel`]) uphold the obligations. Invariants: addresses are 64-bit and non-zero; work
+//! submitted to one stream runs in order; nothing but `synchronize` and `free` waits for the device.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::program::Program;
+
+/// What a device is and how much it can do at once.
+#[derive(Debug, Clone)]
+pub struct DeviceInfo {
+    /// Marketing name, for example `NVIDIA H200`.
+    pub name: String,
+    /// Position among the devices of this host.
+    pub ordinal: usize,
+    /// Whether this is the emulated device of the tests.
+    pub emulated: bool,
+    /// Compute capability, major and minor: (9, 0) for Hopper.
+    pub compute_capability: (u32, u32),
+    /// Number of multiprocessors.
+    pub multiprocessors: u32,
+    /// Largest dynamic shared memory of a block after opting in, in bytes.
+    pub shared_memory_per_block: usize,
+    /// Shared memory of one multiprocessor, in bytes.
+    pub shared_memory_per_multiprocessor: usize,
+    /// Size of the L2 cache in bytes.
+    pub l2_bytes: usize,
+    /// Device memory in bytes.
+    pub memory_bytes: u64,
+    /// Peak memory bandwidth by clock and bus width, bytes a second; zero where unknown.
+    pub peak_bandwidth: f64,
+    /// Driver version as shown to users, for example `13.0`.
+    pub driver: String,
+}
+
+/// Shape of one kernel launch; grids and blocks here are one-dimensional.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Blocks in the grid.
+    pub grid: u32,
+    /// Threads in a block.
+    pub block: u32,
+    /// Dynamic shared memory of a block in bytes.
+    pub shared_bytes: u32,
+}
+
+/// What the compiler says about a kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KernelAttributes {
+    /// Registers a thread.
+    pub registers: u32,
+    /// Local memory (spills, stack) a thread, in bytes.
+    pub local_bytes: u32,
+    /// Static shared memory a block, in bytes.
+    pub static_shared_bytes: u32,
+    /// Largest block the kernel can be launched with.
+    pub threads_per_block_max: u32,
+}
+
+/// One device.
+pub(crate) trait Backend: Send + Sync {
+    /// Facts about the device.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Free and total device memory in bytes, as the driver sees them.
+    fn memory(&self) -> Result<(u64, u64)>;
+
+    /// Allocates device memory, aligned to 256 bytes at least. `bytes` is not zero.
+    fn allocate(&self, bytes: usize) -> Result<u64>;
+
+    /// Frees what [`Backend::allocate`] gave.
+    ///
+    /// # Safety
+    /// `address` came from `allocate` of this backend with the same `bytes`, is freed once, and no submitted work
+    /// uses it any more.
+    unsafe fn free(&self, address: u64, bytes: usize);
+
+    /// Allocates host memory the device can copy from and to without staging, aligned to 64 bytes at least.
+    fn allocate_host(&self, bytes: usize) -> Result<u64>;
+
+    /// Frees what [`Backend::allocate_host`] gave.
+    ///
+    /// # Safety
+    /// As for [`Backend::free`].
+    unsafe fn free_host(&self, address: u64, bytes: usize);
+
+    /// A new stream.
+    fn stream(&self) -> Result<Box<dyn BackendStream>>;
+
+    /// Compiles (or finds in the cache) and loads a program. The flag says whether a compiler ran.
+    fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)>;
+}
+
+/// A queue of device work, run in order.
+pub(crate) trait BackendStream: Send {
+    /// Copies host memory to the device.
+    ///
+    /// # Safety
+    /// `[source, source + bytes)` is readable until the stream is synchronised, `[target, target + bytes)` lies in one
+    /// live device allocation that no other stream touches meanwhile.
+    unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()>;
+
+    /// Copies device memory to the host.
+    ///
+    /// # Safety
+    /// As for `upload`, with the roles exchanged.
+    unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()>;
+
+    /// Copies between two live device allocations of the same device.
+    ///
+    /// # Safety
+    /// Both ranges lie in live allocations and do not overlap.
+    unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()>;
+
+    /// Sets every byte of a range.
+    ///
+    /// # Safety
+    /// The range lies in a live allocation.
+    unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()>;
+
+    /// Launches a kernel with one parameter struct passed by value.
+    ///
+    /// # Safety
+    /// `params` has the layout of the kernel's parameter struct; every address in it is valid for what the kernel does
+    /// with it until the stream is synchronised.
+    unsafe fn launch(
+        &mut self,
+        module: &dyn BackendModule,
+        kernel: &str,
+        shape: LaunchShape,
+        params: &[u8],
+    ) -> Result<()>;
+
+    /// Records a point in time in the stream and returns its number.
+    fn mark(&mut self) -> Result<usize>;
+
+    /// Milliseconds between two marks; both must have been reached (synchronise first).
+    fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64>;
+
+    /// Forgets all marks, so that their events can be used again.
+    fn clear_marks(&mut self);
+
+    /// Whether all submitted work is done, without waiting.
+    fn is_done(&mut self) -> Result<bool>;
+
+    /// Waits until all submitted work is done and reports its errors.
+    fn synchronize(&mut self) -> Result<()>;
+}
+
+/// A loaded program.
+pub(crate) trait BackendModule: Send + Sync {
+    /// What the compiler says about a kernel; an error if there is no such kernel.
+    fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;
+
+    /// How many blocks of this shape are resident on one multiprocessor.
+    fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32>;
+
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+}

@@ -1,0 +1,109 @@
+//! Device and host memory with an owner.
+//!
+//! A [`DeviceBuffer`] is charged to the device's pool while it lives and goes back to the pool's free list when its
+//! last handle is dropped; streams hold handles of all they use, so memory is never given away under running work.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::device::DeviceShared;
+use crate::error::Result;
+
+/// Device memory; cheap to clone, freed with the last clone.
+#[derive(Clone)]
+pub struct DeviceBuffer {
+    inner: Arc<DeviceAllocation>,
+}
+
+struct DeviceAllocation {
+    device: Arc<DeviceShared>,
+    address: u64,
+    bytes: usize,
+    class: usize,
+}
+
+impl fmt::Debug for DeviceBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceBuffer({} bytes)", self.inner.bytes)
+    }
+}
+
+impl DeviceBuffer {
+    pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
+        let (address, class) = device.pool.clone().allocate(device.backend.as_ref(), bytes.max(1), purpose)?;
+        Ok(DeviceBuffer { inner: Arc::new(DeviceAllocation { device, address, bytes, class }) })
+    }
+
+    /// Size in bytes, as asked for.
+    pub fn bytes(&self) -> usize {
+        self.inner.bytes
+    }
+
+    /// Size in bytes as charged to the pool.
+    pub fn charged_bytes(&self) -> u64 {
+        self.inner.class as u64
+    }
+
+    /// The device address, for parameter structs; only the device can read it.
+    pub fn address(&self) -> u64 {
+        self.inner.address
+    }
+
+    pub(crate) fn device(&self) -> &Arc<DeviceShared> {
+        &self.inner.device
+    }
+}
+
+impl Drop for DeviceAllocation {
+    fn drop(&mut self) {
+        self.device.pool.release(self.address, self.class);
+    }
+}
+
+/// Host memory that the device can copy from and to without staging (page-locked on CUDA).
+pub struct HostBuffer {
+    device: Arc<DeviceShared>,
+    address: u64,
+    bytes: usize,
+}
+
+impl fmt::Debug for HostBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBuffer({} bytes)", self.bytes)
+    }
+}
+
+impl HostBuffer {
+    pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize) -> Result<HostBuffer> {
+        let bytes = bytes.max(1);
+        let address = device.backend.allocate_host(bytes)?;
+        // SAFETY: the backend gave `bytes` writable bytes at `address`, owned by nobody else.
+        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
+        Ok(HostBuffer { device, address, bytes })
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The content.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: allocated with `bytes` bytes, initialised at allocation, and no device work writes to it while `self`
+        // is borrowed: `Stream::download` takes `&mut HostBuffer` and waits for the copy before it returns.
+        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
+    }
+
+    /// The content, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as for `as_slice`; streams that read it have been synchronised (`Stream::upload_from` keeps the buffer).
+        unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) }
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        // SAFETY: address and size are those of the allocation; streams own the buffers of copies in flight.
+        unsafe { self.device.backend.free_host(self.address, self.bytes) };
+    }
+}

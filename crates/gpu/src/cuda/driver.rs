@@ -1,0 +1,167 @@
+//! The driver library: presence, contexts, device facts, errors in words.
+
+use std::path::Path;
+use std::sync::Once;
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
+
+use crate::backend::DeviceInfo;
+use crate::error::{GpuError, Result};
+
+/// Turns a driver status into our error; failures that end the context become [`GpuError::DeviceLost`].
+pub(super) fn check<T>(operation: &str, status: std::result::Result<T, DriverError>) -> Result<T> {
+    status.map_err(|DriverError(code)| {
+        let operation = operation.to_string();
+        let message = match DriverError(code).error_string() {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => "no description".to_string(),
+        };
+        let lost = is_fatal(code);
+        let code = format!("{code:?}");
+        match lost {
+            true => GpuError::DeviceLost { operation, code, message },
+            false => GpuError::Driver { operation, code, message },
+        }
+    })
+}
+
+/// Statuses after which every later call of the context fails (CUDA driver API, `CUresult`).
+fn is_fatal(code: CUresult) -> bool {
+    use CUresult::*;
+    matches!(
+        code,
+        CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUDA_ERROR_ASSERT
+            | CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUDA_ERROR_DEINITIALIZED
+    )
+}
+
+fn unavailable(reason: impl Into<String>, repair: &str) -> GpuError {
+    GpuError::Unavailable { reason: reason.into(), repair: repair.to_string() }
+}
+
+/// Loads the driver library, once a process.
+fn initialise() -> Result<()> {
+    // SAFETY: only loads and unloads shared libraries by name.
+    let present = unsafe { sys::is_culib_present() };
+    if !present {
+        let has_device = Path::new("/dev/nvidiactl").exists();
+        return Err(match has_device {
+            true => unavailable(
+                "the driver library libcuda.so was not found, though an NVIDIA device node exists",
+                "install the driver's compute library (package libcuda1, or run the container with --gpus all)",
+            ),
+            false => unavailable(
+                "the driver library libcuda.so was not found and there is no NVIDIA device node",
+                "install the NVIDIA driver, or use --device cpu",
+            ),
+        });
+    }
+    static NOTE: Once = Once::new();
+    check("starting the driver", result::init()).inspect_err(|error| {
+        NOTE.call_once(|| tracing::debug!(%error, "the CUDA driver did not start"));
+    })
+}
+
+/// Number of devices.
+pub(super) fn count() -> Result<usize> {
+    initialise().map_err(as_unavailable)?;
+    Ok(check("counting devices", result::device::get_count()).map_err(as_unavailable)? as usize)
+}
+
+fn as_unavailable(error: GpuError) -> GpuError {
+    match error {
+        GpuError::Driver { code, message, .. } => unavailable(
+            format!("the driver answers {code}: {message}"),
+            "check 'nvidia-smi' and that this user may open /dev/nvidia*",
+        ),
+        other => other,
+    }
+}
+
+/// The primary context of a device, released when dropped.
+pub(super) struct Context {
+    device: sys::CUdevice,
+    handle: sys::CUcontext,
+}
+
+// SAFETY: a context may be current on any number of threads at once (CUDA driver API, context management).
+unsafe impl Send for Context {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(super) fn open(ordinal: usize) -> Result<Context> {
+        let devices = count()?;
+        if ordinal >= devices {
+            return Err(unavailable(
+                format!("there is no CUDA device {ordinal}, this host has {devices}"),
+                "name one of those that 'warpcube doctor' lists",
+            ));
+        }
+        let device = check("opening a device", result::device::get(ordinal as i32))?;
+        // SAFETY: the device handle was just given by the driver.
+        let handle = check("creating a context", unsafe { result::primary_ctx::retain(device) })?;
+        Ok(Context { device, handle })
+    }
+
+    /// Makes the context current on this thread.
+    pub(super) fn bind(&self) -> Result<()> {
+        // SAFETY: the context is retained for as long as `self` lives.
+        check("binding the context", unsafe { result::ctx::set_current(self.handle) })
+    }
+
+    fn attribute(&self, which: Attribute) -> Result<i64> {
+        // SAFETY: the device handle is valid.
+        let value = unsafe { result::device::get_attribute(self.device, which) };
+        Ok(i64::from(check("asking for a device attribute", value)?))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained once, released once.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+/// Facts about a device.
+pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> {
+    use Attribute::*;
+    let mut version = 0;
+    // SAFETY: `version` is writable.
+    check("asking for the driver's version", unsafe { sys::cuDriverGetVersion(&mut version) }.result())?;
+    // SAFETY: the device handle is valid.
+    let memory = check("asking for memory", unsafe { result::device::total_mem(context.device) })?;
+    let clock_khz = context.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? as f64;
+    let bus_bits = context.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? as f64;
+    Ok(DeviceInfo {
+        name: check("asking for the device's name", result::device::get_name(context.device))?,
+        ordinal,
+        emulated: false,
+        compute_capability: (
+            context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
+            context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
+        ),
+        multiprocessors: context.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
+        shared_memory_per_block: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
+        shared_memory_per_multiprocessor: context
+            .attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?
+            as usize,
+        l2_bytes: context.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+        memory_bytes: memory as u64,
+        // Two transfers a clock.
+        peak_bandwidth: clock_khz * 1e3 * 2.0 * bus_bits / 8.0,
+        driver: format!("{}.{}", version / 1000, version % 1000 / 10),
+    })
+}

@@ -1,0 +1,148 @@
+//! One CUDA stream with its events.
+
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+
+use super::CudaModule;
+use super::driver::{Context, check};
+use crate::backend::{BackendModule, BackendStream, LaunchShape};
+use crate::error::{GpuError, Result};
+
+pub(super) struct CudaStream {
+    context: Arc<Context>,
+    handle: sys::CUstream,
+    events: Vec<sys::CUevent>,
+    marks: usize,
+}
+
+// SAFETY: stream and event handles may be used from any thread with the context current; `&mut self` keeps the uses
+// apart.
+unsafe impl Send for CudaStream {}
+
+impl CudaStream {
+    pub(super) fn new(context: Arc<Context>) -> Result<CudaStream> {
+        context.bind()?;
+        let handle = check("creating a stream", result::stream::create(result::stream::StreamKind::NonBlocking))?;
+        Ok(CudaStream { context, handle, events: Vec::new(), marks: 0 })
+    }
+}
+
+impl BackendStream for CudaStream {
+    unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: by the caller's promise the ranges are valid until the stream is synchronised.
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source.cast(), bytes, self.handle) };
+        check("copying to the device", status.result())
+    }
+
+    unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: as for `upload`.
+        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(target.cast(), source, bytes, self.handle) };
+        check("copying from the device", status.result())
+    }
+
+    unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: by the caller's promise both ranges lie in live allocations.
+        let status = unsafe { sys::cuMemcpyDtoDAsync_v2(target, source, bytes, self.handle) };
+        check("copying on the device", status.result())
+    }
+
+    unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: by the caller's promise the range lies in a live allocation.
+        let status = unsafe { sys::cuMemsetD8Async(target, value, bytes, self.handle) };
+        check("filling device memory", status.result())
+    }
+
+    unsafe fn launch(
+        &mut self,
+        module: &dyn BackendModule,
+        kernel: &str,
+        shape: LaunchShape,
+        params: &[u8],
+    ) -> Result<()> {
+        let module = module
+            .as_any()
+            .downcast_ref::<CudaModule>()
+            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
+        let function = module.function(kernel)?;
+        self.context.bind()?;
+        let mut pointer = params.as_ptr().cast_mut().cast::<std::ffi::c_void>();
+        // SAFETY: the one parameter is a struct passed by value, read during this call; its addresses are valid by the
+        // caller's promise.
+        let status = unsafe {
+            sys::cuLaunchKernel(
+                function.handle,
+                shape.grid,
+                1,
+                1,
+                shape.block,
+                1,
+                1,
+                shape.shared_bytes,
+                self.handle,
+                &mut pointer,
+                std::ptr::null_mut(),
+            )
+        };
+        check(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
+    }
+
+    fn mark(&mut self) -> Result<usize> {
+        self.context.bind()?;
+        if self.marks == self.events.len() {
+            let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
+            self.events.push(check("creating an event", event)?);
+        }
+        // SAFETY: event and stream are live.
+        check("recording an event", unsafe { result::event::record(self.events[self.marks], self.handle) })?;
+        self.marks += 1;
+        Ok(self.marks - 1)
+    }
+
+    fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64> {
+        if from.max(to) >= self.marks {
+            return Err(GpuError::Contract("a mark that was cleared".into()));
+        }
+        self.context.bind()?;
+        // SAFETY: both events are live and were recorded.
+        let elapsed = unsafe { result::event::elapsed(self.events[from], self.events[to]) };
+        Ok(f64::from(check("reading an event", elapsed)?))
+    }
+
+    fn clear_marks(&mut self) {
+        self.marks = 0;
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        self.context.bind()?;
+        // SAFETY: the stream is live.
+        match unsafe { sys::cuStreamQuery(self.handle) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => check("asking a stream", status.result()).map(|()| true),
+        }
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the stream is live.
+        check("running kernels", unsafe { result::stream::synchronize(self.handle) })
+    }
+}
+
+impl Drop for CudaStream {
+    fn drop(&mut self) {
+        if self.context.bind().is_err() {
+            return;
+        }
+        for event in &self.events {
+            // SAFETY: created once, destroyed once.
+            let _ = unsafe { result::event::destroy(*event) };
+        }
+        // SAFETY: as above; the owner has synchronised.
+        let _ = unsafe { result::stream::destroy(self.handle) };
+    }
+}

@@ -1,0 +1,196 @@
+//! The safe face of a device: buffers that know their owner, programs compiled once, streams that keep alive what
+//! they use.
+//!
+//! Invariants: device memory is charged to the device's [`MemoryPool`] before it exists; a buffer outlives the work
+//! that uses it (streams hold their arguments until they are synchronised); launches never wait. A device that was
+//! lost refuses every further call with [`GpuError::DeviceLost`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
+use crate::buffer::{DeviceBuffer, HostBuffer};
+use crate::error::{GpuError, Result};
+use crate::pool::MemoryPool;
+use crate::program::Program;
+use crate::stream::Stream;
+
+/// A device that can run kernels; cheap to clone.
+#[derive(Clone)]
+pub struct Device {
+    pub(crate) shared: Arc<DeviceShared>,
+}
+
+pub(crate) struct DeviceShared {
+    pub(crate) backend: Box<dyn Backend>,
+    pub(crate) pool: Arc<MemoryPool>,
+    modules: Mutex<HashMap<String, Arc<Module>>>,
+    compiles: AtomicU64,
+    lost: AtomicBool,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("info", self.info()).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Wraps a backend; `budget` is the most device memory to use, in bytes.
+    pub(crate) fn new(backend: Box<dyn Backend>, budget: u64) -> Device {
+        Device {
+            shared: Arc::new(DeviceShared {
+                backend,
+                pool: Arc::new(MemoryPool::new(budget)),
+                modules: Mutex::new(HashMap::new()),
+                compiles: AtomicU64::new(0),
+                lost: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Facts about the device.
+    pub fn info(&self) -> &DeviceInfo {
+        self.shared.backend.info()
+    }
+
+    /// Free and total device memory in bytes, as the driver sees them.
+    pub fn memory(&self) -> Result<(u64, u64)> {
+        self.check()?;
+        self.shared.backend.memory()
+    }
+
+    /// The pool that budgets this device's memory.
+    pub fn pool(&self) -> &Arc<MemoryPool> {
+        &self.shared.pool
+    }
+
+    /// Allocates `bytes` of device memory (at least one), content undefined; `purpose` names it in errors.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] past the budget or the device.
+    pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
+        self.check()?;
+        DeviceBuffer::allocate(self.shared.clone(), bytes, purpose)
+    }
+
+    /// Allocates `bytes` of host memory that the device copies from and to at full speed, zeroed.
+    pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
+        self.check()?;
+        HostBuffer::allocate(self.shared.clone(), bytes)
+    }
+
+    /// A new stream.
+    pub fn stream(&self) -> Result<Stream> {
+        self.check()?;
+        Ok(Stream::new(self.shared.clone(), self.shared.backend.stream()?))
+    }
+
+    /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
+    pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
+        self.check()?;
+        let key = program.hash();
+        if let Some(module) = self.shared.modules.lock().get(&key) {
+            return Ok(module.clone());
+        }
+        // Two threads may compile the same program at once; the first to finish wins and the other's is dropped.
+        let (backend, compiled) = self.shared.backend.load(program)?;
+        if compiled {
+            self.shared.compiles.fetch_add(1, Ordering::Relaxed);
+        }
+        let module = Arc::new(Module { name: program.name.clone(), device: self.shared.clone(), backend });
+        Ok(self.shared.modules.lock().entry(key).or_insert(module).clone())
+    }
+
+    /// How many programs the compiler was run for, caches not counted.
+    pub fn compiles(&self) -> u64 {
+        self.shared.compiles.load(Ordering::Relaxed)
+    }
+
+    /// Whether the device was lost; it comes back with a restart of the process.
+    pub fn is_lost(&self) -> bool {
+        self.shared.lost.load(Ordering::Acquire)
+    }
+
+    /// Whether both are handles of one device.
+    pub fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.shared.check()
+    }
+}
+
+impl DeviceShared {
+    /// Refuses work on a lost device.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.lost.load(Ordering::Acquire) {
+            return Err(GpuError::DeviceLost {
+                operation: "an earlier statement".into(),
+                code: "DEVICE_LOST".into(),
+                message: "the device has been unusable since then".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Remembers a lost device on its way to the caller.
+    pub(crate) fn note<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result
+            && error.is_device_lost()
+        {
+            self.lost.store(true, Ordering::Release);
+        }
+        result
+    }
+}
+
+/// A loaded program.
+pub struct Module {
+    name: String,
+    pub(crate) device: Arc<DeviceShared>,
+    pub(crate) backend: Arc<dyn BackendModule>,
+}
+
+impl Module {
+    /// One of the program's kernels.
+    pub fn kernel(self: &Arc<Self>, name: &str) -> Result<Kernel> {
+        let attributes = self.backend.attributes(name)?;
+        Ok(Kernel { module: self.clone(), name: name.to_string(), attributes })
+    }
+
+    /// Name of the program.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A kernel that can be launched; cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    pub(crate) module: Arc<Module>,
+    pub(crate) name: String,
+    attributes: KernelAttributes,
+}
+
+impl Kernel {
+    /// Name of the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the compiler says about it.
+    pub fn attributes(&self) -> KernelAttributes {
+        self.attributes
+    }
+
+    /// How many blocks of this shape are resident on one multiprocessor; at least one for a shape that can run.
+    pub fn blocks_per_multiprocessor(&self, block: u32, shared_bytes: u32) -> Result<u32> {
+        self.module.backend.blocks_per_multiprocessor(&self.name, block, shared_bytes)
+    }
+}

@@ -1,0 +1,88 @@
+//! What can go wrong on a device, in words a user can act on.
+//!
+//! Every variant has a stable code (`GPU-…`) that the error page of the documentation explains.
+
+use thiserror::Error;
+
+/// Result of a device operation.
+pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+
+/// An error of the device layer.
+#[derive(Debug, Clone, Error)]
+pub enum GpuError {
+    /// No usable device: the driver library, the device or its memory is missing.
+    #[error("GPU-001 no usable GPU: {reason}; {repair}")]
+    Unavailable {
+        /// What was looked for and not found.
+        reason: String,
+        /// The command or step that repairs it.
+        repair: String,
+    },
+    /// The run-time compiler is missing.
+    #[error("GPU-002 the CUDA run-time compiler (NVRTC) was not found: {reason}; {repair}")]
+    CompilerUnavailable {
+        /// Where it was looked for.
+        reason: String,
+        /// The command or step that repairs it.
+        repair: String,
+    },
+    /// Kernel source did not compile: always a defect of Warpcube.
+    #[error("GPU-003 kernel '{program}' did not compile:\n{log}")]
+    Compile {
+        /// Name of the program.
+        program: String,
+        /// The compiler's log.
+        log: String,
+    },
+    /// The device or its budget has not enough memory.
+    #[error(
+        "GPU-004 out of device memory: {operation} wants {wanted} bytes, {free} of the {budget} bytes budget are free; \
+         see SHOW DEVICE TABLES, then EVICT TABLE or raise warpcube.device_memory"
+    )]
+    OutOfMemory {
+        /// What asked for the memory.
+        operation: String,
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes free under the budget.
+        free: u64,
+        /// The whole budget in bytes.
+        budget: u64,
+    },
+    /// A driver call failed.
+    #[error("GPU-005 {operation} failed: {code}: {message}")]
+    Driver {
+        /// What was being done.
+        operation: String,
+        /// The driver's symbolic error code.
+        code: String,
+        /// The driver's own words.
+        message: String,
+    },
+    /// A kernel failed while running; the context is lost for this process.
+    #[error("GPU-006 the device was lost in {operation}: {code}: {message}; queries go on on the CPU until a restart")]
+    DeviceLost {
+        /// The operation in flight.
+        operation: String,
+        /// The driver's symbolic error code.
+        code: String,
+        /// The driver's own words.
+        message: String,
+    },
+    /// The emulated device found a defect in a kernel (mismatched collectives, a barrier not all reach, …).
+    #[error("GPU-007 emulated device: {0}")]
+    Emulator(String),
+    /// A call broke the contract of this crate.
+    #[error("GPU-008 {0}")]
+    Contract(String),
+    /// The statement was cancelled while waiting for the device.
+    #[error("GPU-009 cancelled")]
+    Cancelled,
+}
+
+impl GpuError {
+    /// Whether the context is unusable from here on.
+    pub fn is_device_lost(&self) -> bool {
+        matches!(self, GpuError::DeviceLost { .. })
+    }
+}

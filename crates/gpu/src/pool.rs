@@ -1,0 +1,246 @@
+//! Memory of one device: a budget that statements reserve from, and free lists that make allocation cheap.
+//!
+//! Two books are kept. *Reservations* are promises: a statement reserves all it will need in one step, cached columns
+//! hold a reservation for as long as they are resident, and the sum of promises never exceeds the budget.
+//! *Allocations* are facts: blocks in use or waiting in a free list by size class. Because allocations are covered by
+//! reservations made before, a warm statement allocates nothing from the driver.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::backend::Backend;
+use crate::error::{GpuError, Result};
+
+/// Smallest size class in bytes.
+const CLASS_BYTES_MIN: usize = 512;
+/// Above this size, classes are multiples of it.
+const CLASS_BYTES_LARGE: usize = 2 << 20;
+
+/// Budget, promises and blocks of one device.
+#[derive(Debug)]
+pub struct MemoryPool {
+    state: Mutex<PoolState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct PoolState {
+    budget: u64,
+    reserved: u64,
+    reserved_peak: u64,
+    live: u64,
+    live_peak: u64,
+    cached: u64,
+    driver_allocations: u64,
+    free: HashMap<usize, Vec<u64>>,
+}
+
+/// What the pool holds at a moment, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUsage {
+    /// The most that may be promised.
+    pub budget: u64,
+    /// Promised to statements and resident columns.
+    pub reserved: u64,
+    /// Most that was promised at once.
+    pub reserved_peak: u64,
+    /// In buffers that are alive.
+    pub live: u64,
+    /// Most that was alive at once.
+    pub live_peak: u64,
+    /// In free lists.
+    pub cached: u64,
+    /// Allocations asked of the driver so far.
+    pub driver_allocations: u64,
+}
+
+impl MemoryPool {
+    pub(crate) fn new(budget: u64) -> MemoryPool {
+        MemoryPool { state: Mutex::new(PoolState { budget, ..PoolState::default() }), changed: Condvar::new() }
+    }
+
+    /// What the pool holds now.
+    pub fn usage(&self) -> PoolUsage {
+        let state = self.state.lock();
+        PoolUsage {
+            budget: state.budget,
+            reserved: state.reserved,
+            reserved_peak: state.reserved_peak,
+            live: state.live,
+            live_peak: state.live_peak,
+            cached: state.cached,
+            driver_allocations: state.driver_allocations,
+        }
+    }
+
+    /// Sets the budget; promises already made stand.
+    pub fn set_budget(&self, bytes: u64) {
+        self.state.lock().budget = bytes;
+        self.changed.notify_all();
+    }
+
+    /// Promises `bytes`, or nothing if the budget has no room for all of them.
+    pub fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+        let mut state = self.state.lock();
+        if state.reserved.saturating_add(bytes) > state.budget {
+            return None;
+        }
+        state.reserved += bytes;
+        state.reserved_peak = state.reserved_peak.max(state.reserved);
+        Some(Reservation { pool: self.clone(), bytes })
+    }
+
+    /// Bytes that could be promised now.
+    pub fn available(&self) -> u64 {
+        let state = self.state.lock();
+        state.budget.saturating_sub(state.reserved)
+    }
+
+    /// Waits until some promise was given back or `timeout` has passed. Callers hold no reservation meanwhile.
+    pub fn wait_for_release(&self, timeout: Duration) {
+        let mut state = self.state.lock();
+        self.changed.wait_for(&mut state, timeout);
+    }
+
+    /// Takes a block of the size class of `bytes` from the free list or the driver.
+    pub(crate) fn allocate(&self, backend: &dyn Backend, bytes: usize, purpose: &str) -> Result<(u64, usize)> {
+        let class = size_class(bytes);
+        if let Some(address) = self.take_cached(class) {
+            return Ok((address, class));
+        }
+        let address = match backend.allocate(class) {
+            Ok(address) => address,
+            Err(GpuError::OutOfMemory { .. }) => {
+                self.trim(backend);
+                backend.allocate(class).map_err(|error| self.explain(error, class, purpose))?
+            }
+            Err(error) => return Err(error),
+        };
+        let mut state = self.state.lock();
+        state.driver_allocations += 1;
+        state.live += class as u64;
+        state.live_peak = state.live_peak.max(state.live);
+        Ok((address, class))
+    }
+
+    fn take_cached(&self, class: usize) -> Option<u64> {
+        let mut state = self.state.lock();
+        let address = state.free.get_mut(&class)?.pop()?;
+        state.cached -= class as u64;
+        state.live += class as u64;
+        state.live_peak = state.live_peak.max(state.live);
+        Some(address)
+    }
+
+    fn explain(&self, error: GpuError, class: usize, purpose: &str) -> GpuError {
+        match error {
+            GpuError::OutOfMemory { free, .. } => {
+                let budget = self.usage().budget;
+                GpuError::OutOfMemory { operation: purpose.to_string(), wanted: class as u64, free, budget }
+            }
+            other => other,
+        }
+    }
+
+    /// Puts a block on its free list.
+    pub(crate) fn release(&self, address: u64, class: usize) {
+        let mut state = self.state.lock();
+        state.live -= class as u64;
+        state.cached += class as u64;
+        state.free.entry(class).or_default().push(address);
+    }
+
+    /// Gives all free blocks back to the driver.
+    pub(crate) fn trim(&self, backend: &dyn Backend) {
+        let blocks = {
+            let mut state = self.state.lock();
+            state.cached = 0;
+            std::mem::take(&mut state.free)
+        };
+        for (class, addresses) in blocks {
+            for address in addresses {
+                // SAFETY: blocks on a free list were allocated with their class size, belong to nobody, and streams
+                // keep buffers alive until the work on them is done.
+                unsafe { backend.free(address, class) };
+            }
+        }
+    }
+}
+
+/// A promise of device memory, given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    pool: Arc<MemoryPool>,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// Bytes promised.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes `bytes` (at most all) off this promise into one of its own, for example for a column that stays.
+    pub fn split(&mut self, bytes: u64) -> Reservation {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Reservation { pool: self.pool.clone(), bytes }
+    }
+
+    /// Gives back all but `bytes` of the promise.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        drop(self.split(self.bytes.saturating_sub(bytes)));
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.pool.state.lock().reserved -= self.bytes;
+            self.pool.changed.notify_all();
+        }
+    }
+}
+
+/// The size a block of `bytes` is rounded up to: powers of two and their 1.5-fold below 2 MiB, then multiples of 2 MiB.
+pub fn size_class(bytes: usize) -> usize {
+    if bytes >= CLASS_BYTES_LARGE {
+        return bytes.next_multiple_of(CLASS_BYTES_LARGE);
+    }
+    let power = bytes.max(CLASS_BYTES_MIN).next_power_of_two();
+    let between = power / 4 * 3;
+    if bytes <= between && between >= CLASS_BYTES_MIN { between } else { power }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_never_exceed_the_budget_and_come_back() {
+        let pool = Arc::new(MemoryPool::new(100));
+        let mut first = pool.try_reserve(70).unwrap();
+        assert!(pool.try_reserve(31).is_none());
+        let kept = first.split(50);
+        drop(first);
+        assert_eq!(pool.usage().reserved, 50);
+        let second = pool.try_reserve(50).unwrap();
+        assert_eq!(pool.available(), 0);
+        drop((kept, second));
+        assert_eq!(pool.usage().reserved, 0);
+        assert_eq!(pool.usage().reserved_peak, 100);
+    }
+
+    #[test]
+    fn size_classes_hold_their_bytes_and_waste_at_most_half() {
+        for bytes in (1..6_000_000).step_by(997) {
+            let class = size_class(bytes);
+            assert!(class >= bytes && class % 256 == 0, "{bytes} -> {class}");
+            assert!(class <= CLASS_BYTES_MIN || class * 2 <= bytes * 3 + 1 || class <= bytes + CLASS_BYTES_LARGE, "{bytes}");
+            assert_eq!(size_class(class), class);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Work on a device in order: copies, fills, launches, points in time.
+//!
+//! A stream owns what its running work needs (buffers, staged host data) until [`Stream::synchronize`]; dropping a
+//! stream with work in flight waits for it first.
+
+use std::sync::Arc;
+
+use crate::backend::{BackendStream, LaunchShape};
+use crate::buffer::{DeviceBuffer, HostBuffer};
+use crate::device::{DeviceShared, Kernel};
+use crate::error::{GpuError, Result};
+
+/// Host data up to this size is copied aside, so that the upload need not be waited for.
+const STAGED_BYTES_MAX: usize = 256 << 10;
+
+/// The parameter struct of a kernel, built member by member; every member has 8 bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Params {
+    bytes: Vec<u8>,
+    buffers: Vec<DeviceBuffer>,
+}
+
+impl Params {
+    /// An empty struct.
+    pub fn new() -> Params {
+        Params::default()
+    }
+
+    /// A pointer to the start of a buffer.
+    pub fn buffer(self, buffer: &DeviceBuffer) -> Params {
+        self.buffer_at(buffer, 0)
+    }
+
+    /// A pointer into a buffer; `offset` in bytes, at most its size.
+    pub fn buffer_at(mut self, buffer: &DeviceBuffer, offset: usize) -> Params {
+        assert!(offset <= buffer.bytes(), "a parameter points past its buffer");
+        self.bytes.extend_from_slice(&(buffer.address() + offset as u64).to_ne_bytes());
+        self.buffers.push(buffer.clone());
+        self
+    }
+
+    /// A null pointer.
+    pub fn null(self) -> Params {
+        self.u64(0)
+    }
+
+    /// A signed integer.
+    pub fn i64(mut self, value: i64) -> Params {
+        self.bytes.extend_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    /// An unsigned integer.
+    pub fn u64(mut self, value: u64) -> Params {
+        self.bytes.extend_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    /// A double.
+    pub fn f64(mut self, value: f64) -> Params {
+        self.bytes.extend_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    /// Keeps a buffer alive that the kernel reaches through another one.
+    pub fn keep(mut self, buffer: &DeviceBuffer) -> Params {
+        self.buffers.push(buffer.clone());
+        self
+    }
+
+    /// Size of the struct in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// A point in time of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark(usize);
+
+/// A queue of device work.
+pub struct Stream {
+    device: Arc<DeviceShared>,
+    backend: Box<dyn BackendStream>,
+    buffers: Vec<DeviceBuffer>,
+    staged: Vec<Box<[u8]>>,
+    hosts: Vec<Arc<HostBuffer>>,
+    busy: bool,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("busy", &self.busy).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(device: Arc<DeviceShared>, backend: Box<dyn BackendStream>) -> Stream {
+        Stream { device, backend, buffers: Vec::new(), staged: Vec::new(), hosts: Vec::new(), busy: false }
+    }
+
+    /// Copies `source` to `target` at `offset` bytes. Large sources are waited for.
+    pub fn upload(&mut self, target: &DeviceBuffer, offset: usize, source: &[u8]) -> Result<()> {
+        self.check_range(target, offset, source.len())?;
+        if source.is_empty() {
+            return Ok(());
+        }
+        self.busy = true;
+        self.buffers.push(target.clone());
+        let address = target.address() + offset as u64;
+        if source.len() <= STAGED_BYTES_MAX {
+            let copy: Box<[u8]> = source.into();
+            // SAFETY: the copy is owned by the stream until it is synchronised; the range was checked.
+            let result = unsafe { self.backend.upload(address, copy.as_ptr(), copy.len()) };
+            self.staged.push(copy);
+            return self.device.note(result);
+        }
+        // SAFETY: `source` outlives the synchronisation below; the range was checked.
+        let result = unsafe { self.backend.upload(address, source.as_ptr(), source.len()) };
+        self.device.note(result)?;
+        self.synchronize()
+    }
+
+    /// Copies `bytes` bytes of `source` from `source_offset` to `target` at `offset`, without waiting.
+    pub fn upload_from(
+        &mut self,
+        target: &DeviceBuffer,
+        offset: usize,
+        source: &Arc<HostBuffer>,
+        source_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.check_range(target, offset, bytes)?;
+        let slice = source.as_slice().get(source_offset..source_offset + bytes).ok_or_else(|| {
+            GpuError::Contract(format!("upload of {bytes} bytes at {source_offset} of {}", source.bytes()))
+        })?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.busy = true;
+        self.buffers.push(target.clone());
+        // SAFETY: the host buffer is kept by the stream until it is synchronised and, being behind an `Arc`, cannot be
+        // written meanwhile; the ranges were checked.
+        let result = unsafe { self.backend.upload(target.address() + offset as u64, slice.as_ptr(), bytes) };
+        self.hosts.push(source.clone());
+        self.device.note(result)
+    }
+
+    /// Copies device memory to `target` and waits for it and for all work before it.
+    pub fn download(&mut self, source: &DeviceBuffer, offset: usize, target: &mut [u8]) -> Result<()> {
+        self.check_range(source, offset, target.len())?;
+        if !target.is_empty() {
+            self.busy = true;
+            let address = source.address() + offset as u64;
+            // SAFETY: `target` is borrowed until the synchronisation below; the range was checked.
+            let result = unsafe { self.backend.download(target.as_mut_ptr(), address, target.len()) };
+            if result.is_err() {
+                // Whatever was submitted must not outlive the borrow of `target`.
+                let _ = self.synchronize();
+            }
+            self.device.note(result)?;
+        }
+        self.synchronize()
+    }
+
+    /// Copies `bytes` from one buffer to another.
+    pub fn copy(
+        &mut self,
+        target: &DeviceBuffer,
+        target_offset: usize,
+        source: &DeviceBuffer,
+        source_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.check_range(target, target_offset, bytes)?;
+        self.check_range(source, source_offset, bytes)?;
+        if target.address() == source.address() {
+            return Err(GpuError::Contract("a copy within one buffer".into()));
+        }
+        self.busy = true;
+        self.buffers.extend([target.clone(), source.clone()]);
+        let (to, from) = (target.address() + target_offset as u64, source.address() + source_offset as u64);
+        // SAFETY: both ranges were checked, the buffers differ and are kept until the stream is synchronised.
+        let result = unsafe { self.backend.copy(to, from, bytes) };
+        self.device.note(result)
+    }
+
+    /// Sets `bytes` bytes of a buffer from `offset` on.
+    pub fn fill(&mut self, target: &DeviceBuffer, offset: usize, value: u8, bytes: usize) -> Result<()> {
+        self.check_range(target, offset, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.busy = true;
+        self.buffers.push(target.clone());
+        // SAFETY: the range was checked and the buffer is kept until the stream is synchronised.
+        let result = unsafe { self.backend.fill(target.address() + offset as u64, value, bytes) };
+        self.device.note(result)
+    }
+
+    /// Launches a kernel.
+    ///
+    /// Kernel source is part of this program and trusted as its own code is: that it stays inside the buffers it is
+    /// given is held by the tests on the emulated device and by the memory checker on a GPU, not by this call.
+    pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params) -> Result<()> {
+        if !Arc::ptr_eq(&kernel.module.device, &self.device) {
+            return Err(GpuError::Contract(format!("kernel '{}' belongs to another device", kernel.name)));
+        }
+        if params.buffers.iter().any(|buffer| !Arc::ptr_eq(buffer.device(), &self.device)) {
+            return Err(GpuError::Contract(format!("kernel '{}' was given a buffer of another device", kernel.name)));
+        }
+        if shape.grid == 0 || shape.block == 0 || shape.block > kernel.attributes().threads_per_block_max {
+            return Err(GpuError::Contract(format!("kernel '{}' cannot be launched with {shape:?}", kernel.name)));
+        }
+        self.device.check()?;
+        self.busy = true;
+        self.buffers.extend(params.buffers.iter().cloned());
+        // SAFETY: the buffers named in `params` are of this device and are kept until the stream is synchronised; the
+        // struct's layout is the launcher's obligation, checked by running each kernel on the emulated device.
+        let result =
+            unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes) };
+        self.device.note(result)
+    }
+
+    /// Records a point in time.
+    pub fn mark(&mut self) -> Result<Mark> {
+        self.busy = true;
+        Ok(Mark(self.backend.mark()?))
+    }
+
+    /// Milliseconds between two marks of this stream, both reached.
+    pub fn elapsed_ms(&mut self, from: Mark, to: Mark) -> Result<f64> {
+        self.backend.elapsed_ms(from.0, to.0)
+    }
+
+    /// Forgets all marks.
+    pub fn clear_marks(&mut self) {
+        self.backend.clear_marks();
+    }
+
+    /// Whether all submitted work is done, without waiting.
+    pub fn is_done(&mut self) -> Result<bool> {
+        let result = self.backend.is_done();
+        self.device.note(result)
+    }
+
+    /// Waits for all submitted work and reports its errors.
+    pub fn synchronize(&mut self) -> Result<()> {
+        if !self.busy {
+            return Ok(());
+        }
+        let result = self.backend.synchronize();
+        self.busy = false;
+        self.buffers.clear();
+        self.staged.clear();
+        self.hosts.clear();
+        self.device.note(result)
+    }
+
+    fn check_range(&self, buffer: &DeviceBuffer, offset: usize, bytes: usize) -> Result<()> {
+        self.device.check()?;
+        if !Arc::ptr_eq(buffer.device(), &self.device) {
+            return Err(GpuError::Contract("a stream was given a buffer of another device".into()));
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes()) {
+            return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", buffer.bytes())));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Err(error) = self.synchronize() {
+            tracing::warn!(%error, "work in flight failed while a stream was dropped");
+        }
+    }
+}
