@@ -2,13 +2,21 @@
 //! generators make them, as Arrow record batches, as Parquet files and (SSB) as text, at any scale factor.
 
 mod error;
+mod progress;
+mod queries;
 mod random;
 mod ssb;
+mod tpch;
+mod write;
 
 use std::ops::Range;
 
 pub use error::DatagenError;
+pub use progress::{NoProgress, Progress};
+pub use queries::{SSB_QUERIES, ssb_query, tpch_query};
 pub use ssb::{SsbBatches, SsbTable, ssb_batches, write_ssb_tbl};
+pub use tpch::{TpchBatches, TpchTable, tpch_batches};
+pub use write::{Compression, WriteOptions, WriteReport, WrittenTable, write_ssb_parquet, write_tpch_parquet};
 
 /// The largest scale factor: beyond it keys of customers would pass 32 bits.
 pub const MAX_SCALE: f64 = 50_000.0;

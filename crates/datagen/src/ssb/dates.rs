@@ -19,10 +19,10 @@ struct Day {
     of_year: i32,
 }
 
-const CALENDAR: [Day; DAYS as usize] = calendar();
+static CALENDAR: [Day; DAYS as usize] = calendar();
 
 /// The key (yyyymmdd) of each day.
-pub(super) const DATE_KEYS: [i32; DAYS as usize] = {
+pub(super) static DATE_KEYS: [i32; DAYS as usize] = {
     let mut keys = [0; DAYS as usize];
     let mut i = 0;
     while i < keys.len() {

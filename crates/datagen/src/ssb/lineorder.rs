@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array, StringBuilder};
+use rayon::prelude::*;
 
 use super::dates::DATE_KEYS;
 use super::dists::{PRIORITIES, SHIP_MODES};
@@ -35,10 +36,16 @@ fn retail_price(part: i64) -> i64 {
     90_000 + (part / 10) % 20_001 + (part % 1_000) * 100
 }
 
-/// Counts the lines of the orders in `range` (counted from 0).
-pub(super) fn lines(days_before: u64, range: Range<u64>) -> u64 {
-    let mut stream = Stream::at(LINES_SEED, days_before + range.start);
-    range.map(|_| stream.draw(1, MAX_LINES as i64) as u64).sum()
+/// Counts the lines of `orders` orders, the stream having made `before` draws before the first. TPC-H has the same
+/// stream, with none before.
+pub(crate) fn order_lines(before: u64, orders: u64) -> u64 {
+    const CHUNK: u64 = 1 << 18;
+    let lines = |range: Range<u64>| -> u64 {
+        let mut stream = Stream::at(LINES_SEED, before + range.start);
+        range.map(|_| stream.draw(1, MAX_LINES as i64) as u64).sum()
+    };
+    let chunk = |number: u64| lines(number * CHUNK..((number + 1) * CHUNK).min(orders));
+    (0..orders.div_ceil(CHUNK)).into_par_iter().map(chunk).sum()
 }
 
 /// Orders in sequence, from any order on.

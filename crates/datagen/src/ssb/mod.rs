@@ -16,6 +16,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::{DatagenError, part_range};
 use lineorder::Lineorders;
+pub(crate) use lineorder::order_lines;
 use parts::Parts;
 use people::People;
 use scale::Scale;
@@ -72,6 +73,26 @@ impl SsbTable {
             Self::Lineorder => scale.lineorders(),
             _ => self.units(scale),
         })
+    }
+
+    /// Columns whose values hardly repeat within a row group.
+    pub(crate) fn distinct_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Lineorder => &[
+                "lo_orderkey",
+                "lo_custkey",
+                "lo_partkey",
+                "lo_suppkey",
+                "lo_extendedprice",
+                "lo_ordtotalprice",
+                "lo_revenue",
+                "lo_supplycost",
+            ],
+            Self::Customer => &["c_custkey", "c_name", "c_address", "c_phone"],
+            Self::Supplier => &["s_suppkey", "s_name", "s_address", "s_phone"],
+            Self::Part => &["p_partkey"],
+            Self::Date => &["d_datekey", "d_date"],
+        }
     }
 
     /// What the table is cut by into parts: orders for lineorder, rows for all others.

@@ -1,8 +1,6 @@
 //! How many rows a scale factor means, by the rules of the reference generator, oddities included: scale factors
 //! above 1 count as whole numbers, those below 1 shrink every table, and parts grow with the logarithm.
 
-use rayon::prelude::*;
-
 use super::lineorder;
 use crate::{DatagenError, check_scale};
 
@@ -55,12 +53,7 @@ impl Scale {
 
     /// The lines of all orders: counted, since each order draws its own number.
     pub(super) fn lineorders(self) -> u64 {
-        const CHUNK: u64 = 1 << 18;
-        let orders = self.orders();
-        (0..orders.div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| lineorder::lines(self.days_before_orders(), chunk * CHUNK..((chunk + 1) * CHUNK).min(orders)))
-            .sum()
+        lineorder::order_lines(self.days_before_orders(), self.orders())
     }
 
     /// How far the streams of orders have moved before the first order. The reference makes the date table first,
