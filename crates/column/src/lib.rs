@@ -1,1 +1,24 @@
-//! placeholder head
+//! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
+//!
+//! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows. No reader
+//! code goes past this crate. Invariants: statistics bound every valid value of a column; a null slot holds zero and
+//! is never read as a value; all columns of a resident table share one list of chunks.
+
+mod build;
+mod dictionary;
+mod error;
+mod load;
+mod remap;
+mod resident;
+mod statistics;
+mod storage;
+
+pub use build::{CHUNK_ROWS, SegmentBuilder, VECTOR_ROWS};
+pub use dictionary::{Dictionary, DictionaryBuilder};
+pub use error::{ColumnError, Result};
+pub use load::{ColumnSource, LoadLimits, LoadReport};
+pub use resident::{
+    ColumnSummary, Pinned, PinnedTable, Residency, ResidentColumn, Segment, TableRequest, TableSummary,
+};
+pub use statistics::Statistics;
+pub use storage::{Storage, is_string};

@@ -1,1 +1,26 @@
-//! placeholder head
+//! What a query *does*: fragments of scans, filters, joins and aggregations become fused kernels, are run over resident
+//! columns, and come back as Arrow batches.
+//!
+//! The engine knows nothing of SQL or DataFusion. What must hold: a fragment gives the rows the CPU plan gives; device
+//! memory is reserved before the first launch; no device pointer leaves it.
+
+mod aggregate;
+mod arena;
+mod bind;
+mod codegen;
+mod error;
+mod estimate;
+mod ir;
+mod keys;
+mod lookup;
+mod order;
+mod result;
+mod run;
+mod table;
+
+pub use error::{EngineError, Result};
+pub use ir::{
+    AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
+    Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
+};
+pub use run::{Engine, PipelineReport, RunOptions, RunReport};

@@ -22,6 +22,8 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 
 #define WC_DEVICE static __device__ __forceinline__
+// For member functions, which bring their own linkage.
+#define WC_INLINE __device__ __forceinline__
 #define WC_KERNEL(name, Params, threads, min_blocks) \
     extern "C" __global__ void __launch_bounds__(threads, min_blocks) name(const __grid_constant__ Params p)
 

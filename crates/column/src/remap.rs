@@ -1,0 +1,40 @@
+//! Codes of arrival to sorted codes, on the device.
+
+use std::sync::Arc;
+
+use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Module, Params, Program, Stream};
+
+use crate::error::Result;
+
+/// Purpose: replace each code by its final code when a string column closes.
+/// Inputs: codes u32 `[rows]`, in place; table u32 `[codes]`. Mapping: one thread a row, grid-stride.
+/// Bytes: 8 a row (read and write), the table from cache. Valid for any number of rows; padding holds code 0, which is
+/// mapped too: it is never read as a value.
+const SOURCE: &str = r"
+struct RemapParams { uint32_t* codes; const uint32_t* table; uint64_t rows; };
+
+WC_KERNEL(remap_codes, RemapParams, 256, 1) {
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; row < p.rows; row += step) {
+        p.codes[row] = wc_load_cached(p.table + p.codes[row]);
+    }
+}
+";
+
+const BLOCK: u32 = 256;
+
+/// Launches the remapping of `rows` codes.
+pub(crate) fn remap_codes(
+    device: &Device,
+    stream: &mut Stream,
+    codes: &DeviceBuffer,
+    table: &DeviceBuffer,
+    rows: usize,
+) -> Result<()> {
+    let module: Arc<Module> = device.compile(&Program::new("remap_codes", SOURCE))?;
+    let kernel = module.kernel("remap_codes")?;
+    let grid = (rows as u32).div_ceil(BLOCK).clamp(1, device.info().multiprocessors * 8);
+    let shape = LaunchShape { grid, block: BLOCK, shared_bytes: 0 };
+    stream.launch(&kernel, shape, &Params::new().buffer(codes).buffer(table).u64(rows as u64))?;
+    Ok(())
+}

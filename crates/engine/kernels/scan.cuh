@@ -1,0 +1,169 @@
+// What generated pipelines call: loads of a warp's rows, hashes, keys, dates, decimals, errors.
+//
+// Row map: a warp works on steps of SLOTS * 32 rows; slot k of a lane is row 128 * (k / 4) + 4 * lane + k % 4 of the
+// step, so that a lane loads four neighbouring rows at once (16 bytes of a 4-byte column).
+
+enum WcErrorCode { WC_DIVIDE_BY_ZERO = 1, WC_OVERFLOW = 2 };
+enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2 };
+
+WC_DEVICE uint32_t wc_slot_row(uint32_t slot, uint32_t lane) { return 128u * (slot / 4u) + 4u * lane + slot % 4u; }
+
+template <typename T> struct WcQuad;
+template <> struct WcQuad<int8_t> { typedef uint32_t Word; };
+template <> struct WcQuad<uint8_t> { typedef uint32_t Word; };
+template <> struct WcQuad<int16_t> { typedef uint2 Word; };
+template <> struct WcQuad<uint16_t> { typedef uint2 Word; };
+template <> struct WcQuad<int32_t> { typedef uint4 Word; };
+template <> struct WcQuad<uint32_t> { typedef uint4 Word; };
+template <> struct WcQuad<float> { typedef uint4 Word; };
+
+// Four neighbouring values, as wide as the hardware loads them; `source` is aligned to four values.
+template <typename T> struct WcLoadQuad {
+    static WC_INLINE void load(T* target, const T* source) {
+        typedef typename WcQuad<T>::Word Word;
+        union { Word word; T values[4]; } quad;
+        quad.word = wc_load_stream((const Word*)source);
+        for (int i = 0; i < 4; ++i) target[i] = quad.values[i];
+    }
+};
+template <typename T> struct WcLoadQuadWide {
+    static WC_INLINE void load(T* target, const T* source) {
+        union { uint4 word; T values[2]; } low, high;
+        low.word = wc_load_stream((const uint4*)source);
+        high.word = wc_load_stream((const uint4*)source + 1);
+        target[0] = low.values[0];
+        target[1] = low.values[1];
+        target[2] = high.values[0];
+        target[3] = high.values[1];
+    }
+};
+template <> struct WcLoadQuad<int64_t> : WcLoadQuadWide<int64_t> {};
+template <> struct WcLoadQuad<uint64_t> : WcLoadQuadWide<uint64_t> {};
+template <> struct WcLoadQuad<double> : WcLoadQuadWide<double> {};
+
+// The lane's values of one step of a plain column; `source` points at the step's first row.
+template <int SLOTS, typename T> WC_DEVICE void wc_load_slots(T (&target)[SLOTS], const T* source, uint32_t lane) {
+#pragma unroll
+    for (int group = 0; group < SLOTS / 4; ++group) {
+        WcLoadQuad<T>::load(target + 4 * group, source + 128 * group + 4 * lane);
+    }
+}
+
+// The lane's validity bits of one step, bit k for slot k; all ones where the segment has no nulls.
+template <int SLOTS> WC_DEVICE uint32_t wc_load_valid(const uint32_t* words, uint32_t first_row, uint32_t lane) {
+    if (words == nullptr) return 0xffffffffu;
+    uint32_t bits = 0;
+#pragma unroll
+    for (int group = 0; group < SLOTS / 4; ++group) {
+        uint32_t word = wc_load_cached(words + (first_row + 128 * group) / 32 + lane / 8);
+        bits |= (word >> (4 * (lane % 8)) & 15u) << (4 * group);
+    }
+    return bits;
+}
+
+WC_DEVICE bool wc_row_valid(const uint32_t* words, uint32_t row) {
+    return words == nullptr || (wc_load_cached(words + row / 32) >> (row % 32) & 1u);
+}
+
+WC_DEVICE bool wc_test_bit(const uint32_t* bits, uint64_t position) {
+    return bits[position >> 5] >> (position & 31u) & 1u;
+}
+
+// The chunk that a ticket falls into: the last one whose first ticket is not past it.
+WC_DEVICE uint32_t wc_find_chunk(const uint32_t* first_tickets, uint32_t chunks, uint32_t ticket) {
+    uint32_t low = 0, high = chunks;
+    while (high - low > 1) {
+        uint32_t middle = (low + high) / 2;
+        if (wc_load_cached(first_tickets + middle) <= ticket) low = middle; else high = middle;
+    }
+    return low;
+}
+
+// Finaliser of MurmurHash3 (64 bits): spreads packed keys over a table.
+WC_DEVICE uint64_t wc_hash(uint64_t key) {
+    key ^= key >> 33;
+    key *= 0xff51afd7ed558ccdULL;
+    key ^= key >> 33;
+    key *= 0xc4ceb9fe1a85ec53ULL;
+    return key ^ key >> 33;
+}
+
+// Open addressing, linear probing; a slot holds key + 1, zero is empty. The table is never full.
+WC_DEVICE uint64_t wc_table_find(const uint64_t* keys, uint64_t mask, uint64_t key) {
+    for (uint64_t slot = wc_hash(key) & mask;; slot = (slot + 1) & mask) {
+        uint64_t found = keys[slot];
+        if (found == key + 1) return slot;
+        if (found == 0) return ~0ULL;
+    }
+}
+
+// The slot of a key, entered if it is new; all ones once the table has no slot left.
+WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, bool* is_new) {
+    uint64_t slot = wc_hash(key) & mask;
+    for (uint64_t tries = 0; tries <= mask; ++tries, slot = (slot + 1) & mask) {
+        uint64_t found = wc_load_relaxed(keys + slot);
+        if (found == 0) found = wc_compare_swap(keys + slot, 0, key + 1);
+        *is_new = found == 0;
+        if (found == 0 || found == key + 1) return slot;
+    }
+    *is_new = false;
+    return ~0ULL;
+}
+
+WC_DEVICE void wc_raise(uint64_t* slot, uint64_t code) { wc_compare_swap(slot, 0, code); }
+
+// Total order of floats as of integers (IEEE 754 totalOrder): -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+WC_DEVICE int64_t wc_order(double value) {
+    int64_t bits = __double_as_longlong(value);
+    return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+}
+WC_DEVICE double wc_unorder(int64_t bits) { return __longlong_as_double(bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1)); }
+
+// Civil date of a day count (Howard Hinnant, "chrono-compatible low-level date algorithms").
+struct WcDate { int32_t year, month, day; };
+WC_DEVICE WcDate wc_civil(int64_t days) {
+    int64_t shifted = days + 719468;
+    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
+    uint32_t of_era = (uint32_t)(shifted - era * 146097);
+    uint32_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    uint32_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    uint32_t shifted_month = (5 * of_year + 2) / 153;
+    WcDate date;
+    date.day = (int32_t)(of_year - (153 * shifted_month + 2) / 5 + 1);
+    date.month = (int32_t)(shifted_month < 10 ? shifted_month + 3 : shifted_month - 9);
+    date.year = (int32_t)(year_of_era + era * 400 + (date.month <= 2 ? 1 : 0));
+    return date;
+}
+
+// Number of set bits of the lanes before this one, and of all lanes.
+WC_DEVICE uint32_t wc_warp_prefix(uint32_t count, uint32_t lane, uint32_t* total) {
+    uint32_t sum = count;
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(WC_FULL_MASK, sum, step);
+        if (lane >= step) sum += other;
+    }
+    *total = __shfl_sync(WC_FULL_MASK, sum, 31);
+    return sum - count;
+}
+
+WC_DEVICE uint64_t wc_warp_max(uint64_t value) {
+    for (int step = 16; step > 0; step >>= 1) {
+        uint64_t other = __shfl_xor_sync(WC_FULL_MASK, value, step);
+        value = other > value ? other : value;
+    }
+    return value;
+}
+
+// The lane's slots whose rows lie before `rows`, as bits.
+template <int SLOTS> WC_DEVICE uint32_t wc_slots_before(uint32_t rows, uint32_t lane) {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int slot = 0; slot < SLOTS; ++slot) bits |= (uint32_t)(wc_slot_row(slot, lane) < rows) << slot;
+    return bits;
+}
+
+// Copies a bitmap to shared memory, 16 bytes a thread; both are aligned to 16 and padded to whole 16 bytes.
+WC_DEVICE void wc_stage(uint32_t* target, const uint32_t* source, uint64_t words) {
+    for (uint64_t at = threadIdx.x; at < words / 4; at += blockDim.x) ((uint4*)target)[at] = ((const uint4*)source)[at];
+}

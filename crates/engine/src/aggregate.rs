@@ -1,0 +1,174 @@
+//! Aggregates as accumulators: 64-bit cells that start at zero and are only added to or raised.
+//!
+//! | aggregate | cells |
+//! |---|---|
+//! | COUNT | number of rows |
+//! | SUM of integers | sum modulo 2⁶⁴, as the CPU's wraps |
+//! | SUM of decimals | one sum where the value range times the row count fits 63 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows |
+//! | SUM of floats | double sum, order undefined |
+//! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
+//!
+//! Where an argument can be NULL or is filtered, a count of what went in tells NULL from a value.
+
+use arrow::datatypes::DataType;
+
+use crate::codegen::expr::{Emitter, Value};
+use crate::error::{EngineError, Result, unsupported};
+use crate::ir::{AggregateCall, AggregateKind, Ty};
+
+/// How a cell takes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CellOp {
+    /// Unsigned addition modulo 2⁶⁴.
+    Add,
+    /// Addition of doubles.
+    AddFloat,
+    /// Maximum of unsigned integers.
+    Max,
+}
+
+/// One accumulator cell and what goes in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cell {
+    /// Operation.
+    pub(crate) op: CellOp,
+    /// C expression of the value, of type `uint64_t` or `double`.
+    pub(crate) value: String,
+    /// C expression of the condition; `None` takes every row.
+    pub(crate) condition: Option<String>,
+}
+
+/// How an aggregate's result is read from its cells.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// What is read.
+    pub(crate) read: Read,
+    /// Arrow type of the result.
+    pub(crate) data_type: DataType,
+    /// Cell that counts what went in; zero means NULL.
+    pub(crate) count: Option<usize>,
+    /// Strings behind codes.
+    pub(crate) dictionary: Option<std::sync::Arc<warpcube_column::Dictionary>>,
+}
+
+/// How cells become a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// A cell as an unsigned or signed integer.
+    Integer(usize),
+    /// A cell as a double.
+    Float(usize),
+    /// Lower and upper sums of a wide decimal.
+    Wide(usize, usize),
+    /// The image of an integer: `signed` flips the sign bit back, `turned` all bits.
+    Image {
+        /// Cell.
+        cell: usize,
+        /// Values are signed.
+        signed: bool,
+        /// The order was turned.
+        turned: bool,
+        /// Values are doubles in total order.
+        float: bool,
+    },
+}
+
+/// Cells and outputs of a sink.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Accumulators {
+    /// Cells, equal ones shared.
+    pub(crate) cells: Vec<Cell>,
+    /// One output an aggregate.
+    pub(crate) outputs: Vec<Output>,
+}
+
+impl Accumulators {
+    /// Index of a cell, shared with an equal one.
+    pub(crate) fn cell(&mut self, op: CellOp, value: &str, condition: Option<&str>) -> usize {
+        let cell = Cell { op, value: value.to_string(), condition: condition.map(str::to_string) };
+        match self.cells.iter().position(|known| *known == cell) {
+            Some(index) => index,
+            None => {
+                self.cells.push(cell);
+                self.cells.len() - 1
+            }
+        }
+    }
+
+    /// Writes the arguments of an aggregate and adds its cells; `rows` bounds how many rows go in.
+    pub(crate) fn add(&mut self, emitter: &mut Emitter, call: &AggregateCall, rows: u64) -> Result<()> {
+        let filter = call.filter.as_ref().map(|filter| Ok::<_, EngineError>(emitter.emit(filter)?.truth())).transpose()?;
+        let Some(argument) = &call.argument else {
+            let cell = self.cell(CellOp::Add, "1ULL", filter.as_deref());
+            self.push(Read::Integer(cell), call, None, None);
+            return Ok(());
+        };
+        let value = emitter.emit(argument)?;
+        let condition = match (&value.valid, &filter) {
+            (None, None) => None,
+            (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+            (Some(valid), Some(filter)) => Some(format!("({valid} && {filter})")),
+        };
+        let condition = condition.as_deref();
+        if call.kind == AggregateKind::Count {
+            let cell = self.cell(CellOp::Add, "1ULL", condition);
+            self.push(Read::Integer(cell), call, None, None);
+            return Ok(());
+        }
+        let count = condition.map(|condition| self.cell(CellOp::Add, "1ULL", Some(condition)));
+        let read = match call.kind {
+            AggregateKind::Sum => self.sum(&value, condition, rows)?,
+            kind => self.extreme(&value, condition, kind == AggregateKind::Min)?,
+        };
+        self.push(read, call, count, value.dictionary);
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        read: Read,
+        call: &AggregateCall,
+        count: Option<usize>,
+        dictionary: Option<std::sync::Arc<warpcube_column::Dictionary>>,
+    ) {
+        self.outputs.push(Output { read, data_type: call.data_type.clone(), count, dictionary });
+    }
+
+    fn sum(&mut self, value: &Value, condition: Option<&str>, rows: u64) -> Result<Read> {
+        if value.dictionary.is_some() || value.ty == Ty::Bool {
+            return unsupported("a sum of strings or truth values");
+        }
+        if value.ty.is_float() {
+            return Ok(Read::Float(self.cell(CellOp::AddFloat, &format!("(double){}", value.code), condition)));
+        }
+        let fits = value.range.is_some_and(|(low, high)| {
+            let largest = low.unsigned_abs().max(high.unsigned_abs());
+            largest.checked_mul(u128::from(rows.max(1))).is_some_and(|sum| sum < 1 << 63)
+        });
+        if value.ty != Ty::I128 || fits {
+            let code = format!("(uint64_t)(int64_t){}", value.code);
+            return Ok(Read::Integer(self.cell(CellOp::Add, &code, condition)));
+        }
+        if rows >= 1 << 32 || value.range.is_none_or(|(low, high)| low < -(1 << 94) || high > 1 << 94) {
+            return unsupported("a sum of decimals wider than 95 bits");
+        }
+        let low = self.cell(CellOp::Add, &format!("(uint64_t)(uint32_t){}", value.code), condition);
+        let high = self.cell(CellOp::Add, &format!("(uint64_t)(int64_t)({} >> 32)", value.code), condition);
+        Ok(Read::Wide(low, high))
+    }
+
+    fn extreme(&mut self, value: &Value, condition: Option<&str>, turned: bool) -> Result<Read> {
+        if value.ty == Ty::I128 && !value.narrow {
+            return unsupported("MIN or MAX of decimals wider than 64 bits");
+        }
+        let float = value.ty.is_float();
+        let signed = float || matches!(value.ty, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128);
+        let image = match (float, signed) {
+            (true, _) => format!("((uint64_t)wc_order({}) ^ 0x8000000000000000ULL)", value.code),
+            (false, true) => format!("((uint64_t)(int64_t){} ^ 0x8000000000000000ULL)", value.code),
+            (false, false) => format!("(uint64_t){}", value.code),
+        };
+        let image = if turned { format!("~{image}") } else { image };
+        Ok(Read::Image { cell: self.cell(CellOp::Max, &image, condition), signed, turned, float })
+    }
+}

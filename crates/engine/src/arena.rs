@@ -1,0 +1,105 @@
+//! The one device buffer of a statement, laid out before anything is launched.
+//!
+//! ```text
+//! [ constants: uploaded in one copy | zeroed in one fill | scratch: undefined ]
+//! ```
+//!
+//! A [`Zone`] is a range of it; zones are aligned to 256 bytes.
+
+/// Alignment of zones in bytes.
+const ALIGNMENT: usize = 256;
+
+/// Part of the arena a zone lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Constant,
+    Zeroed,
+    Scratch,
+}
+
+/// A range of the arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Zone {
+    part: Part,
+    offset: usize,
+    bytes: usize,
+}
+
+impl Zone {
+    /// Size in bytes.
+    pub(crate) fn bytes(self) -> usize {
+        self.bytes
+    }
+}
+
+/// Layout of an arena and the content of its constants.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arena {
+    constants: Vec<u8>,
+    zeroed: usize,
+    scratch: usize,
+}
+
+impl Arena {
+    /// A zone that is uploaded.
+    pub(crate) fn constant(&mut self, content: &[u8]) -> Zone {
+        let offset = self.constants.len();
+        self.constants.extend_from_slice(content);
+        self.constants.resize(self.constants.len().next_multiple_of(ALIGNMENT), 0);
+        Zone { part: Part::Constant, offset, bytes: content.len() }
+    }
+
+    /// A zone that is zero when the first kernel starts.
+    pub(crate) fn zeroed(&mut self, bytes: usize) -> Zone {
+        let offset = self.zeroed;
+        self.zeroed += bytes.next_multiple_of(ALIGNMENT);
+        Zone { part: Part::Zeroed, offset, bytes }
+    }
+
+    /// A zone whose content is undefined.
+    pub(crate) fn scratch(&mut self, bytes: usize) -> Zone {
+        let offset = self.scratch;
+        self.scratch += bytes.next_multiple_of(ALIGNMENT);
+        Zone { part: Part::Scratch, offset, bytes }
+    }
+
+    /// Content of the constants, at the arena's start.
+    pub(crate) fn constants(&self) -> &[u8] {
+        &self.constants
+    }
+
+    /// Offset and length of the part to be zeroed.
+    pub(crate) fn zeroed_range(&self) -> (usize, usize) {
+        (self.constants.len(), self.zeroed)
+    }
+
+    /// Size of the arena in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.constants.len() + self.zeroed + self.scratch
+    }
+
+    /// Where a zone begins, in bytes from the arena's start; final once all zones are laid out.
+    pub(crate) fn offset(&self, zone: Zone) -> usize {
+        zone.offset
+            + match zone.part {
+                Part::Constant => 0,
+                Part::Zeroed => self.constants.len(),
+                Part::Scratch => self.constants.len() + self.zeroed,
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_do_not_overlap() {
+        let mut arena = Arena::default();
+        let (scratch, zeroed) = (arena.scratch(10), arena.zeroed(300));
+        let constant = arena.constant(&[1, 2, 3]);
+        assert_eq!((arena.offset(constant), arena.offset(zeroed), arena.offset(scratch)), (0, 256, 768));
+        assert_eq!((arena.zeroed_range(), arena.bytes()), ((256, 512), 1024));
+        assert_eq!(scratch.bytes(), 10);
+    }
+}

@@ -1,0 +1,179 @@
+//! From a fragment and the columns it runs over to generated kernels and an arena.
+
+use warpcube_column::{PinnedTable, ResidentColumn, VECTOR_ROWS};
+use warpcube_gpu::{DeviceInfo, Program};
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::expr::Value;
+use crate::codegen::pipeline::{BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, generate};
+use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
+use crate::error::{EngineError, Result};
+use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
+use crate::table::BuiltTable;
+
+/// The device library that generated kernels call.
+const LIBRARY: &str = include_str!("../kernels/scan.cuh");
+/// The kernel that gathers the groups there are.
+const COMPACT: &str = include_str!("../kernels/compact.cuh");
+/// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
+const TICKET_ROWS_MAX: u64 = 16 << 10;
+/// Warps a multiprocessor that tickets are cut for.
+const WARPS_PER_MULTIPROCESSOR: u64 = 64;
+/// Group tables up to this size are downloaded whole.
+pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
+/// Groups that the first download of a compacted result has room for, in bytes.
+pub(crate) const FIRST_DOWNLOAD_BYTES: usize = 128 << 10;
+
+/// A fragment ready to run on one device.
+#[derive(Debug)]
+pub(crate) struct BoundFragment {
+    pub(crate) pipelines: Vec<BoundPipeline>,
+    pub(crate) scans: Vec<Scan>,
+    pub(crate) arena: Arena,
+    pub(crate) control: Zone,
+    pub(crate) program: Program,
+    pub(crate) groups: BoundGroups,
+    /// Where compacted groups go; `None` if the group table is downloaded whole.
+    pub(crate) compacted: Option<Compacted>,
+}
+
+/// Output of the compaction kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compacted {
+    /// `uint64_t` error, flags, count, then for each group key and cells.
+    pub(crate) zone: Zone,
+    /// Most groups there is room for.
+    pub(crate) capacity: u64,
+}
+
+/// What a pipeline's scan was cut into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scan {
+    pub(crate) tickets: u32,
+}
+
+/// Sizes that may have to grow when a run finds them too small.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guesses {
+    /// Slots of a hashed group table.
+    pub(crate) group_slots: u64,
+}
+
+/// Binds a fragment to its tables, one [`PinnedTable`] for each of `fragment.tables`.
+pub(crate) fn bind(
+    fragment: &Fragment,
+    tables: &[PinnedTable],
+    info: &DeviceInfo,
+    guesses: Guesses,
+) -> Result<BoundFragment> {
+    let mut arena = Arena::default();
+    let control_bytes = TICKETS_OFFSET + 4 * fragment.pipelines.len();
+    let control = arena.zeroed(control_bytes);
+    let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
+    let (mut pipelines, mut scans, mut source) = (Vec::new(), Vec::new(), String::from(LIBRARY));
+    let mut groups = None;
+    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
+        let table = tables
+            .get(pipeline.table)
+            .ok_or_else(|| EngineError::Malformed(format!("pipeline {index} scans table {}", pipeline.table)))?;
+        let values: Vec<Value> =
+            table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
+        let storages: Vec<_> = table.columns.iter().map(|column| column.storage()).collect();
+        let scan = lay_out_scan(&mut arena, table, info);
+        let input = PipelineInput {
+            index,
+            pipeline,
+            storages: &storages,
+            columns: &values,
+            rows: table.rows(),
+            tables: &built,
+            unique: is_unique_needed(&fragment.pipelines, index),
+            shared_limit: info.shared_memory_per_block,
+            control: Control { zone: control },
+            group_slots: guesses.group_slots,
+        };
+        let bound = generate(&input, &scan, &mut arena)?;
+        source.push_str(&bound.source);
+        match &bound.sink {
+            BoundSink::Table(table) => built[index] = Some(table.clone()),
+            BoundSink::Groups(bound) => groups = Some(bound.clone()),
+        }
+        scans.push(Scan { tickets: scan.tickets });
+        pipelines.push(bound);
+    }
+    let groups = groups.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
+    if !matches!(fragment.pipelines.last().map(|pipeline| &pipeline.sink), Some(Sink::Aggregate { .. })) {
+        return Err(EngineError::Malformed("the root of a fragment is no aggregation".into()));
+    }
+    let compacted = lay_out_result(&mut arena, &groups);
+    if compacted.is_some() {
+        source.push_str(COMPACT);
+    }
+    let program = Program::new("fragment", source);
+    Ok(BoundFragment { pipelines, scans, arena, control, program, groups, compacted })
+}
+
+fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
+    let whole = groups.seen.bytes() + groups.cells.bytes();
+    if groups.grouping != Grouping::Hashed && whole <= WHOLE_DOWNLOAD_BYTES {
+        return None;
+    }
+    let row_bytes = 8 * (1 + groups.cell_count);
+    let capacity = groups.places;
+    let zone = arena.scratch(24 + row_bytes * capacity as usize);
+    Some(Compacted { zone, capacity })
+}
+
+/// Keys must be unique where a probe takes payload or multiplies rows.
+fn is_unique_needed(pipelines: &[Pipeline], build: usize) -> bool {
+    pipelines.iter().flat_map(|pipeline| &pipeline.steps).any(|step| match step {
+        Step::Probe(probe) => probe.build == build && matches!(probe.kind, JoinKind::Inner | JoinKind::Left),
+        Step::Filter(_) => false,
+    })
+}
+
+/// What is known of a column's values.
+fn value(column: usize, resident: &ResidentColumn) -> Value {
+    let statistics = resident.statistics();
+    let ty = Ty::of(resident.data_type()).expect("resident columns have a storage");
+    // A column without valid values is bounded by anything; the empty guess keeps domains small.
+    let range = match ty.is_float() {
+        true => None,
+        false => Some(statistics.integers.unwrap_or((0, 0))),
+    };
+    Value {
+        code: format!("r{column}"),
+        valid: (statistics.nulls > 0).then(|| format!("v{column}")),
+        ty,
+        narrow: ty == Ty::I128,
+        range,
+        dictionary: resident.dictionary().cloned(),
+    }
+}
+
+/// Cuts a table into tickets: large ones keep the counter cool, small tables still give every warp work.
+fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo) -> ScanZones {
+    let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
+    let ticket_rows =
+        (table.rows() / (warps * 4)).next_multiple_of(VECTOR_ROWS as u64).clamp(VECTOR_ROWS as u64, TICKET_ROWS_MAX);
+    let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
+    let mut tickets = 0u32;
+    for (chunk, chunk_rows) in table.chunks.iter().enumerate() {
+        for column in &table.columns {
+            let segment = &column.segments()[chunk];
+            pointers.push(segment.values().address());
+            pointers.push(segment.validity().map_or(0, |words| words.address()));
+        }
+        first.push(tickets);
+        rows.push(*chunk_rows);
+        tickets += u64::from(*chunk_rows).div_ceil(ticket_rows) as u32;
+    }
+    ScanZones {
+        segments: arena.constant(bytemuck::cast_slice(&pointers)),
+        first_tickets: arena.constant(bytemuck::cast_slice(&first)),
+        chunk_rows: arena.constant(bytemuck::cast_slice(&rows)),
+        chunks: table.chunks.len() as u32,
+        tickets,
+        ticket_rows: ticket_rows as u32,
+    }
+}

@@ -1,0 +1,558 @@
+//! One pipeline as one kernel.
+//!
+//! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
+//! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
+//! the lane's `alive` word. What remains runs a row at a time (`process`): either in place, or, where few rows are left,
+//! from a warp-private queue in shared memory that is drained 32 rows at a time, so that further columns are gathered
+//! for survivors only. Source: tile-based execution of Shanbhag, *Interactive Data Analytics Using GPUs*, chapter 3;
+//! the queue and the row map are ours.
+
+use std::fmt::Write;
+
+use warpcube_column::Storage;
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::rows::RowWriter;
+use crate::codegen::sink::{self, BoundSink, SinkPlan};
+use crate::error::Result;
+use crate::estimate::surviving_lines;
+use crate::ir::{JoinKind, Pipeline, Sink};
+use crate::order::{self, Item, Planned};
+use crate::table::{BuiltTable, TableLayout};
+
+/// Below this share of surviving lines a column is gathered instead of loaded whole.
+const EAGER_LINES_MIN: f64 = 0.5;
+/// Above this share of surviving rows, rows are worked on in place instead of queued.
+const IN_PLACE_SHARE_MIN: f64 = 0.5;
+/// Registers that loaded vectors may take a thread.
+const VECTOR_REGISTERS_MAX: usize = 48;
+/// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
+const SMALL_SHARED_BYTES: usize = 24 << 10;
+
+/// What generation needs to know.
+pub(crate) struct PipelineInput<'a> {
+    /// Position in the fragment.
+    pub(crate) index: usize,
+    /// The pipeline.
+    pub(crate) pipeline: &'a Pipeline,
+    /// Storage of each column.
+    pub(crate) storages: &'a [Storage],
+    /// What is known of each column's values.
+    pub(crate) columns: &'a [Value],
+    /// Rows of the scanned table.
+    pub(crate) rows: u64,
+    /// Tables built so far, by pipeline.
+    pub(crate) tables: &'a [Option<BuiltTable>],
+    /// Whether the table this pipeline builds is probed for payload, so that its keys must be unique.
+    pub(crate) unique: bool,
+    /// Shared memory a block may use, in bytes.
+    pub(crate) shared_limit: usize,
+    /// Zones every pipeline uses.
+    pub(crate) control: Control,
+    /// Slots of a hashed group table.
+    pub(crate) group_slots: u64,
+}
+
+/// Zones shared by all pipelines of a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Control {
+    /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel, …; then a ticket counter a pipeline.
+    pub(crate) zone: Zone,
+}
+
+/// Byte offset of the ticket counters in the control zone.
+pub(crate) const TICKETS_OFFSET: usize = 64;
+
+/// A generated kernel and what launching it takes.
+#[derive(Debug)]
+pub(crate) struct BoundPipeline {
+    /// Kernel name.
+    pub(crate) name: String,
+    /// Parameter struct and kernel.
+    pub(crate) source: String,
+    /// Values of the parameter struct.
+    pub(crate) params: ParamList,
+    /// Threads of a block.
+    pub(crate) block: u32,
+    /// Dynamic shared memory of a block in bytes.
+    pub(crate) shared_bytes: u32,
+    /// What the sink leaves behind.
+    pub(crate) sink: BoundSink,
+    /// Estimated bytes read from columns.
+    pub(crate) bytes: f64,
+    /// Steps in words, for EXPLAIN.
+    pub(crate) steps: Vec<String>,
+}
+
+/// Scan parameters that the runner fills: their zones are laid out by the caller.
+pub(crate) struct ScanZones {
+    /// Pointers: for each chunk, each column's values and validity.
+    pub(crate) segments: Zone,
+    /// First ticket of each chunk.
+    pub(crate) first_tickets: Zone,
+    /// Rows of each chunk.
+    pub(crate) chunk_rows: Zone,
+    /// Number of chunks.
+    pub(crate) chunks: u32,
+    /// Number of tickets.
+    pub(crate) tickets: u32,
+    /// Rows of a ticket.
+    pub(crate) ticket_rows: u32,
+}
+
+/// The split of a pipeline's steps.
+struct Split {
+    dense: Vec<Planned>,
+    rows: Vec<Planned>,
+    /// Columns loaded whole, in the order of first use.
+    loaded: Vec<usize>,
+    in_place: bool,
+    slots: usize,
+    bytes: f64,
+}
+
+/// Writes the kernel of a pipeline.
+pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Arena) -> Result<BoundPipeline> {
+    let registers = order::templates(input.pipeline, input.columns, input.tables)?;
+    let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables)?;
+    let steps = describe(&planned, input);
+    let split = split(planned, input)?;
+    let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
+    let mut params = ParamList::default();
+    let name = format!("pipeline_{}", input.index);
+    let mut writer = KernelWriter { input, split: &split, params: &mut params, arena, next: 0, out: String::new() };
+    let layout = writer.kernel(&name, scan, &plan)?;
+    let body = writer.out;
+    let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index)));
+    Ok(BoundPipeline {
+        name,
+        source,
+        params,
+        block: layout.block,
+        shared_bytes: layout.shared_bytes as u32,
+        sink: plan.bound(),
+        bytes: split.bytes,
+        steps,
+    })
+}
+
+fn describe(planned: &[Planned], input: &PipelineInput) -> Vec<String> {
+    let share = |planned: &Planned| format!("{:.2} %", planned.share * 100.0);
+    planned
+        .iter()
+        .map(|planned| match &planned.item {
+            Item::Filter(_) => format!("filter (about {} of rows go on)", share(planned)),
+            Item::Probe(probe, _) => {
+                let table = input.tables[probe.build].as_ref();
+                let layout = match table.map(|table| &table.layout) {
+                    Some(TableLayout::Direct { .. }) => "direct",
+                    _ => "hash",
+                };
+                format!("{:?} probe of {layout} table {} (about {})", probe.kind, probe.build, share(planned))
+            }
+        })
+        .collect()
+}
+
+/// Decides which steps run on whole vectors and which columns are loaded for them.
+fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
+    let width = |column: usize| input.storages[column].width();
+    let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
+    let mut share = 1.0f64;
+    let vector_registers = |loaded: &[usize]| loaded.iter().map(|column| width(*column).max(4) / 4 * 4).sum::<usize>();
+    for planned in planned {
+        let mut new: Vec<usize> = Vec::new();
+        let mut eligible = !planned.fallible && rows.is_empty();
+        planned.item.registers(&mut |register| {
+            if register >= input.columns.len() {
+                eligible = false;
+            } else if !loaded.contains(&register) && !new.contains(&register) {
+                new.push(register);
+            }
+        });
+        if let Item::Probe(probe, _) = &planned.item {
+            let table = order::table(input.tables, probe)?;
+            eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
+        }
+        eligible &= new.iter().all(|column| surviving_lines(share, width(*column)) >= EAGER_LINES_MIN);
+        let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
+        eligible &= vector_registers(&with_new) <= VECTOR_REGISTERS_MAX;
+        if eligible {
+            loaded = with_new;
+            share *= planned.share;
+            dense.push(planned);
+        } else {
+            rows.push(planned);
+        }
+    }
+    let in_place = share >= IN_PLACE_SHARE_MIN;
+    let mut wanted: Vec<usize> = Vec::new();
+    let mut left = share;
+    for planned in &rows {
+        planned.item.registers(&mut |register| wanted.push(register));
+        if in_place && left >= IN_PLACE_SHARE_MIN {
+            eager(&wanted, &mut loaded, input, &vector_registers);
+        }
+        left *= planned.share;
+    }
+    sink_registers(&input.pipeline.sink, &mut wanted);
+    if in_place && left >= IN_PLACE_SHARE_MIN {
+        eager(&wanted, &mut loaded, input, &vector_registers);
+    }
+    let whole: f64 = loaded.iter().map(|column| width(*column) as f64 * input.rows as f64).sum();
+    wanted.retain(|register| *register < input.columns.len() && !loaded.contains(register));
+    wanted.sort_unstable();
+    wanted.dedup();
+    let gathered: f64 =
+        wanted.iter().map(|column| surviving_lines(share, width(*column)) * width(*column) as f64).sum::<f64>()
+            * input.rows as f64;
+    let bytes = whole + gathered;
+    let slots = match vector_registers(&loaded) / 4 {
+        0..=2 => 16,
+        3..=6 => 8,
+        _ => 4,
+    };
+    let slots = if in_place { slots.min(8) } else { slots };
+    Ok(Split { dense, rows, loaded, in_place, slots, bytes })
+}
+
+/// Adds the columns among `wanted` to those loaded whole, as far as registers reach.
+fn eager(
+    wanted: &[usize],
+    loaded: &mut Vec<usize>,
+    input: &PipelineInput,
+    vector_registers: &impl Fn(&[usize]) -> usize,
+) {
+    for register in wanted.iter().copied().filter(|register| *register < input.columns.len()) {
+        if !loaded.contains(&register) {
+            loaded.push(register);
+            if vector_registers(loaded) > VECTOR_REGISTERS_MAX {
+                loaded.pop();
+            }
+        }
+    }
+}
+
+fn sink_registers(sink: &Sink, wanted: &mut Vec<usize>) {
+    let mut visit = |register| wanted.push(register);
+    match sink {
+        Sink::Build { keys, payload } => keys.iter().chain(payload).for_each(|expr| expr.registers(&mut visit)),
+        Sink::Aggregate { groups, aggregates } => {
+            groups.iter().for_each(|(expr, _)| expr.registers(&mut visit));
+            for call in aggregates {
+                call.argument.iter().chain(&call.filter).for_each(|expr| expr.registers(&mut visit));
+            }
+        }
+    }
+}
+
+/// Shape and shared memory of a kernel.
+struct Layout {
+    block: u32,
+    min_blocks: u32,
+    shared_bytes: usize,
+    /// Table index and byte offset of each staged bitmap.
+    staged: Vec<(usize, usize)>,
+    queue_offset: usize,
+    queue_entries: usize,
+    cells_offset: usize,
+}
+
+struct KernelWriter<'a> {
+    input: &'a PipelineInput<'a>,
+    split: &'a Split,
+    params: &'a mut ParamList,
+    arena: &'a mut Arena,
+    next: usize,
+    out: String,
+}
+
+impl KernelWriter<'_> {
+    fn kernel(&mut self, name: &str, scan: &ScanZones, plan: &SinkPlan) -> Result<Layout> {
+        let layout = self.layout(plan);
+        let slots = self.split.slots;
+        let control = self.params.add("uint64_t*", Argument::Zone(self.input.control.zone));
+        let error_slot = control.clone();
+        let segments = self.params.add("const uint64_t*", Argument::Zone(scan.segments));
+        let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
+        let chunk_rows = self.params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
+        let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
+        let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
+        let ticket_rows = self.params.add("uint64_t", Argument::U64(scan.ticket_rows.into()));
+
+        let mut body = String::new();
+        let staged = self.stage(&layout);
+        let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset, layout.block);
+        let row_code = self.row_code(plan, &error_slot)?;
+        let columns = self.column_pointers();
+        let loads = self.vector_loads();
+        let tests = self.dense_tests(&layout, &error_slot)?;
+        let drain = self.drain(&layout);
+        let w = &mut body;
+        let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
+        let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
+        if !self.split.in_place {
+            let _ = writeln!(
+                w,
+                "    uint16_t* const queue = (uint16_t*)(shared + {}) + wc_warp() * {};",
+                layout.queue_offset, layout.queue_entries
+            );
+        }
+        let index = self.input.index;
+        let _ = writeln!(
+            w,
+            "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {TICKETS_OFFSET}) + {index};
+    const uint32_t* const cancel = (const uint32_t*)({control} + 2);
+    for (;;) {{
+        uint32_t ticket = 0;
+        if (lane == 0) ticket = wc_fetch_add(ticket_counter, 1u);
+        ticket = __shfl_sync(WC_FULL_MASK, ticket, 0);
+        if (ticket >= (uint32_t){tickets} || wc_load_relaxed(cancel) != 0) break;
+        const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket);
+        const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * (uint32_t){ticket_rows};
+        const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
+        const uint32_t end = rows_here - begin < (uint32_t){ticket_rows} ? rows_here : begin + (uint32_t){ticket_rows};
+        const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
+        (void)pointers;
+{columns}{row_code}",
+            self.input.columns.len() * 2
+        );
+        if !self.split.in_place {
+            let _ = writeln!(w, "        uint32_t queued = 0;");
+        }
+        let _ = writeln!(
+            w,
+            "        for (uint32_t base = begin; base < end; base += {step}) {{
+{loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
+{tests}{drain}        }}
+    }}
+{epilogue}",
+            step = slots * 32,
+            full = (1u64 << slots) - 1
+        );
+        let _ = writeln!(
+            self.out,
+            "WC_KERNEL({name}, Params{}, {}, {}) {{\n{body}}}\n",
+            self.input.index, layout.block, layout.min_blocks
+        );
+        Ok(layout)
+    }
+
+    /// Chooses block size and what lies in shared memory: bitmaps of dense probes by selectivity, queues, cells.
+    fn layout(&self, plan: &SinkPlan) -> Layout {
+        let queue_entries = if self.split.in_place { 0 } else { self.split.slots * 32 + 32 };
+        let cells_per_warp = plan.shared_cell_bytes();
+        let warp_bytes = queue_entries * 2 + cells_per_warp;
+        let mut bitmaps: Vec<(usize, usize)> = Vec::new();
+        let mut bitmap_bytes = 0;
+        let large_warps = 32;
+        // The most selective probes come first in the plan and take shared memory first.
+        for planned in &self.split.dense {
+            let Item::Probe(probe, _) = &planned.item else { continue };
+            let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[probe.build] else {
+                continue;
+            };
+            let bytes = bitmap.bytes().next_multiple_of(16);
+            let fits = bitmap_bytes + bytes + warp_bytes * large_warps <= self.input.shared_limit;
+            if fits && !bitmaps.iter().any(|(build, _)| *build == probe.build) {
+                bitmaps.push((probe.build, bitmap_bytes));
+                bitmap_bytes += bytes;
+            }
+        }
+        let large = bitmap_bytes > SMALL_SHARED_BYTES;
+        let (block, min_blocks) = match large {
+            true => (1024, 1),
+            false if cells_per_warp > 0 => (256, 2),
+            false if self.split.in_place => (256, 2),
+            false => (256, 4),
+        };
+        let warps = block as usize / 32;
+        let cells_offset = bitmap_bytes;
+        let queue_offset = cells_offset + cells_per_warp * warps;
+        let shared_bytes = queue_offset + queue_entries * 2 * warps;
+        Layout { block, min_blocks, shared_bytes, staged: bitmaps, queue_offset, queue_entries, cells_offset }
+    }
+
+    fn stage(&mut self, layout: &Layout) -> String {
+        let mut text = String::new();
+        for (build, offset) in &layout.staged {
+            let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[*build] else {
+                continue;
+            };
+            let pointer = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
+            let words = self.params.add("uint64_t", Argument::U64((bitmap.bytes() / 4) as u64));
+            let offset = self.params.add("uint64_t", Argument::U64(*offset as u64));
+            let _ = writeln!(text, "    uint32_t* const bits{build} = (uint32_t*)(shared + {offset});");
+            let _ = writeln!(text, "    wc_stage(bits{build}, {pointer}, {words});");
+        }
+        if !text.is_empty() {
+            text.push_str("    __syncthreads();\n");
+        }
+        text
+    }
+
+    fn column_pointers(&self) -> String {
+        let mut text = String::new();
+        for (column, storage) in self.input.storages.iter().enumerate() {
+            let c_type = storage.c_name();
+            let at = column * 2;
+            let _ = writeln!(text, "        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];");
+            let _ = writeln!(text, "        (void)c{column};");
+            if self.input.columns[column].valid.is_some() {
+                let at = at + 1;
+                let _ = writeln!(text, "        const uint32_t* const n{column} = (const uint32_t*)pointers[{at}];");
+                let _ = writeln!(text, "        (void)n{column};");
+            }
+        }
+        text
+    }
+
+    fn vector_loads(&self) -> String {
+        let mut text = String::new();
+        let slots = self.split.slots;
+        for column in &self.split.loaded {
+            let c_type = self.input.storages[*column].c_name();
+            let _ = writeln!(text, "            {c_type} d{column}[{slots}];");
+            let _ = writeln!(text, "            wc_load_slots<{slots}>(d{column}, c{column} + base, lane);");
+            if self.input.columns[*column].valid.is_some() {
+                let load = format!("wc_load_valid<{slots}>(n{column}, base, lane)");
+                let _ = writeln!(text, "            const uint32_t dn{column} = {load};");
+            }
+        }
+        text
+    }
+
+    /// Register values of the vectors, in slot `k`.
+    fn vector_registers(&self) -> Vec<Option<Value>> {
+        let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
+            self.split.loaded.contains(&column).then(|| Value {
+                code: vector_value(template, &format!("d{column}[k]")),
+                valid: template.valid.as_ref().map(|_| format!("(dn{column} >> k & 1u)")),
+                ..template.clone()
+            })
+        });
+        registers.collect()
+    }
+
+    /// The loop over slots that clears the bits of rows the dense steps drop.
+    fn dense_tests(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
+        if self.split.dense.is_empty() {
+            return Ok(String::new());
+        }
+        let registers = self.vector_registers();
+        let mut text = String::new();
+        for planned in &self.split.dense {
+            let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
+            let condition = match &planned.item {
+                Item::Filter(expr) => emitter.emit(expr)?.truth(),
+                Item::Probe(probe, _) => {
+                    let table = order::table(self.input.tables, probe)?;
+                    let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
+                    let (packed, inside) = table.pack.emit_checked(&mut emitter, &keys, true);
+                    let bits = match layout.staged.iter().any(|(build, _)| *build == probe.build) {
+                        true => format!("bits{}", probe.build),
+                        false => {
+                            let TableLayout::Direct { bitmap } = &table.layout else {
+                                unreachable!("only direct tables are probed densely")
+                            };
+                            emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))
+                        }
+                    };
+                    let test = format!("({inside} && wc_test_bit({bits}, {packed}))");
+                    if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }
+                }
+            };
+            let statements = emitter.out;
+            let _ = writeln!(
+                text,
+                "#pragma unroll
+            for (int k = 0; k < {}; ++k) {{
+{statements}                const bool pass = (alive >> k & 1u) && {condition};
+                alive &= ~((uint32_t)!pass << k);
+            }}",
+                self.split.slots
+            );
+        }
+        Ok(text)
+    }
+
+    /// The lambda that works on one row.
+    fn row_code(&mut self, plan: &SinkPlan, error_slot: &str) -> Result<String> {
+        let passed: Vec<usize> = if self.split.in_place { self.split.loaded.clone() } else { Vec::new() };
+        let tested: Vec<&Planned> = self.split.dense.iter().collect();
+        let mut rows = RowWriter::new(self.input, self.params, self.arena, error_slot, &mut self.next, &passed);
+        for planned in &tested {
+            rows.already_tested(planned);
+        }
+        for planned in &self.split.rows {
+            rows.step(planned)?;
+        }
+        plan.row(&mut rows)?;
+        let statements = rows.finish();
+        let mut arguments = String::new();
+        for column in &passed {
+            let c_type = self.input.storages[*column].c_name();
+            let _ = write!(arguments, ", const {c_type} x{column}");
+            if self.input.columns[*column].valid.is_some() {
+                let _ = write!(arguments, ", const bool xn{column}");
+            }
+        }
+        Ok(format!(
+            "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
+        ))
+    }
+
+    /// Hands surviving rows to `process`, in place or through the queue.
+    fn drain(&self, layout: &Layout) -> String {
+        let slots = self.split.slots;
+        let step = slots * 32;
+        if self.split.in_place {
+            let mut arguments = String::new();
+            for column in &self.split.loaded {
+                let _ = write!(arguments, ", d{column}[k]");
+                if self.input.columns[*column].valid.is_some() {
+                    let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
+                }
+            }
+            return format!(
+                "#pragma unroll
+            for (int k = 0; k < {slots}; ++k) {{
+                if (alive >> k & 1u) process(base + wc_slot_row(k, lane){arguments});
+            }}
+"
+            );
+        }
+        debug_assert!(layout.queue_entries >= step + 32);
+        format!(
+            "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
+                uint32_t found;
+                uint32_t at = queued + wc_warp_prefix(__popc(alive), lane, &found);
+                while (alive != 0) {{
+                    const uint32_t slot = __ffs(alive) - 1;
+                    alive &= alive - 1;
+                    queue[at++] = (uint16_t)(base - begin + wc_slot_row(slot, lane));
+                }}
+                queued += found;
+                __syncwarp(WC_FULL_MASK);
+            }}
+            const bool last = end - base <= {step};
+            while (queued >= 32 || (last && queued > 0)) {{
+                const uint32_t take = queued < 32 ? queued : 32;
+                queued -= take;
+                if (lane < take) process(begin + queue[queued + lane]);
+                __syncwarp(WC_FULL_MASK);
+            }}
+"
+        )
+    }
+}
+
+/// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
+pub(crate) fn vector_value(template: &Value, code: &str) -> String {
+    match template.ty {
+        crate::ir::Ty::Bool => format!("({code} != 0)"),
+        _ => code.to_string(),
+    }
+}

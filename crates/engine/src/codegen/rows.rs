@@ -1,0 +1,234 @@
+//! The part of a kernel that works on one row: columns and payload are loaded where they are first needed.
+
+use std::fmt::Write;
+
+use crate::arena::Arena;
+use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::pipeline::{PipelineInput, vector_value};
+use crate::error::Result;
+use crate::ir::{Expr, JoinKind, Probe};
+use crate::order::{self, Item, Planned};
+use crate::table::TableLayout;
+
+/// A probe whose entry may still have to be found.
+#[derive(Debug, Clone)]
+struct Pending {
+    probe: Probe,
+    first: usize,
+    /// Name of the entry's index, and of the truth value that there is one (left joins).
+    entry: Option<(String, Option<String>)>,
+}
+
+/// Writes the statements of one row.
+pub(crate) struct RowWriter<'a> {
+    input: &'a PipelineInput<'a>,
+    params: &'a mut ParamList,
+    arena: &'a mut Arena,
+    error_slot: &'a str,
+    next: &'a mut usize,
+    passed: Vec<usize>,
+    registers: Vec<Option<Value>>,
+    pending: Vec<Pending>,
+    out: String,
+}
+
+impl<'a> RowWriter<'a> {
+    /// A writer for rows whose columns `passed` come as arguments `x<column>`.
+    pub(crate) fn new(
+        input: &'a PipelineInput<'a>,
+        params: &'a mut ParamList,
+        arena: &'a mut Arena,
+        error_slot: &'a str,
+        next: &'a mut usize,
+        passed: &[usize],
+    ) -> RowWriter<'a> {
+        RowWriter {
+            input,
+            params,
+            arena,
+            error_slot,
+            next,
+            passed: passed.to_vec(),
+            registers: vec![None; input.columns.len()],
+            pending: Vec::new(),
+            out: String::new(),
+        }
+    }
+
+    /// The statements.
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+
+    /// Appends a statement.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    /// A step that rows reaching `process` have passed; its payload may still be asked for.
+    pub(crate) fn already_tested(&mut self, planned: &Planned) {
+        if let Item::Probe(probe, first) = &planned.item {
+            self.pending.push(Pending { probe: probe.clone(), first: *first, entry: None });
+        }
+    }
+
+    /// Writes a step; rows it drops return.
+    pub(crate) fn step(&mut self, planned: &Planned) -> Result<()> {
+        match &planned.item {
+            Item::Filter(expr) => {
+                let value = self.emit(expr)?;
+                let line = format!("if (!{}) return;", value.truth());
+                self.line(&line);
+                Ok(())
+            }
+            Item::Probe(probe, first) => self.probe(probe, *first),
+        }
+    }
+
+    fn probe(&mut self, probe: &Probe, first: usize) -> Result<()> {
+        let table = order::table(self.input.tables, probe)?;
+        let (packed, inside) = self.packed(probe, true)?;
+        let (entry, found) = (self.name(), self.name());
+        match &table.layout {
+            TableLayout::Direct { bitmap } => {
+                let bits = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
+                let test = format!("const bool {found} = {inside} && wc_test_bit({bits}, {packed});");
+                self.line(&test);
+                self.line(&format!("const uint64_t {entry} = {packed};"));
+            }
+            TableLayout::Hash { keys, mask } => {
+                let keys = self.params.add("const uint64_t*", Argument::Zone(*keys));
+                let mask = self.params.add("uint64_t", Argument::U64(*mask));
+                self.line(&format!(
+                    "const uint64_t {entry} = ({inside}) ? wc_table_find({keys}, {mask}, {packed}) : ~0ULL;"
+                ));
+                self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
+            }
+        }
+        match probe.kind {
+            JoinKind::Inner | JoinKind::Semi => self.line(&format!("if (!{found}) return;")),
+            JoinKind::Anti => self.line(&format!("if ({found}) return;")),
+            JoinKind::Left => {}
+        }
+        let matched = (probe.kind == JoinKind::Left).then_some(found);
+        self.pending.push(Pending { probe: probe.clone(), first, entry: Some((entry, matched)) });
+        Ok(())
+    }
+
+    /// Writes the probe's packed key and the condition that it lies in the table's domain.
+    fn packed(&mut self, probe: &Probe, check: bool) -> Result<(String, String)> {
+        let table = order::table(self.input.tables, probe)?;
+        let keys = probe.keys.iter().map(|key| self.emit(key)).collect::<Result<Vec<_>>>()?;
+        let pack = table.pack.clone();
+        Ok(self.with_emitter(|emitter| pack.emit_checked(emitter, &keys, check)))
+    }
+
+    fn name(&mut self) -> String {
+        *self.next += 1;
+        format!("t{}", self.next)
+    }
+
+    /// Writes what computes an expression, loading what it reads.
+    pub(crate) fn emit(&mut self, expr: &Expr) -> Result<Value> {
+        let mut needed = Vec::new();
+        expr.registers(&mut |register| needed.push(register));
+        for register in needed {
+            self.ensure(register)?;
+        }
+        self.with_emitter(|emitter| emitter.emit(expr))
+    }
+
+    /// Lends an emitter over the row's registers and takes over its statements.
+    pub(crate) fn with_emitter<R>(&mut self, write: impl FnOnce(&mut Emitter) -> R) -> R {
+        let mut emitter = Emitter::new(&self.registers, self.params, self.arena, self.error_slot, self.next);
+        let result = write(&mut emitter);
+        let statements = emitter.out;
+        self.out.push_str(&statements);
+        result
+    }
+
+    fn ensure(&mut self, register: usize) -> Result<()> {
+        if self.registers.get(register).is_some_and(Option::is_some) {
+            return Ok(());
+        }
+        if register < self.input.columns.len() {
+            self.load_column(register);
+            return Ok(());
+        }
+        let position = self.pending.iter().rposition(|pending| {
+            matches!(pending.probe.kind, JoinKind::Inner | JoinKind::Left) && pending.first <= register
+        });
+        match position {
+            Some(position) => self.load_payload(position, register),
+            None => Ok(()),
+        }
+    }
+
+    fn load_column(&mut self, column: usize) {
+        let template = &self.input.columns[column];
+        let stored = match self.passed.contains(&column) {
+            true => format!("x{column}"),
+            false => {
+                let c_type = self.input.storages[column].c_name();
+                let _ = writeln!(self.out, "const {c_type} r{column} = wc_load_cached(c{column} + row);");
+                format!("r{column}")
+            }
+        };
+        let valid = template.valid.as_ref().map(|_| match self.passed.contains(&column) {
+            true => format!("xn{column}"),
+            false => {
+                let _ = writeln!(self.out, "const bool rn{column} = wc_row_valid(n{column}, row);");
+                format!("rn{column}")
+            }
+        });
+        let code = vector_value(template, &stored);
+        self.registers[column] = Some(Value { code, valid, ..template.clone() });
+    }
+
+    fn load_payload(&mut self, position: usize, register: usize) -> Result<()> {
+        let pending = self.pending[position].clone();
+        let (entry, matched) = match pending.entry {
+            Some(entry) => entry,
+            None => {
+                let (packed, _) = self.packed(&pending.probe, false)?;
+                let entry = self.name();
+                self.line(&format!("const uint64_t {entry} = {packed};"));
+                self.pending[position].entry = Some((entry.clone(), None));
+                (entry, None)
+            }
+        };
+        let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.first].clone();
+        let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Zone(column.zone));
+        let stored = self.name();
+        let load = format!("wc_load_cached({pointer} + {entry})");
+        let load = match &matched {
+            Some(matched) => format!("{matched} ? {load} : ({})0", column.c_type),
+            None => load,
+        };
+        self.line(&format!("const {} {stored} = {load};", column.c_type));
+        let narrow = column.range.is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into());
+        let narrow = narrow && column.ty == crate::ir::Ty::I128;
+        let result = crate::codegen::expr::c_type(column.ty, narrow);
+        let code = if column.ty.is_float() {
+            stored.clone()
+        } else {
+            let offset = column.low - i128::from(column.nullable);
+            let low = self.params.add("int64_t", Argument::I64(offset as i64));
+            format!("(({result})((int64_t){stored} + {low}))")
+        };
+        let own = column.nullable.then(|| format!("({stored} != 0)"));
+        let valid = match (matched, own) {
+            (None, own) => own,
+            (Some(matched), None) => Some(matched),
+            (Some(matched), Some(own)) => Some(format!("({matched} && {own})")),
+        };
+        if self.registers.len() <= register {
+            self.registers.resize(register + 1, None);
+        }
+        let (ty, range, dictionary) = (column.ty, column.range, column.dictionary);
+        self.registers[register] = Some(Value { code, valid, ty, narrow, range, dictionary });
+        Ok(())
+    }
+}

@@ -1,0 +1,412 @@
+//! The end of a pipeline: rows enter a join table or go into accumulators.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_column::Dictionary;
+
+use crate::aggregate::{Accumulators, CellOp, Output};
+use crate::arena::{Arena, Zone};
+use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::pipeline::PipelineInput;
+use crate::codegen::rows::RowWriter;
+use crate::error::Result;
+use crate::ir::{AggregateCall, Expr, Sink};
+use crate::keys::KeyPack;
+use crate::order::{self, Planned};
+use crate::table::{BuiltTable, TableLayout};
+
+/// Domains of groups up to this size are indexed directly.
+const DENSE_GROUPS_MAX: u64 = 1 << 22;
+/// Lanes' private cells may take this many bytes of shared memory a warp.
+const PRIVATE_CELL_BYTES_MAX: usize = 14 << 10;
+/// Below this many rows private cells are not worth their zeroing.
+const PRIVATE_ROWS_MIN: u64 = 1 << 16;
+
+/// Where groups are accumulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// One group: registers, then one atomic operation a warp.
+    Single,
+    /// Few groups: a copy a lane in shared memory, then one atomic operation a warp and cell.
+    Private,
+    /// Cells in global memory, indexed by packed key.
+    Dense,
+    /// Cells in global memory, found by hashing.
+    Hashed,
+}
+
+/// What a sink leaves behind for later pipelines and for the result.
+#[derive(Debug, Clone)]
+pub(crate) enum BoundSink {
+    /// A table.
+    Table(BuiltTable),
+    /// Groups.
+    Groups(BoundGroups),
+}
+
+/// Accumulated groups and how to read them.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundGroups {
+    /// Where groups are accumulated.
+    pub(crate) grouping: Grouping,
+    /// Packing of group keys.
+    pub(crate) pack: KeyPack,
+    /// Group columns: Arrow type and strings.
+    pub(crate) columns: Vec<(DataType, Option<Arc<Dictionary>>)>,
+    /// Places of the group table.
+    pub(crate) places: u64,
+    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed); zero where there is no group.
+    pub(crate) seen: Zone,
+    /// Cells: for each cell, 8 bytes a place.
+    pub(crate) cells: Zone,
+    /// Number of cells.
+    pub(crate) cell_count: usize,
+    /// How results are read.
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// A sink, laid out.
+pub(crate) enum SinkPlan<'a> {
+    /// A table is built.
+    Build { keys: &'a [Expr], payload: &'a [Expr], table: BuiltTable, unique: bool },
+    /// Groups are accumulated.
+    Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, rows: u64 },
+}
+
+/// Lays out the sink of a pipeline.
+pub(crate) fn plan<'a>(
+    input: &PipelineInput<'a>,
+    registers: &[Option<Value>],
+    rows: &[Planned],
+    dense: &[Planned],
+    arena: &mut Arena,
+) -> Result<SinkPlan<'a>> {
+    match &input.pipeline.sink {
+        Sink::Build { keys, payload } => {
+            let (key_values, _) = order::analyse(&keys.iter().collect::<Vec<_>>(), registers)?;
+            let (payload_values, _) = order::analyse(&payload.iter().collect::<Vec<_>>(), registers)?;
+            if key_values.iter().any(|value| value.dictionary.is_some()) {
+                return crate::error::unsupported("a join on strings");
+            }
+            let pack = KeyPack::new(&key_values, false)?;
+            let share = rows.iter().chain(dense).map(|planned| planned.share).product();
+            let table = BuiltTable::lay_out(arena, pack, &payload_values, input.rows, share)?;
+            Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
+        }
+        Sink::Aggregate { groups, aggregates } => {
+            let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
+            let (values, _) = order::analyse(&exprs, registers)?;
+            let pack = KeyPack::new(&values, true)?;
+            let columns =
+                groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
+            let accumulators = accumulators(registers, aggregates, groups.is_empty(), input.rows)?;
+            let cell_count = accumulators.cells.len();
+            let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
+            let grouping = match pack.domain {
+                _ if groups.is_empty() => Grouping::Single,
+                _ if private_bytes <= PRIVATE_CELL_BYTES_MAX && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
+                0..=DENSE_GROUPS_MAX => Grouping::Dense,
+                _ => Grouping::Hashed,
+            };
+            let cell_count = cell_count + usize::from(grouping == Grouping::Private);
+            let places = if grouping == Grouping::Hashed { input.group_slots } else { pack.domain };
+            let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
+            let seen = arena.zeroed(places as usize * entry);
+            let cells = arena.zeroed(places as usize * 8 * cell_count.max(1));
+            let outputs = accumulators.outputs;
+            let bound = BoundGroups { grouping, pack, columns, places, seen, cells, cell_count, outputs };
+            Ok(SinkPlan::Aggregate { groups, aggregates, bound, rows: input.rows })
+        }
+    }
+}
+
+/// The accumulators of a sink as far as they can be known before code is written.
+fn accumulators(
+    registers: &[Option<Value>],
+    aggregates: &[AggregateCall],
+    single: bool,
+    rows: u64,
+) -> Result<Accumulators> {
+    let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
+    let mut emitter = Emitter::new(registers, &mut params, &mut arena, "0", &mut next);
+    fill(&mut emitter, aggregates, single, rows)
+}
+
+/// Adds the aggregates' cells; a global aggregation counts its rows to tell NULL from a value.
+fn fill(emitter: &mut Emitter, aggregates: &[AggregateCall], single: bool, rows: u64) -> Result<Accumulators> {
+    let mut accumulators = Accumulators::default();
+    for call in aggregates {
+        accumulators.add(emitter, call, rows)?;
+    }
+    if single {
+        let counted = accumulators.cell(CellOp::Add, "1ULL", None);
+        for (output, call) in accumulators.outputs.iter_mut().zip(aggregates) {
+            if output.count.is_none() && call.kind != crate::ir::AggregateKind::Count {
+                output.count = Some(counted);
+            }
+        }
+    }
+    Ok(accumulators)
+}
+
+impl SinkPlan<'_> {
+    /// What later pipelines and the result need.
+    pub(crate) fn bound(self) -> BoundSink {
+        match self {
+            SinkPlan::Build { table, .. } => BoundSink::Table(table),
+            SinkPlan::Aggregate { bound, .. } => BoundSink::Groups(bound),
+        }
+    }
+
+    /// Shared memory a warp for private cells, in bytes.
+    pub(crate) fn shared_cell_bytes(&self) -> usize {
+        match self {
+            SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Private => {
+                bound.pack.domain as usize * bound.cell_count * 8 * 32
+            }
+            _ => 0,
+        }
+    }
+
+    /// Text before and after the scan loop.
+    pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize, _block: u32) -> (String, String) {
+        let SinkPlan::Aggregate { bound, aggregates, .. } = self else { return (String::new(), String::new()) };
+        let (mut before, mut after) = (String::new(), String::new());
+        // Operations of cells do not depend on names: those found in the dry run are those of the kernel.
+        let ops = self.cell_ops(aggregates);
+        match bound.grouping {
+            Grouping::Single => {
+                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
+                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                for (index, op) in ops.iter().enumerate() {
+                    let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
+                    let _ = writeln!(before, "    {c_type} sum{index} = {zero};");
+                    let reduce = if *op == CellOp::Max { "wc_warp_max" } else { "wc_warp_sum" };
+                    let _ = writeln!(after, "    sum{index} = {reduce}(sum{index});");
+                    let target = match op {
+                        CellOp::Add => format!("wc_add({cells} + {index}, sum{index})"),
+                        CellOp::AddFloat => format!("wc_add((double*)({cells} + {index}), sum{index})"),
+                        CellOp::Max => format!("wc_max({cells} + {index}, sum{index})"),
+                    };
+                    let _ = writeln!(after, "    if (lane == 0) {target};");
+                }
+                let _ = writeln!(after, "    if (lane == 0) *{seen} = 1;");
+            }
+            Grouping::Private => {
+                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
+                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
+                let count = bound.cell_count;
+                let _ = writeln!(
+                    before,
+                    "    uint64_t* const mine = (uint64_t*)(shared + {cells_offset}) + \
+                     (uint64_t)wc_warp() * {groups} * {count} * 32 + lane;
+    for (uint64_t at = 0; at < {groups} * {count}; ++at) mine[at * 32] = 0;"
+                );
+                let rows_cell = count - 1;
+                let _ = writeln!(
+                    after,
+                    "    for (uint64_t group = 0; group < {groups}; ++group) {{
+        const uint64_t rows = wc_warp_sum(mine[({rows_cell} * {groups} + group) * 32]);
+        if (rows == 0) continue;
+        if (lane == 0) {seen}[group] = 1;"
+                );
+                for (index, op) in ops.iter().enumerate() {
+                    let cell = format!("mine[({index} * {groups} + group) * 32]");
+                    let at = format!("{cells} + {index} * {groups} + group");
+                    let line = match op {
+                        CellOp::Add => {
+                            format!("{{ const uint64_t v = wc_warp_sum({cell}); if (lane == 0) wc_add({at}, v); }}")
+                        }
+                        CellOp::Max => {
+                            format!("{{ const uint64_t v = wc_warp_max({cell}); if (lane == 0) wc_max({at}, v); }}")
+                        }
+                        CellOp::AddFloat => format!(
+                            "{{ const double v = wc_warp_sum(__longlong_as_double((int64_t){cell})); \
+                             if (lane == 0) wc_add((double*)({at}), v); }}"
+                        ),
+                    };
+                    let _ = writeln!(after, "        {line}");
+                }
+                let _ = writeln!(after, "    }}");
+            }
+            Grouping::Dense | Grouping::Hashed => {}
+        }
+        (before, after)
+    }
+
+    fn cell_ops(&self, aggregates: &[AggregateCall]) -> Vec<CellOp> {
+        let SinkPlan::Aggregate { bound, .. } = self else { return Vec::new() };
+        let mut ops = vec![CellOp::Add; bound.cell_count];
+        for (output, _) in bound.outputs.iter().zip(aggregates) {
+            use crate::aggregate::Read;
+            match output.read {
+                Read::Float(cell) => ops[cell] = CellOp::AddFloat,
+                Read::Image { cell, .. } => ops[cell] = CellOp::Max,
+                Read::Integer(_) | Read::Wide(_, _) => {}
+            }
+        }
+        ops
+    }
+
+    /// Writes what one row does.
+    pub(crate) fn row(&self, rows: &mut RowWriter) -> Result<()> {
+        match self {
+            SinkPlan::Build { keys, payload, table, unique } => build_row(rows, keys, payload, table, *unique),
+            SinkPlan::Aggregate { groups, aggregates, bound, rows: count } => {
+                aggregate_row(rows, groups, aggregates, bound, *count)
+            }
+        }
+    }
+}
+
+fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &BuiltTable, unique: bool) -> Result<()> {
+    let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
+    for key in &keys {
+        if let Some(valid) = &key.valid {
+            rows.line(&format!("if (!{valid}) return;"));
+        }
+    }
+    let packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
+    let duplicate = |rows: &mut RowWriter, condition: &str| {
+        if unique {
+            rows.line(&format!("if ({condition}) atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_DUPLICATE_KEY);"));
+        }
+    };
+    let entry = match &table.layout {
+        TableLayout::Direct { bitmap } => {
+            let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
+            rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
+            rows.line(&format!("const uint32_t before = atomicOr({bits} + ({packed} >> 5), bit);"));
+            duplicate(rows, "before & bit");
+            if !unique {
+                rows.line("(void)before;");
+            }
+            packed
+        }
+        TableLayout::Hash { keys, mask } => {
+            let (keys, mask) = rows.with_emitter(|emitter| {
+                (
+                    emitter.params.add("uint64_t*", Argument::Zone(*keys)),
+                    emitter.params.add("uint64_t", Argument::U64(*mask)),
+                )
+            });
+            rows.line("bool is_new;");
+            rows.line(&format!("const uint64_t entry = wc_table_enter({keys}, {mask}, {packed}, &is_new);"));
+            duplicate(rows, "!is_new");
+            "entry".to_string()
+        }
+    };
+    for (expr, column) in payload.iter().zip(&table.payload) {
+        let value = rows.emit(expr)?;
+        let target = rows
+            .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+        let code = if column.ty.is_float() {
+            value.code.clone()
+        } else {
+            let offset = column.low - i128::from(column.nullable);
+            let low =
+                rows.with_emitter(|emitter| emitter.params.add("int64_t", Argument::I64(offset as i64)));
+            format!("({})((int64_t){} - {low})", column.c_type, value.code)
+        };
+        let code = match &value.valid {
+            Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
+            None => code,
+        };
+        rows.line(&format!("{target}[{entry}] = {code};"));
+    }
+    Ok(())
+}
+
+fn aggregate_row(
+    rows: &mut RowWriter,
+    groups: &[(Expr, DataType)],
+    aggregates: &[AggregateCall],
+    bound: &BoundGroups,
+    count: u64,
+) -> Result<()> {
+    let keys = groups.iter().map(|(expr, _)| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
+    let exprs = aggregates.iter().flat_map(|call| call.argument.iter().chain(&call.filter));
+    for expr in exprs {
+        let mut needed = Vec::new();
+        expr.registers(&mut |register| needed.push(register));
+        for register in needed {
+            rows.emit(&Expr::Reg(register))?;
+        }
+    }
+    let single = bound.grouping == Grouping::Single;
+    let accumulators = rows.with_emitter(|emitter| fill(emitter, aggregates, single, count))?;
+    let group = match bound.grouping {
+        Grouping::Single => String::new(),
+        _ => rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys)),
+    };
+    let place = match bound.grouping {
+        Grouping::Single => String::new(),
+        Grouping::Private => group,
+        Grouping::Dense => {
+            let seen = rows.with_emitter(|emitter| emitter.params.add("uint8_t*", Argument::Zone(bound.seen)));
+            rows.line(&format!("{seen}[{group}] = 1;"));
+            group
+        }
+        Grouping::Hashed => {
+            let (keys, mask) = rows.with_emitter(|emitter| {
+                (
+                    emitter.params.add("uint64_t*", Argument::Zone(bound.seen)),
+                    emitter.params.add("uint64_t", Argument::U64(bound.places - 1)),
+                )
+            });
+            rows.line("bool is_new;");
+            rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, &is_new);"));
+            rows.line("if (place == ~0ULL) { atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }");
+            "place".to_string()
+        }
+    };
+    let (cells, places) = match bound.grouping {
+        Grouping::Single => (String::new(), String::new()),
+        _ => rows.with_emitter(|emitter| {
+            let cells = match bound.grouping {
+                Grouping::Private => "mine".to_string(),
+                _ => emitter.params.add("uint64_t*", Argument::Zone(bound.cells)),
+            };
+            (cells, emitter.params.add("uint64_t", Argument::U64(bound.places)))
+        }),
+    };
+    for (index, cell) in accumulators.cells.iter().enumerate() {
+        let update = match bound.grouping {
+            Grouping::Single => match cell.op {
+                CellOp::Add | CellOp::AddFloat => format!("sum{index} += {};", cell.value),
+                CellOp::Max => format!("{{ const uint64_t v = {}; if (v > sum{index}) sum{index} = v; }}", cell.value),
+            },
+            Grouping::Private => {
+                let at = format!("mine[({index} * {places} + {place}) * 32]");
+                match cell.op {
+                    CellOp::Add => format!("{at} += {};", cell.value),
+                    CellOp::Max => format!("{{ const uint64_t v = {}; if (v > {at}) {at} = v; }}", cell.value),
+                    CellOp::AddFloat => format!(
+                        "{at} = (uint64_t)__double_as_longlong(__longlong_as_double((int64_t){at}) + {});",
+                        cell.value
+                    ),
+                }
+            }
+            Grouping::Dense | Grouping::Hashed => {
+                let at = format!("{cells} + {index} * {places} + {place}");
+                match cell.op {
+                    CellOp::Add => format!("wc_add({at}, {});", cell.value),
+                    CellOp::Max => format!("wc_max({at}, {});", cell.value),
+                    CellOp::AddFloat => format!("wc_add((double*)({at}), {});", cell.value),
+                }
+            }
+        };
+        match &cell.condition {
+            Some(condition) => rows.line(&format!("if ({condition}) {update}")),
+            None => rows.line(&update),
+        }
+    }
+    if bound.grouping == Grouping::Private {
+        rows.line(&format!("mine[({} * {places} + {place}) * 32] += 1ULL;", bound.cell_count - 1));
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What can go wrong in a fragment.
+
+use thiserror::Error;
+use warpcube_column::ColumnError;
+use warpcube_gpu::GpuError;
+
+/// Result of an engine operation.
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+/// An error of the engine.
+#[derive(Debug, Clone, Error)]
+pub enum EngineError {
+    /// The fragment cannot run on the device; the reason is for EXPLAIN and reports. The statement runs on the CPU.
+    #[error("ENG-001 not on the device: {0}")]
+    Unsupported(String),
+    /// A row raised an evaluation error (division by zero, overflow); the CPU's outcome stands.
+    #[error("ENG-002 a row raised {0} on the device; the CPU decides")]
+    Evaluation(&'static str),
+    /// A fragment that contradicts itself: a defect of the caller.
+    #[error("ENG-003 malformed fragment: {0}")]
+    Malformed(String),
+    /// A column failed.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+    /// The device failed.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+}
+
+impl EngineError {
+    /// Whether the statement should run on the CPU instead, silently but counted.
+    pub fn falls_back(&self) -> bool {
+        match self {
+            EngineError::Unsupported(_) | EngineError::Evaluation(_) => true,
+            EngineError::Column(error) => error.is_unsupported(),
+            EngineError::Malformed(_) | EngineError::Gpu(_) => false,
+        }
+    }
+}
+
+/// Shorthand for the one refusal.
+pub(crate) fn unsupported<T>(reason: impl Into<String>) -> Result<T> {
+    Err(EngineError::Unsupported(reason.into()))
+}

@@ -1,0 +1,336 @@
+//! The shape of device work: a fragment is a list of pipelines, each scanning one table, passing rows through filters
+//! and probes, and ending in a sink.
+//!
+//! A shape is lowered when a statement is planned; everything that depends on data (value ranges, dictionaries, kinds
+//! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
+//! last one is the root; a pipeline has exactly one breaker, its sink; registers are numbered per pipeline, first the
+//! table's columns in request order, then the payload of each probe in step order.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+
+/// Machine type of an expression's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// Truth value.
+    Bool,
+    /// Signed integers by bits.
+    I8,
+    /// 16 bits.
+    I16,
+    /// 32 bits; dates in days.
+    I32,
+    /// 64 bits; timestamps.
+    I64,
+    /// Unsigned integers by bits.
+    U8,
+    /// 16 bits.
+    U16,
+    /// 32 bits; codes of strings.
+    U32,
+    /// 64 bits.
+    U64,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+    /// Unscaled value of a decimal; computed in 64 bits where value ranges allow it.
+    I128,
+}
+
+impl Ty {
+    /// Whether this is a float.
+    pub fn is_float(self) -> bool {
+        matches!(self, Ty::F32 | Ty::F64)
+    }
+
+    /// Bounds of the integer types; `None` for floats.
+    pub fn bounds(self) -> Option<(i128, i128)> {
+        Some(match self {
+            Ty::Bool => (0, 1),
+            Ty::I8 => (i8::MIN.into(), i8::MAX.into()),
+            Ty::I16 => (i16::MIN.into(), i16::MAX.into()),
+            Ty::I32 => (i32::MIN.into(), i32::MAX.into()),
+            Ty::I64 => (i64::MIN.into(), i64::MAX.into()),
+            Ty::U8 => (0, u8::MAX.into()),
+            Ty::U16 => (0, u16::MAX.into()),
+            Ty::U32 => (0, u32::MAX.into()),
+            Ty::U64 => (0, u64::MAX.into()),
+            Ty::I128 => (i128::MIN, i128::MAX),
+            Ty::F32 | Ty::F64 => return None,
+        })
+    }
+
+    /// The type of a column or result of an Arrow type.
+    pub fn of(data_type: &DataType) -> Option<Ty> {
+        Some(match data_type {
+            DataType::Boolean => Ty::Bool,
+            DataType::Int8 => Ty::I8,
+            DataType::Int16 => Ty::I16,
+            DataType::Int32 | DataType::Date32 => Ty::I32,
+            DataType::Int64 | DataType::Date64 | DataType::Timestamp(_, _) | DataType::Duration(_) => Ty::I64,
+            DataType::UInt8 => Ty::U8,
+            DataType::UInt16 => Ty::U16,
+            DataType::UInt32 => Ty::U32,
+            DataType::UInt64 => Ty::U64,
+            DataType::Float32 => Ty::F32,
+            DataType::Float64 => Ty::F64,
+            DataType::Decimal128(_, _) => Ty::I128,
+            other if warpcube_column::is_string(other) => Ty::U32,
+            _ => return None,
+        })
+    }
+}
+
+/// A constant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Literal {
+    /// Of any integer type, boolean or decimal.
+    Int(i128),
+    /// Of a float type.
+    Float(f64),
+    /// NULL.
+    Null,
+}
+
+/// Operators of one operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// Logical negation.
+    Not,
+    /// Arithmetic negation, wrapping.
+    Negate,
+    /// Whether the operand is NULL; never NULL itself.
+    IsNull,
+    /// Whether the operand is not NULL; never NULL itself.
+    IsNotNull,
+    /// Whether the operand is true; never NULL itself.
+    IsTrue,
+}
+
+/// Operators of two operands; both have the same type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// Sum; integers wrap, decimals that overflow raise.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Quotient, truncated for integers; zero divisors raise.
+    Div,
+    /// Remainder with the dividend's sign.
+    Rem,
+    /// Equality; NaN equals NaN.
+    Eq,
+    /// Inequality.
+    Ne,
+    /// Order; NaN is largest.
+    Lt,
+    /// Order or equality.
+    Le,
+    /// Order.
+    Gt,
+    /// Order or equality.
+    Ge,
+    /// Kleene conjunction.
+    And,
+    /// Kleene disjunction.
+    Or,
+}
+
+impl BinaryOp {
+    /// Whether the result is a truth value.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
+    }
+}
+
+/// Parts of a date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DatePart {
+    /// Year.
+    Year,
+    /// Quarter of the year, from 1.
+    Quarter,
+    /// Month of the year, from 1.
+    Month,
+    /// Day of the month, from 1.
+    Day,
+}
+
+/// A function of one string column, computed once over its dictionary.
+pub trait DictionaryFunction: Debug + Send + Sync {
+    /// Applies the function to the distinct strings followed by one NULL; the result has one value for each.
+    fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String>;
+
+    /// The function as text, for EXPLAIN and for recognising repeats.
+    fn describe(&self) -> String;
+}
+
+/// An expression over the registers of a pipeline.
+#[derive(Debug, Clone)]
+pub enum Expr {
+    /// A register.
+    Reg(usize),
+    /// A constant of a type; becomes a kernel argument.
+    Literal(Literal, Ty),
+    /// One operand.
+    Unary(UnaryOp, Box<Expr>),
+    /// Two operands of one type.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// Conversion; values that do not fit raise.
+    Cast(Box<Expr>, Ty),
+    /// A decimal times or divided by a power of ten (rounding half away from zero).
+    Rescale(Box<Expr>, i8),
+    /// A decimal as a double: unscaled value ÷ 10^scale.
+    DecimalToFloat(Box<Expr>, i8),
+    /// The first branch whose condition is true, else the last expression; all of one type.
+    Case(Vec<(Expr, Expr)>, Box<Expr>),
+    /// A part of a date in days since 1970.
+    DatePart(DatePart, Box<Expr>),
+    /// A function of a string register, with the type of its result.
+    Lookup(usize, Arc<dyn DictionaryFunction>, Ty),
+}
+
+/// How probed rows are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    /// Rows with a match, with its payload.
+    Inner,
+    /// All rows; payload is NULL without a match.
+    Left,
+    /// Rows with a match.
+    Semi,
+    /// Rows without a match.
+    Anti,
+}
+
+/// A look-up in the table that an earlier pipeline built.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// Index of the pipeline whose sink is the table.
+    pub build: usize,
+    /// Probe keys, as many as the table's keys and of the same types.
+    pub keys: Vec<Expr>,
+    /// What becomes of rows with and without a match.
+    pub kind: JoinKind,
+}
+
+/// What happens to a row on its way.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Rows for which the expression is true go on.
+    Filter(Expr),
+    /// Joins the row with a built table; its payload becomes registers.
+    Probe(Probe),
+}
+
+/// Aggregate functions the device accumulates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AggregateKind {
+    /// Number of rows, or of valid arguments.
+    Count,
+    /// Sum.
+    Sum,
+    /// Smallest.
+    Min,
+    /// Largest.
+    Max,
+}
+
+/// One aggregate.
+#[derive(Debug, Clone)]
+pub struct AggregateCall {
+    /// Function.
+    pub kind: AggregateKind,
+    /// Argument; `None` counts rows.
+    pub argument: Option<Expr>,
+    /// Rows for which this is not true are left out.
+    pub filter: Option<Expr>,
+    /// Arrow type of the result.
+    pub data_type: DataType,
+}
+
+/// Where a pipeline's rows end.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    /// A table that later pipelines probe. Keys that are NULL never match and are left out.
+    Build {
+        /// Key expressions.
+        keys: Vec<Expr>,
+        /// Expressions that become registers of the probing pipeline.
+        payload: Vec<Expr>,
+    },
+    /// Grouped or global aggregation.
+    Aggregate {
+        /// Group expressions with the Arrow types of the result's columns.
+        groups: Vec<(Expr, DataType)>,
+        /// Aggregates.
+        aggregates: Vec<AggregateCall>,
+    },
+}
+
+/// A scan with its steps and its sink.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    /// Index of the table in the fragment.
+    pub table: usize,
+    /// Steps in the order of the plan; binding may reorder filters and inner or semi probes.
+    pub steps: Vec<Step>,
+    /// Where rows end.
+    pub sink: Sink,
+}
+
+/// A table of a fragment: its columns by position in the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FragmentTable {
+    /// Name for reports.
+    pub name: String,
+    /// Columns in register order.
+    pub columns: Vec<usize>,
+}
+
+/// A whole piece of device work.
+#[derive(Debug, Clone)]
+pub struct Fragment {
+    /// Tables scanned.
+    pub tables: Vec<FragmentTable>,
+    /// Pipelines, builds before those that probe them, the root last.
+    pub pipelines: Vec<Pipeline>,
+}
+
+impl Expr {
+    /// A binary expression.
+    pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+        Expr::Binary(op, Box::new(left), Box::new(right))
+    }
+
+    /// Calls `visit` for every register the expression reads.
+    pub fn registers(&self, visit: &mut impl FnMut(usize)) {
+        match self {
+            Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
+            Expr::Literal(_, _) => {}
+            Expr::Unary(_, inner)
+            | Expr::Cast(inner, _)
+            | Expr::Rescale(inner, _)
+            | Expr::DecimalToFloat(inner, _)
+            | Expr::DatePart(_, inner) => inner.registers(visit),
+            Expr::Binary(_, left, right) => {
+                left.registers(visit);
+                right.registers(visit);
+            }
+            Expr::Case(branches, otherwise) => {
+                for (when, then) in branches {
+                    when.registers(visit);
+                    then.registers(visit);
+                }
+                otherwise.registers(visit);
+            }
+        }
+    }
+}

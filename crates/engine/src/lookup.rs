@@ -1,0 +1,158 @@
+//! Functions of a string column as tables indexed by code.
+//!
+//! A table has one entry for each string of the dictionary and one more, the last, for NULL.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
+use warpcube_column::{Dictionary, DictionaryBuilder, is_string};
+
+use crate::error::{EngineError, Result, unsupported};
+use crate::ir::{DictionaryFunction, Ty};
+
+/// Results of a function for every code, then for NULL.
+#[derive(Debug, Clone)]
+pub(crate) struct LookupTable {
+    values: Vec<u8>,
+    c_type: &'static str,
+    valid: Vec<u8>,
+    range: Option<(i128, i128)>,
+    dictionary: Option<Arc<Dictionary>>,
+    true_run: Option<(u32, u32)>,
+    true_share: f64,
+}
+
+impl LookupTable {
+    /// Entries, that of NULL included.
+    pub(crate) fn len(&self) -> usize {
+        self.valid.len()
+    }
+
+    /// Values as bytes of [`LookupTable::c_type`].
+    pub(crate) fn values(&self) -> &[u8] {
+        &self.values
+    }
+
+    /// C type of an entry.
+    pub(crate) fn c_type(&self) -> &'static str {
+        self.c_type
+    }
+
+    /// A byte an entry, zero where the result is NULL; `None` if no result is.
+    pub(crate) fn validity(&self) -> Option<&[u8]> {
+        self.valid.contains(&0).then_some(&self.valid[..])
+    }
+
+    /// Whether the result is NULL for NULL and for nothing else.
+    pub(crate) fn null_in_null_out(&self) -> bool {
+        self.valid.split_last().is_some_and(|(null, others)| *null == 0 && others.iter().all(|valid| *valid == 1))
+    }
+
+    /// First code and number of codes where a truth value is true, if those are neighbours.
+    pub(crate) fn true_run(&self) -> Option<(u32, u32)> {
+        self.true_run
+    }
+
+    /// Share of the strings for which a truth value is true.
+    pub(crate) fn true_share(&self) -> f64 {
+        self.true_share
+    }
+
+    /// Bounds of integer results.
+    pub(crate) fn range(&self) -> Option<(i128, i128)> {
+        self.range
+    }
+
+    /// Strings behind the results' codes.
+    pub(crate) fn dictionary(&self) -> Option<Arc<Dictionary>> {
+        self.dictionary.clone()
+    }
+}
+
+/// Applies a function to all strings of a dictionary.
+pub(crate) fn evaluate(dictionary: &Dictionary, function: &dyn DictionaryFunction, ty: Ty) -> Result<LookupTable> {
+    let null: ArrayRef = Arc::new(StringArray::from(vec![None::<&str>]));
+    let strings = concat(&[&dictionary.array(), &null]).map_err(refused)?;
+    let results = function.apply(&strings).map_err(EngineError::Unsupported)?;
+    if results.len() != strings.len() {
+        return Err(EngineError::Malformed(format!("{} gave {} results", function.describe(), results.len())));
+    }
+    let nulls = results.logical_nulls();
+    let valid: Vec<u8> =
+        (0..results.len()).map(|row| u8::from(nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))).collect();
+    let mut table = LookupTable {
+        values: Vec::new(),
+        c_type: "int64_t",
+        valid,
+        range: None,
+        dictionary: None,
+        true_run: None,
+        true_share: 0.0,
+    };
+    match results.data_type() {
+        DataType::Boolean => truth_values(&mut table, results.as_boolean()),
+        DataType::Float32 | DataType::Float64 => {
+            let results = cast(&results, &DataType::Float64).map_err(refused)?;
+            let numbers = results.as_primitive::<arrow::datatypes::Float64Type>();
+            table.c_type = "double";
+            table.values = numbers.iter().flat_map(|number| number.unwrap_or_default().to_le_bytes()).collect();
+        }
+        other if is_string(other) => strings_of(&mut table, &results)?,
+        _ => integers(&mut table, &results, ty)?,
+    }
+    Ok(table)
+}
+
+fn refused(error: arrow::error::ArrowError) -> EngineError {
+    EngineError::Unsupported(error.to_string())
+}
+
+fn truth_values(table: &mut LookupTable, results: &BooleanArray) {
+    table.c_type = "uint8_t";
+    table.range = Some((0, 1));
+    table.values = results.iter().map(|value| u8::from(value == Some(true))).collect();
+    let strings = &table.values[..table.values.len() - 1];
+    let count = strings.iter().filter(|value| **value == 1).count();
+    let first = strings.iter().position(|value| *value == 1).unwrap_or(0);
+    if strings[first..].iter().take(count).all(|value| *value == 1) {
+        table.true_run = Some((first as u32, count as u32));
+    }
+    table.true_share = count as f64 / strings.len().max(1) as f64;
+}
+
+fn strings_of(table: &mut LookupTable, results: &ArrayRef) -> Result<()> {
+    let results = cast(results, &DataType::Utf8).map_err(refused)?;
+    let results = results.as_string::<i32>();
+    let builder = DictionaryBuilder::new("a string function", usize::MAX);
+    let mut local = builder.local();
+    let codes: Vec<u32> =
+        results.iter().map(|text| text.map_or(Ok(0), |text| local.code(text))).collect::<Result<_, _>>()?;
+    let (dictionary, remap) = builder.finish();
+    let sorted = |code: u32| remap.as_ref().map_or(code, |remap| remap.get(code as usize).copied().unwrap_or(0));
+    table.c_type = "uint32_t";
+    table.values = codes.into_iter().flat_map(|code| sorted(code).to_le_bytes()).collect();
+    table.range = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
+    table.dictionary = Some(Arc::new(dictionary));
+    Ok(())
+}
+
+fn integers(table: &mut LookupTable, results: &ArrayRef, ty: Ty) -> Result<()> {
+    let numbers: Vec<Option<i64>> = if let DataType::Decimal128(_, _) = results.data_type() {
+        let wide = results.as_primitive::<Decimal128Type>();
+        let narrow = |value: Option<i128>| value.map(i64::try_from).transpose();
+        match wide.iter().map(narrow).collect() {
+            Ok(numbers) => numbers,
+            Err(_) => return unsupported("a string function whose decimal results need more than 64 bits"),
+        }
+    } else {
+        let narrow = cast(results, &DataType::Int64).map_err(refused)?;
+        narrow.as_primitive::<Int64Type>().iter().collect()
+    };
+    let bounds = numbers.iter().flatten();
+    table.range = bounds.clone().min().zip(bounds.max()).map(|(low, high)| (i128::from(*low), i128::from(*high)));
+    table.range = table.range.or_else(|| ty.bounds().map(|_| (0, 0)));
+    table.values = numbers.into_iter().flat_map(|number| number.unwrap_or_default().to_le_bytes()).collect();
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! The order in which a pipeline takes its steps, and which of them run on whole vectors.
+//!
+//! Filters and probes that only thin rows out may be taken in any order: the most selective comes first. What can
+//! raise an error stays behind everything that came before it in the plan. Probes with payload that a step needs come
+//! before that step.
+
+use crate::arena::Arena;
+use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::params::ParamList;
+use crate::error::{EngineError, Result};
+use crate::estimate::selectivity;
+use crate::ir::{BinaryOp, Expr, JoinKind, Pipeline, Probe, Step};
+use crate::table::BuiltTable;
+
+/// Weight of a probe against a filter of the same selectivity.
+const PROBE_WEIGHT: f64 = 1.05;
+
+/// A step in its final place.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    /// What is done.
+    pub(crate) item: Item,
+    /// Estimated share of rows that go on.
+    pub(crate) share: f64,
+    /// Whether it can raise an evaluation error.
+    pub(crate) fallible: bool,
+}
+
+/// A step, conjunctions taken apart.
+#[derive(Debug, Clone)]
+pub(crate) enum Item {
+    /// A filter.
+    Filter(Expr),
+    /// A probe, with the first register of its payload.
+    Probe(Probe, usize),
+}
+
+impl Item {
+    /// Calls `visit` for every register the item reads.
+    pub(crate) fn registers(&self, visit: &mut impl FnMut(usize)) {
+        match self {
+            Item::Filter(expr) => expr.registers(visit),
+            Item::Probe(probe, _) => probe.keys.iter().for_each(|key| key.registers(visit)),
+        }
+    }
+}
+
+/// What is known of every register of the pipeline before any code is written.
+pub(crate) fn templates(
+    pipeline: &Pipeline,
+    columns: &[Value],
+    tables: &[Option<BuiltTable>],
+) -> Result<Vec<Option<Value>>> {
+    let mut registers: Vec<Option<Value>> = columns.iter().cloned().map(Some).collect();
+    for step in &pipeline.steps {
+        let Step::Probe(probe) = step else { continue };
+        if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
+            continue;
+        }
+        for column in &table(tables, probe)?.payload {
+            let narrow = column.range.is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into());
+            let register = registers.len();
+            registers.push(Some(Value {
+                code: format!("r{register}"),
+                valid: (column.nullable || probe.kind == JoinKind::Left).then(|| format!("v{register}")),
+                ty: column.ty,
+                narrow: narrow && column.ty == crate::ir::Ty::I128,
+                range: column.range,
+                dictionary: column.dictionary.clone(),
+            }));
+        }
+    }
+    Ok(registers)
+}
+
+/// The table a probe looks into.
+pub(crate) fn table<'a>(tables: &'a [Option<BuiltTable>], probe: &Probe) -> Result<&'a BuiltTable> {
+    tables
+        .get(probe.build)
+        .and_then(Option::as_ref)
+        .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
+}
+
+/// What is known of the values of `exprs`, and whether computing them can raise an error.
+pub(crate) fn analyse(exprs: &[&Expr], registers: &[Option<Value>]) -> Result<(Vec<Value>, bool)> {
+    let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
+    let mut emitter = Emitter::new(registers, &mut params, &mut arena, "0", &mut next);
+    let values = exprs.iter().map(|expr| emitter.emit(expr)).collect::<Result<_>>()?;
+    Ok((values, emitter.fallible))
+}
+
+/// The pipeline's steps in the order they are taken.
+pub(crate) fn order(
+    pipeline: &Pipeline,
+    columns: usize,
+    registers: &[Option<Value>],
+    tables: &[Option<BuiltTable>],
+) -> Result<Vec<Planned>> {
+    let mut waiting: Vec<Planned> = Vec::new();
+    let mut register = columns;
+    for step in &pipeline.steps {
+        match step {
+            Step::Filter(expr) => {
+                let mut parts = Vec::new();
+                conjuncts(expr, &mut parts);
+                for part in parts {
+                    let (_, fallible) = analyse(&[&part], registers)?;
+                    let share = selectivity(&part, registers);
+                    waiting.push(Planned { item: Item::Filter(part), share, fallible });
+                }
+            }
+            Step::Probe(probe) => {
+                let built = table(tables, probe)?;
+                let (_, fallible) = analyse(&probe.keys.iter().collect::<Vec<_>>(), registers)?;
+                let share = match probe.kind {
+                    JoinKind::Inner | JoinKind::Semi => built.share,
+                    JoinKind::Left => 1.0,
+                    JoinKind::Anti => 1.0 - built.share,
+                };
+                waiting.push(Planned { item: Item::Probe(probe.clone(), register), share, fallible });
+                if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
+                    register += built.payload.len();
+                }
+            }
+        }
+    }
+    let mut available: Vec<bool> = (0..registers.len()).map(|register| register < columns).collect();
+    let mut ordered: Vec<Planned> = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let best = pick(&waiting, &available)
+            .ok_or_else(|| EngineError::Malformed("a step reads registers no step writes".into()))?;
+        let planned = waiting.remove(best);
+        if let Item::Probe(probe, first) = &planned.item
+            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
+        {
+            available[*first..*first + table(tables, probe)?.payload.len()].fill(true);
+        }
+        ordered.push(planned);
+    }
+    Ok(ordered)
+}
+
+/// The most selective step that can be taken now; a fallible one only when it is the first that waits.
+fn pick(waiting: &[Planned], available: &[bool]) -> Option<usize> {
+    let ready = |planned: &Planned| {
+        let mut ready = true;
+        planned.item.registers(&mut |register| ready &= available.get(register).copied().unwrap_or(false));
+        ready
+    };
+    let weight = |planned: &Planned| match planned.item {
+        Item::Filter(_) => planned.share,
+        Item::Probe(_, _) => planned.share * PROBE_WEIGHT,
+    };
+    let candidates = waiting.iter().enumerate().filter(|(position, planned)| {
+        let in_turn = !planned.fallible || *position == 0;
+        // Nothing overtakes a fallible step's predecessors, but infallible steps may overtake a fallible one.
+        in_turn && ready(planned)
+    });
+    candidates.min_by(|(_, a), (_, b)| weight(a).total_cmp(&weight(b))).map(|(position, _)| position)
+}
+
+fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
+    match expr {
+        Expr::Binary(BinaryOp::And, left, right) => {
+            conjuncts(left, parts);
+            conjuncts(right, parts);
+        }
+        other => parts.push(other.clone()),
+    }
+}

@@ -1,0 +1,119 @@
+//! From group cells to an Arrow batch.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int64Array, PrimitiveArray, StringArray,
+    UInt64Array, new_null_array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Schema};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use warpcube_column::{Dictionary, is_string};
+
+use crate::aggregate::{Output, Read};
+use crate::codegen::sink::BoundGroups;
+use crate::error::{EngineError, Result};
+
+/// Groups as they came from the device: for each, its packed key and its cells.
+#[derive(Debug, Default)]
+pub(crate) struct GroupRows {
+    pub(crate) keys: Vec<u64>,
+    /// Cells, `cell_count` a group.
+    pub(crate) cells: Vec<u64>,
+}
+
+/// The batch of a fragment's result: group columns `g0`, `g1`, …, then aggregates `a0`, `a1`, ….
+pub(crate) fn batch(bound: &BoundGroups, rows: &GroupRows) -> Result<RecordBatch> {
+    let mut fields = Vec::new();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for (part, (data_type, dictionary)) in bound.columns.iter().enumerate() {
+        let values: Vec<Option<i128>> = rows.keys.iter().map(|key| bound.pack.value(*key, part)).collect();
+        arrays.push(integers(&values, data_type, dictionary.as_ref())?);
+        fields.push(Field::new(format!("g{part}"), data_type.clone(), true));
+    }
+    for (index, output) in bound.outputs.iter().enumerate() {
+        arrays.push(aggregate(output, rows, bound.cell_count)?);
+        fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.keys.len()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).map_err(malformed)
+}
+
+fn malformed(error: arrow::error::ArrowError) -> EngineError {
+    EngineError::Malformed(error.to_string())
+}
+
+fn aggregate(output: &Output, rows: &GroupRows, cell_count: usize) -> Result<ArrayRef> {
+    let cell = |group: usize, cell: usize| rows.cells[group * cell_count + cell];
+    let valid = |group: usize| output.count.is_none_or(|count| cell(group, count) > 0);
+    let groups = || 0..rows.keys.len();
+    if let Read::Float(sum) = output.read {
+        let values = groups().map(|group| valid(group).then(|| f64::from_bits(cell(group, sum))));
+        return floats(values.collect(), &output.data_type);
+    }
+    if let Read::Image { cell: image, turned, float: true, .. } = output.read {
+        let values = groups().map(|group| {
+            let bits = if turned { !cell(group, image) } else { cell(group, image) } ^ 1 << 63;
+            let bits = bits as i64;
+            valid(group).then(|| f64::from_bits((bits ^ ((bits >> 63) as u64 >> 1) as i64) as u64))
+        });
+        return floats(values.collect(), &output.data_type);
+    }
+    let value = |group: usize| -> i128 {
+        match output.read {
+            Read::Integer(sum) if output.data_type == DataType::UInt64 => cell(group, sum).into(),
+            Read::Integer(sum) => (cell(group, sum) as i64).into(),
+            Read::Wide(low, high) => (i128::from(cell(group, high) as i64) << 32) + i128::from(cell(group, low)),
+            Read::Image { cell: image, signed, turned, .. } => {
+                let image = if turned { !cell(group, image) } else { cell(group, image) };
+                if signed { ((image ^ 1 << 63) as i64).into() } else { image.into() }
+            }
+            Read::Float(_) => unreachable!("floats were read above"),
+        }
+    };
+    let values: Vec<Option<i128>> = groups().map(|group| valid(group).then(|| value(group))).collect();
+    integers(&values, &output.data_type, output.dictionary.as_ref())
+}
+
+fn floats(values: Vec<Option<f64>>, data_type: &DataType) -> Result<ArrayRef> {
+    Ok(match data_type {
+        DataType::Float32 => {
+            Arc::new(values.into_iter().map(|value| value.map(|value| value as f32)).collect::<Float32Array>())
+        }
+        _ => Arc::new(Float64Array::from(values)),
+    })
+}
+
+/// Integers, codes or unscaled decimals as an array of a type.
+fn integers(values: &[Option<i128>], data_type: &DataType, dictionary: Option<&Arc<Dictionary>>) -> Result<ArrayRef> {
+    if values.is_empty() {
+        return Ok(new_null_array(data_type, 0));
+    }
+    if is_string(data_type) {
+        let dictionary = dictionary.ok_or_else(|| EngineError::Malformed("strings without a dictionary".into()))?;
+        let text: StringArray = values.iter().map(|code| code.map(|code| dictionary.value(code as u32))).collect();
+        return cast(&text, data_type).map_err(malformed);
+    }
+    let narrow = || values.iter().map(|value| value.map(|value| value as i64));
+    Ok(match data_type {
+        DataType::Boolean => {
+            Arc::new(values.iter().map(|value| value.map(|value| value != 0)).collect::<BooleanArray>())
+        }
+        DataType::Decimal128(precision, scale) => Arc::new(
+            Decimal128Array::from(values.to_vec()).with_precision_and_scale(*precision, *scale).map_err(malformed)?,
+        ),
+        DataType::UInt64 => {
+            Arc::new(values.iter().map(|value| value.map(|value| value as u64)).collect::<UInt64Array>())
+        }
+        DataType::Date32 => {
+            let days = narrow().map(|value| value.map(|value| value as i32));
+            Arc::new(days.collect::<PrimitiveArray<Date32Type>>())
+        }
+        DataType::Int32 => {
+            let values = narrow().map(|value| value.map(|value| value as i32));
+            Arc::new(values.collect::<PrimitiveArray<Int32Type>>())
+        }
+        other => cast(&(Arc::new(narrow().collect::<Int64Array>()) as ArrayRef), other).map_err(malformed)?,
+    })
+}

@@ -1,0 +1,337 @@
+//! Running a fragment: admit its columns, bind, compile, launch, read the result.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow::record_batch::RecordBatch;
+use parking_lot::Mutex;
+use warpcube_column::{LoadLimits, LoadReport, Pinned, Residency, TableRequest};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Stream, size_class};
+
+use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
+use crate::codegen::params::Argument;
+use crate::codegen::pipeline::BoundPipeline;
+use crate::codegen::sink::Grouping;
+use crate::error::{EngineError, Result};
+use crate::ir::Fragment;
+use crate::result::{GroupRows, batch};
+
+/// Slots of a hashed group table at first.
+const GROUP_SLOTS_FIRST: u64 = 1 << 20;
+/// Slots it may grow to.
+const GROUP_SLOTS_MAX: u64 = 1 << 30;
+/// Bits of the flags word, as in `scan.cuh`.
+const FLAG_DUPLICATE_KEY: u64 = 1;
+const FLAG_TABLE_FULL: u64 = 2;
+
+/// One device with the columns on it; runs fragments from any thread.
+pub struct Engine {
+    residency: Residency,
+    streams: Mutex<Vec<Stream>>,
+}
+
+/// What is asked of one run.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Bounds of loads, with the cancel flag.
+    pub limits: LoadLimits,
+}
+
+/// What one run did.
+#[derive(Debug, Clone, Default)]
+pub struct RunReport {
+    /// What was loaded first.
+    pub loaded: LoadReport,
+    /// Time to bind and generate source.
+    pub bind: Duration,
+    /// Time to compile or find the kernels.
+    pub compile: Duration,
+    /// Whether a compiler ran.
+    pub compiled: bool,
+    /// Time on the device by its own clock: first launch to last, zeroing included.
+    pub device: Duration,
+    /// Estimated bytes that must be read.
+    pub bytes: u64,
+    /// One report a pipeline.
+    pub pipelines: Vec<PipelineReport>,
+    /// Device memory of tables and result.
+    pub arena_bytes: u64,
+}
+
+/// What one pipeline did.
+#[derive(Debug, Clone)]
+pub struct PipelineReport {
+    /// Steps in words.
+    pub steps: Vec<String>,
+    /// Time on the device.
+    pub device: Duration,
+    /// Estimated bytes read from columns.
+    pub bytes: u64,
+    /// Registers a thread.
+    pub registers: u32,
+    /// Spilled bytes a thread.
+    pub spilled: u32,
+    /// Blocks launched.
+    pub grid: u32,
+}
+
+impl Engine {
+    /// An engine over a device with nothing on it.
+    pub fn new(device: Device) -> Engine {
+        Engine { residency: Residency::new(device), streams: Mutex::default() }
+    }
+
+    /// The columns on the device.
+    pub fn residency(&self) -> &Residency {
+        &self.residency
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.residency.device()
+    }
+
+    /// Runs a fragment over its tables (`requests`, one for each of `fragment.tables`, in that order).
+    ///
+    /// The batch has the group columns, then the aggregates, in the fragment's order.
+    ///
+    /// # Errors
+    /// See [`EngineError::falls_back`] for those after which the statement should run on the CPU.
+    pub fn run(
+        &self,
+        fragment: &Fragment,
+        requests: &[TableRequest],
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
+        let mut guesses = Guesses { group_slots: GROUP_SLOTS_FIRST };
+        let mut report = RunReport::default();
+        loop {
+            match self.attempt(fragment, requests, options, guesses, &mut report)? {
+                Some(batch) => return Ok((batch, report)),
+                None if guesses.group_slots >= GROUP_SLOTS_MAX => {
+                    return crate::error::unsupported("more groups than the largest hash table holds");
+                }
+                None => guesses.group_slots *= 8,
+            }
+        }
+    }
+
+    /// One try; `None` if a guessed size was too small.
+    fn attempt(
+        &self,
+        fragment: &Fragment,
+        requests: &[TableRequest],
+        options: &RunOptions,
+        guesses: Guesses,
+        report: &mut RunReport,
+    ) -> Result<Option<RecordBatch>> {
+        let bound: Mutex<Option<BoundFragment>> = Mutex::new(None);
+        let mut bind_time = Duration::ZERO;
+        let bind_ns = std::sync::atomic::AtomicU64::new(0);
+        let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
+            let start = Instant::now();
+            let fragment = bind(fragment, tables, self.device().info(), guesses)?;
+            let bytes = size_class(fragment.arena.bytes().max(1)) as u64;
+            *bound.lock() = Some(fragment);
+            bind_ns.store(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            Ok(bytes)
+        })?;
+        bind_time += Duration::from_nanos(bind_ns.into_inner());
+        let bound = bound.into_inner().expect("admission binds");
+        report.loaded.rows += pinned.loaded.rows;
+        report.loaded.bytes += pinned.loaded.bytes;
+        report.loaded.elapsed += pinned.loaded.elapsed;
+        report.loaded.encode += pinned.loaded.encode;
+        report.bind += bind_time;
+        report.arena_bytes = bound.arena.bytes() as u64;
+        self.execute(&bound, options, report)
+    }
+
+    fn execute(
+        &self,
+        bound: &BoundFragment,
+        options: &RunOptions,
+        report: &mut RunReport,
+    ) -> Result<Option<RecordBatch>> {
+        let start = Instant::now();
+        let compiles = self.device().compiles();
+        let module = self.device().compile(&bound.program)?;
+        let kernels: Vec<Kernel> =
+            bound.pipelines.iter().map(|pipeline| module.kernel(&pipeline.name)).collect::<Result<_, _>>()?;
+        let compact = bound.compacted.map(|_| module.kernel("compact_groups")).transpose()?;
+        report.compile += start.elapsed();
+        report.compiled |= self.device().compiles() > compiles;
+
+        let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
+        let mut stream = match self.streams.lock().pop() {
+            Some(stream) => stream,
+            None => self.device().stream()?,
+        };
+        let rows = self.launch(bound, &kernels, compact.as_ref(), &arena, &mut stream, &options.limits.cancelled, report);
+        if rows.is_err() {
+            // Nothing may run on past this statement; the first error is the one to tell.
+            let _ = stream.synchronize();
+        }
+        stream.clear_marks();
+        self.streams.lock().push(stream);
+        match rows? {
+            Some(rows) => Ok(Some(batch(&bound.groups, &rows)?)),
+            None => Ok(None),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn launch(
+        &self,
+        bound: &BoundFragment,
+        kernels: &[Kernel],
+        compact: Option<&Kernel>,
+        arena: &DeviceBuffer,
+        stream: &mut Stream,
+        cancelled: &Arc<AtomicBool>,
+        report: &mut RunReport,
+    ) -> Result<Option<GroupRows>> {
+        stream.upload(arena, 0, bound.arena.constants())?;
+        let mut marks = vec![stream.mark()?];
+        let (offset, bytes) = bound.arena.zeroed_range();
+        stream.fill(arena, offset, 0, bytes)?;
+        let mut grids = Vec::new();
+        for ((pipeline, kernel), scan) in bound.pipelines.iter().zip(kernels).zip(&bound.scans) {
+            let shape = self.shape(pipeline, kernel, scan.tickets)?;
+            stream.launch(kernel, shape, &params(bound, pipeline, arena))?;
+            grids.push(shape.grid);
+            marks.push(stream.mark()?);
+        }
+        if let (Some(kernel), Some(compacted)) = (compact, bound.compacted) {
+            let groups = &bound.groups;
+            let at = |zone| bound.arena.offset(zone);
+            stream.fill(arena, at(compacted.zone) + 16, 0, 8)?;
+            let params = Params::new()
+                .buffer_at(arena, at(bound.control))
+                .buffer_at(arena, at(groups.seen))
+                .buffer_at(arena, at(groups.cells))
+                .buffer_at(arena, at(compacted.zone))
+                .u64(groups.places)
+                .u64(groups.cell_count as u64)
+                .u64(u64::from(groups.grouping == Grouping::Hashed));
+            let grid = (groups.places.div_ceil(256) as u32).clamp(1, self.device().info().multiprocessors * 8);
+            stream.launch(kernel, LaunchShape { grid, block: 256, shared_bytes: 0 }, &params)?;
+            marks.push(stream.mark()?);
+        }
+        let last = *marks.last().expect("there is a first mark");
+        let rows = match bound.compacted {
+            Some(_) => read_compacted(bound, arena, stream)?,
+            None => read_whole(bound, arena, stream)?,
+        };
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(GpuError::Cancelled.into());
+        }
+        report.device += milliseconds(stream.elapsed_ms(marks[0], last)?);
+        report.pipelines.clear();
+        report.bytes = 0;
+        for (index, (pipeline, kernel)) in bound.pipelines.iter().zip(kernels).enumerate() {
+            let attributes = kernel.attributes();
+            report.bytes += pipeline.bytes as u64;
+            report.pipelines.push(PipelineReport {
+                steps: pipeline.steps.clone(),
+                device: milliseconds(stream.elapsed_ms(marks[index], marks[index + 1])?),
+                bytes: pipeline.bytes as u64,
+                registers: attributes.registers,
+                spilled: attributes.local_bytes,
+                grid: grids[index],
+            });
+        }
+        Ok(rows)
+    }
+
+    /// A persistent grid: as many blocks as are resident at once, fewer where tickets are few.
+    fn shape(&self, pipeline: &BoundPipeline, kernel: &Kernel, tickets: u32) -> Result<LaunchShape> {
+        let resident = kernel.blocks_per_multiprocessor(pipeline.block, pipeline.shared_bytes)?.max(1);
+        let warps = pipeline.block / 32;
+        let grid = (resident * self.device().info().multiprocessors).min(tickets.div_ceil(warps)).max(1);
+        Ok(LaunchShape { grid, block: pipeline.block, shared_bytes: pipeline.shared_bytes })
+    }
+}
+
+fn milliseconds(milliseconds: f64) -> Duration {
+    Duration::from_secs_f64(milliseconds.max(0.0) / 1e3)
+}
+
+fn params(bound: &BoundFragment, pipeline: &BoundPipeline, arena: &DeviceBuffer) -> Params {
+    pipeline.params.arguments().fold(Params::new(), |params, argument| match argument {
+        Argument::Zone(zone) => params.buffer_at(arena, bound.arena.offset(*zone)),
+        Argument::I64(value) => params.i64(*value),
+        Argument::U64(value) => params.u64(*value),
+        Argument::F64(value) => params.f64(*value),
+    })
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
+}
+
+/// What error and flags words say; `false` if a guessed size was too small.
+fn check(error: u64, flags: u64) -> Result<bool> {
+    match error {
+        0 => {}
+        1 => return Err(EngineError::Evaluation("a division by zero")),
+        _ => return Err(EngineError::Evaluation("an overflow")),
+    }
+    if flags & FLAG_DUPLICATE_KEY != 0 {
+        return crate::error::unsupported("a join whose build side has several rows for one key");
+    }
+    Ok(flags & FLAG_TABLE_FULL == 0)
+}
+
+/// Downloads control, marks and cells of a small dense group table.
+fn read_whole(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) -> Result<Option<GroupRows>> {
+    let groups = &bound.groups;
+    let control = bound.arena.offset(bound.control);
+    let (seen, cells) = (bound.arena.offset(groups.seen), bound.arena.offset(groups.cells));
+    let mut head = [0u8; 16];
+    let mut tail = vec![0u8; cells + groups.cells.bytes() - seen];
+    stream.download(arena, seen, &mut tail)?;
+    stream.download(arena, control, &mut head)?;
+    if !check(word(&head, 0), word(&head, 1))? {
+        return Ok(None);
+    }
+    let mut rows = GroupRows::default();
+    let cell_words = &tail[cells - seen..];
+    for place in 0..groups.places as usize {
+        // A global aggregation has its one row whether anything went in or not.
+        if tail[place] == 0 && groups.grouping != Grouping::Single {
+            continue;
+        }
+        rows.keys.push(place as u64);
+        let cells = (0..groups.cell_count).map(|cell| word(cell_words, cell * groups.places as usize + place));
+        rows.cells.extend(cells);
+    }
+    Ok(Some(rows))
+}
+
+/// Downloads compacted groups: usually at once, in two steps if there are many.
+fn read_compacted(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) -> Result<Option<GroupRows>> {
+    let compacted = bound.compacted.expect("the caller has looked");
+    let offset = bound.arena.offset(compacted.zone);
+    let row_words = bound.groups.cell_count + 1;
+    let mut bytes = vec![0u8; FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes())];
+    stream.download(arena, offset, &mut bytes)?;
+    if !check(word(&bytes, 0), word(&bytes, 1))? {
+        return Ok(None);
+    }
+    let count = word(&bytes, 2).min(compacted.capacity) as usize;
+    let wanted = 24 + count * row_words * 8;
+    if wanted > bytes.len() {
+        let have = bytes.len();
+        bytes.resize(wanted, 0);
+        stream.download(arena, offset + have, &mut bytes[have..])?;
+    }
+    let mut rows = GroupRows::default();
+    for group in 0..count {
+        let first = 3 + group * row_words;
+        rows.keys.push(word(&bytes, first));
+        rows.cells.extend((0..bound.groups.cell_count).map(|cell| word(&bytes, first + 1 + cell)));
+    }
+    Ok(Some(rows))
+}
