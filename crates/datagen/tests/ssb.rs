@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Int64Type};
 use sha2::{Digest, Sha256};
 use warpcube_datagen::{DatagenError, SsbTable, ssb_batches, write_ssb_tbl};
 
@@ -71,6 +72,20 @@ fn parts_are_the_whole() {
             assert!(sequential == whole(table, 0.01, parts, batch_rows), "{} in {parts} parts", table.name());
         }
     }
+}
+
+#[test]
+fn order_keys_take_64_bits_where_32_are_too_few() {
+    let last = |sf| {
+        let mut batches = ssb_batches(SsbTable::Lineorder, sf, 99_999_999, 100_000_000, 1000).expect("a sound part");
+        let batch = batches.next().expect("a batch");
+        let keys = cast(batch.column(0), &DataType::Int64).expect("integers");
+        (batch.column(0).data_type().clone(), keys.as_primitive::<Int64Type>().values()[0])
+    };
+    let (narrow, key) = last(357.0);
+    assert!(narrow == DataType::Int32 && (2_141_999_000..=2_142_000_000).contains(&key), "{key}");
+    let (wide, key) = last(1000.0);
+    assert!(wide == DataType::Int64 && (5_999_999_000..=6_000_000_000).contains(&key), "{key}");
 }
 
 #[test]
