@@ -79,6 +79,15 @@ pub(crate) trait Backend: Send + Sync {
     /// uses it any more.
     unsafe fn free(&self, address: u64, bytes: usize);
 
+    /// Says that a buffer of `bytes` now begins at an allocation's start. The emulated device marks the buffer's end,
+    /// which lies before that of its size class, and may refuse to test what follows.
+    fn lend(&self, _address: u64, _bytes: usize, _purpose: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Says that the buffer at an allocation's start is gone.
+    fn take_back(&self, _address: u64) {}
+
     /// Allocates host memory the device can copy from and to without staging, aligned to 64 bytes at least.
     fn allocate_host(&self, bytes: usize) -> Result<u64>;
 

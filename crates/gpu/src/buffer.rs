@@ -31,6 +31,10 @@ impl fmt::Debug for DeviceBuffer {
 impl DeviceBuffer {
     pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
         let (address, class) = device.pool.clone().allocate(device.backend.as_ref(), bytes.max(1), purpose)?;
+        if let Err(error) = device.backend.lend(address, bytes, purpose) {
+            device.pool.release(address, class);
+            return Err(error);
+        }
         Ok(DeviceBuffer { inner: Arc::new(DeviceAllocation { device, address, bytes, class }) })
     }
 
@@ -56,6 +60,7 @@ impl DeviceBuffer {
 
 impl Drop for DeviceAllocation {
     fn drop(&mut self) {
+        self.device.backend.take_back(self.address);
         self.device.pool.release(self.address, self.class);
     }
 }

@@ -18,7 +18,7 @@ mod stream;
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
 pub use buffer::{DeviceBuffer, HostBuffer};
 pub use device::{Device, Kernel, Module};
-pub use emulated::{EmulatorOptions, LaneOrder};
+pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{PRELUDE, Program};

@@ -56,7 +56,7 @@ fn key(program: &Program, architecture: u32) -> String {
 }
 
 /// Makes the folder if it is missing; whether it is ours alone.
-fn is_private(folder: &Path) -> bool {
+pub(crate) fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     if fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_err() {
         return false;

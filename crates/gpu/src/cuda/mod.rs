@@ -22,6 +22,7 @@ use crate::error::{GpuError, Result};
 use crate::program::Program;
 
 pub use cache::cache_folder;
+pub(crate) use cache::is_private;
 use driver::{Context, check};
 
 /// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.

@@ -1,0 +1,122 @@
+//! The emulated device as a [`Backend`].
+
+use std::alloc::Layout;
+use std::sync::Arc;
+
+use super::compiler::Toolchain;
+use super::memory::Memory;
+use super::module::EmulatedModule;
+use super::stream::EmulatedStream;
+use super::{EmulatorFaults, EmulatorOptions};
+use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo};
+use crate::error::{GpuError, Result};
+use crate::program::Program;
+
+/// Alignment of host buffers in bytes.
+const HOST_ALIGNMENT: usize = 64;
+
+/// What streams share with their device.
+pub(super) struct Shared {
+    pub(super) options: EmulatorOptions,
+    pub(super) toolchain: Arc<Toolchain>,
+    pub(super) memory: Memory,
+}
+
+pub(super) struct EmulatedBackend {
+    info: DeviceInfo,
+    shared: Arc<Shared>,
+}
+
+impl EmulatedBackend {
+    pub(super) fn new(options: EmulatorOptions) -> Result<EmulatedBackend> {
+        let toolchain = Toolchain::get(options.cache_folder.as_deref(), options.sanitize)?;
+        let info = DeviceInfo {
+            name: "emulated device".into(),
+            ordinal: 0,
+            emulated: true,
+            compute_capability: (9, 0),
+            multiprocessors: options.multiprocessors,
+            shared_memory_per_block: options.shared_memory_per_block,
+            shared_memory_per_multiprocessor: options.shared_memory_per_block + (1 << 10),
+            l2_bytes: 1 << 20,
+            memory_bytes: options.memory_bytes,
+            peak_bandwidth: 0.0,
+            driver: toolchain.compiler_version().to_string(),
+        };
+        let memory = Memory::new(options.memory_bytes, options.sanitize);
+        Ok(EmulatedBackend { info, shared: Arc::new(Shared { options, toolchain, memory }) })
+    }
+
+    fn faults(&self) -> &EmulatorFaults {
+        &self.shared.options.faults
+    }
+}
+
+impl Backend for EmulatedBackend {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn memory(&self) -> Result<(u64, u64)> {
+        Ok((self.shared.memory.free_bytes(), self.info.memory_bytes))
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<u64> {
+        self.shared.memory.allocate(bytes)
+    }
+
+    unsafe fn free(&self, address: u64, _bytes: usize) {
+        self.shared.memory.free(address);
+    }
+
+    fn lend(&self, address: u64, bytes: usize, purpose: &str) -> Result<()> {
+        if self.faults().allocation_fails() {
+            return Err(GpuError::OutOfMemory {
+                operation: format!("{purpose} (a failure asked for by a test)"),
+                wanted: bytes as u64,
+                free: self.shared.memory.free_bytes(),
+                budget: self.info.memory_bytes,
+            });
+        }
+        self.shared.memory.lend(address, bytes, purpose);
+        Ok(())
+    }
+
+    fn take_back(&self, address: u64) {
+        self.shared.memory.take_back(address);
+    }
+
+    fn allocate_host(&self, bytes: usize) -> Result<u64> {
+        let layout = Layout::from_size_align(bytes, HOST_ALIGNMENT)
+            .map_err(|_| GpuError::Contract(format!("a host buffer of {bytes} bytes")))?;
+        // SAFETY: `bytes` is not zero (`HostBuffer` sees to it), so the layout's size is not.
+        let address = unsafe { std::alloc::alloc(layout) };
+        if address.is_null() {
+            return Err(GpuError::OutOfMemory {
+                operation: "a host buffer".into(),
+                wanted: bytes as u64,
+                free: 0,
+                budget: 0,
+            });
+        }
+        Ok(address as u64)
+    }
+
+    unsafe fn free_host(&self, address: u64, bytes: usize) {
+        if let Ok(layout) = Layout::from_size_align(bytes, HOST_ALIGNMENT) {
+            // SAFETY: the caller passes address and size of an allocation of `allocate_host`, which used this layout.
+            unsafe { std::alloc::dealloc(address as *mut u8, layout) };
+        }
+    }
+
+    fn stream(&self) -> Result<Box<dyn BackendStream>> {
+        Ok(Box::new(EmulatedStream::new(self.shared.clone())))
+    }
+
+    fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {
+        let (path, compiled) = self.shared.toolchain.object(program)?;
+        let limits = (self.info.shared_memory_per_block, self.info.shared_memory_per_multiprocessor);
+        let module = EmulatedModule::load(&path, &program.name, self.shared.toolchain.clone(), limits)?;
+        Ok((Arc::new(module), compiled))
+    }
+}

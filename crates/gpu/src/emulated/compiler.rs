@@ -1,0 +1,271 @@
+//! From kernel source to shared objects by the host's C++ compiler, kept on disk by content.
+//!
+//! The folder holds the headers of `kernels/`, the runtime library and one object a program. Names carry a hash of all
+//! that made the file (text, flags, compiler version), files appear by renaming, and nothing is ever changed in place:
+//! any number of processes may share the folder.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::{env, fs, io};
+
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::runtime::Runtime;
+use crate::cuda::is_private;
+use crate::error::{GpuError, Result};
+use crate::program::Program;
+
+/// Texts that kernels include.
+const HEADERS: [(&str, &str); 5] = [
+    ("emulator.h", include_str!("../../kernels/emulator.h")),
+    ("emulator_abi.h", include_str!("../../kernels/emulator_abi.h")),
+    ("emulator_collectives.h", include_str!("../../kernels/emulator_collectives.h")),
+    ("emulator_intrinsics.h", include_str!("../../kernels/emulator_intrinsics.h")),
+    ("emulator_memory.h", include_str!("../../kernels/emulator_memory.h")),
+];
+
+/// Texts of the runtime beside the shared `emulator_abi.h`.
+const RUNTIME: [(&str, &str); 6] = [
+    ("emulator.cc", include_str!("../../kernels/emulator.cc")),
+    ("emulator_checks.h", include_str!("../../kernels/emulator_checks.h")),
+    ("emulator_fiber.h", include_str!("../../kernels/emulator_fiber.h")),
+    ("emulator_lanes.h", include_str!("../../kernels/emulator_lanes.h")),
+    ("emulator_runtime.h", include_str!("../../kernels/emulator_runtime.h")),
+    ("emulator_switch.h", include_str!("../../kernels/emulator_switch.h")),
+];
+
+/// Flags of kernels and runtime alike.
+const FLAGS: [&str; 8] = [
+    "-std=c++17",
+    "-g1",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    // Objects name the libraries that they need and no others.
+    "-Wl,--as-needed",
+];
+
+/// Flags of kernels: arithmetic as on a GPU, and checks that call `emulator_checks.h`. Standard libraries are named
+/// below, so that the compiler does not add its own library of check handlers.
+const KERNEL_FLAGS: [&str; 8] = [
+    "-O1",
+    "-w",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fsanitize=null,alignment,bounds,shift-exponent,integer-divide-by-zero",
+    "-nodefaultlibs",
+    "-DWARPCUBE_EMULATED",
+];
+const KERNEL_LIBRARIES: [&str; 3] = ["-lm", "-lgcc", "-lc"];
+
+const REPAIR: &str = "install it ('apt-get install g++' on Debian and Ubuntu, 'dnf install gcc-c++' on Fedora), or name \
+                      another one in CXX";
+
+/// A compiler with its folder, and the runtime built by it.
+pub(super) struct Toolchain {
+    compiler: Compiler,
+    folder: PathBuf,
+    include: PathBuf,
+    library: PathBuf,
+    sanitize: bool,
+    /// Hash of all that goes into an object beside the program.
+    identity: String,
+    runtime: Runtime,
+}
+
+#[derive(Debug, Clone)]
+struct Compiler {
+    command: Vec<String>,
+    version: String,
+}
+
+impl Toolchain {
+    /// The toolchain for a folder, made once a process.
+    pub(super) fn get(folder: Option<&Path>, sanitize: bool) -> Result<Arc<Toolchain>> {
+        static TOOLCHAINS: Mutex<Option<HashMap<(PathBuf, bool), Arc<Toolchain>>>> = Mutex::new(None);
+        let folder = match folder {
+            Some(folder) => folder.to_path_buf(),
+            None => default_folder()?,
+        };
+        let mut toolchains = TOOLCHAINS.lock();
+        let toolchains = toolchains.get_or_insert_default();
+        let key = (folder.clone(), sanitize);
+        if let Some(toolchain) = toolchains.get(&key) {
+            return Ok(toolchain.clone());
+        }
+        let toolchain = Arc::new(Toolchain::prepare(folder, sanitize)?);
+        toolchains.insert(key, toolchain.clone());
+        Ok(toolchain)
+    }
+
+    fn prepare(folder: PathBuf, sanitize: bool) -> Result<Toolchain> {
+        let unusable = |reason: String| GpuError::Unavailable {
+            reason: format!("the emulated device needs a folder of its own for compiled kernels: {reason}"),
+            repair: "name one that only you can write in WARPCUBE_EMULATOR_CACHE".into(),
+        };
+        let folder = std::path::absolute(&folder).map_err(|error| unusable(error.to_string()))?;
+        if !is_private(&folder) {
+            return Err(unusable(format!("{} is not yours alone, or cannot be made", folder.display())));
+        }
+        let compiler = compiler()?;
+        let mut hasher = Sha256::new();
+        for (name, text) in HEADERS.iter().chain(&RUNTIME) {
+            hasher.update(format!("{name}|{}|{text}", text.len()));
+        }
+        hasher.update(format!("{compiler:?}|{sanitize}|{FLAGS:?}|{KERNEL_FLAGS:?}|{KERNEL_LIBRARIES:?}"));
+        let identity = hexadecimal(hasher, 12);
+        let include = folder.join(format!("include-{identity}"));
+        let io_error = |error: io::Error| unusable(format!("{}: {error}", include.display()));
+        fs::create_dir_all(&include).map_err(io_error)?;
+        for (name, text) in HEADERS.iter().chain(&RUNTIME) {
+            write_once(&include.join(name), text).map_err(io_error)?;
+        }
+        let name = format!("libwarpcube_emulator-{identity}.so");
+        let library = folder.join(&name);
+        if !library.exists() {
+            let mut arguments = vec!["-O2".to_string(), format!("-Wl,-soname,{name}"), "-pthread".into()];
+            arguments.extend(common_flags(sanitize));
+            arguments.push(include.join("emulator.cc").display().to_string());
+            compiler.build(&library, &arguments, &[], "the emulated device's runtime")?;
+        }
+        let runtime = Runtime::load(&library)?;
+        Ok(Toolchain { compiler, folder, include, library, sanitize, identity, runtime })
+    }
+
+    /// First line of what the compiler says about its version.
+    pub(super) fn compiler_version(&self) -> &str {
+        self.compiler.version.lines().next().unwrap_or_default()
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The program's object, and whether the compiler had to run. Of the program's options only definitions (`-D`,
+    /// `-U`) are for this compiler; the others are about machine code of GPUs.
+    pub(super) fn object(&self, program: &Program) -> Result<(PathBuf, bool)> {
+        let mut hasher = Sha256::new();
+        // The name is part of the object: failures tell places in the source by it.
+        hasher.update(format!("{}|{}|{}", self.identity, program.name, program.hash()));
+        let object = self.folder.join(format!("{}.so", hexadecimal(hasher, 20)));
+        if object.exists() {
+            return Ok((object, false));
+        }
+        let source = temporary(&object, "cc");
+        let text = format!("#line 1 \"prelude.cuh\"\n{}", program.full_source());
+        fs::write(&source, text).map_err(|error| GpuError::Compile {
+            program: program.name.clone(),
+            log: format!("{}: {error}", source.display()),
+        })?;
+        let mut arguments: Vec<String> = common_flags(self.sanitize);
+        arguments.extend(KERNEL_FLAGS.map(String::from));
+        arguments.extend(program.options.iter().filter(|o| o.starts_with("-D") || o.starts_with("-U")).cloned());
+        arguments.extend([format!("-I{}", self.include.display()), source.display().to_string()]);
+        arguments.extend([self.library.display().to_string(), "-Wl,-rpath,$ORIGIN".into()]);
+        let span = tracing::info_span!("compile", program = program.name, emulated = true);
+        let built = span.in_scope(|| self.compiler.build(&object, &arguments, &KERNEL_LIBRARIES, &program.name));
+        let _ = fs::remove_file(&source);
+        built.map(|()| (object, true))
+    }
+}
+
+impl Compiler {
+    /// Runs the compiler and puts the result in its place in one step.
+    fn build(&self, target: &Path, arguments: &[String], libraries: &[&str], program: &str) -> Result<()> {
+        let output = temporary(target, "so");
+        let failed = |log: String| GpuError::Compile { program: program.to_string(), log };
+        let result = Command::new(&self.command[0])
+            .args(&self.command[1..])
+            .args(arguments)
+            .args(libraries)
+            .arg("-o")
+            .arg(&output)
+            .output()
+            .map_err(|error| failed(format!("{}: {error}", self.command[0])))?;
+        if !result.status.success() {
+            let _ = fs::remove_file(&output);
+            return Err(failed(String::from_utf8_lossy(&result.stderr).into_owned()));
+        }
+        fs::rename(&output, target).map_err(|error| failed(format!("{}: {error}", target.display())))
+    }
+}
+
+fn common_flags(sanitize: bool) -> Vec<String> {
+    let address = sanitize.then_some("-fsanitize=address");
+    FLAGS.into_iter().chain(address).map(String::from).collect()
+}
+
+/// The compiler of this process: `CXX` or `g++`.
+fn compiler() -> Result<Compiler> {
+    static COMPILER: OnceLock<Result<Compiler>> = OnceLock::new();
+    COMPILER.get_or_init(|| find_compiler(env::var("CXX").ok().as_deref())).clone()
+}
+
+fn find_compiler(from_environment: Option<&str>) -> Result<Compiler> {
+    let named = from_environment.filter(|name| !name.trim().is_empty()).unwrap_or("g++");
+    let command: Vec<String> = named.split_whitespace().map(String::from).collect();
+    let missing = |reason: String| GpuError::CompilerUnavailable {
+        reason: format!("the emulated device needs a C++ compiler, '{named}' does not run: {reason}"),
+        repair: REPAIR.into(),
+    };
+    let output = Command::new(&command[0])
+        .args(&command[1..])
+        .arg("--version")
+        .output()
+        .map_err(|error| missing(error.to_string()))?;
+    if !output.status.success() {
+        return Err(missing(String::from_utf8_lossy(&output.stderr).trim().to_string()));
+    }
+    Ok(Compiler { command, version: String::from_utf8_lossy(&output.stdout).into_owned() })
+}
+
+fn default_folder() -> Result<PathBuf> {
+    if let Some(folder) = env::var_os("WARPCUBE_EMULATOR_CACHE").filter(|folder| !folder.is_empty()) {
+        return Ok(folder.into());
+    }
+    let cache = dirs::cache_dir().ok_or_else(|| GpuError::Unavailable {
+        reason: "the emulated device found no cache folder of this user".into(),
+        repair: "name one in WARPCUBE_EMULATOR_CACHE".into(),
+    })?;
+    Ok(cache.join("warpcube").join("emulated"))
+}
+
+/// A name beside `target` that no other thread or process uses.
+fn temporary(target: &Path, extension: &str) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    target.with_extension(format!("{}-{count}.{extension}", std::process::id()))
+}
+
+fn write_once(path: &Path, text: &str) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = temporary(path, "tmp");
+    fs::write(&unfinished, text)?;
+    fs::rename(unfinished, path)
+}
+
+fn hexadecimal(hasher: Sha256, bytes: usize) -> String {
+    hasher.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_compiler_is_named_with_its_repair() {
+        let error = find_compiler(Some("no-such-compiler --flag")).unwrap_err();
+        assert!(matches!(&error, GpuError::CompilerUnavailable { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("no-such-compiler") && text.contains("apt-get install g++"), "{text}");
+    }
+}

@@ -1,0 +1,272 @@
+//! Memory of the emulated device: every buffer between two guards, content poisoned until it is written.
+//!
+//! An *allocation* is what the pool asks for, rounded up to a size class; a *buffer* is the part of it that is lent to
+//! a user. The guard behind a buffer begins at its last byte, not at that of its size class. Guards are looked at
+//! after each launch and at each synchronisation; a block on the pool's free list holds poison, and a write to it is
+//! found when it is lent again. What is found while a buffer is dropped is reported by the next look.
+
+use std::alloc::Layout;
+use std::collections::BTreeMap;
+
+use libloading::Library;
+use parking_lot::Mutex;
+
+use crate::error::{GpuError, Result};
+
+/// Alignment of allocations in bytes.
+const ALIGNMENT: usize = 256;
+/// Bytes before and after an allocation that belong to nobody.
+const GUARD_BYTES: usize = 512;
+/// Most bytes behind a buffer that are watched: size classes of large buffers leave up to 2 MiB there.
+const TAIL_BYTES_MAX: usize = 4096;
+/// What guards, fresh memory and returned memory hold.
+const GUARD: u8 = 0xfd;
+const FRESH: u8 = 0xcb;
+const RETURNED: u8 = 0xdd;
+
+/// A run of guard bytes to compare with.
+const GUARDS: [u8; TAIL_BYTES_MAX] = [GUARD; TAIL_BYTES_MAX];
+
+pub(super) struct Memory {
+    total: u64,
+    state: Mutex<State>,
+    sanitizer: Option<Sanitizer>,
+}
+
+#[derive(Default)]
+struct State {
+    used: u64,
+    allocations: BTreeMap<u64, Allocation>,
+    /// What was found with no caller to tell.
+    finding: Option<String>,
+}
+
+struct Allocation {
+    capacity: usize,
+    /// Bytes of the buffer, none while the allocation is on the pool's free list.
+    lent: Option<usize>,
+    purpose: String,
+}
+
+/// Calls by which the address sanitizer is told what may not be touched.
+struct Sanitizer {
+    poison: unsafe extern "C" fn(*const u8, usize),
+    unpoison: unsafe extern "C" fn(*const u8, usize),
+}
+
+impl Memory {
+    pub(super) fn new(total: u64, sanitize: bool) -> Memory {
+        let sanitizer = if sanitize { Sanitizer::find() } else { None };
+        Memory { total, state: Mutex::default(), sanitizer }
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.total - self.state.lock().used
+    }
+
+    pub(super) fn allocate(&self, bytes: usize) -> Result<u64> {
+        let mut state = self.state.lock();
+        let free = self.total - state.used;
+        let full = || GpuError::OutOfMemory {
+            operation: "an allocation on the emulated device".into(),
+            wanted: bytes as u64,
+            free,
+            budget: self.total,
+        };
+        if bytes as u64 > free {
+            return Err(full());
+        }
+        // SAFETY: the layout's size is not zero, as guards belong to it.
+        let base = unsafe { std::alloc::alloc(layout(bytes)) };
+        if base.is_null() {
+            return Err(full());
+        }
+        // SAFETY: the allocation has `bytes` and two guards.
+        let address = unsafe {
+            base.write_bytes(GUARD, GUARD_BYTES);
+            base.add(GUARD_BYTES).write_bytes(RETURNED, bytes);
+            base.add(GUARD_BYTES + bytes).write_bytes(GUARD, GUARD_BYTES);
+            base.add(GUARD_BYTES)
+        };
+        state.used += bytes as u64;
+        state.allocations.insert(address as u64, Allocation { capacity: bytes, lent: None, purpose: String::new() });
+        Ok(address as u64)
+    }
+
+    pub(super) fn free(&self, address: u64) {
+        let mut state = self.state.lock();
+        let Some(allocation) = state.allocations.remove(&address) else { return };
+        state.used -= allocation.capacity as u64;
+        if let Some(finding) = allocation.written_after_return(address) {
+            state.finding.get_or_insert(finding);
+        }
+        let base = (address as usize - GUARD_BYTES) as *mut u8;
+        let layout = layout(allocation.capacity);
+        self.permit(base, layout.size());
+        // SAFETY: `base` came from `alloc` with this layout, and the entry was just removed: it is freed once.
+        unsafe { std::alloc::dealloc(base, layout) };
+    }
+
+    /// A buffer of `bytes` begins at this allocation's start.
+    pub(super) fn lend(&self, address: u64, bytes: usize, purpose: &str) {
+        let mut state = self.state.lock();
+        let Some(allocation) = state.allocations.get_mut(&address) else { return };
+        let finding = allocation.written_after_return(address);
+        allocation.lent = Some(bytes);
+        allocation.purpose = purpose.to_string();
+        let tail = allocation.tail_bytes();
+        let start = address as *mut u8;
+        // SAFETY: buffer and tail lie within the allocation and its guard, and nobody has been given the buffer yet.
+        unsafe {
+            start.write_bytes(FRESH, bytes);
+            start.add(bytes).write_bytes(GUARD, tail);
+        }
+        self.forbid((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
+        self.forbid((address as usize + bytes) as *const u8, tail);
+        if let Some(finding) = finding {
+            state.finding.get_or_insert(finding);
+        }
+    }
+
+    /// The buffer at this address is gone.
+    pub(super) fn take_back(&self, address: u64) {
+        let mut state = self.state.lock();
+        let Some(allocation) = state.allocations.get_mut(&address) else { return };
+        let bytes = allocation.lent.unwrap_or_default();
+        self.permit((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
+        self.permit((address as usize + bytes) as *const u8, allocation.tail_bytes());
+        let finding = allocation.damage(address);
+        allocation.lent = None;
+        // SAFETY: the range is that of the allocation, which nobody uses any more.
+        unsafe { (address as *mut u8).write_bytes(RETURNED, allocation.capacity) };
+        if let Some(finding) = finding {
+            state.finding.get_or_insert(finding);
+        }
+    }
+
+    /// Whether the range lies within one buffer.
+    pub(super) fn check_range(&self, what: &str, address: u64, bytes: usize) -> Result<()> {
+        let state = self.state.lock();
+        let (start, allocation) = state
+            .allocations
+            .range(..=address)
+            .next_back()
+            .ok_or_else(|| GpuError::Emulator(format!("{what} at an address below all buffers")))?;
+        let offset = (address - start) as usize;
+        let lent = allocation.lent.unwrap_or_default();
+        if offset.checked_add(bytes).is_none_or(|end| end > lent) {
+            let purpose = &allocation.purpose;
+            return Err(GpuError::Emulator(format!(
+                "{what} of {bytes} bytes at byte {offset} of the buffer '{purpose}' of {lent} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Looks at the guards of all buffers and mends them; `after` names what has just run.
+    pub(super) fn check_guards(&self, after: &str) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut finding = state.finding.take();
+        if self.sanitizer.is_none() {
+            for (address, allocation) in state.allocations.iter().filter(|(_, allocation)| allocation.lent.is_some()) {
+                if let Some(damage) = allocation.damage(*address) {
+                    allocation.mend(*address);
+                    finding.get_or_insert(damage);
+                }
+            }
+        }
+        finding.map_or(Ok(()), |finding| Err(GpuError::Emulator(format!("{finding}; found after {after}"))))
+    }
+
+    fn forbid(&self, start: *const u8, bytes: usize) {
+        if let Some(sanitizer) = &self.sanitizer {
+            // SAFETY: the range is a guard of a live allocation, which nothing reads while it is forbidden.
+            unsafe { (sanitizer.poison)(start, bytes) };
+        }
+    }
+
+    fn permit(&self, start: *const u8, bytes: usize) {
+        if let Some(sanitizer) = &self.sanitizer {
+            // SAFETY: the range belongs to a live allocation.
+            unsafe { (sanitizer.unpoison)(start, bytes) };
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let addresses: Vec<u64> = self.state.lock().allocations.keys().copied().collect();
+        addresses.into_iter().for_each(|address| self.free(address));
+    }
+}
+
+impl Allocation {
+    /// Watched bytes behind the buffer.
+    fn tail_bytes(&self) -> usize {
+        (self.capacity - self.lent.unwrap_or_default() + GUARD_BYTES).min(TAIL_BYTES_MAX)
+    }
+
+    /// What was written next to the buffer, if anything was.
+    fn damage(&self, address: u64) -> Option<String> {
+        let lent = self.lent?;
+        // SAFETY: guards and buffer lie within one live allocation; only a defective kernel writes to guards, and then
+        // any value read is a finding.
+        let (before, after) = unsafe {
+            let before = std::slice::from_raw_parts((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
+            (before, std::slice::from_raw_parts((address as usize + lent) as *const u8, self.tail_bytes()))
+        };
+        let name = format_args!("the buffer '{}' of {lent} bytes", self.purpose).to_string();
+        if after != &GUARDS[..after.len()] {
+            let distance = after.iter().position(|byte| *byte != GUARD).unwrap_or_default();
+            return Some(format!("byte {} of {name} was written", lent + distance));
+        }
+        if before != &GUARDS[..before.len()] {
+            let distance = GUARD_BYTES - before.iter().rposition(|byte| *byte != GUARD).unwrap_or_default();
+            return Some(format!("byte -{distance} of {name} was written"));
+        }
+        None
+    }
+
+    /// Writes both guards anew.
+    fn mend(&self, address: u64) {
+        let lent = self.lent.unwrap_or_default();
+        // SAFETY: as for `damage`; nothing but this module may write to guards.
+        unsafe {
+            ((address as usize - GUARD_BYTES) as *mut u8).write_bytes(GUARD, GUARD_BYTES);
+            ((address as usize + lent) as *mut u8).write_bytes(GUARD, self.tail_bytes());
+        }
+    }
+
+    /// What was written to memory on the pool's free list, if anything was. Only its first bytes are looked at.
+    fn written_after_return(&self, address: u64) -> Option<String> {
+        if self.lent.is_some() {
+            return None;
+        }
+        let bytes = self.capacity.min(TAIL_BYTES_MAX);
+        // SAFETY: the range lies within a live allocation that is lent to nobody.
+        let content = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
+        let position = content.iter().position(|byte| *byte != RETURNED)?;
+        Some(format!("byte {position} of the buffer '{}' was written after its last handle was dropped", self.purpose))
+    }
+}
+
+impl Sanitizer {
+    /// The address sanitizer of this process, if it was started with one.
+    fn find() -> Option<Sanitizer> {
+        let process = libloading::os::unix::Library::this();
+        // SAFETY: the sanitizer's interface gives these names these signatures.
+        let calls = unsafe {
+            Sanitizer {
+                poison: *process.get(c"__asan_poison_memory_region").ok()?,
+                unpoison: *process.get(c"__asan_unpoison_memory_region").ok()?,
+            }
+        };
+        // The process' own handle is never closed.
+        std::mem::forget(Library::from(process));
+        Some(calls)
+    }
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes + 2 * GUARD_BYTES, ALIGNMENT).expect("an allocation is far below isize::MAX")
+}

@@ -1,0 +1,99 @@
+//! The library that runs grids of fibers (`kernels/emulator.cc`), as seen from Rust.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::Path;
+
+use libloading::Library;
+
+use super::{EmulatorOptions, LaneOrder};
+use crate::backend::LaunchShape;
+use crate::error::{GpuError, Result};
+
+/// Room for the reason of a failure.
+const MESSAGE_BYTES: usize = 4096;
+
+/// A kernel's entry: takes the address of its parameter struct.
+pub(super) type Entry = unsafe extern "C" fn(*const c_void);
+
+type Run = unsafe extern "C" fn(*const Request, *mut c_char, usize) -> i32;
+
+/// Mirrors `wc_emu_request` of `kernels/emulator_runtime.h`.
+#[repr(C)]
+struct Request {
+    entry: Entry,
+    params: *const c_void,
+    kernel: *const c_char,
+    seed: u64,
+    time_limit_ms: u64,
+    grid: u32,
+    block: u32,
+    shared_bytes: u32,
+    order: u32,
+    resident_blocks: u32,
+}
+
+/// The loaded library.
+pub(super) struct Runtime {
+    run: Run,
+    _library: Library,
+}
+
+impl Runtime {
+    pub(super) fn load(path: &Path) -> Result<Runtime> {
+        let unusable = |error: libloading::Error| GpuError::Unavailable {
+            reason: format!("the emulated device's library {} cannot be loaded: {error}", path.display()),
+            repair: "delete that file; with the address sanitizer start with LD_PRELOAD=$(g++ \
+                     -print-file-name=libasan.so)"
+                .into(),
+        };
+        // SAFETY: the library was built from this crate's own source into a folder only this user can write, and its
+        // initialisers have no preconditions.
+        let library = unsafe { Library::new(path) }.map_err(unusable)?;
+        // SAFETY: the symbol has this signature in that source, whose hash is part of the file's name.
+        let run = *unsafe { library.get::<Run>(c"wc_emu_run") }.map_err(unusable)?;
+        Ok(Runtime { run, _library: library })
+    }
+
+    /// Runs a kernel to its end.
+    ///
+    /// # Safety
+    /// `entry` belongs to a loaded module linked to this library; `params` is the address of a parameter struct of its
+    /// kernel, aligned to 16 bytes, whose addresses are valid for what the kernel does with them.
+    pub(super) unsafe fn run(
+        &self,
+        entry: Entry,
+        kernel: &str,
+        shape: LaunchShape,
+        params: *const c_void,
+        options: &EmulatorOptions,
+    ) -> Result<()> {
+        let kernel = CString::new(kernel).map_err(|_| GpuError::Contract("a kernel's name holds a zero".into()))?;
+        let (order, seed) = match options.order {
+            LaneOrder::Forward => (0, 0),
+            LaneOrder::Reversed => (1, 0),
+            LaneOrder::Seeded(seed) => (2, seed),
+        };
+        let request = Request {
+            entry,
+            params,
+            kernel: kernel.as_ptr(),
+            seed,
+            time_limit_ms: options.time_limit.as_millis() as u64,
+            grid: shape.grid,
+            block: shape.block,
+            shared_bytes: shape.shared_bytes,
+            order,
+            resident_blocks: options.resident_blocks,
+        };
+        let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
+        // SAFETY: the request and what it points to live until the call returns, the message has the room it is said
+        // to have, and the caller vouches for entry and parameters.
+        let status = unsafe { (self.run)(&request, message.as_mut_ptr(), MESSAGE_BYTES) };
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the library ends the message with a zero byte within its room.
+        let reason = unsafe { CStr::from_ptr(message.as_ptr()) };
+        Err(GpuError::Emulator(reason.to_string_lossy().into_owned()))
+    }
+}

@@ -1,0 +1,126 @@
+//! A stream of the emulated device: all work is done when its submission returns.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::backend::Shared;
+use super::module::EmulatedModule;
+use crate::backend::{BackendModule, BackendStream, LaunchShape};
+use crate::error::{GpuError, Result};
+
+pub(super) struct EmulatedStream {
+    shared: Arc<Shared>,
+    marks: Vec<Instant>,
+}
+
+impl EmulatedStream {
+    pub(super) fn new(shared: Arc<Shared>) -> EmulatedStream {
+        EmulatedStream { shared, marks: Vec::new() }
+    }
+
+    fn check_launch(&self, kernel: &str, expected: usize, shape: LaunchShape, params: &[u8]) -> Result<()> {
+        // An empty struct has one byte in C++.
+        let given = params.len().max(1);
+        if given != expected {
+            return Err(GpuError::Emulator(format!(
+                "kernel '{kernel}': its parameter struct has {expected} bytes, the launcher gave {given}"
+            )));
+        }
+        let limit = self.shared.options.shared_memory_per_block;
+        if shape.shared_bytes as usize > limit {
+            return Err(GpuError::Emulator(format!(
+                "kernel '{kernel}': {} bytes of shared memory asked for, a block has at most {limit}",
+                shape.shared_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl BackendStream for EmulatedStream {
+    unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
+        self.shared.memory.check_range("an upload", target, bytes)?;
+        // SAFETY: the target range was found within one buffer of this device, which no other stream touches, and the
+        // caller vouches for the source.
+        unsafe { std::ptr::copy_nonoverlapping(source, target as *mut u8, bytes) };
+        Ok(())
+    }
+
+    unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()> {
+        self.shared.memory.check_range("a download", source, bytes)?;
+        // SAFETY: as for `upload`, with the roles exchanged.
+        unsafe { std::ptr::copy_nonoverlapping(source as *const u8, target, bytes) };
+        Ok(())
+    }
+
+    unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
+        self.shared.memory.check_range("a copy", target, bytes)?;
+        self.shared.memory.check_range("a copy", source, bytes)?;
+        // SAFETY: both ranges were found within buffers of this device, and the caller says that they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, bytes) };
+        Ok(())
+    }
+
+    unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
+        self.shared.memory.check_range("a fill", target, bytes)?;
+        // SAFETY: the range was found within one buffer of this device.
+        unsafe { std::ptr::write_bytes(target as *mut u8, value, bytes) };
+        Ok(())
+    }
+
+    unsafe fn launch(
+        &mut self,
+        module: &dyn BackendModule,
+        kernel: &str,
+        shape: LaunchShape,
+        params: &[u8],
+    ) -> Result<()> {
+        if self.shared.options.faults.launch_fails() {
+            return Err(GpuError::DeviceLost {
+                operation: format!("kernel '{kernel}'"),
+                code: "EMULATED_FAULT".into(),
+                message: "a failure asked for by a test".into(),
+            });
+        }
+        let module = module
+            .as_any()
+            .downcast_ref::<EmulatedModule>()
+            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not of the emulated device")))?;
+        let found = module.kernel(kernel)?;
+        self.check_launch(kernel, found.params_bytes, shape, params)?;
+        // The kernel sees a copy, aligned as a struct with 16-byte members would be.
+        let mut copy = vec![0u128; params.len().div_ceil(size_of::<u128>()).max(1)];
+        bytemuck::cast_slice_mut::<u128, u8>(&mut copy)[..params.len()].copy_from_slice(params);
+        let address = copy.as_ptr().cast::<c_void>();
+        let runtime = self.shared.toolchain.runtime();
+        // SAFETY: the entry is of a loaded module, linked to this runtime when it was built; the struct has the size
+        // the kernel expects, is aligned and lives until the call returns; the caller vouches for its content.
+        unsafe { runtime.run(found.entry, kernel, shape, address, &self.shared.options) }?;
+        self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
+    }
+
+    fn mark(&mut self) -> Result<usize> {
+        self.marks.push(Instant::now());
+        Ok(self.marks.len() - 1)
+    }
+
+    fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64> {
+        match (self.marks.get(from), self.marks.get(to)) {
+            (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
+            _ => Err(GpuError::Contract("a mark that this stream did not make, or has cleared".into())),
+        }
+    }
+
+    fn clear_marks(&mut self) {
+        self.marks.clear();
+    }
+
+    fn is_done(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        self.shared.memory.check_guards("a synchronisation")
+    }
+}

@@ -1,0 +1,167 @@
+//! The emulated device as a device: its cache of compiled kernels, its memory, failures on demand, what it advertises.
+
+mod emulated_support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use emulated_support::{BUDGET, ORDERS, Rig, device, kernel, shape};
+use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, GpuError, LaneOrder, Params, Program};
+
+const COPY: &str = "struct P { const uint64_t* in; uint64_t* out; int64_t n; };
+WC_KERNEL(copy, P, 256, 2) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += (int64_t)gridDim.x * blockDim.x)
+        p.out[i] = wc_load_stream(p.in + i);
+}";
+
+#[test]
+fn it_says_what_it_is() {
+    let device = device(LaneOrder::Forward);
+    let info = device.info();
+    assert!(info.emulated);
+    assert_eq!((info.name.as_str(), info.compute_capability, info.multiprocessors), ("emulated device", (9, 0), 3));
+    let copy = kernel(&device, "copy", COPY);
+    assert_eq!(copy.attributes().threads_per_block_max, 256);
+    assert_eq!(copy.blocks_per_multiprocessor(256, 0).unwrap(), 4);
+    assert_eq!(copy.blocks_per_multiprocessor(256, 100 << 10).unwrap(), 2);
+    assert_eq!(copy.blocks_per_multiprocessor(256, 228 << 10).unwrap(), 0);
+}
+
+#[test]
+fn an_object_is_compiled_once_for_all_orders_and_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut compiles = Vec::new();
+    for order in ORDERS {
+        let cache_folder = Some(folder.path().to_path_buf());
+        let options = EmulatorOptions { order, cache_folder, ..EmulatorOptions::default() };
+        let device = Device::emulated(options, BUDGET).unwrap();
+        kernel(&device, "copy", COPY);
+        compiles.push(device.compiles());
+    }
+    assert_eq!(compiles, [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_folder_that_others_can_write_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let options = EmulatorOptions { cache_folder: Some(folder.path().to_path_buf()), ..EmulatorOptions::default() };
+    let error = Device::emulated(options, BUDGET).unwrap_err();
+    assert!(error.to_string().contains("WARPCUBE_EMULATOR_CACHE"), "{error}");
+}
+
+#[test]
+fn definitions_reach_the_compiler_and_options_of_gpus_do_not() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let source = "struct P { uint64_t* out; };\nWC_KERNEL(width, P, 32, 1) { p.out[0] = WIDTH; }";
+    let options = vec!["-DWIDTH=17".into(), "--maxrregcount=64".into()];
+    let module = rig.device.compile(&Program { options, ..Program::new("width", source) }).unwrap();
+    let output = rig.upload(&[0u64]);
+    let width = module.kernel("width").unwrap();
+    rig.stream.launch(&width, shape(1, 32, 0), &Params::new().buffer(&output)).unwrap();
+    assert_eq!(rig.download::<u64>(&output), [17]);
+    assert!(matches!(module.kernel("height"), Err(GpuError::Contract(_))));
+}
+
+#[test]
+fn source_that_is_no_kernel_source_does_not_compile() {
+    let device = device(LaneOrder::Forward);
+    let compile = |name: &str, body: &str| {
+        let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{\n{body}\n}}");
+        match device.compile(&Program::new(name, source)).err() {
+            Some(GpuError::Compile { program, log }) if program == name => log,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    assert!(compile("typo", "p.out[0] = no_such_name;").contains("typo.cu:3"));
+    assert!(compile("arena", "__shared__ int sums[32];").contains("shared_memory_comes_from_wc_shared_alone"));
+    assert!(compile("change", "p.out = nullptr;").contains("change.cu:3"));
+}
+
+#[test]
+fn fresh_memory_is_poisoned_and_so_is_shared_memory() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let buffer = rig.device.buffer(64, "first").unwrap();
+    rig.stream.fill(&buffer, 0, 1, 64).unwrap();
+    rig.stream.synchronize().unwrap();
+    drop(buffer);
+    let buffer = rig.device.buffer(64, "second").unwrap();
+    assert_eq!(rig.download::<u8>(&buffer), [0xcb; 64]);
+    let source = "struct P { const uint64_t* in; uint64_t* out; };
+        WC_KERNEL(shared, P, 32, 1) {
+            uint64_t* arena = (uint64_t*)wc_shared();
+            p.out[blockIdx.x * 32 + threadIdx.x] = arena[threadIdx.x];
+            arena[threadIdx.x] = 1;
+        }";
+    let seen: Vec<u64> = rig.run("shared", source, shape(9, 32, 256), &[0u64], 9 * 32).unwrap();
+    assert!(seen.iter().all(|word| *word == 0xa5a5_a5a5_a5a5_a5a5));
+}
+
+#[test]
+fn memory_runs_out_at_its_size_and_comes_back() {
+    let options = EmulatorOptions { memory_bytes: 8 << 20, ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let most = device.buffer(6 << 20, "most").unwrap();
+    assert_eq!(device.memory().unwrap(), (2 << 20, 8 << 20));
+    let error = device.buffer(4 << 20, "more").unwrap_err();
+    assert!(matches!(&error, GpuError::OutOfMemory { operation, .. } if operation == "more"), "{error}");
+    drop(most);
+    device.buffer(4 << 20, "more").unwrap();
+}
+
+#[test]
+fn failures_come_when_they_are_asked_for() {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let mut rig = Rig { stream: device.stream().unwrap(), device };
+    let copy = kernel(&rig.device, "copy", COPY);
+    let input = rig.upload(&[5u64; 100]);
+    faults.fail_allocation(2);
+    let output = rig.device.buffer(800, "first").unwrap();
+    let error = rig.device.buffer(800, "second").unwrap_err();
+    assert!(matches!(error, GpuError::OutOfMemory { .. }), "{error}");
+    rig.device.buffer(800, "third").unwrap();
+
+    let params = Params::new().buffer(&input).buffer(&output).i64(100);
+    faults.fail_launch(2);
+    rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap();
+    let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
+    assert!(error.is_device_lost() && rig.device.is_lost());
+    assert!(rig.device.buffer(1, "too late").is_err());
+}
+
+#[test]
+fn marks_measure_time() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let from = rig.stream.mark().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let to = rig.stream.mark().unwrap();
+    assert!(rig.stream.is_done().unwrap());
+    rig.stream.synchronize().unwrap();
+    assert!(rig.stream.elapsed_ms(from, to).unwrap() >= 5.0);
+    rig.stream.clear_marks();
+    assert!(rig.stream.elapsed_ms(from, to).is_err());
+}
+
+/// Prints what a launch and a compilation cost; run with `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn costs() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let copy = kernel(&rig.device, "copy", COPY);
+    let (input, output) = (rig.upload(&vec![1u64; 6144]), rig.upload(&vec![0u64; 6144]));
+    let params = Params::new().buffer(&input).buffer(&output).i64(6144);
+    for (grid, block) in [(1, 32), (6, 256), (12, 1024)] {
+        let rounds = 200;
+        rig.stream.launch(&copy, shape(grid, block.min(256), 0), &params).unwrap();
+        let from = rig.stream.mark().unwrap();
+        for _ in 0..rounds {
+            rig.stream.launch(&copy, shape(grid, block.min(256), 0), &params).unwrap();
+        }
+        let to = rig.stream.mark().unwrap();
+        let each = rig.stream.elapsed_ms(from, to).unwrap() * 1e3 / f64::from(rounds);
+        println!("launch of {grid} x {block}: {each:.1} us");
+    }
+}

@@ -1,0 +1,191 @@
+//! What a GPU leaves undefined is an error on the emulated device, which goes on working afterwards.
+
+mod emulated_support;
+
+use std::time::Duration;
+
+use emulated_support::{BUDGET, ORDERS, Rig, kernel, shape};
+use warpcube_gpu::{Device, EmulatorOptions, GpuError, LaunchShape, Params};
+
+/// Runs a kernel body with 64 threads a block in all orders; each must fail with all of `words` in the reason.
+fn check_fails(name: &str, body: &str, shape: LaunchShape, words: &[&str]) {
+    let source = format!("struct P {{ uint64_t* a; uint64_t* b; }};\nWC_KERNEL({name}, P, 1024, 1) {{\n{body}\n}}");
+    for order in ORDERS {
+        let mut rig = Rig::new(order);
+        let error = rig.run::<u64, u64>(name, &source, shape, &[0; 64], 64).expect_err(name);
+        assert!(matches!(&error, GpuError::Emulator(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("kernel '{name}'")), "{order:?}: {text}");
+        for word in words {
+            assert!(text.contains(word), "{order:?}: '{word}' is not in: {text}");
+        }
+        rig.assert_works();
+    }
+}
+
+#[test]
+fn different_collectives_of_one_mask() {
+    let body = "if (wc_lane() < 16) __ballot_sync(WC_FULL_MASK, 1);\nelse __any_sync(WC_FULL_MASK, 1);";
+    let words = ["mismatched collectives", "__ballot_sync", "__any_sync", "mixed.cu:3", "mixed.cu:4", "0xffffffff"];
+    check_fails("mixed", body, shape(1, 32, 0), &words);
+}
+
+#[test]
+fn one_collective_at_two_places() {
+    let body = "if (wc_lane() < 16) __syncwarp();\nelse __syncwarp();";
+    check_fails("places", body, shape(1, 32, 0), &["mismatched collectives", "places.cu:3", "places.cu:4"]);
+}
+
+#[test]
+fn masks_that_wait_for_each_other() {
+    let body = "if (wc_lane() == 0) __syncwarp(3u);\nelse __syncwarp(7u);";
+    check_fails("masks", body, shape(1, 32, 0), &["mask"]);
+}
+
+#[test]
+fn a_caller_outside_of_its_mask() {
+    check_fails("outside", "__syncwarp(0x0000ffffu);", shape(1, 32, 0), &["not in its mask", "0x0000ffff"]);
+}
+
+#[test]
+fn a_lane_of_the_mask_that_has_exited() {
+    let body = "if (wc_lane() == 9) return;\n__syncwarp();";
+    check_fails("exited", body, shape(1, 32, 0), &["exit", "__syncwarp"]);
+}
+
+#[test]
+fn a_lane_of_the_mask_that_does_not_exist() {
+    check_fails("missing", "__syncwarp();", shape(1, 48, 0), &["0xffff0000", "do not exist"]);
+}
+
+#[test]
+fn a_shuffle_from_outside_of_the_mask() {
+    let body = "if (wc_lane() < 4) p.b[0] = __shfl_sync(0xfu, wc_lane(), 4);";
+    check_fails("stranger", body, shape(1, 32, 0), &["reads lane 4", "not in the mask"]);
+}
+
+#[test]
+fn a_barrier_that_some_threads_do_not_reach() {
+    let body = "if (threadIdx.x < 40) __syncthreads();";
+    check_fails("skipped", body, shape(2, 64, 0), &["__syncthreads", "exit"]);
+}
+
+#[test]
+fn two_barriers_of_which_each_has_half_the_threads() {
+    let body = "if (threadIdx.x < 32) __syncthreads();\nelse __syncthreads();";
+    check_fails("halves", body, shape(1, 64, 0), &["mismatched barriers", "halves.cu:3", "halves.cu:4"]);
+}
+
+#[test]
+fn a_barrier_and_a_collective_that_wait_for_each_other() {
+    let body = "if (threadIdx.x < 5) __syncthreads();\n__syncwarp();\nif (threadIdx.x >= 5) __syncthreads();";
+    check_fails("deadlock", body, shape(1, 32, 0), &["deadlock", "5 of 32 threads wait", "0xffffffe0"]);
+}
+
+#[test]
+fn waiting_for_a_block_that_cannot_run_yet() {
+    let body = "if (threadIdx.x == 0) wc_fetch_add(p.a, (uint64_t)1);\n\
+                while (wc_load_acquire(p.a) < gridDim.x) wc_backoff();";
+    check_fails("grid_barrier", body, shape(9, 32, 0), &["livelock", "grid_barrier.cu:4"]);
+}
+
+#[test]
+fn an_endless_loop_of_atomics_meets_the_time_limit() {
+    let options = EmulatorOptions { time_limit: Duration::from_millis(50), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let stream = device.stream().unwrap();
+    let mut rig = Rig { device, stream };
+    let source = "struct P { uint64_t* a; uint64_t* b; };
+        WC_KERNEL(endless, P, 32, 1) { while (atomicCAS(p.a, 1ull * 0, 0ul) < 5) p.b[0] = 1; }";
+    let source = source.replace("1ull * 0", "0ul");
+    let error = rig.run::<u64, u64>("endless", &source, shape(1, 32, 0), &[0], 1).unwrap_err();
+    assert!(error.to_string().contains("not done after 50 ms"), "{error}");
+    rig.assert_works();
+}
+
+#[test]
+fn writes_past_shared_memory() {
+    let body = "wc_shared()[threadIdx.x] = 1;";
+    check_fails("overrun", body, shape(3, 32, 31), &["byte 31", "31 bytes of shared memory"]);
+    check_fails("underrun", "wc_shared()[-1] = 1;", shape(3, 32, 64), &["byte -1"]);
+}
+
+#[test]
+fn writes_next_to_a_buffer() {
+    // 64 words each; the pool rounds them up, the guard begins at their last byte all the same.
+    let past = ["byte 512 of the buffer 'test' of 512 bytes was written", "kernel 'past'"];
+    check_fails("past", "if (threadIdx.x == 0) p.b[64] = 1;", shape(1, 32, 0), &past);
+    check_fails("before", "if (threadIdx.x == 0) p.b[-1] = 1;", shape(1, 32, 0), &["byte -1 of the buffer 'test'"]);
+}
+
+#[test]
+fn a_guard_is_watched_within_the_size_class() {
+    let mut rig = Rig::new(ORDERS[0]);
+    let source = "struct P { char* a; };\nWC_KERNEL(inside, P, 32, 1) { p.a[1001] = 1; }";
+    let inside = kernel(&rig.device, "inside", source);
+    let buffer = rig.device.buffer(1001, "odd size").unwrap();
+    let error = rig.stream.launch(&inside, shape(1, 32, 0), &Params::new().buffer(&buffer)).unwrap_err();
+    assert!(error.to_string().contains("byte 1001 of the buffer 'odd size' of 1001 bytes"), "{error}");
+    rig.stream.synchronize().unwrap();
+    rig.assert_works();
+}
+
+#[test]
+fn writes_to_a_buffer_that_was_dropped() {
+    let mut rig = Rig::new(ORDERS[0]);
+    let source = "struct P { uint64_t a; };\nWC_KERNEL(stale, P, 32, 1) { *(uint64_t*)p.a = 7; }";
+    let stale = kernel(&rig.device, "stale", source);
+    let buffer = rig.device.buffer(2048, "short life").unwrap();
+    let address = buffer.address();
+    drop(buffer);
+    rig.stream.launch(&stale, shape(1, 32, 0), &Params::new().u64(address)).unwrap();
+    let _again = rig.device.buffer(2048, "next life").unwrap();
+    let error = rig.stream.synchronize().unwrap_err();
+    assert!(error.to_string().contains("'short life' was written after its last handle was dropped"), "{error}");
+    rig.assert_works();
+}
+
+#[test]
+fn pointers_that_lead_nowhere() {
+    check_fails("null", "p.b[0] = *(uint64_t*)0;", shape(1, 32, 0), &["null pointer", "null.cu:3"]);
+    check_fails("wild", "*(volatile uint64_t*)0x100000 = 1;", shape(1, 32, 0), &["0x100000", "not mapped"]);
+    let body = "p.b[0] = *(uint64_t*)((char*)p.a + 4);";
+    check_fails("misaligned", body, shape(1, 32, 0), &["misaligned", "misaligned.cu:3"]);
+    let body = "p.b[0] = wc_load16_stream(p.a + 1).x;";
+    check_fails("misaligned16", body, shape(1, 32, 0), &["misaligned", "int4"]);
+}
+
+#[test]
+fn arithmetic_that_differs_between_cpu_and_gpu() {
+    check_fails("divide", "p.b[0] = 5 / p.a[0];", shape(1, 32, 0), &["by zero", "divide.cu:3"]);
+    check_fails("shift", "p.b[0] = 1ull << (p.a[0] + 64);", shape(1, 32, 0), &["shift", "by 64"]);
+    let body = "int table[4] = {1, 2, 3, 4}; p.b[0] = table[p.a[0] + 4];";
+    check_fails("index", body, shape(1, 32, 0), &["index 4", "int [4]"]);
+    let body = "int64_t x = (int64_t)(p.a[0] | 1ull << 63); p.b[0] = (uint64_t)(x / ((int64_t)p.a[0] - 1));";
+    check_fails("overflow", body, shape(1, 32, 0), &["overflows"]);
+}
+
+#[test]
+fn a_stack_that_overflows() {
+    let source = "struct P { uint64_t* a; uint64_t* b; };
+        static __noinline__ uint64_t deep(volatile uint64_t* x, uint64_t n) {
+            volatile uint64_t local[100];
+            local[n % 100] = n;
+            return n == 0 ? *x : deep(x, n - 1) + local[n % 100];
+        }
+        WC_KERNEL(recursion, P, 32, 1) { p.b[0] = deep(p.a, 100000); }";
+    let mut rig = Rig::new(ORDERS[0]);
+    let error = rig.run::<u64, u64>("recursion", source, shape(1, 32, 0), &[0], 1).unwrap_err();
+    assert!(error.to_string().contains("stack overflow"), "{error}");
+    rig.assert_works();
+}
+
+#[test]
+fn a_parameter_struct_of_another_size() {
+    let mut rig = Rig::new(ORDERS[0]);
+    let source = "struct P { uint64_t* a; int64_t n; };\nWC_KERNEL(sizes, P, 32, 1) { p.a[0] = 1; }";
+    let sizes = kernel(&rig.device, "sizes", source);
+    let buffer = rig.upload(&[0u64]);
+    let error = rig.stream.launch(&sizes, shape(1, 32, 0), &Params::new().buffer(&buffer)).unwrap_err();
+    assert!(error.to_string().contains("has 16 bytes, the launcher gave 8"), "{error}");
+}
