@@ -1,1 +1,32 @@
-//! placeholder head
+//! SQL for Warpcube: sessions, catalog, settings and reports over DataFusion.
+//!
+//! This is the only crate that knows DataFusion. A [`Session`] takes SQL, one statement at a time, and gives Arrow
+//! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
+//! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
+
+pub mod catalog;
+mod device;
+mod device_tables;
+mod diagnose;
+mod error;
+mod lexer;
+mod nearest;
+mod progress;
+mod report;
+mod runtime;
+mod session;
+mod settings;
+mod show;
+mod statement;
+mod stream;
+mod values;
+
+pub use device::DeviceSlot;
+pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
+pub use error::{Result, SqlError};
+pub use progress::Progress;
+pub use report::{Cancel, FragmentReport, Place, StatementReport, Summary};
+pub use session::{Execution, Session, SessionOptions};
+pub use settings::{Assignment, Origin, PREFIX, SETTINGS, SettingInfo, Settings, setting};
+pub use statement::{OwnStatement, Script, ScriptStatement};
+pub use values::{Budget, DeviceChoice, Format, Placement};

@@ -1,0 +1,406 @@
+//! Tables over files: `CREATE EXTERNAL TABLE` and `FROM 'file.parquet'`.
+//!
+//! DataFusion's listing tables do the work. Added here: a location that is not there, a folder with nothing to read
+//! and an unknown extension are errors; TSV, `.tbl` and compressed files are told by their extension; and every table
+//! remembers the files it was made from ([`FileSnapshot`]) and the command that made it, so that it can be made anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::{DFSchema, Result as DataFusionResult, TableReference};
+use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
+use datafusion::datasource::listing_table_factory::ListingTableFactory;
+use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
+use datafusion::object_store::ObjectMeta;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::TryStreamExt;
+
+use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
+use super::special::DerivedTable;
+use crate::diagnose::{self, Suspect};
+use crate::error::{Result, SqlError};
+use crate::nearest::nearest;
+
+/// Name of the column that the separator at the end of each line of a `.tbl` file makes.
+const TRAILING_COLUMN: &str = "__after_last_separator";
+
+/// One file as it was when it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FileIdentity {
+    path: String,
+    bytes: u64,
+    modified_ns: i128,
+    /// Inode or entity tag: tells a file from another of the same name, size and time.
+    tag: String,
+}
+
+/// The files of a table as they were when they were looked at; two that are equal mean that nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileSnapshot {
+    files: Vec<FileIdentity>,
+    /// Locations that name one file that is not there.
+    missing: Vec<String>,
+}
+
+impl FileSnapshot {
+    /// Looks at the files of a listing table.
+    pub async fn take(runtime: &RuntimeEnv, table: &ListingTable) -> Result<FileSnapshot> {
+        let mut snapshot = FileSnapshot::default();
+        for url in table.table_paths() {
+            match local_file(url) {
+                Some(path) => snapshot.add_local(url, &path),
+                None => snapshot.add_listed(runtime, url, &table.options().file_extension).await?,
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there are no files.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    fn add_local(&mut self, url: &ListingTableUrl, path: &Path) {
+        use std::os::unix::fs::MetadataExt;
+        match std::fs::metadata(path) {
+            Ok(metadata) => self.files.push(FileIdentity {
+                path: url.prefix().to_string(),
+                bytes: metadata.len(),
+                modified_ns: metadata
+                    .modified()
+                    .ok()
+                    .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+                    .map_or(0, |time| time.as_nanos() as i128),
+                tag: metadata.ino().to_string(),
+            }),
+            Err(_) => self.missing.push(path.display().to_string()),
+        }
+    }
+
+    async fn add_listed(&mut self, runtime: &RuntimeEnv, url: &ListingTableUrl, extension: &str) -> Result<()> {
+        let store = runtime.object_store(url.object_store())?;
+        let mut listed: Vec<ObjectMeta> =
+            store.list(Some(url.prefix())).try_collect().await.map_err(|error| SqlError::FileAccess(error.to_string()))?;
+        // Stores list in any order; the same files must give the same snapshot.
+        listed.sort_by(|a, b| a.location.cmp(&b.location));
+        let wanted = listed.into_iter().filter(|meta| {
+            meta.location.as_ref().ends_with(extension) && url.contains(&meta.location, true)
+        });
+        self.files.extend(wanted.map(|meta| FileIdentity {
+            path: meta.location.to_string(),
+            bytes: meta.size,
+            modified_ns: i128::from(meta.last_modified.timestamp_nanos_opt().unwrap_or_default()),
+            tag: meta.e_tag.unwrap_or_default(),
+        }));
+        Ok(())
+    }
+}
+
+
+/// The path of a URL that names one file of this machine.
+fn local_file(url: &ListingTableUrl) -> Option<PathBuf> {
+    (url.scheme() == "file" && !url.is_collection() && url.get_glob().is_none())
+        .then(|| url.get_url().to_file_path().ok())
+        .flatten()
+}
+
+/// A table over files, with what is needed to make it anew. It is what the factory gives to the schema, which keeps
+/// it and hands out [`ExternalTable::table`].
+#[derive(Debug, Clone)]
+pub(crate) struct ExternalTable {
+    /// The command as the user wrote it.
+    command: Arc<CreateExternalTable>,
+    /// What statements see.
+    pub(crate) table: Arc<dyn TableProvider>,
+    /// The listing table itself; `table` is a plan over it for `.tbl` files.
+    listing: Arc<dyn TableProvider>,
+    snapshot: FileSnapshot,
+}
+
+impl ExternalTable {
+    /// Makes the table that `command` asks for.
+    pub(crate) async fn open(state: &dyn Session, command: &CreateExternalTable) -> Result<ExternalTable> {
+        let first = command.locations.first().cloned().unwrap_or_default();
+        let file_type = stored_as(&command.file_type, &first)?;
+        let mut resolved = command.clone();
+        resolved.file_type = file_type.name.to_string();
+        resolved.options = file_type.with_options(&command.options);
+        let mut files = Vec::new();
+        for location in &mut resolved.locations {
+            files.extend(resolve(location, &command.file_type, !command.schema.fields().is_empty())?);
+        }
+        set_defaults(&mut resolved, &files);
+
+        let trailing = file_type.trailing_separator && has_trailing_separator(&resolved, &files);
+        if trailing && !command.schema.fields().is_empty() {
+            resolved.schema = Arc::new(with_trailing_column(command)?);
+        }
+        let listing = match ListingTableFactory::new().create(state, &resolved).await {
+            Ok(listing) => listing,
+            Err(error) => {
+                let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();
+                return Err(diagnose::explain(suspects, error.into()).await);
+            }
+        };
+        let table = if trailing { without_trailing_column(&resolved, &listing)? } else { listing.clone() };
+        let mut external =
+            ExternalTable { command: Arc::new(command.clone()), table, listing, snapshot: FileSnapshot::default() };
+        external.snapshot = external.look(state.runtime_env()).await?;
+        Ok(external)
+    }
+
+    /// The files as they are now.
+    pub(crate) async fn look(&self, runtime: &RuntimeEnv) -> Result<FileSnapshot> {
+        match self.listing.downcast_ref::<ListingTable>() {
+            Some(listing) => FileSnapshot::take(runtime, listing).await,
+            None => Ok(FileSnapshot::default()),
+        }
+    }
+
+    /// Whether the files are those the table was made from.
+    pub(crate) fn is_current(&self, snapshot: &FileSnapshot) -> bool {
+        self.snapshot == *snapshot
+    }
+
+    /// The table for the files as they are now. It is the same provider where nothing but content changed.
+    pub(crate) async fn reopen(&self, state: &dyn Session, snapshot: FileSnapshot) -> Result<ExternalTable> {
+        if let Some(path) = snapshot.missing.first() {
+            return Err(missing(path));
+        }
+        if snapshot.is_empty() {
+            // A folder that was emptied keeps its columns and has no rows.
+            return Ok(ExternalTable { snapshot, ..self.clone() });
+        }
+        let opened = ExternalTable::open(state, &self.command).await?;
+        match opened.table.schema() == self.table.schema() {
+            true => Ok(ExternalTable { snapshot: opened.snapshot, ..self.clone() }),
+            false => Ok(opened),
+        }
+    }
+}
+
+/// Checks one location of a command and makes it name the files of its format; gives the local files it means.
+fn resolve(location: &mut String, stored_as: &str, may_be_empty: bool) -> Result<Vec<PathBuf>> {
+    let Some(path) = local_path(location) else { return Ok(Vec::new()) };
+    if is_pattern(location) {
+        let files = matching(location)?;
+        let reason = || "no file matches this pattern".to_string();
+        return match files.is_empty() && !may_be_empty {
+            true => Err(SqlError::FileNone { path: location.clone(), reason: reason() }),
+            false => Ok(files),
+        };
+    }
+    if path.is_file() {
+        return Ok(vec![path]);
+    }
+    if !path.is_dir() {
+        // A folder to insert into may be made by the first INSERT.
+        return if may_be_empty && location.ends_with('/') { Ok(Vec::new()) } else { Err(missing(location)) };
+    }
+    let files = data_files(&path);
+    let wanted = FileType::by_name(stored_as).map(|kind| kind.name);
+    let has_type =
+        |file: &&PathBuf| FileType::by_extension(&file.to_string_lossy()).map(|(kind, _)| kind.name) == wanted;
+    match files.iter().find(has_type) {
+        Some(first) => {
+            let suffix = data_suffix(first);
+            if !location.ends_with('/') {
+                location.push('/');
+            }
+            location.push_str(&format!("*{suffix}"));
+            Ok(files.into_iter().filter(|file| file.to_string_lossy().ends_with(&suffix)).collect())
+        }
+        None if may_be_empty => Ok(files),
+        None => {
+            let found = files.first().and_then(|file| file.file_name()).map(|name| name.to_string_lossy().into_owned());
+            let found = found.map_or("it is empty".into(), |name| format!("found '{name}' and the like"));
+            let reason = format!("no {} file in this folder ({found})", stored_as.to_lowercase());
+            Err(SqlError::FileNone { path: location.clone(), reason })
+        }
+    }
+}
+
+/// The extension with that of its compression: `.csv.gz`.
+fn data_suffix(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = split_compression(&name).0;
+    let from = stem.rfind('.').unwrap_or(stem.len());
+    name[from..].to_string()
+}
+
+/// Fills in what can be told from the files: compression, and whether JSON is one array.
+fn set_defaults(command: &mut CreateExternalTable, files: &[PathBuf]) {
+    let Some(first) = files.first() else { return };
+    let is_text = matches!(command.file_type.as_str(), "CSV" | "JSON");
+    let compression = split_compression(&first.to_string_lossy().to_lowercase()).1;
+    if let (true, Some(name)) = (is_text, compression) {
+        command.options.entry("format.compression".into()).or_insert_with(|| name.into());
+    }
+    if command.file_type == "JSON" && compression.is_none() && is_json_array(first) {
+        command.options.entry("format.newline_delimited".into()).or_insert_with(|| "false".into());
+    }
+}
+
+/// Whether the first line of a `.tbl` file ends with its separator.
+fn has_trailing_separator(command: &CreateExternalTable, files: &[PathBuf]) -> bool {
+    let separator = command.options.get("format.delimiter").and_then(|text| text.chars().next()).unwrap_or('|');
+    let line = files.first().and_then(|path| diagnose::first_line(path, command));
+    line.is_some_and(|line| line.trim_end_matches(['\r', '\n']).ends_with(separator))
+}
+
+/// The declared schema with the trailing column after the columns of the file.
+fn with_trailing_column(command: &CreateExternalTable) -> Result<DFSchema> {
+    let declared = command.schema.as_arrow().fields().iter().cloned();
+    let is_partition = |field: &Arc<Field>| command.table_partition_cols.contains(field.name());
+    let (partitions, mut fields): (Vec<_>, Vec<_>) = declared.partition(is_partition);
+    fields.push(Arc::new(Field::new(TRAILING_COLUMN, DataType::Utf8, true)));
+    fields.extend(partitions);
+    Ok(DFSchema::try_from(Schema::new(fields))?)
+}
+
+/// The table without its last column of the file: the one declared here, or the last one that was inferred.
+fn without_trailing_column(
+    command: &CreateExternalTable,
+    listing: &Arc<dyn TableProvider>,
+) -> Result<Arc<dyn TableProvider>> {
+    let partitions = listing.downcast_ref::<ListingTable>().map_or(0, |t| t.options().table_partition_cols.len());
+    let columns = listing.schema().fields().len();
+    let trailing = columns - partitions - 1;
+    let kept = (0..columns).filter(|column| *column != trailing).collect();
+    let source = provider_as_source(listing.clone());
+    let plan = LogicalPlanBuilder::scan(command.name.clone(), source, Some(kept))?.build()?;
+    Ok(Arc::new(DerivedTable { plan }))
+}
+
+/// The table that a file's name stands for, or none where the name does not look like one.
+pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    if name.contains("://") && !name.starts_with("file://") {
+        return Ok(None);
+    }
+    let known = FileType::by_extension(name).is_some();
+    let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
+    let is_path = name.contains('/') || is_pattern(name) || known || Path::new(name).extension().is_some();
+    if !is_path && !path.exists() {
+        return Ok(None);
+    }
+    let sample = match (is_pattern(name), path.is_dir()) {
+        (true, _) => matching(name)?.into_iter().next(),
+        (false, true) => {
+            data_files(&path).into_iter().find(|file| FileType::by_extension(&file.to_string_lossy()).is_some())
+        }
+        (false, false) if path.exists() => Some(path.clone()),
+        (false, false) if is_path => return Err(missing(name)),
+        (false, false) => return Ok(None),
+    };
+    let Some(sample) = sample else {
+        let reason = format!("there is no file to read here; {SUPPORTED}");
+        return Err(SqlError::FileNone { path: name.to_string(), reason });
+    };
+    let sample = sample.to_string_lossy();
+    let extension = split_compression(&sample).0.rsplit('.').next().unwrap_or_default().to_string();
+    if FileType::by_extension(&sample).is_none() {
+        return Err(unknown_extension(&sample));
+    }
+    let reference = TableReference::bare(name.to_string());
+    let command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
+    Ok(Some(ExternalTable::open(state, &command).await?.table))
+}
+
+/// The path of a location on this machine.
+fn local_path(location: &str) -> Option<PathBuf> {
+    match location.strip_prefix("file://") {
+        Some(path) => Some(PathBuf::from(path)),
+        None => (!location.contains("://")).then(|| PathBuf::from(location)),
+    }
+}
+
+fn is_pattern(location: &str) -> bool {
+    location.contains(['*', '?', '['])
+}
+
+/// The local files that a pattern means, in order.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
+    let url = ListingTableUrl::parse(pattern)?;
+    let Ok(folder) = url.get_url().to_file_path() else { return Ok(Vec::new()) };
+    let files = data_files(&folder);
+    let is_match = |file: &PathBuf| {
+        let absolute = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        let path = datafusion::object_store::path::Path::from_absolute_path(absolute);
+        path.is_ok_and(|path| url.contains(&path, true))
+    };
+    Ok(files.into_iter().filter(is_match).collect())
+}
+
+/// The files of a folder and of its `key=value` folders, in order; hidden ones and markers are left out.
+fn data_files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if path.is_dir() && name.contains('=') {
+            files.extend(data_files(&path));
+        } else if path.is_file() && !name.starts_with(['.', '_']) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The error for a path that is not there, with a file of nearly that name.
+fn missing(path: &str) -> SqlError {
+    let wanted = Path::new(path);
+    let folder = wanted.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let names = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let name = wanted.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    SqlError::FileMissing { path: path.to_string(), nearest: nearest(&name, names) }
+}
+
+/// Makes tables for `CREATE EXTERNAL TABLE`.
+#[derive(Debug)]
+pub(crate) struct ExternalTableFactory;
+
+#[async_trait]
+impl TableProviderFactory for ExternalTableFactory {
+    async fn create(
+        &self,
+        state: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> DataFusionResult<Arc<dyn TableProvider>> {
+        Ok(Arc::new(ExternalTable::open(state, command).await?))
+    }
+}
+
+/// Only for catalogs that are not ours, which keep the table as it comes from the factory.
+#[async_trait]
+impl TableProvider for ExternalTable {
+    fn schema(&self) -> arrow::datatypes::SchemaRef {
+        self.table.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        self.table.scan(state, projection, filters, limit).await
+    }
+}

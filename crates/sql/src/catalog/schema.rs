@@ -1,0 +1,176 @@
+//! A schema whose tables are looked at again whenever a statement names them.
+//!
+//! Tables over files: their files are compared with those the table was made from. Views: planned from their text, so
+//! that they see the tables there are now. Names that are paths: tables made on the spot. All else (memory tables) is
+//! kept as DataFusion registered it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::{Result as DataFusionResult, exec_err};
+use datafusion::datasource::{TableType, ViewTable};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::Analyzer;
+use parking_lot::RwLock;
+
+use super::CatalogShared;
+use super::files::{self, ExternalTable};
+use super::special::BrokenTable;
+use crate::error::{Result, SqlError};
+
+tokio::task_local! {
+    /// The views that are being planned, outermost first.
+    static VIEWS_OPEN: Vec<String>;
+}
+
+#[derive(Debug, Clone)]
+enum Entry {
+    Plain(Arc<dyn TableProvider>),
+    External(Arc<ExternalTable>),
+    View(Arc<dyn TableProvider>, Arc<str>),
+}
+
+impl Entry {
+    /// The table as it was when it was registered or last looked at.
+    fn table(&self) -> &Arc<dyn TableProvider> {
+        match self {
+            Entry::Plain(table) | Entry::View(table, _) => table,
+            Entry::External(external) => &external.table,
+        }
+    }
+}
+
+/// A schema of a session.
+#[derive(Debug)]
+pub(crate) struct SessionSchema {
+    shared: Arc<CatalogShared>,
+    entries: RwLock<BTreeMap<String, Entry>>,
+}
+
+impl SessionSchema {
+    pub(crate) fn new(shared: Arc<CatalogShared>) -> SessionSchema {
+        SessionSchema { shared, entries: RwLock::default() }
+    }
+
+    /// Names of tables and of their columns as they were when last looked at.
+    pub(crate) fn describe(&self) -> Vec<(String, Vec<String>)> {
+        let columns = |table: &Arc<dyn TableProvider>| {
+            table.schema().fields().iter().map(|field| field.name().clone()).collect()
+        };
+        self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
+    }
+
+    /// The table for its files as they are now.
+    async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
+        let Some(runtime) = self.shared.runtime() else { return Ok(known.table.clone()) };
+        let snapshot = known.look(&runtime).await?;
+        if known.is_current(&snapshot) {
+            return Ok(known.table.clone());
+        }
+        let Some(state) = self.shared.session() else { return Ok(known.table.clone()) };
+        self.shared.changed();
+        let now = Arc::new(known.reopen(&state, snapshot).await?);
+        // Someone may have dropped or replaced the table meanwhile; that stands.
+        if let Some(Entry::External(entry)) = self.entries.write().get_mut(name)
+            && Arc::ptr_eq(entry, &known)
+        {
+            *entry = now.clone();
+        }
+        Ok(now.table.clone())
+    }
+
+    /// The view, planned from its text.
+    async fn plan_again(&self, name: &str, text: &str) -> Result<Arc<dyn TableProvider>> {
+        let Some(state) = self.shared.session() else {
+            return Err(SqlError::Internal("a view without a session".into()));
+        };
+        let mut open = VIEWS_OPEN.try_with(Clone::clone).unwrap_or_default();
+        if open.iter().any(|view| view == name) {
+            return Err(SqlError::RecursiveView(name.to_string()));
+        }
+        open.push(name.to_string());
+        let plan = VIEWS_OPEN.scope(open, Box::pin(view_plan(&state, text))).await?;
+        Ok(Arc::new(ViewTable::new(plan, Some(text.to_string()))))
+    }
+}
+
+/// The plan below `CREATE VIEW`.
+async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+    let statement = state.sql_to_statement(text, &state.config_options().sql_parser.dialect)?;
+    match state.statement_to_plan(statement).await? {
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
+            // As DataFusion does when it creates a view: the columns' types are those after coercion.
+            let analyzer = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
+            Ok(analyzer.execute_and_check(Arc::unwrap_or_clone(view.input), state.config_options(), |_, _| {})?)
+        }
+        _ => Err(SqlError::Internal("the text of a view is not that of a view".into())),
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for SessionSchema {
+    fn table_names(&self) -> Vec<String> {
+        self.entries.read().keys().cloned().collect()
+    }
+
+    async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        let entry = self.entries.read().get(name).cloned();
+        let Some(entry) = entry else {
+            return match self.shared.session() {
+                Some(state) => Ok(files::by_name(&state, name).await?),
+                None => Ok(None),
+            };
+        };
+        let looked_at = match &entry {
+            Entry::Plain(table) => Ok(table.clone()),
+            Entry::External(external) => self.look_again(name, external.clone()).await,
+            Entry::View(_, text) => self.plan_again(name, text).await,
+        };
+        // One table that cannot be read must not keep others from being described (`SHOW COLUMNS`).
+        let broken = |error| Arc::new(BrokenTable { schema: entry.table().schema(), error }) as Arc<dyn TableProvider>;
+        Ok(Some(looked_at.unwrap_or_else(broken)))
+    }
+
+    async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
+        Ok(self.entries.read().get(name).map(|entry| entry.table().table_type()))
+    }
+
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        let entry = match (table.downcast_ref::<ExternalTable>(), table.downcast_ref::<ViewTable>()) {
+            (Some(external), _) => Entry::External(Arc::new(external.clone())),
+            (None, Some(view)) => match view.definition() {
+                Some(text) => Entry::View(table.clone(), text.as_str().into()),
+                None => Entry::Plain(table),
+            },
+            (None, None) => Entry::Plain(table),
+        };
+        let mut entries = self.entries.write();
+        if entries.contains_key(&name) {
+            return exec_err!("table '{name}' already exists");
+        }
+        entries.insert(name, entry);
+        self.shared.changed();
+        Ok(None)
+    }
+
+    fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        let removed = self.entries.write().remove(name);
+        if removed.is_some() {
+            self.shared.changed();
+        }
+        Ok(removed.map(|entry| entry.table().clone()))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.entries.read().contains_key(name)
+    }
+}

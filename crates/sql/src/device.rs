@@ -1,0 +1,95 @@
+//! The session's device: opened when first asked for, or at once where the user insists on one.
+
+use parking_lot::Mutex;
+use warpcube_gpu::Device;
+
+use crate::error::{Result, SqlError};
+use crate::settings::Settings;
+use crate::values::{Budget, DeviceChoice};
+
+/// Holds the device that `warpcube.device` asks for.
+///
+/// `auto` opens the first GPU when [`DeviceSlot::get`] is first called, since opening one costs some tenths of a
+/// second that a statement on the CPU need not pay; where that fails the reason is kept and the session stays on the
+/// CPU. `cuda` is opened when the session starts, so that its error comes first.
+#[derive(Debug, Default)]
+pub struct DeviceSlot {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Unset,
+    /// To be opened when asked for, with that budget.
+    Closed(Budget),
+    Open(Device),
+    Absent(String),
+}
+
+impl DeviceSlot {
+    /// Takes up the device that the settings ask for; the one held before is let go.
+    ///
+    /// # Errors
+    /// [`SqlError::Device`] where a particular device is asked for and cannot be opened; nothing is changed then.
+    pub fn choose(&self, settings: &Settings) -> Result<()> {
+        let budget = settings.device_memory;
+        let next = match settings.device {
+            DeviceChoice::Cpu => State::Absent("warpcube.device is 'cpu'".into()),
+            DeviceChoice::Auto => State::Closed(budget),
+            choice => State::Open(open(choice, budget)?),
+        };
+        *self.state.lock() = next;
+        Ok(())
+    }
+
+    /// The device, opened now if it was not yet; none where the session runs on the CPU alone.
+    pub fn get(&self) -> Option<Device> {
+        let mut state = self.state.lock();
+        if let State::Closed(budget) = *state {
+            *state = match open_cuda(0, budget) {
+                Ok(device) => State::Open(device),
+                Err(error) => State::Absent(error.to_string()),
+            };
+        }
+        match &*state {
+            State::Open(device) => Some(device.clone()),
+            _ => None,
+        }
+    }
+
+    /// Why there is no device, where there is none.
+    pub fn reason(&self) -> Option<String> {
+        self.get().is_none().then(|| match &*self.state.lock() {
+            State::Absent(reason) => reason.clone(),
+            _ => "no device was chosen".into(),
+        })
+    }
+}
+
+fn open(choice: DeviceChoice, budget: Budget) -> Result<Device> {
+    let opened = match choice {
+        DeviceChoice::Cuda(ordinal) => open_cuda(ordinal, budget),
+        DeviceChoice::Emulated => {
+            // The emulated device has no memory of its own to take a share of.
+            let bytes = budget.bytes(EMULATED_MEMORY).unwrap_or(EMULATED_MEMORY);
+            Device::emulated(warpcube_gpu::EmulatorOptions::default(), bytes)
+        }
+        DeviceChoice::Auto | DeviceChoice::Cpu => open_cuda(0, budget),
+    };
+    opened.map_err(|error| SqlError::Device { choice: choice.to_string(), reason: error.to_string() })
+}
+
+/// Budget of the emulated device by default, in bytes.
+const EMULATED_MEMORY: u64 = 1 << 30;
+
+fn open_cuda(ordinal: usize, budget: Budget) -> warpcube_gpu::Result<Device> {
+    match budget {
+        Budget::Auto => Device::cuda(ordinal, None),
+        Budget::Bytes(bytes) => Device::cuda(ordinal, Some(bytes)),
+        Budget::Percent(_) => {
+            let total = Device::cuda(ordinal, None)?.memory()?.1;
+            Device::cuda(ordinal, budget.bytes(total))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What is in device memory, as `SHOW DEVICE TABLES`, `LOAD TABLE` and `EVICT TABLE` see it.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema};
+use async_trait::async_trait;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::SessionState;
+
+use crate::error::Result;
+use crate::report::StatementReport;
+
+/// A column in device memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceColumn {
+    /// Its name.
+    pub name: String,
+    /// How it is encoded, for people.
+    pub encoding: String,
+    /// Bytes of device memory.
+    pub bytes: u64,
+    /// How often a statement found it there.
+    pub hits: u64,
+}
+
+/// A table of which columns are in device memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceTable {
+    /// Its name.
+    pub name: String,
+    /// Rows of it that are there.
+    pub rows: u64,
+    /// Its columns that are there.
+    pub columns: Vec<DeviceColumn>,
+}
+
+/// The residency of tables in device memory; what the three statements call.
+#[async_trait]
+pub trait DeviceTables: Send + Sync {
+    /// What is in device memory.
+    fn show(&self) -> Vec<DeviceTable>;
+
+    /// Brings columns of a table to the device, all of them where `columns` is empty. `table` is what the name means
+    /// in the session now. The time goes to the report.
+    async fn load(
+        &self,
+        state: &SessionState,
+        name: &str,
+        table: Arc<dyn TableProvider>,
+        columns: &[String],
+        report: &StatementReport,
+    ) -> Result<DeviceTable>;
+
+    /// Takes a table's columns off the device; gives what was there, or none. `table` is what the name means in the
+    /// session now, or none where the catalog does not know it any more.
+    async fn evict(&self, name: &str, table: Option<Arc<dyn TableProvider>>) -> Result<Option<DeviceTable>>;
+}
+
+/// One row for each column.
+pub(crate) fn batch(tables: &[DeviceTable]) -> Result<RecordBatch> {
+    let rows = || tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+    let text = |value: fn(&DeviceTable, &DeviceColumn) -> String| -> ArrayRef {
+        Arc::new(rows().map(|(table, column)| Some(value(table, column))).collect::<StringArray>())
+    };
+    let count = |value: fn(&DeviceTable, &DeviceColumn) -> u64| -> ArrayRef {
+        Arc::new(rows().map(|(table, column)| value(table, column)).collect::<UInt64Array>())
+    };
+    let columns = [
+        ("table_name", text(|table, _| table.name.clone())),
+        ("rows", count(|table, _| table.rows)),
+        ("column_name", text(|_, column| column.name.clone())),
+        ("encoding", text(|_, column| column.encoding.clone())),
+        ("bytes", count(|_, column| column.bytes)),
+        ("hits", count(|_, column| column.hits)),
+    ];
+    let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), false);
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    debug_assert!(schema.fields().iter().all(|field| *field.data_type() != DataType::Null));
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    Ok(RecordBatch::try_new(Arc::new(schema), arrays).map_err(datafusion::error::DataFusionError::from)?)
+}

@@ -1,0 +1,317 @@
+//! What can go wrong with a statement, in one line and with a stable code.
+//!
+//! Every error a session gives is a [`SqlError`]; its text starts with its code, which the documentation explains:
+//! `SQL-…` statements, `FILE-…` files read, `CFG-…` settings and devices; `GPU-…` comes through from the device.
+//! DataFusion's errors are sorted into these by their kind, and what they carry of DataFusion's own wording (prefixes,
+//! backtraces, line breaks) is taken off. An error of ours that travelled through DataFusion comes back unchanged.
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
+use thiserror::Error;
+use warpcube_gpu::GpuError;
+
+use crate::nearest::nearest;
+
+/// Result of this crate's calls.
+pub type Result<T, E = SqlError> = std::result::Result<T, E>;
+
+/// An error of a session; its text is one line that starts with its code.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum SqlError {
+    /// The text is not SQL.
+    #[error("SQL-001 syntax error: {0}")]
+    Syntax(String),
+    /// A table that is not in the catalog.
+    #[error("SQL-002 unknown table '{name}'{}", hint(.nearest))]
+    UnknownTable {
+        /// The name as written.
+        name: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// A column that no table of the statement has.
+    #[error("SQL-003 unknown column '{name}'{}", hint(.nearest))]
+    UnknownColumn {
+        /// The name as written.
+        name: String,
+        /// The nearest name there is, or the valid names where none is near.
+        nearest: Option<String>,
+    },
+    /// The statement is SQL but makes no sense: types, ambiguity, an unknown function.
+    #[error("SQL-004 {0}")]
+    Planning(String),
+    /// Correct SQL that is not supported.
+    #[error("SQL-005 not supported: {0}")]
+    Unsupported(String),
+    /// The statement failed while it ran: division by zero, overflow, a cast.
+    #[error("SQL-006 {0}")]
+    Execution(String),
+    /// Cancelled by the user.
+    #[error("SQL-007 cancelled")]
+    Cancelled,
+    /// Longer than `warpcube.timeout`.
+    #[error("SQL-008 timed out after {milliseconds} ms; raise warpcube.timeout or set it to 'off'")]
+    TimedOut {
+        /// The limit.
+        milliseconds: u128,
+    },
+    /// Past `warpcube.memory_limit`, or the disk for spilling is full.
+    #[error("SQL-009 out of memory on the CPU: {0}; raise warpcube.memory_limit or look at warpcube.spill_folder")]
+    Memory(String),
+    /// A defect of Warpcube or of what it builds on.
+    #[error("SQL-010 internal error, please report it: {0}")]
+    Internal(String),
+    /// A statement about device memory in a session that has no device.
+    #[error("SQL-011 {statement} needs a device and this session has none: {reason}")]
+    NoDevice {
+        /// The statement.
+        statement: &'static str,
+        /// Why there is no device.
+        reason: String,
+    },
+    /// A view that refers to itself, directly or through others.
+    #[error("SQL-012 view '{0}' refers to itself")]
+    RecursiveView(String),
+    /// A file or folder that is not there.
+    #[error("FILE-001 {path}: no such file or folder{}", hint(.nearest))]
+    FileMissing {
+        /// The path as written.
+        path: String,
+        /// A file of nearly that name in the same folder.
+        nearest: Option<String>,
+    },
+    /// A file whose format cannot be told, or is not supported.
+    #[error("FILE-002 {path}: {reason}")]
+    FileFormat {
+        /// The path as written.
+        path: String,
+        /// What was found and what is supported.
+        reason: String,
+    },
+    /// A file that is not what it claims to be.
+    #[error("FILE-003 {path}: {reason}")]
+    FileCorrupt {
+        /// The file.
+        path: String,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A row of a text file that does not fit the table.
+    #[error("FILE-004 {path}, line {line}{}: {reason}", column_of(.column))]
+    FileRow {
+        /// The file.
+        path: String,
+        /// Line, from 1, the header counted.
+        line: u64,
+        /// Name of the column, where one is to blame.
+        column: Option<String>,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A folder or pattern that matches nothing.
+    #[error("FILE-005 {path}: {reason}")]
+    FileNone {
+        /// The path as written.
+        path: String,
+        /// What was looked for.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("FILE-006 {0}")]
+    FileAccess(String),
+    /// A setting that does not exist.
+    #[error("CFG-001 unknown setting '{name}'{}", hint(.nearest))]
+    UnknownSetting {
+        /// The name as written.
+        name: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// A value a setting does not take.
+    #[error("CFG-002 {name} = '{value}'{}: expected {expected}", from_where(.origin))]
+    SettingValue {
+        /// The setting.
+        name: String,
+        /// The value as written.
+        value: String,
+        /// What it takes.
+        expected: String,
+        /// Where the value came from, where not from a statement.
+        origin: Option<String>,
+    },
+    /// The device asked for cannot be used.
+    #[error("CFG-003 warpcube.device = '{choice}': {reason}")]
+    Device {
+        /// The choice as written.
+        choice: String,
+        /// The reason and its repair.
+        reason: String,
+    },
+    /// An error of the device; carries its own `GPU-…` code.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"))
+}
+
+fn column_of(column: &Option<String>) -> String {
+    column.as_ref().map_or_else(String::new, |column| format!(", column '{column}'"))
+}
+
+fn from_where(origin: &Option<String>) -> String {
+    origin.as_ref().map_or_else(String::new, |origin| format!(" (from {origin})"))
+}
+
+impl SqlError {
+    /// The stable code, such as `SQL-002`.
+    pub fn code(&self) -> String {
+        self.to_string().split(' ').next().unwrap_or_default().to_string()
+    }
+
+    /// Whether the user cancelled the statement.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, SqlError::Cancelled | SqlError::Gpu(GpuError::Cancelled))
+    }
+
+    /// This error with the nearest of `tables` named, if it is about an unknown table.
+    pub(crate) fn with_tables(self, tables: impl FnOnce() -> Vec<String>) -> SqlError {
+        match self {
+            SqlError::UnknownTable { name, nearest: None } => {
+                let bare = name.rsplit('.').next().unwrap_or(&name).to_string();
+                let nearest = nearest(&bare, tables());
+                SqlError::UnknownTable { name, nearest }
+            }
+            other => other,
+        }
+    }
+}
+
+impl From<SqlError> for DataFusionError {
+    fn from(error: SqlError) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> SqlError {
+        sort(&error)
+    }
+}
+
+/// Sorts DataFusion's error by its innermost cause.
+fn sort(error: &DataFusionError) -> SqlError {
+    match error {
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => sort(inner),
+        DataFusionError::Shared(inner) => sort(inner),
+        DataFusionError::Collection(errors) => match errors.first() {
+            Some(first) => sort(first),
+            None => SqlError::Internal("an empty list of errors".into()),
+        },
+        DataFusionError::External(inner) => external(inner.as_ref()),
+        DataFusionError::ArrowError(arrow, _) => arrow_error(arrow),
+        DataFusionError::SQL(parser, _) => {
+            let text = parser.to_string();
+            SqlError::Syntax(one_line(text.trim_start_matches("sql parser error: ")))
+        }
+        DataFusionError::NotImplemented(text) => SqlError::Unsupported(one_line(text)),
+        DataFusionError::Plan(text) => planning(text),
+        DataFusionError::Configuration(text) => SqlError::Planning(one_line(text)),
+        DataFusionError::SchemaError(schema, _) => schema_error(schema),
+        DataFusionError::Execution(text) | DataFusionError::Ffi(text) => SqlError::Execution(one_line(text)),
+        DataFusionError::ResourcesExhausted(text) => SqlError::Memory(one_line(text)),
+        DataFusionError::ExecutionJoin(join) => SqlError::Internal(one_line(&join.to_string())),
+        DataFusionError::Internal(text) | DataFusionError::Substrait(text) => SqlError::Internal(one_line(text)),
+        DataFusionError::ObjectStore(store) => SqlError::FileAccess(one_line(&store.to_string())),
+        DataFusionError::IoError(io) => SqlError::FileAccess(one_line(&io.to_string())),
+        DataFusionError::ParquetError(parquet) => parquet_error(parquet),
+        // The enum grows with DataFusion's features; what is not known here is shown as it is.
+        #[allow(unreachable_patterns)]
+        other => SqlError::Execution(one_line(&other.strip_backtrace())),
+    }
+}
+
+fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError {
+    if let Some(error) = error.downcast_ref::<SqlError>() {
+        return error.clone();
+    }
+    if let Some(error) = error.downcast_ref::<GpuError>() {
+        return SqlError::Gpu(error.clone());
+    }
+    if let Some(error) = error.downcast_ref::<DataFusionError>() {
+        return sort(error);
+    }
+    if let Some(error) = error.downcast_ref::<ArrowError>() {
+        return arrow_error(error);
+    }
+    SqlError::Execution(one_line(&error.to_string()))
+}
+
+fn arrow_error(error: &ArrowError) -> SqlError {
+    match error {
+        ArrowError::ExternalError(inner) => external(inner.as_ref()),
+        ArrowError::DivideByZero => SqlError::Execution("division by zero".into()),
+        ArrowError::ArithmeticOverflow(text) => SqlError::Execution(format!("overflow: {}", one_line(text))),
+        ArrowError::IoError(text, _) => SqlError::FileAccess(one_line(text)),
+        ArrowError::NotYetImplemented(text) => SqlError::Unsupported(one_line(text)),
+        ArrowError::CastError(text) | ArrowError::ComputeError(text) | ArrowError::InvalidArgumentError(text) => {
+            SqlError::Execution(one_line(text))
+        }
+        other => SqlError::Execution(one_line(&other.to_string())),
+    }
+}
+
+fn parquet_error(error: &parquet::errors::ParquetError) -> SqlError {
+    if let parquet::errors::ParquetError::External(inner) = error {
+        return external(inner.as_ref());
+    }
+    let path = "a Parquet file".to_string();
+    SqlError::FileCorrupt { path, reason: one_line(&error.to_string()) }
+}
+
+fn planning(text: &str) -> SqlError {
+    let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
+    match unknown {
+        Some(name) => SqlError::UnknownTable { name: name.to_string(), nearest: None },
+        None => SqlError::Planning(one_line(text)),
+    }
+}
+
+fn schema_error(error: &SchemaError) -> SqlError {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else {
+        return SqlError::Planning(one_line(&error.to_string()));
+    };
+    // A qualified name is compared with qualified ones, so that a wrong alias is found as well as a wrong column.
+    let name = field.flat_name();
+    let bare = nearest(&field.name, valid_fields.iter().map(|valid| valid.name.clone()));
+    let full = field.relation.as_ref().and(nearest(&name, valid_fields.iter().map(|valid| valid.flat_name())));
+    SqlError::UnknownColumn { name, nearest: full.or(bare) }
+}
+
+/// The text on one line: line breaks become spaces, DataFusion's backtrace is cut off.
+pub(crate) fn one_line(text: &str) -> String {
+    let text = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or(text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_comes_back_through_datafusion() {
+        let inner = SqlError::TimedOut { milliseconds: 7 };
+        let travelled = DataFusionError::from(inner).context("somewhere").context("above");
+        let back = SqlError::from(DataFusionError::Shared(std::sync::Arc::new(travelled)));
+        assert!(matches!(back, SqlError::TimedOut { milliseconds: 7 }), "{back}");
+        assert_eq!(back.code(), "SQL-008");
+    }
+
+    #[test]
+    fn text_is_one_line() {
+        let error = SqlError::from(DataFusionError::Execution("one\n  two".into()));
+        assert_eq!(error.to_string(), "SQL-006 one two");
+    }
+}

@@ -1,0 +1,148 @@
+//! Where SQL text has words, strings and comments: enough to split a script into statements and to recognise the few
+//! statements that are ours.
+//!
+//! Strings in single quotes (doubled to escape), identifiers in double quotes or backticks, dollar-quoted strings,
+//! comments to the end of the line and nested block comments. Nothing is judged here: an unclosed quote reaches to the
+//! end of the text, and the parser says what is wrong with it.
+
+use std::ops::Range;
+
+/// A piece of SQL text that is not blank and not a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Letters, digits and underscores.
+    Word,
+    /// `"…"` or `` `…` ``.
+    QuotedName,
+    /// `'…'` or `$tag$…$tag$`.
+    Text,
+    /// Any other character.
+    Symbol(char),
+}
+
+/// One token: what it is, where it is, and whether its quote was closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) range: Range<usize>,
+    pub(crate) closed: bool,
+}
+
+/// The tokens of `sql`; comments and blanks are left out. The flag says whether a block comment was left open.
+pub(crate) fn tokens(sql: &str) -> (Vec<Token>, bool) {
+    let bytes = sql.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    let mut open_comment = false;
+    while let Some(character) = sql[at..].chars().next() {
+        let start = at;
+        let rest = &sql[at..];
+        if character.is_whitespace() {
+            at += character.len_utf8();
+        } else if rest.starts_with("--") {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else if rest.starts_with("/*") {
+            let (length, closed) = block_comment(rest);
+            at += length;
+            open_comment = !closed;
+        } else if character == '\'' || character == '"' || character == '`' {
+            let (length, closed) = quoted(rest, character);
+            at += length;
+            let kind = if character == '\'' { Kind::Text } else { Kind::QuotedName };
+            tokens.push(Token { kind, range: start..at, closed });
+        } else if let Some((length, closed)) = dollar_quoted(rest) {
+            at += length;
+            tokens.push(Token { kind: Kind::Text, range: start..at, closed });
+        } else if is_word(character) {
+            while at < bytes.len() && sql[at..].chars().next().is_some_and(is_word) {
+                at += sql[at..].chars().next().map_or(1, char::len_utf8);
+            }
+            tokens.push(Token { kind: Kind::Word, range: start..at, closed: true });
+        } else {
+            at += character.len_utf8();
+            tokens.push(Token { kind: Kind::Symbol(character), range: start..at, closed: true });
+        }
+    }
+    (tokens, open_comment)
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+fn block_comment(text: &str) -> (usize, bool) {
+    let mut depth = 0;
+    let mut at = 0;
+    while at < text.len() {
+        if text[at..].starts_with("/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if text[at..].starts_with("*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return (at, true);
+            }
+        } else {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    (text.len(), false)
+}
+
+fn quoted(text: &str, quote: char) -> (usize, bool) {
+    let mut at = 1;
+    while let Some(found) = text[at..].find(quote) {
+        at += found + 1;
+        if !text[at..].starts_with(quote) {
+            return (at, true);
+        }
+        at += 1;
+    }
+    (text.len(), false)
+}
+
+/// `$tag$…$tag$`; `$1` is a parameter and not the start of a string.
+fn dollar_quoted(text: &str) -> Option<(usize, bool)> {
+    let inner = text.strip_prefix('$')?;
+    let tag_end = inner.find('$')?;
+    let tag = &inner[..tag_end];
+    if tag.chars().next().is_some_and(|first| first.is_ascii_digit()) || !tag.chars().all(is_word) {
+        return None;
+    }
+    let delimiter = &text[..tag_end + 2];
+    match text[delimiter.len()..].find(delimiter) {
+        Some(found) => Some((delimiter.len() + found + delimiter.len(), true)),
+        None => Some((text.len(), false)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(sql: &str) -> Vec<(Kind, &str)> {
+        tokens(sql).0.into_iter().map(|token| (token.kind, &sql[token.range])).collect()
+    }
+
+    #[test]
+    fn quotes_and_comments() {
+        let found = kinds("a 'it''s; ' \"x;\"\"y\" -- ; no\n /* ; /* ; */ */ $t$ ; $$ $t$ $1;");
+        let expected = [
+            (Kind::Word, "a"),
+            (Kind::Text, "'it''s; '"),
+            (Kind::QuotedName, "\"x;\"\"y\""),
+            (Kind::Text, "$t$ ; $$ $t$"),
+            (Kind::Symbol('$'), "$"),
+            (Kind::Word, "1"),
+            (Kind::Symbol(';'), ";"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn open_ends_are_seen() {
+        assert!(!tokens("select 'abc").0[1].closed);
+        assert!(tokens("select 1 /* and").1);
+        assert!(!tokens("select 1 /* and */").1);
+        assert!(!tokens("'é").0[0].closed);
+    }
+}

@@ -1,0 +1,132 @@
+//! Aggregations: what DataFusion calls by name becomes sums, counts and extremes, and a last step on the host.
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Aggregate, Expr};
+use warpcube_engine::{AggregateCall, AggregateKind, Sink};
+
+use super::expr::Translator;
+use super::graph::{Core, Graph, describe, rewrite};
+use super::tables::TableFacts;
+use super::tree::Tree;
+use super::{Lowered, Reason};
+
+/// How an output column is made from the fragment's batch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Finish {
+    /// A group column.
+    Group(usize),
+    /// An aggregate as it is.
+    Aggregate(usize),
+    /// A sum over a count, as a double.
+    Average { sum: usize, count: usize },
+    /// A decimal sum over a count, with more digits after the point.
+    DecimalAverage { sum: usize, count: usize, more_digits: u32 },
+}
+
+/// Translates an aggregation with all below it.
+pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
+    if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+        return Err("grouping sets".into());
+    }
+    let mut graph = Graph::default();
+    let mut core = Core::default();
+    let inputs = graph.flatten(&aggregate.input, facts, &mut core)?;
+    let schema = aggregate.input.schema();
+    let base = |expr: &Expr| rewrite(expr, schema, &inputs);
+    let groups = aggregate.group_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+    let calls = aggregate.aggr_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+    let mut sink: Vec<Expr> = groups.clone();
+    for call in &calls {
+        let function = as_function(call)?;
+        sink.extend(function.params.args.iter().cloned());
+        sink.extend(function.params.filter.iter().map(|filter| filter.as_ref().clone()));
+    }
+    let tree = Tree::plan(&graph, &core, &sink)?;
+    let mut finish: Vec<Finish> = (0..groups.len()).map(Finish::Group).collect();
+    let result_types: Vec<DataType> =
+        aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
+    let (fragment, tables) = tree.pipelines(&sink, |translator| {
+        let mut device_groups = Vec::with_capacity(groups.len());
+        for (group, data_type) in groups.iter().zip(&result_types) {
+            if data_type.is_floating() {
+                return Err(format!("a group key of type {data_type}"));
+            }
+            device_groups.push((translator.translate(group)?, data_type.clone()));
+        }
+        let mut aggregates = Vec::new();
+        for (call, data_type) in calls.iter().zip(&result_types[groups.len()..]) {
+            finish.push(translate_call(as_function(call)?, data_type, translator, &mut aggregates)?);
+        }
+        Ok(Sink::Aggregate { groups: device_groups, aggregates })
+    })?;
+    Ok(Lowered { fragment, tables, finish, what: describe(&aggregate.input, "aggregate") })
+}
+
+fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {
+    match expr {
+        Expr::Alias(alias) => as_function(&alias.expr),
+        Expr::AggregateFunction(function) => Ok(function),
+        other => Err(format!("the aggregate '{other}'")),
+    }
+}
+
+fn translate_call(
+    function: &AggregateFunction,
+    data_type: &DataType,
+    translator: &Translator,
+    aggregates: &mut Vec<AggregateCall>,
+) -> Result<Finish, Reason> {
+    let params = &function.params;
+    let name = function.func.name();
+    if params.distinct {
+        return Err(format!("{name} of distinct values"));
+    }
+    if !params.order_by.is_empty() || params.null_treatment.is_some() {
+        return Err(format!("an ordered {name}"));
+    }
+    let filter = params.filter.as_ref().map(|filter| translator.translate(filter)).transpose()?;
+    let [argument] = params.args.as_slice() else { return Err(format!("{name} of {} values", params.args.len())) };
+    let mut add = |kind, argument: Option<_>, data_type: &DataType| {
+        aggregates.push(AggregateCall { kind, argument, filter: filter.clone(), data_type: data_type.clone() });
+        aggregates.len() - 1
+    };
+    let is_constant = matches!(argument, Expr::Literal(value, _) if !value.is_null());
+    match name {
+        "count" if is_constant => Ok(Finish::Aggregate(add(AggregateKind::Count, None, data_type))),
+        "count" => {
+            let argument = translator.translate(argument)?;
+            Ok(Finish::Aggregate(add(AggregateKind::Count, Some(argument), data_type)))
+        }
+        "sum" | "min" | "max" => {
+            let kind = match name {
+                "sum" => AggregateKind::Sum,
+                "min" => AggregateKind::Min,
+                _ => AggregateKind::Max,
+            };
+            warpcube_engine::Ty::of(data_type).ok_or_else(|| format!("{name} of type {data_type}"))?;
+            let argument = translator.translate(argument)?;
+            Ok(Finish::Aggregate(add(kind, Some(argument), data_type)))
+        }
+        "avg" => {
+            let input = translator.data_type(argument)?;
+            let value = translator.translate(argument)?;
+            match (&input, data_type) {
+                (DataType::Float64, DataType::Float64) => {
+                    let sum = add(AggregateKind::Sum, Some(value.clone()), &DataType::Float64);
+                    let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
+                    Ok(Finish::Average { sum, count })
+                }
+                (DataType::Decimal128(precision, from), DataType::Decimal128(_, to)) if *precision <= 25 => {
+                    let sum_type = DataType::Decimal128(38, *from);
+                    let sum = add(AggregateKind::Sum, Some(value.clone()), &sum_type);
+                    let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
+                    let more_digits = u32::try_from(to - from).map_err(|_| "an average of fewer digits")?;
+                    Ok(Finish::DecimalAverage { sum, count, more_digits })
+                }
+                _ => Err(format!("an average of type {input}")),
+            }
+        }
+        other => Err(format!("the aggregate function '{other}'")),
+    }
+}

@@ -1,0 +1,347 @@
+//! Expressions: DataFusion's over base columns become the engine's over registers.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Volatility};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use warpcube_column::is_string;
+use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
+
+use super::Reason;
+use super::graph::columns;
+use super::strings::StringExpression;
+
+/// Longest IN list that is compared value by value.
+const IN_LIST_MAX: usize = 64;
+
+/// Translates the expressions of one pipeline.
+pub(crate) struct Translator<'a> {
+    schema: &'a DFSchema,
+    registers: Vec<Column>,
+}
+
+impl<'a> Translator<'a> {
+    /// A pipeline without registers; `schema` types all base columns.
+    pub(crate) fn new(schema: &'a DFSchema) -> Translator<'a> {
+        Translator { schema, registers: Vec::new() }
+    }
+
+    /// The next register holds `column`.
+    pub(crate) fn add(&mut self, column: Column) {
+        self.registers.push(column);
+    }
+
+    /// The Arrow type of an expression.
+    pub(crate) fn data_type(&self, expr: &Expr) -> Result<DataType, Reason> {
+        expr.get_type(self.schema).map_err(|error| error.strip_backtrace())
+    }
+
+    fn ty(&self, expr: &Expr) -> Result<Ty, Reason> {
+        let data_type = self.data_type(expr)?;
+        Ty::of(&data_type).ok_or_else(|| format!("'{expr}' has type {data_type}"))
+    }
+
+    fn register(&self, column: &Column) -> Result<usize, Reason> {
+        let position = self.registers.iter().position(|known| known == column);
+        position.ok_or_else(|| format!("column '{}' does not reach this pipeline", column.name))
+    }
+
+    /// Translates an expression.
+    pub(crate) fn translate(&self, expr: &Expr) -> Result<Device, Reason> {
+        if let Some(lookup) = self.string_function(expr)? {
+            return Ok(lookup);
+        }
+        match expr {
+            Expr::Alias(alias) => self.translate(&alias.expr),
+            Expr::Column(column) => {
+                self.ty(expr)?;
+                Ok(Device::Reg(self.register(column)?))
+            }
+            Expr::Literal(value, _) => literal(value),
+            Expr::BinaryExpr(binary) => self.binary(binary, expr),
+            Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
+            Expr::Negative(inner) => {
+                if !matches!(self.ty(inner)?, Ty::F32 | Ty::F64) {
+                    // Negating the smallest integer raises on the CPU.
+                    return Err(format!("the negation '{expr}'"));
+                }
+                self.unary(UnaryOp::Negate, inner)
+            }
+            Expr::IsNull(inner) => self.unary(UnaryOp::IsNull, inner),
+            Expr::IsNotNull(inner) => self.unary(UnaryOp::IsNotNull, inner),
+            Expr::IsTrue(inner) => self.unary(UnaryOp::IsTrue, inner),
+            Expr::IsNotTrue(inner) => Ok(not(self.unary(UnaryOp::IsTrue, inner)?)),
+            Expr::IsFalse(inner) => Ok(Device::Unary(UnaryOp::IsTrue, Box::new(self.unary(UnaryOp::Not, inner)?))),
+            Expr::IsNotFalse(inner) => {
+                Ok(not(Device::Unary(UnaryOp::IsTrue, Box::new(self.unary(UnaryOp::Not, inner)?))))
+            }
+            Expr::IsUnknown(inner) => self.unary(UnaryOp::IsNull, inner),
+            Expr::IsNotUnknown(inner) => self.unary(UnaryOp::IsNotNull, inner),
+            Expr::Between(between) => self.between(between),
+            Expr::InList(list) => self.in_list(list),
+            Expr::Case(case) => self.case(case),
+            Expr::Cast(cast) => self.cast(cast),
+            Expr::ScalarFunction(function) => self.function(function, expr),
+            other => Err(format!("the expression '{other}'")),
+        }
+    }
+
+    /// An expression of one string column and nothing else as a look-up in its dictionary.
+    fn string_function(&self, expr: &Expr) -> Result<Option<Device>, Reason> {
+        if matches!(expr, Expr::Column(_) | Expr::Literal(_, _)) {
+            return Ok(None);
+        }
+        let read = columns(expr);
+        let [column] = read.as_slice() else { return Ok(None) };
+        let input = self.data_type(&Expr::Column(column.clone()))?;
+        if !is_string(&input) || expr.is_volatile() || contains_subquery(expr) {
+            return Ok(None);
+        }
+        // Conjunctions are taken apart, so that their parts can be ordered; whether NULL needs no dictionary.
+        if matches!(expr, Expr::IsNull(inner) | Expr::IsNotNull(inner) if matches!(**inner, Expr::Column(_))) {
+            return Ok(None);
+        }
+        let result = self.data_type(expr)?;
+        let ty = Ty::of(&result).ok_or_else(|| format!("'{expr}' has type {result}"))?;
+        let function = StringExpression::new(expr, column, self.schema)?;
+        Ok(Some(Device::Lookup(self.register(column)?, Arc::new(function), ty)))
+    }
+
+    fn unary(&self, op: UnaryOp, inner: &Expr) -> Result<Device, Reason> {
+        Ok(Device::Unary(op, Box::new(self.translate(inner)?)))
+    }
+
+    fn binary(&self, binary: &BinaryExpr, expr: &Expr) -> Result<Device, Reason> {
+        let BinaryExpr { left, op, right } = binary;
+        let op = match op {
+            Operator::Eq => BinaryOp::Eq,
+            Operator::NotEq => BinaryOp::Ne,
+            Operator::Lt => BinaryOp::Lt,
+            Operator::LtEq => BinaryOp::Le,
+            Operator::Gt => BinaryOp::Gt,
+            Operator::GtEq => BinaryOp::Ge,
+            Operator::And => BinaryOp::And,
+            Operator::Or => BinaryOp::Or,
+            Operator::Plus => BinaryOp::Add,
+            Operator::Minus => BinaryOp::Sub,
+            Operator::Multiply => BinaryOp::Mul,
+            Operator::Divide => BinaryOp::Div,
+            Operator::Modulo => BinaryOp::Rem,
+            other => return Err(format!("the operator {other}")),
+        };
+        let (left_type, right_type) = (self.data_type(left)?, self.data_type(right)?);
+        let (mut one, mut other) = (self.translate(left)?, self.translate(right)?);
+        if let (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) = (&left_type, &right_type) {
+            let result = self.data_type(expr)?;
+            let common = match op {
+                BinaryOp::Mul => match result {
+                    DataType::Decimal128(_, scale) if scale == s1 + s2 => None,
+                    other => return Err(format!("the product '{expr}' of type {other}")),
+                },
+                BinaryOp::Div | BinaryOp::Rem => return Err(format!("the division of decimals '{expr}'")),
+                _ => Some(*s1.max(s2)),
+            };
+            if let Some(scale) = common {
+                one = rescale(one, scale - s1);
+                other = rescale(other, scale - s2);
+            }
+        } else if left_type != right_type && !(is_string(&left_type) && is_string(&right_type)) {
+            return Err(format!("'{expr}' combines {left_type} and {right_type}"));
+        } else if !op.is_comparison()
+            && matches!(left_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
+        {
+            return Err(format!("the date arithmetic '{expr}'"));
+        }
+        Ok(Device::binary(op, one, other))
+    }
+
+    fn between(&self, between: &Between) -> Result<Device, Reason> {
+        let Between { expr, negated, low, high } = between;
+        let compare = |op, bound: &Expr| {
+            let binary = BinaryExpr::new(expr.clone(), op, Box::new(bound.clone()));
+            self.translate(&Expr::BinaryExpr(binary))
+        };
+        let inside = Device::binary(BinaryOp::And, compare(Operator::GtEq, low)?, compare(Operator::LtEq, high)?);
+        Ok(if *negated { not(inside) } else { inside })
+    }
+
+    fn in_list(&self, list: &InList) -> Result<Device, Reason> {
+        let InList { expr, list, negated } = list;
+        if list.len() > IN_LIST_MAX {
+            return Err(format!("an IN list of {} values", list.len()));
+        }
+        let equal = |value: &Expr| {
+            let binary = BinaryExpr::new(expr.clone(), Operator::Eq, Box::new(value.clone()));
+            self.translate(&Expr::BinaryExpr(binary))
+        };
+        let parts = list.iter().map(equal).collect::<Result<Vec<_>, _>>()?;
+        let any = parts.into_iter().reduce(|left, right| Device::binary(BinaryOp::Or, left, right));
+        let any = any.ok_or("an empty IN list")?;
+        Ok(if *negated { not(any) } else { any })
+    }
+
+    fn case(&self, case: &Case) -> Result<Device, Reason> {
+        let mut branches = Vec::with_capacity(case.when_then_expr.len());
+        let mut ty = None;
+        for (when, then) in &case.when_then_expr {
+            let when = match &case.expr {
+                Some(operand) => {
+                    let binary = BinaryExpr::new(operand.clone(), Operator::Eq, when.clone());
+                    self.translate(&Expr::BinaryExpr(binary))?
+                }
+                None => self.translate(when)?,
+            };
+            let own = self.data_type(then)?;
+            if ty.get_or_insert_with(|| own.clone()) != &own {
+                return Err("CASE branches of several types".into());
+            }
+            branches.push((when, self.translate(then)?));
+        }
+        let ty = ty.ok_or("a CASE without branches")?;
+        let otherwise = match &case.else_expr {
+            Some(otherwise) if self.data_type(otherwise)? == ty => self.translate(otherwise)?,
+            Some(otherwise) if matches!(**otherwise, Expr::Literal(ref value, _) if value.is_null()) => null(&ty)?,
+            Some(_) => return Err("CASE branches of several types".into()),
+            None => null(&ty)?,
+        };
+        Ok(Device::Case(branches, Box::new(otherwise)))
+    }
+
+    fn cast(&self, cast: &Cast) -> Result<Device, Reason> {
+        let from = self.data_type(&cast.expr)?;
+        let to = cast.field.data_type();
+        let inner = self.translate(&cast.expr)?;
+        let refuse = || Err(format!("a conversion from {from} to {to}"));
+        match (&from, to) {
+            (from, to) if from == to => Ok(inner),
+            (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) => {
+                // Fewer digits before the point may raise on the CPU.
+                if i16::from(*p2) - i16::from(*s2) < i16::from(*p1) - i16::from(*s1) {
+                    return refuse();
+                }
+                Ok(rescale(inner, s2 - s1))
+            }
+            (from, DataType::Decimal128(p, s)) if from.is_integer() => {
+                let digits = i16::from(*p) - i16::from(*s);
+                let needed = match Ty::of(from) {
+                    Some(Ty::I8 | Ty::U8) => 3,
+                    Some(Ty::I16 | Ty::U16) => 5,
+                    Some(Ty::I32 | Ty::U32) => 10,
+                    _ => 20,
+                };
+                if digits < needed {
+                    return refuse();
+                }
+                Ok(rescale(Device::Cast(Box::new(inner), Ty::I128), *s))
+            }
+            (DataType::Decimal128(_, scale), DataType::Float64) => Ok(Device::DecimalToFloat(Box::new(inner), *scale)),
+            (from, to) if from.is_numeric() && to.is_numeric() => {
+                match (Ty::of(from), Ty::of(to)) {
+                    (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
+                    (Some(_), Some(to)) => Ok(Device::Cast(Box::new(inner), to)),
+                }
+            }
+            (DataType::Boolean, to) if to.is_integer() => match Ty::of(to) {
+                Some(to) => Ok(Device::Cast(Box::new(inner), to)),
+                None => refuse(),
+            },
+            _ => refuse(),
+        }
+    }
+
+    fn function(&self, function: &ScalarFunction, expr: &Expr) -> Result<Device, Reason> {
+        if function.func.signature().volatility != Volatility::Immutable {
+            return Err(format!("the function '{}'", function.name()));
+        }
+        match (function.name(), function.args.as_slice()) {
+            ("date_part", [Expr::Literal(part, _), date]) => {
+                let part = part.try_as_str().flatten().unwrap_or_default().to_ascii_lowercase();
+                let part = match part.as_str() {
+                    "year" => DatePart::Year,
+                    "quarter" => DatePart::Quarter,
+                    "month" => DatePart::Month,
+                    "day" => DatePart::Day,
+                    other => return Err(format!("the date part '{other}'")),
+                };
+                if self.data_type(date)? != DataType::Date32 || self.data_type(expr)? != DataType::Int32 {
+                    return Err(format!("the expression '{expr}'"));
+                }
+                Ok(Device::DatePart(part, Box::new(self.translate(date)?)))
+            }
+            ("coalesce", [first, others @ ..]) if !others.is_empty() => {
+                let ty = self.data_type(expr)?;
+                if std::iter::once(first).chain(others).any(|arg| self.data_type(arg).as_ref() != Ok(&ty)) {
+                    return Err(format!("'{expr}' over several types"));
+                }
+                let (last, before) = function.args.split_last().expect("there is a first argument");
+                let branch = |arg: &Expr| Ok::<_, Reason>((self.unary(UnaryOp::IsNotNull, arg)?, self.translate(arg)?));
+                let branches = before.iter().map(branch).collect::<Result<_, _>>()?;
+                Ok(Device::Case(branches, Box::new(self.translate(last)?)))
+            }
+            ("nullif", [value, unwanted]) => {
+                let ty = self.data_type(expr)?;
+                let binary = BinaryExpr::new(Box::new(value.clone()), Operator::Eq, Box::new(unwanted.clone()));
+                let equal = self.translate(&Expr::BinaryExpr(binary))?;
+                Ok(Device::Case(vec![(equal, null(&ty)?)], Box::new(self.translate(value)?)))
+            }
+            (name, _) => Err(format!("the function '{name}'")),
+        }
+    }
+}
+
+fn contains_subquery(expr: &Expr) -> bool {
+    use datafusion::common::tree_node::TreeNode;
+    expr.exists(|expr| {
+        Ok(matches!(
+            expr,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::OuterReferenceColumn(_, _)
+        ))
+    })
+    .unwrap_or(true)
+}
+
+fn not(inner: Device) -> Device {
+    Device::Unary(UnaryOp::Not, Box::new(inner))
+}
+
+fn rescale(inner: Device, power: i8) -> Device {
+    if power == 0 { inner } else { Device::Rescale(Box::new(inner), power) }
+}
+
+fn null(data_type: &DataType) -> Result<Device, Reason> {
+    let ty = Ty::of(data_type).ok_or_else(|| format!("a NULL of type {data_type}"))?;
+    if is_string(data_type) {
+        return Err("a NULL string beside other strings".into());
+    }
+    Ok(Device::Literal(Literal::Null, ty))
+}
+
+fn literal(value: &ScalarValue) -> Result<Device, Reason> {
+    let data_type = value.data_type();
+    if value.is_null() {
+        return null(&data_type);
+    }
+    let int = |number: i128, ty| Ok(Device::Literal(Literal::Int(number), ty));
+    match value {
+        ScalarValue::Boolean(Some(v)) => int(i128::from(*v), Ty::Bool),
+        ScalarValue::Int8(Some(v)) => int((*v).into(), Ty::I8),
+        ScalarValue::Int16(Some(v)) => int((*v).into(), Ty::I16),
+        ScalarValue::Int32(Some(v)) | ScalarValue::Date32(Some(v)) => int((*v).into(), Ty::I32),
+        ScalarValue::Int64(Some(v))
+        | ScalarValue::Date64(Some(v))
+        | ScalarValue::TimestampSecond(Some(v), _)
+        | ScalarValue::TimestampMillisecond(Some(v), _)
+        | ScalarValue::TimestampMicrosecond(Some(v), _)
+        | ScalarValue::TimestampNanosecond(Some(v), _) => int((*v).into(), Ty::I64),
+        ScalarValue::UInt8(Some(v)) => int((*v).into(), Ty::U8),
+        ScalarValue::UInt16(Some(v)) => int((*v).into(), Ty::U16),
+        ScalarValue::UInt32(Some(v)) => int((*v).into(), Ty::U32),
+        ScalarValue::UInt64(Some(v)) => int((*v).into(), Ty::U64),
+        ScalarValue::Float32(Some(v)) => Ok(Device::Literal(Literal::Float((*v).into()), Ty::F32)),
+        ScalarValue::Float64(Some(v)) => Ok(Device::Literal(Literal::Float(*v), Ty::F64)),
+        ScalarValue::Decimal128(Some(v), _, _) => int(*v, Ty::I128),
+        _ => Err(format!("a constant of type {data_type}")),
+    }
+}

@@ -1,0 +1,71 @@
+//! From DataFusion's final logical plan to fragments for the engine.
+//!
+//! Every aggregation is looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and
+//! filters ([`graph`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]), expressions
+//! are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that keeps the original plan
+//! for the CPU. What cannot be translated stays as it was, with the reason. Shapes only: nothing here depends on the
+//! values in the tables.
+
+mod aggregate;
+mod expr;
+mod graph;
+mod node;
+mod strings;
+mod tables;
+mod tree;
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Extension, LogicalPlan};
+use warpcube_engine::Fragment;
+
+pub(crate) use aggregate::Finish;
+pub(crate) use node::DeviceNode;
+pub(crate) use tables::{TableFacts, TableInfo, describe_tables};
+
+/// Why something stays on the CPU.
+pub(crate) type Reason = String;
+
+/// A fragment with what is needed to run it and to finish its result.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    /// Device work.
+    pub(crate) fragment: Fragment,
+    /// The table behind each of the fragment's tables.
+    pub(crate) tables: Vec<Arc<TableInfo>>,
+    /// How each output column is made from the fragment's batch.
+    pub(crate) finish: Vec<Finish>,
+    /// The fragment in a few words, for reports.
+    pub(crate) what: String,
+}
+
+/// A part of a plan that stays on the CPU.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    /// The part in a few words.
+    pub(crate) what: String,
+    /// Why.
+    pub(crate) reason: Reason,
+}
+
+/// Replaces what can run on the device; the reasons of what cannot are appended to `refused`.
+pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
+    let lowered = plan.clone().transform_down_with_subqueries(|plan| {
+        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+        match aggregate::lower(aggregate, facts) {
+            Ok(lowered) => {
+                let node = DeviceNode::new(lowered, plan);
+                let extension = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+                // The node keeps its original plan to itself: nothing below is looked at again.
+                Ok(Transformed::new(extension, true, TreeNodeRecursion::Jump))
+            }
+            Err(reason) => {
+                refused.push(Refused { what: graph::describe(&aggregate.input, "aggregate"), reason });
+                Ok(Transformed::no(plan))
+            }
+        }
+    })?;
+    Ok(lowered.data)
+}

@@ -1,0 +1,94 @@
+//! The node that stands for device work in a logical plan.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::common::DFSchemaRef;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+
+use super::Lowered;
+
+/// A fragment in place of the plan it was lowered from.
+#[derive(Clone)]
+pub(crate) struct DeviceNode {
+    lowered: Arc<Lowered>,
+    /// What the CPU runs instead.
+    original: LogicalPlan,
+}
+
+impl DeviceNode {
+    /// A node in place of `original`.
+    pub(crate) fn new(lowered: Lowered, original: LogicalPlan) -> DeviceNode {
+        DeviceNode { lowered: Arc::new(lowered), original }
+    }
+
+    /// The fragment.
+    pub(crate) fn lowered(&self) -> &Arc<Lowered> {
+        &self.lowered
+    }
+
+    /// The plan it was lowered from.
+    pub(crate) fn original(&self) -> &LogicalPlan {
+        &self.original
+    }
+}
+
+impl fmt::Debug for DeviceNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_for_explain(f)
+    }
+}
+
+// Two nodes are equal if they stand for equal plans.
+impl PartialEq for DeviceNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.original == other.original
+    }
+}
+
+impl Eq for DeviceNode {}
+
+impl PartialOrd for DeviceNode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.original.partial_cmp(&other.original)
+    }
+}
+
+impl Hash for DeviceNode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.original.hash(state);
+    }
+}
+
+impl UserDefinedLogicalNodeCore for DeviceNode {
+    fn name(&self) -> &str {
+        "Device"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        Vec::new()
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.original.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        self.original.expressions()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Device: {}", self.lowered.what)
+    }
+
+    fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        // Lowering is the last thing done to a plan: nobody has reason to change the expressions.
+        if !inputs.is_empty() || exprs != self.original.expressions() {
+            return Err(DataFusionError::Internal("a device node cannot be rewritten".into()));
+        }
+        Ok(self.clone())
+    }
+}

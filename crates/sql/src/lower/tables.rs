@@ -1,0 +1,122 @@
+//! What planning knows of the tables a statement names: identity, version and rows.
+//!
+//! Files: the version is a snapshot of names, sizes and times, taken once a statement. Memory tables: the table's
+//! address together with the catalog's generation, which grows with every INSERT, and the addresses of its batches.
+//! Any other provider may change without notice and gets a version of its own in every statement.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{LogicalPlan, TableSource};
+
+use crate::catalog::FileSnapshot;
+
+/// A table of a statement.
+#[derive(Debug)]
+pub(crate) struct TableInfo {
+    /// Name for people.
+    pub(crate) name: String,
+    /// The table.
+    pub(crate) provider: Arc<dyn TableProvider>,
+    /// Identity across statements.
+    pub(crate) key: String,
+    /// Version of the content.
+    pub(crate) version: String,
+    /// Rows, where they are known.
+    pub(crate) rows: Option<u64>,
+}
+
+/// The tables of a statement by the address of their source.
+#[derive(Debug, Default)]
+pub(crate) struct TableFacts {
+    tables: HashMap<usize, Arc<TableInfo>>,
+}
+
+impl TableFacts {
+    /// The table of a scan.
+    pub(crate) fn get(&self, source: &Arc<dyn TableSource>) -> Option<&Arc<TableInfo>> {
+        self.tables.get(&address(source))
+    }
+}
+
+fn address<T: ?Sized>(source: &Arc<T>) -> usize {
+    Arc::as_ptr(source).cast::<()>() as usize
+}
+
+/// Looks at all tables that a plan scans.
+pub(crate) async fn describe_tables(
+    plan: &LogicalPlan,
+    state: &SessionState,
+    generation: u64,
+) -> Result<TableFacts> {
+    let mut scans: Vec<(String, Arc<dyn TableSource>)> = Vec::new();
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            scans.push((scan.table_name.table().to_string(), scan.source.clone()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut facts = TableFacts::default();
+    for (name, source) in scans {
+        if facts.get(&source).is_some() {
+            continue;
+        }
+        let Ok(provider) = source_as_provider(&source) else { continue };
+        let info = describe_table(name, provider, state, generation).await?;
+        facts.tables.insert(address(&source), Arc::new(info));
+    }
+    Ok(facts)
+}
+
+/// Looks at one table.
+pub(crate) async fn describe_table(
+    name: String,
+    provider: Arc<dyn TableProvider>,
+    state: &SessionState,
+    generation: u64,
+) -> Result<TableInfo> {
+    let (key, version) = identity(provider.as_ref(), &provider, state, generation).await?;
+    let rows = rows(provider.as_ref(), state).await;
+    Ok(TableInfo { name, provider, key, version, rows })
+}
+
+async fn identity(
+    table: &dyn TableProvider,
+    handle: &Arc<dyn TableProvider>,
+    state: &SessionState,
+    generation: u64,
+) -> Result<(String, String)> {
+    if let Some(listing) = table.downcast_ref::<ListingTable>() {
+        let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
+        let paths: Vec<&str> = listing.table_paths().iter().map(|path| path.as_str()).collect();
+        let options = listing.options();
+        let key = format!("files {paths:?} {:?} {:?}", options.format, options.table_partition_cols);
+        return Ok((key, format!("{snapshot:?} {:?}", table.schema())));
+    }
+    if table.is::<MemTable>() {
+        let key = format!("memory {:x}", address(handle));
+        return Ok((key, format!("generation {generation}")));
+    }
+    static STATEMENTS: AtomicU64 = AtomicU64::new(0);
+    let statement = STATEMENTS.fetch_add(1, Ordering::Relaxed);
+    Ok((format!("provider {:x}", address(handle)), format!("statement {statement}")))
+}
+
+/// Rows by the statistics of a scan; files tell them in their footers, which are cached.
+async fn rows(table: &dyn TableProvider, state: &SessionState) -> Option<u64> {
+    let known = |statistics: &datafusion::common::Statistics| statistics.num_rows.get_value().copied();
+    if let Some(rows) = table.statistics().as_ref().and_then(known) {
+        return Some(rows as u64);
+    }
+    let session: &dyn Session = state;
+    let plan = table.scan(session, Some(&Vec::new()), &[], None).await.ok()?;
+    let statistics = plan.partition_statistics(None).ok()?;
+    known(&statistics).map(|rows| rows as u64)
+}

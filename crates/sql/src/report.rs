@@ -1,0 +1,294 @@
+//! What happened while a statement ran: times, bytes, rows, what ran where and why, and the switch that cancels it.
+//!
+//! One [`StatementReport`] belongs to one execution of one statement. It travels in the statement's own
+//! `SessionConfig` as an extension, so that every node finds it from its `TaskContext` with [`StatementReport::of`].
+//! All methods may be called from any thread; times of the same kind add up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use datafusion::execution::TaskContext;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Where a fragment of the plan ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On the device.
+    Gpu,
+    /// In DataFusion's operators.
+    Cpu,
+}
+
+/// A part of a plan that was considered for the device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FragmentReport {
+    /// Where it ran.
+    pub place: Place,
+    /// What it is, for example `aggregate over lineorder ⋈ date`.
+    pub what: String,
+    /// Why it ran there; for the CPU always present.
+    pub reason: Option<String>,
+}
+
+/// Collects what happens while a statement runs.
+#[derive(Debug)]
+pub struct StatementReport {
+    started: Instant,
+    cancel: Cancel,
+    planning_ns: AtomicU64,
+    loading_ns: AtomicU64,
+    compile_ns: AtomicU64,
+    device_ns: AtomicU64,
+    total_ns: AtomicU64,
+    device_bytes: AtomicU64,
+    device_rows: AtomicU64,
+    host_rows: AtomicU64,
+    rows: AtomicU64,
+    progress_done: AtomicU64,
+    progress_total: AtomicU64,
+    fragments: Mutex<Vec<FragmentReport>>,
+}
+
+impl Default for StatementReport {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        StatementReport {
+            started: Instant::now(),
+            cancel: Cancel::default(),
+            planning_ns: zero(),
+            loading_ns: zero(),
+            compile_ns: zero(),
+            device_ns: zero(),
+            total_ns: zero(),
+            device_bytes: zero(),
+            device_rows: zero(),
+            host_rows: zero(),
+            rows: zero(),
+            progress_done: zero(),
+            progress_total: zero(),
+            fragments: Mutex::default(),
+        }
+    }
+}
+
+impl StatementReport {
+    /// An empty report; the clock of the statement starts now.
+    pub fn new() -> Arc<StatementReport> {
+        Arc::default()
+    }
+
+    /// The report of the statement a task belongs to. A plan run outside of a session has none.
+    pub fn of(context: &TaskContext) -> Option<Arc<StatementReport>> {
+        context.session_config().get_extension::<StatementReport>()
+    }
+
+    /// The switch that cancels the statement.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Adds time spent on parsing and planning.
+    pub fn add_planning(&self, time: Duration) {
+        add(&self.planning_ns, time);
+    }
+
+    /// Adds time spent on reading files, encoding and moving columns to the device.
+    pub fn add_loading(&self, time: Duration) {
+        add(&self.loading_ns, time);
+    }
+
+    /// Adds time spent on compiling kernels.
+    pub fn add_compile(&self, time: Duration) {
+        add(&self.compile_ns, time);
+    }
+
+    /// Adds time measured on the device, by its events.
+    pub fn add_device(&self, time: Duration) {
+        add(&self.device_ns, time);
+    }
+
+    /// Adds bytes that kernels had to read and write on the device.
+    pub fn add_device_bytes(&self, bytes: u64) {
+        self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Adds rows of tables that fragments on the device read (before any filter).
+    pub fn add_device_rows(&self, rows: u64) {
+        self.device_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Adds rows of tables that the CPU read.
+    pub fn add_host_rows(&self, rows: u64) {
+        self.host_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Adds rows of the result.
+    pub fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Notes a fragment and where it ran.
+    pub fn fragment(&self, fragment: FragmentReport) {
+        self.fragments.lock().push(fragment);
+    }
+
+    /// Announces `units` of work (bytes to load, rows to read) for the progress bar.
+    pub fn add_work(&self, units: u64) {
+        self.progress_total.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// Notes that `units` of the announced work are done.
+    pub fn add_done(&self, units: u64) {
+        self.progress_done.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// Work done and announced so far.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.progress_done.load(Ordering::Relaxed), self.progress_total.load(Ordering::Relaxed))
+    }
+
+    /// Stops the clock of the statement; the first call counts.
+    pub fn finish(&self) {
+        let total = nanoseconds(self.started.elapsed()).max(1);
+        let _ = self.total_ns.compare_exchange(0, total, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// What is known by now.
+    pub fn summary(&self) -> Summary {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let time = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
+        let total = match read(&self.total_ns) {
+            0 => self.started.elapsed(),
+            nanoseconds => Duration::from_nanos(nanoseconds),
+        };
+        Summary {
+            planning: time(&self.planning_ns),
+            loading: time(&self.loading_ns),
+            compile: time(&self.compile_ns),
+            device: time(&self.device_ns),
+            total,
+            rows: read(&self.rows),
+            device_bytes: read(&self.device_bytes),
+            device_rows: read(&self.device_rows),
+            host_rows: read(&self.host_rows),
+            fragments: self.fragments.lock().clone(),
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn add(counter: &AtomicU64, time: Duration) {
+    counter.fetch_add(nanoseconds(time), Ordering::Relaxed);
+}
+
+/// A report's values at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Parsing and planning.
+    pub planning: Duration,
+    /// Reading files, encoding and moving columns to the device; zero where nothing was loaded.
+    pub loading: Duration,
+    /// Compiling kernels; zero where all were in a cache.
+    pub compile: Duration,
+    /// On the device, by its events; zero where nothing ran there.
+    pub device: Duration,
+    /// Text in to last row out.
+    pub total: Duration,
+    /// Rows of the result.
+    pub rows: u64,
+    /// Bytes that kernels had to read and write.
+    pub device_bytes: u64,
+    /// Rows of tables read on the device.
+    pub device_rows: u64,
+    /// Rows of tables read by the CPU.
+    pub host_rows: u64,
+    /// Fragments, in the order they were noted.
+    pub fragments: Vec<FragmentReport>,
+}
+
+impl Summary {
+    /// The share of the work that ran on the GPU, 0 to 1: of all rows read from tables, those that fragments on the
+    /// device read. None for a statement that read no table.
+    pub fn gpu_share(&self) -> Option<f64> {
+        let rows = self.device_rows + self.host_rows;
+        if rows > 0 {
+            return Some(self.device_rows as f64 / rows as f64);
+        }
+        // A fragment over an empty table ran on the device all the same.
+        self.fragments.iter().any(|fragment| fragment.place == Place::Gpu).then_some(1.0)
+    }
+}
+
+/// A switch that is thrown once.
+#[derive(Debug, Default)]
+pub struct Cancel {
+    thrown: AtomicBool,
+    notify: Notify,
+}
+
+impl Cancel {
+    /// Throws the switch.
+    pub fn cancel(&self) {
+        self.thrown.store(true, Ordering::Release);
+        self.notify.notify_waiters();
+    }
+
+    /// Whether it was thrown; cheap enough to ask for every batch.
+    pub fn is_cancelled(&self) -> bool {
+        self.thrown.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is thrown.
+    pub async fn cancelled(&self) {
+        let notified = self.notify.notified();
+        tokio::pin!(notified);
+        // Registered before the flag is read, so that a switch thrown in between is not missed.
+        notified.as_mut().enable();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_counts_rows_read() {
+        let report = StatementReport::new();
+        assert_eq!(report.summary().gpu_share(), None);
+        report.add_device_rows(300);
+        report.add_host_rows(100);
+        assert_eq!(report.summary().gpu_share(), Some(0.75));
+    }
+
+    #[test]
+    fn the_clock_stops_once() {
+        let report = StatementReport::new();
+        report.finish();
+        let total = report.summary().total;
+        std::thread::sleep(Duration::from_millis(2));
+        report.finish();
+        assert_eq!(report.summary().total, total);
+    }
+
+    #[tokio::test]
+    async fn cancel_wakes_those_who_wait_now_and_later() {
+        let report = StatementReport::new();
+        let waiting = tokio::spawn({
+            let report = report.clone();
+            async move { report.cancel().cancelled().await }
+        });
+        tokio::task::yield_now().await;
+        report.cancel().cancel();
+        waiting.await.unwrap();
+        report.cancel().cancelled().await;
+        assert!(report.cancel().is_cancelled());
+    }
+}

@@ -1,0 +1,113 @@
+//! What statements run on: the memory pool and the disk for spilling of the CPU, and DataFusion's caches of files.
+//!
+//! Listings are not cached, because DataFusion's cache of them never expires: a file added to a folder would not be
+//! seen. Its caches of footers and statistics compare size and time of a file and stay.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionContext;
+use parking_lot::RwLock;
+
+use crate::error::{Result, SqlError};
+use crate::settings::Settings;
+use crate::values::Budget;
+
+/// How many of the largest users of memory an error names.
+const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+
+/// The prefix of DataFusion's settings that are not in its configuration but in the runtime.
+const RUNTIME: &str = "datafusion.runtime.";
+
+/// Values for `datafusion.runtime.…`, kept until there is a session to set them in.
+#[derive(Debug, Default)]
+pub(crate) struct RuntimeChoice {
+    values: Vec<(String, String)>,
+}
+
+impl RuntimeChoice {
+    /// Whether a setting is one of the runtime's.
+    pub(crate) fn is_runtime(name: &str) -> bool {
+        name.starts_with(RUNTIME)
+    }
+
+    /// Keeps the value if it is one of the runtime's.
+    pub(crate) fn take(&mut self, name: &str, value: &str) -> bool {
+        let is_runtime = RuntimeChoice::is_runtime(name);
+        if is_runtime {
+            self.values.push((name.to_string(), value.to_string()));
+        }
+        is_runtime
+    }
+
+    pub(crate) fn into_values(self) -> Vec<(String, String)> {
+        self.values
+    }
+}
+
+/// The runtime for these settings; caches and object stores are those of `before`.
+pub(crate) fn build(settings: &Settings, before: Option<&Arc<RuntimeEnv>>) -> Result<Arc<RuntimeEnv>> {
+    let mut builder = before.map_or_else(RuntimeEnvBuilder::new, |before| RuntimeEnvBuilder::from_runtime_env(before));
+    builder = match settings.memory_limit {
+        Budget::Auto => builder.with_memory_pool(Arc::new(UnboundedMemoryPool::default())),
+        limit => {
+            let bytes = limit.bytes(host_memory()?).unwrap_or(u64::MAX);
+            let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
+            builder.with_memory_pool(Arc::new(TrackConsumersPool::new(pool, CONSUMERS_NAMED)))
+        }
+    };
+    let mode = match &settings.spill_folder {
+        Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
+        None => DiskManagerMode::OsTmpDirectory,
+    };
+    builder = builder.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode));
+    Ok(builder.with_object_list_cache_limit(0).build_arc()?)
+}
+
+/// Sets one of `datafusion.runtime.…`.
+pub(crate) fn set(state: &Arc<RwLock<SessionState>>, name: &str, value: &str) -> Result<()> {
+    let size = || SessionContext::parse_capacity_limit(name, value);
+    let mut state = state.write();
+    let builder = RuntimeEnvBuilder::from_runtime_env(state.runtime_env());
+    let builder = match name.trim_start_matches(RUNTIME) {
+        "memory_limit" => builder.with_memory_limit(size()?, 1.0),
+        "max_temp_directory_size" => builder.with_max_temp_directory_size(size()? as u64),
+        "temp_directory" => builder.with_temp_file_path(value),
+        "metadata_cache_limit" => builder.with_metadata_cache_limit(size()?),
+        "file_statistics_cache_limit" => builder.with_file_statistics_cache_limit(size()?),
+        other => return Err(SqlError::Unsupported(format!("setting datafusion.runtime.{other} here"))),
+    };
+    let environment = builder.build_arc()?;
+    *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
+    Ok(())
+}
+
+/// Tells functions that depend on the configuration (those of dates on the time zone) about a change of it.
+pub(crate) fn refresh_functions(state: &Arc<RwLock<SessionState>>) -> Result<()> {
+    use datafusion::execution::FunctionRegistry;
+    let mut state = state.write();
+    let options = state.config_options().clone();
+    let changed: Vec<_> = state
+        .scalar_functions()
+        .values()
+        .filter_map(|function| function.inner().with_updated_config(&options).map(Arc::new))
+        .collect();
+    for function in changed {
+        state.register_udf(function)?;
+    }
+    Ok(())
+}
+
+/// Memory of this machine in bytes.
+fn host_memory() -> Result<u64> {
+    let unknown = || SqlError::Unsupported("a share of memory where the size of memory is not known".into());
+    let text = std::fs::read_to_string("/proc/meminfo").map_err(|_| unknown())?;
+    let line = text.lines().find(|line| line.starts_with("MemTotal:")).ok_or_else(unknown)?;
+    let kibibytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+    kibibytes.map(|kibibytes| kibibytes * 1024).ok_or_else(unknown)
+}

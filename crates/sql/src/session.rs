@@ -1,0 +1,552 @@
+//! Sessions: SQL in, Arrow batches and a report out.
+//!
+//! Each statement runs with its own copy of the session's state and its own [`StatementReport`], which every operator
+//! finds in its task's configuration. What a statement changes (settings, prepared statements, tables) is in the
+//! session for the next one. Statements may run at the same time from several threads.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList, TableProvider};
+use datafusion::common::TableReference;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use futures::{StreamExt, TryStreamExt};
+use parking_lot::{Mutex, RwLock};
+use tracing::Instrument;
+
+use crate::catalog::{self, CATALOG, CatalogShared, SCHEMA, SessionCatalog, SessionSchema};
+use crate::device::DeviceSlot;
+use crate::device_tables::{self, DeviceTables};
+use crate::error::{Result, SqlError};
+use crate::nearest::nearest;
+use crate::progress::Progress;
+use crate::report::StatementReport;
+use crate::runtime::{self, RuntimeChoice};
+use crate::settings::{Assignment, Origin, PREFIX, Settings};
+use crate::show;
+use crate::statement::OwnStatement;
+use crate::stream::{Deadline, Watched};
+
+/// What a session starts with.
+#[derive(Debug, Clone, Default)]
+pub struct SessionOptions {
+    assignments: Vec<Assignment>,
+}
+
+impl SessionOptions {
+    /// Defaults.
+    pub fn new() -> SessionOptions {
+        SessionOptions::default()
+    }
+
+    /// Adds values for settings. Where several name the same setting, the origin decides, then the order.
+    pub fn with_assignments(mut self, assignments: impl IntoIterator<Item = Assignment>) -> SessionOptions {
+        self.assignments.extend(assignments);
+        self
+    }
+
+    /// Sets one setting from the program.
+    pub fn with(self, name: &str, value: &str) -> SessionOptions {
+        let origin = Origin::Flag("program".into());
+        self.with_assignments([Assignment { name: name.into(), value: value.into(), origin }])
+    }
+}
+
+/// A statement that runs.
+pub struct Execution {
+    /// The columns of the result; none for statements that give no rows.
+    pub schema: SchemaRef,
+    /// The rows. Dropping the stream cancels the statement.
+    pub stream: SendableRecordBatchStream,
+    /// What happens while it runs; complete when the stream has ended.
+    pub report: Arc<StatementReport>,
+    /// The physical plan, where there is one.
+    pub plan: Option<Arc<dyn ExecutionPlan>>,
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl Execution {
+    /// All rows.
+    pub async fn collect(self) -> Result<Vec<RecordBatch>> {
+        Ok(self.stream.try_collect().await?)
+    }
+
+    /// How far a plan is, with what its report announces.
+    pub fn progress_of(plan: Option<&Arc<dyn ExecutionPlan>>, report: &StatementReport) -> Progress {
+        let scans = plan.map(Progress::of_plan).unwrap_or_default();
+        let (done, total) = report.progress();
+        Progress { done: scans.done + done, total: scans.total + total }
+    }
+}
+
+/// A session: a catalog, settings, and a device. Cheap to clone; clones are the same session.
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    context: SessionContext,
+    catalog: Arc<CatalogShared>,
+    device: Arc<DeviceSlot>,
+    device_tables: RwLock<Option<Arc<dyn DeviceTables>>>,
+    /// Origins of settings that are not at their default.
+    origins: Mutex<BTreeMap<String, Origin>>,
+    /// Our settings and their origins as the session started, for `RESET`.
+    start: (Settings, BTreeMap<String, Origin>),
+    prepared: Mutex<HashMap<String, Prepared>>,
+}
+
+/// What is needed to prepare a statement anew.
+#[derive(Clone)]
+struct Prepared {
+    sql: String,
+    tables: Vec<TableReference>,
+    generation: u64,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("settings", &self.settings()).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// A setting that does not exist or does not take its value (named with its origin), or a device that is insisted
+    /// on and cannot be opened.
+    pub fn new(options: SessionOptions) -> Result<Session> {
+        let mut config = SessionConfig::new()
+            .with_information_schema(true)
+            .with_create_default_catalog_and_schema(false)
+            .with_default_catalog_and_schema(CATALOG, SCHEMA);
+        let mut settings = Settings::default();
+        let mut origins = BTreeMap::new();
+        let mut runtime = RuntimeChoice::default();
+        let mut assignments = options.assignments;
+        assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
+        for Assignment { name, value, origin } in assignments {
+            if name.starts_with("warpcube.") {
+                settings.assign(&name, &value, Some(origin.to_string()))?;
+            } else if !runtime.take(&name, &value) {
+                let known = config.options().entries();
+                check_known(&name, known.into_iter().map(|entry| entry.key))?;
+                let set = config.options_mut().set(&name, &value);
+                set.map_err(|error| bad_value(&name, &value, &error.into(), Some(origin.to_string())))?;
+            }
+            origins.insert(name, origin);
+        }
+        if settings.target_partitions > 0 {
+            config = config.with_target_partitions(settings.target_partitions);
+        }
+        let device = Arc::new(DeviceSlot::default());
+        device.choose(&settings)?;
+
+        let shared = Arc::new(CatalogShared::default());
+        let catalogs = MemoryCatalogProviderList::new();
+        catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
+        let mut builder = SessionStateBuilder::new()
+            .with_config(config.with_option_extension(settings.clone()))
+            .with_runtime_env(runtime::build(&settings, None)?)
+            .with_default_features()
+            .with_catalog_list(Arc::new(catalogs));
+        for (name, factory) in catalog::table_factories() {
+            builder = builder.with_table_factory(name, factory);
+        }
+        let context = SessionContext::new_with_state(builder.build());
+        shared.attach(context.state_weak_ref());
+        let session = Session {
+            inner: Arc::new(Inner {
+                context,
+                catalog: shared,
+                device,
+                device_tables: RwLock::new(None),
+                origins: Mutex::new(origins.clone()),
+                start: (settings, origins),
+                prepared: Mutex::default(),
+            }),
+        };
+        for (name, value) in runtime.into_values() {
+            session.set_runtime(&name, &value)?;
+        }
+        Ok(session)
+    }
+
+    /// Runs one statement; its report's clock starts now.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement before its first row; later errors come through the stream.
+    pub async fn execute(&self, sql: &str) -> Result<Execution> {
+        self.execute_with(sql, StatementReport::new()).await
+    }
+
+    /// Runs one statement with a report that the caller holds already, so that it can be cancelled while it is planned
+    /// and while statements run that give no rows.
+    pub async fn execute_with(&self, sql: &str, report: Arc<StatementReport>) -> Result<Execution> {
+        let deadline = self.settings().timeout.map(Deadline::after);
+        let span = tracing::info_span!("statement", sql);
+        tokio::select! {
+            biased;
+            () = report.cancel().cancelled() => Err(SqlError::Cancelled),
+            started = Box::pin(self.start(sql, &report, deadline)).instrument(span) => started,
+            error = Deadline::passed(deadline) => Err(error),
+        }
+        .inspect_err(|_| report.finish())
+        .map_err(|error| error.with_tables(|| self.table_names()))
+    }
+
+    /// Runs one statement and gives all its rows.
+    pub async fn collect(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+        self.execute(sql).await?.collect().await
+    }
+
+    async fn start(&self, sql: &str, report: &Arc<StatementReport>, deadline: Option<Deadline>) -> Result<Execution> {
+        let clock = Instant::now();
+        if let Some(own) = OwnStatement::parse(sql)? {
+            return self.own(own, report).await;
+        }
+        let mut state = self.inner.context.state();
+        state.config_mut().set_extension(report.clone());
+        let dialect = state.config_options().sql_parser.dialect;
+        let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect))?;
+        if let Some(name) = executed(&parsed) {
+            self.freshen_prepared(&name).await?;
+            // What was prepared anew is in the session's state and not yet in the copy.
+            state = self.inner.context.state();
+            state.config_mut().set_extension(report.clone());
+        }
+        let references = state.resolve_table_references(&parsed)?;
+        let generation = self.inner.catalog.generation();
+        let plan = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await?;
+        let plan = match plan {
+            LogicalPlan::Statement(PlanStatement::SetVariable(set)) => {
+                self.set(&set.variable, &set.value)?;
+                return Ok(self.nothing(report));
+            }
+            LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => {
+                check_known(&reset.variable, self.setting_names())?;
+                let variable = reset.variable.clone();
+                let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
+                self.inner.context.execute_logical_plan(plan).await?;
+                self.inner.origins.lock().remove(&variable);
+                return Ok(self.nothing(report));
+            }
+            plan @ LogicalPlan::Statement(PlanStatement::Prepare(_) | PlanStatement::Deallocate(_)) => {
+                let name = match &plan {
+                    LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => prepare.name.clone(),
+                    _ => String::new(),
+                };
+                self.inner.context.execute_logical_plan(plan).await?;
+                if !name.is_empty() {
+                    let prepared = Prepared { sql: sql.to_string(), tables: references, generation };
+                    self.inner.prepared.lock().insert(name, prepared);
+                }
+                return Ok(self.nothing(report));
+            }
+            plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
+                self.inner.context.execute_logical_plan(plan).await?;
+                return Ok(self.nothing(report));
+            }
+            plan @ LogicalPlan::Ddl(_) => {
+                // The catalog is shared, so a table made by the statement's own copy is in the session.
+                let context = SessionContext::new_with_state(state);
+                context.execute_logical_plan(plan).instrument(tracing::info_span!("execute")).await?;
+                return Ok(self.nothing(report));
+            }
+            plan @ LogicalPlan::Statement(PlanStatement::Execute(_)) => {
+                let context = SessionContext::new_with_state(state.clone());
+                context.execute_logical_plan(plan).await?.into_unoptimized_plan()
+            }
+            plan => plan,
+        };
+        self.run(&state, plan, report, deadline, clock).await
+    }
+
+    /// Plans and starts a statement that gives rows.
+    async fn run(
+        &self,
+        state: &SessionState,
+        plan: LogicalPlan,
+        report: &Arc<StatementReport>,
+        deadline: Option<Deadline>,
+        clock: Instant,
+    ) -> Result<Execution> {
+        let writes = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_)).then(|| self.inner.catalog.clone());
+        let physical = state.create_physical_plan(&plan).instrument(tracing::info_span!("plan")).await?;
+        report.add_planning(clock.elapsed());
+        let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
+        let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes };
+        let stream = watched.into_stream();
+        Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical) })
+    }
+
+    /// Runs a statement of ours.
+    async fn own(&self, statement: OwnStatement, report: &Arc<StatementReport>) -> Result<Execution> {
+        let state = self.inner.context.state();
+        let batch = match statement {
+            OwnStatement::ShowAll { verbose } => {
+                show::batch(&show::entries(&state), &self.inner.origins.lock(), verbose)?
+            }
+            OwnStatement::ShowSetting { name } => {
+                crate::settings::setting(&name)?;
+                let mut entries = show::entries(&state);
+                entries.retain(|entry| entry.key == name);
+                show::batch(&entries, &self.inner.origins.lock(), false)?
+            }
+            OwnStatement::ResetSetting { name } => {
+                let (settings, origins) = &self.inner.start;
+                let value = settings.value(&name)?;
+                self.assign(&name, &value, origins.get(&name).cloned().unwrap_or(Origin::Default))?;
+                return Ok(self.nothing(report));
+            }
+            OwnStatement::ShowDeviceTables => {
+                let tables = self.device_tables().map(|tables| tables.show()).unwrap_or_default();
+                device_tables::batch(&tables)?
+            }
+            OwnStatement::LoadTable { table, columns } => {
+                let tables = self.device_tables_for("LOAD TABLE")?;
+                let provider = self.table(&state, &table).await?;
+                let provider = provider.ok_or(SqlError::UnknownTable { name: table.clone(), nearest: None })?;
+                check_columns(&provider, &columns)?;
+                device_tables::batch(&[tables.load(&state, &table, provider, &columns, report).await?])?
+            }
+            OwnStatement::EvictTable { table } => {
+                let tables = self.device_tables_for("EVICT TABLE")?;
+                let provider = self.table(&state, &table).await?;
+                let known = provider.is_some();
+                let evicted = tables.evict(&table, provider).await?;
+                if evicted.is_none() && !known {
+                    return Err(SqlError::UnknownTable { name: table, nearest: None });
+                }
+                device_tables::batch(evicted.as_slice())?
+            }
+        };
+        report.add_rows(batch.num_rows() as u64);
+        report.finish();
+        let schema = batch.schema();
+        let rows = futures::stream::iter([Ok(batch)]);
+        let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows.boxed()));
+        Ok(Execution { schema, stream, report: report.clone(), plan: None })
+    }
+
+    /// The result of a statement that gives no rows.
+    fn nothing(&self, report: &Arc<StatementReport>) -> Execution {
+        report.finish();
+        let schema = Arc::new(Schema::empty());
+        let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), futures::stream::empty()));
+        Execution { schema, stream, report: report.clone(), plan: None }
+    }
+
+    /// Prepares a statement anew if the catalog has changed since; looks at its tables' files first.
+    async fn freshen_prepared(&self, name: &str) -> Result<()> {
+        let Some(prepared) = self.inner.prepared.lock().get(name).cloned() else { return Ok(()) };
+        let state = self.inner.context.state();
+        for table in &prepared.tables {
+            let schema = state.schema_for_ref(table.clone())?;
+            schema.table(table.table()).await?;
+        }
+        let generation = self.inner.catalog.generation();
+        if generation == prepared.generation {
+            return Ok(());
+        }
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = parse(&state, &prepared.sql, &dialect)?;
+        let plan = state.statement_to_plan(statement).await?;
+        self.inner.context.sql(&format!("DEALLOCATE \"{}\"", name.replace('"', "\"\""))).await?;
+        self.inner.context.execute_logical_plan(plan).await?;
+        self.inner.prepared.lock().insert(name.to_string(), Prepared { generation, ..prepared });
+        Ok(())
+    }
+
+    /// The table a name means now, or none.
+    async fn table(&self, state: &SessionState, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        // A path is one name however many dots it has.
+        let reference = match name.contains('/') || name.contains('*') {
+            true => TableReference::bare(name),
+            false => TableReference::parse_str(name),
+        };
+        let schema = state.schema_for_ref(reference.clone())?;
+        Ok(schema.table(reference.table()).await?)
+    }
+
+    /// The settings under `warpcube.` as they are now.
+    pub fn settings(&self) -> Settings {
+        let state = self.inner.context.state_ref();
+        let state = state.read();
+        state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default()
+    }
+
+    /// Sets a setting of `warpcube.` or `datafusion.`, as `SET` does.
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        self.assign(name, value, Origin::Statement)
+    }
+
+    fn assign(&self, name: &str, value: &str, origin: Origin) -> Result<()> {
+        if name.split('.').next() == Some(PREFIX) {
+            let before = self.settings();
+            let mut after = before.clone();
+            after.assign(name, value, None)?;
+            self.take_effect(&before, &after)?;
+            let state = self.inner.context.state_ref();
+            state.write().config_mut().options_mut().extensions.insert(after);
+        } else {
+            check_known(name, self.setting_names())?;
+            match RuntimeChoice::is_runtime(name) {
+                true => self.set_runtime(name, value)?,
+                false => {
+                    let state = self.inner.context.state_ref();
+                    let set = state.write().config_mut().options_mut().set(name, value);
+                    set.map_err(|error| bad_value(name, value, &error.into(), None))?;
+                    runtime::refresh_functions(&state)?;
+                }
+            }
+        }
+        match origin {
+            Origin::Default => self.inner.origins.lock().remove(name),
+            origin => self.inner.origins.lock().insert(name.to_string(), origin),
+        };
+        Ok(())
+    }
+
+    /// Brings device, memory pool and partitions in line with changed settings.
+    fn take_effect(&self, before: &Settings, after: &Settings) -> Result<()> {
+        if before.device != after.device || before.device_memory != after.device_memory {
+            self.inner.device.choose(after)?;
+        }
+        let state = self.inner.context.state_ref();
+        if before.memory_limit != after.memory_limit || before.spill_folder != after.spill_folder {
+            let environment = runtime::build(after, Some(state.read().runtime_env()))?;
+            let mut state = state.write();
+            *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
+        }
+        if before.target_partitions != after.target_partitions {
+            let partitions = match after.target_partitions {
+                0 => SessionConfig::new().target_partitions(),
+                partitions => partitions,
+            };
+            state.write().config_mut().options_mut().execution.target_partitions = partitions;
+        }
+        Ok(())
+    }
+
+    fn set_runtime(&self, name: &str, value: &str) -> Result<()> {
+        let state = self.inner.context.state_ref();
+        runtime::set(&state, name, value).map_err(|error| bad_value(name, value, &error, None))
+    }
+
+    fn setting_names(&self) -> Vec<String> {
+        show::entries(&self.inner.context.state()).into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// The names of all tables and views, and of the columns of each.
+    pub fn tables(&self) -> Vec<(String, Vec<String>)> {
+        let catalogs = self.inner.context.state().catalog_list().clone();
+        let mut tables = Vec::new();
+        for catalog in catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)) {
+            for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
+                if let Some(schema) = schema.downcast_ref::<SessionSchema>() {
+                    tables.extend(schema.describe());
+                }
+            }
+        }
+        tables
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.tables().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Grows whenever a name of the catalog may mean something else, or a table may hold other rows, than before.
+    pub fn catalog_generation(&self) -> u64 {
+        self.inner.catalog.generation()
+    }
+
+    /// The session's device.
+    pub fn device(&self) -> &DeviceSlot {
+        &self.inner.device
+    }
+
+    /// DataFusion's own context below this session, for embedding programs and tests.
+    pub fn context(&self) -> &SessionContext {
+        &self.inner.context
+    }
+
+    /// Registers what keeps tables in device memory.
+    pub fn set_device_tables(&self, tables: Arc<dyn DeviceTables>) {
+        *self.inner.device_tables.write() = Some(tables);
+    }
+
+    fn device_tables(&self) -> Option<Arc<dyn DeviceTables>> {
+        self.inner.device_tables.read().clone()
+    }
+
+    fn device_tables_for(&self, statement: &'static str) -> Result<Arc<dyn DeviceTables>> {
+        match (self.inner.device.reason(), self.device_tables()) {
+            (None, Some(tables)) => Ok(tables),
+            (reason, _) => {
+                let reason = reason.unwrap_or_else(|| "device memory is not managed in this session".into());
+                Err(SqlError::NoDevice { statement, reason })
+            }
+        }
+    }
+}
+
+/// One statement of SQL.
+fn parse(state: &SessionState, sql: &str, dialect: &datafusion::common::config::Dialect) -> Result<ParsedStatement> {
+    let parsed = state.sql_to_statement(sql, dialect).map_err(SqlError::from);
+    parsed.map_err(|error| match error {
+        SqlError::Unsupported(_) => SqlError::Syntax("expected one statement, found several".into()),
+        SqlError::Planning(_) => SqlError::Syntax("expected a statement".into()),
+        other => other,
+    })
+}
+
+/// The name of the prepared statement that an `EXECUTE` names.
+fn executed(parsed: &ParsedStatement) -> Option<String> {
+    let ParsedStatement::Statement(statement) = parsed else { return None };
+    let SqlStatement::Execute { name: Some(name), .. } = statement.as_ref() else { return None };
+    // The planner keeps prepared statements under the name as it prints.
+    Some(name.to_string())
+}
+
+fn check_known(name: &str, known: impl IntoIterator<Item = String>) -> Result<()> {
+    let known: Vec<String> = known.into_iter().collect();
+    if known.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let nearest = nearest(name, known);
+    Err(SqlError::UnknownSetting { name: name.to_string(), nearest })
+}
+
+fn check_columns(table: &Arc<dyn TableProvider>, columns: &[String]) -> Result<()> {
+    let schema = table.schema();
+    let names = || schema.fields().iter().map(|field| field.name().clone());
+    match columns.iter().find(|column| !names().any(|name| name == **column)) {
+        Some(column) => Err(SqlError::UnknownColumn { name: column.clone(), nearest: nearest(column, names()) }),
+        None => Ok(()),
+    }
+}
+
+fn bad_value(name: &str, value: &str, error: &SqlError, origin: Option<String>) -> SqlError {
+    let text = error.to_string();
+    let reason = text.split_once(' ').map_or(text.as_str(), |(_, reason)| reason);
+    let expected = format!("another value: {reason}");
+    SqlError::SettingValue { name: name.to_string(), value: value.to_string(), expected, origin }
+}

@@ -1,0 +1,329 @@
+//! The settings of a session under `warpcube.`, what they take and where their values came from.
+//!
+//! One table ([`SETTINGS`]) holds each setting's name, what it takes and what it does; `SET`, the configuration file,
+//! environment variables, flags, `SHOW` and the documentation all read it. The values live in DataFusion's
+//! configuration as an extension, so that every part of a running statement sees those it was started with.
+//!
+//! Invariant: what a setting shows, it also takes.
+
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use datafusion::common::Result as DataFusionResult;
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+
+use crate::error::{Result, SqlError};
+use crate::nearest::nearest;
+use crate::values::{Budget, DeviceChoice, Format, Placement, boolean, parse_duration, show_duration};
+
+/// The prefix of every setting here.
+pub const PREFIX: &str = "warpcube";
+
+/// Dictionary entries of one string column past which it stays on the CPU.
+const DICTIONARY_LIMIT_DEFAULT: usize = 16 << 20;
+/// Rows of a table shown on a terminal.
+const MAX_ROWS_DEFAULT: usize = 100;
+
+/// The values of all settings under `warpcube.`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Which device to use.
+    pub device: DeviceChoice,
+    /// Where fragments run.
+    pub placement: Placement,
+    /// Most device memory to use.
+    pub device_memory: Budget,
+    /// Most host memory for encoded copies of columns.
+    pub host_memory: Budget,
+    /// Most memory for operators on the CPU; past it they spill. `auto` means no limit.
+    pub memory_limit: Budget,
+    /// Folder for spilled data; none means the system's temporary folder.
+    pub spill_folder: Option<PathBuf>,
+    /// Longest time a statement may take.
+    pub timeout: Option<Duration>,
+    /// Most dictionary entries of a string column on the device.
+    pub dictionary_limit: usize,
+    /// CPU partitions of a plan; 0 means one a core.
+    pub target_partitions: usize,
+    /// How the program writes results.
+    pub format: Format,
+    /// Most rows of a table on a terminal; 0 means all.
+    pub max_rows: usize,
+    /// Whether the program writes a footer after each statement.
+    pub timing: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            device: DeviceChoice::Auto,
+            placement: Placement::Auto,
+            device_memory: Budget::Auto,
+            host_memory: Budget::Auto,
+            memory_limit: Budget::Auto,
+            spill_folder: None,
+            timeout: None,
+            dictionary_limit: DICTIONARY_LIMIT_DEFAULT,
+            target_partitions: 0,
+            format: Format::Auto,
+            max_rows: MAX_ROWS_DEFAULT,
+            timing: false,
+        }
+    }
+}
+
+/// One setting: its name and what it takes and does.
+pub struct SettingInfo {
+    /// Full name, with the prefix.
+    pub name: &'static str,
+    /// What it takes, for people.
+    pub expected: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    get: fn(&Settings) -> String,
+    set: fn(&mut Settings, &str) -> Option<()>,
+}
+
+impl fmt::Debug for SettingInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+const BUDGET: &str = "'auto', bytes such as '4GiB' or '512M', or a share such as '80%'";
+const COUNT: &str = "a whole number";
+
+/// Every setting under `warpcube.`, by name.
+pub static SETTINGS: &[SettingInfo] = &[
+    SettingInfo {
+        name: "warpcube.device",
+        expected: "'auto', 'cuda', 'cuda:N' or 'cpu'",
+        description: "The device: 'auto' takes the first GPU and the CPU where there is none, 'cuda' and 'cuda:N' fail \
+                      without that GPU, 'cpu' never touches one.",
+        get: |s| s.device.to_string(),
+        set: |s, v| Some(s.device = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.device_memory",
+        expected: BUDGET,
+        description: "Most device memory to use; 'auto' is nine tenths of what is free when the device is opened.",
+        get: |s| s.device_memory.to_string(),
+        set: |s, v| Some(s.device_memory = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.dictionary_limit",
+        expected: COUNT,
+        description: "Most different strings of a column on the device; a column with more stays on the CPU.",
+        get: |s| s.dictionary_limit.to_string(),
+        set: |s, v| Some(s.dictionary_limit = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.format",
+        expected: "'auto', 'table', 'csv', 'tsv', 'json', 'ndjson', 'parquet' or 'arrow'",
+        description: "How the program writes results; 'auto' is a table, or the format of --output's extension.",
+        get: |s| s.format.to_string(),
+        set: |s, v| Some(s.format = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.host_memory",
+        expected: BUDGET,
+        description: "Most host memory for encoded copies of columns that left the device.",
+        get: |s| s.host_memory.to_string(),
+        set: |s, v| Some(s.host_memory = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.max_rows",
+        expected: COUNT,
+        description: "Most rows of a table written to a terminal; 0 means all.",
+        get: |s| s.max_rows.to_string(),
+        set: |s, v| Some(s.max_rows = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.memory_limit",
+        expected: BUDGET,
+        description: "Most memory for operators on the CPU; sorts, joins and aggregations past it spill to disk. \
+                      'auto' means no limit.",
+        get: |s| s.memory_limit.to_string(),
+        set: |s, v| Some(s.memory_limit = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.placement",
+        expected: "'auto', 'cuda' or 'cpu'",
+        description: "Where fragments run: 'auto' where the model finds it cheaper, 'cuda' on the GPU or not at all, \
+                      'cpu' on the CPU.",
+        get: |s| s.placement.to_string(),
+        set: |s, v| Some(s.placement = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.spill_folder",
+        expected: "a folder, or 'auto'",
+        description: "Folder for data spilled by the CPU; 'auto' is the system's temporary folder.",
+        get: |s| s.spill_folder.as_ref().map_or("auto".into(), |folder| folder.display().to_string()),
+        set: |s, v| Some(s.spill_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v))),
+    },
+    SettingInfo {
+        name: "warpcube.target_partitions",
+        expected: COUNT,
+        description: "Partitions of a plan on the CPU; 0 means one a core.",
+        get: |s| s.target_partitions.to_string(),
+        set: |s, v| Some(s.target_partitions = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.timeout",
+        expected: "a time such as '30s', '500ms' or '2min', or 'off'",
+        description: "Longest time a statement may take; it is cancelled after that.",
+        get: |s| show_duration(s.timeout),
+        set: |s, v| Some(s.timeout = parse_duration(v)?),
+    },
+    SettingInfo {
+        name: "warpcube.timing",
+        expected: "'on' or 'off'",
+        description: "Whether the program writes rows, time and placement after each statement (always in the shell).",
+        get: |s| if s.timing { "on".into() } else { "off".into() },
+        set: |s, v| Some(s.timing = boolean(v)?),
+    },
+];
+
+/// The setting of that full name.
+///
+/// # Errors
+/// [`SqlError::UnknownSetting`] with the nearest name.
+pub fn setting(name: &str) -> Result<&'static SettingInfo> {
+    SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| SqlError::UnknownSetting {
+        name: name.to_string(),
+        nearest: nearest(name, SETTINGS.iter().map(|setting| setting.name.to_string())),
+    })
+}
+
+impl Settings {
+    /// The value of the setting of that full name, as text that [`Settings::assign`] takes.
+    pub fn value(&self, name: &str) -> Result<String> {
+        Ok((setting(name)?.get)(self))
+    }
+
+    /// Sets a setting by its full name; `origin` is named in the error where the value came from outside.
+    ///
+    /// # Errors
+    /// [`SqlError::UnknownSetting`] or [`SqlError::SettingValue`]; nothing is changed then.
+    pub fn assign(&mut self, name: &str, value: &str, origin: Option<String>) -> Result<()> {
+        let info = setting(name)?;
+        (info.set)(self, value.trim()).ok_or_else(|| SqlError::SettingValue {
+            name: name.to_string(),
+            value: value.to_string(),
+            expected: info.expected.to_string(),
+            origin,
+        })
+    }
+}
+
+impl ConfigExtension for Settings {
+    const PREFIX: &'static str = PREFIX;
+}
+
+impl ExtensionOptions for Settings {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
+        Ok(self.assign(&format!("{PREFIX}.{key}"), value, None)?)
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |setting: &SettingInfo| ConfigEntry {
+            key: setting.name.to_string(),
+            value: Some((setting.get)(self)),
+            description: setting.description,
+        };
+        SETTINGS.iter().map(entry).collect()
+    }
+}
+
+/// Where a value came from; later ones take precedence over earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+    /// A flag of the command line, or the program that holds the session.
+    Flag(String),
+    /// A `SET` statement.
+    Statement,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path) => write!(f, "file {}", path.display()),
+            Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Flag(name) => write!(f, "flag {name}"),
+            Origin::Statement => f.write_str("SET"),
+        }
+    }
+}
+
+/// A value for a setting of `warpcube.` or `datafusion.`, from outside the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Full name of the setting.
+    pub name: String,
+    /// Its value as text.
+    pub value: String,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_taken() {
+        let mut settings = Settings::default();
+        for (name, value) in [
+            ("warpcube.device", "cuda:3"),
+            ("warpcube.device_memory", "80%"),
+            ("warpcube.host_memory", "3GiB"),
+            ("warpcube.memory_limit", "1000001"),
+            ("warpcube.timeout", "1500ms"),
+            ("warpcube.format", "ndjson"),
+            ("warpcube.spill_folder", "/a/B"),
+            ("warpcube.timing", "on"),
+        ] {
+            settings.assign(name, value, None).unwrap();
+            assert_eq!(settings.value(name).unwrap(), value, "{name}");
+        }
+        for info in SETTINGS {
+            let shown = (info.get)(&settings);
+            let mut again = settings.clone();
+            again.assign(info.name, &shown, None).unwrap();
+            assert_eq!((info.get)(&again), shown, "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn mistakes_name_what_is_near_and_what_is_expected() {
+        let mut settings = Settings::default();
+        let unknown = settings.assign("warpcube.devcie", "cpu", None).unwrap_err().to_string();
+        assert_eq!(unknown, "CFG-001 unknown setting 'warpcube.devcie'; did you mean 'warpcube.device'?");
+        let origin = Some("environment WARPCUBE_TIMEOUT".to_string());
+        let wrong = settings.assign("warpcube.timeout", "soon", origin).unwrap_err().to_string();
+        assert!(wrong.starts_with("CFG-002 warpcube.timeout = 'soon' (from environment WARPCUBE_TIMEOUT)"), "{wrong}");
+        assert_eq!(settings.timeout, None);
+    }
+}

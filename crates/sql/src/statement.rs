@@ -1,0 +1,264 @@
+//! Statements: splitting a script into them, and the ones that are ours alone.
+//!
+//! Ours are read here, before DataFusion's parser: `SHOW DEVICE TABLES`, `LOAD TABLE t [(column, …)]`,
+//! `EVICT TABLE t`, `SHOW ALL [VERBOSE]`, `SHOW warpcube.name` and `RESET warpcube.name`. Case, blanks and comments do
+//! not matter; everything else is left to DataFusion. A statement of ours with a mistake in it is a syntax error that
+//! shows its form.
+
+use std::ops::Range;
+
+use crate::error::{Result, SqlError};
+use crate::lexer::{Kind, Token, tokens};
+
+/// A statement of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnStatement {
+    /// `SHOW DEVICE TABLES`: what of which table is in device memory.
+    ShowDeviceTables,
+    /// `LOAD TABLE t [(column, …)]`: brings columns to the device; no columns means all.
+    LoadTable {
+        /// Name of the table, as written, quotes taken off and otherwise in lower case, parts joined by dots.
+        table: String,
+        /// Names of columns; empty means all.
+        columns: Vec<String>,
+    },
+    /// `EVICT TABLE t`: takes a table's columns off the device.
+    EvictTable {
+        /// Name of the table, as for `LoadTable`.
+        table: String,
+    },
+    /// `SHOW ALL [VERBOSE]`: every setting with its value and origin; `VERBOSE` adds what it does.
+    ShowAll {
+        /// Whether to add descriptions.
+        verbose: bool,
+    },
+    /// `SHOW warpcube.name`: one setting.
+    ShowSetting {
+        /// Its full name.
+        name: String,
+    },
+    /// `RESET warpcube.name`: back to the value the session started with.
+    ResetSetting {
+        /// Its full name.
+        name: String,
+    },
+}
+
+impl OwnStatement {
+    /// The statement if it is one of ours.
+    ///
+    /// # Errors
+    /// [`SqlError::Syntax`] for one of ours with a mistake in it.
+    pub fn parse(sql: &str) -> Result<Option<OwnStatement>> {
+        let (tokens, _) = tokens(sql);
+        let mut reader = Reader { sql, tokens: &tokens, at: 0 };
+        let first = [reader.word(), reader.word(), reader.word()];
+        let statement = match first.each_ref().map(|word| word.as_deref()) {
+            [Some("show"), Some("device"), Some("tables")] => {
+                reader.end("SHOW DEVICE TABLES")?;
+                OwnStatement::ShowDeviceTables
+            }
+            [Some("load"), Some("table"), _] => {
+                const FORM: &str = "LOAD TABLE name [(column, …)]";
+                reader.at = 2;
+                let table = reader.table().ok_or_else(|| form(FORM))?;
+                let columns = reader.columns().ok_or_else(|| form(FORM))?;
+                reader.end(FORM)?;
+                OwnStatement::LoadTable { table, columns }
+            }
+            [Some("evict"), Some("table"), _] => {
+                const FORM: &str = "EVICT TABLE name";
+                reader.at = 2;
+                let table = reader.table().ok_or_else(|| form(FORM))?;
+                reader.end(FORM)?;
+                OwnStatement::EvictTable { table }
+            }
+            [Some("show"), Some("all"), last] => {
+                let verbose = last == Some("verbose");
+                reader.at = if verbose { 3 } else { 2 };
+                reader.end("SHOW ALL [VERBOSE]")?;
+                OwnStatement::ShowAll { verbose }
+            }
+            [Some(verb @ ("show" | "reset")), Some("warpcube"), _] => {
+                reader.at = 1;
+                let name = reader.table().filter(|name| name.contains('.'));
+                let name = name.ok_or_else(|| form("SHOW warpcube.name, or RESET warpcube.name"))?;
+                reader.end("SHOW warpcube.name, or RESET warpcube.name")?;
+                match verb {
+                    "show" => OwnStatement::ShowSetting { name },
+                    _ => OwnStatement::ResetSetting { name },
+                }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(statement))
+    }
+}
+
+fn form(form: &str) -> SqlError {
+    SqlError::Syntax(format!("expected {form}"))
+}
+
+/// Reads tokens from the front.
+struct Reader<'a> {
+    sql: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<&Token> {
+        self.at += 1;
+        self.tokens.get(self.at - 1)
+    }
+
+    fn word(&mut self) -> Option<String> {
+        let sql = self.sql;
+        self.next().filter(|token| token.kind == Kind::Word).map(|token| sql[token.range.clone()].to_lowercase())
+    }
+
+    fn symbol(&mut self, symbol: char) -> bool {
+        let found = self.tokens.get(self.at).is_some_and(|token| token.kind == Kind::Symbol(symbol));
+        self.at += usize::from(found);
+        found
+    }
+
+    /// A name: a word in lower case, or a quoted one as it is. Files are named in single quotes.
+    fn name(&mut self) -> Option<String> {
+        let sql = self.sql;
+        let token = self.next()?;
+        let text = &sql[token.range.clone()];
+        match token.kind {
+            Kind::Word => Some(text.to_lowercase()),
+            Kind::QuotedName | Kind::Text if token.closed => {
+                let quote = &text[..1];
+                Some(text[1..text.len() - 1].replace(&quote.repeat(2), quote))
+            }
+            _ => None,
+        }
+    }
+
+    /// Names joined by dots.
+    fn table(&mut self) -> Option<String> {
+        let mut name = self.name()?;
+        while self.symbol('.') {
+            name = format!("{name}.{}", self.name()?);
+        }
+        Some(name)
+    }
+
+    /// `(a, b)` or nothing.
+    fn columns(&mut self) -> Option<Vec<String>> {
+        let mut columns = Vec::new();
+        if self.symbol('(') {
+            columns.push(self.name()?);
+            while self.symbol(',') {
+                columns.push(self.name()?);
+            }
+            if !self.symbol(')') {
+                return None;
+            }
+        }
+        Some(columns)
+    }
+
+    /// Nothing but semicolons may follow.
+    fn end(&mut self, expected: &str) -> Result<()> {
+        while self.symbol(';') {}
+        if self.at < self.tokens.len() { Err(form(expected)) } else { Ok(()) }
+    }
+}
+
+/// One statement of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptStatement {
+    /// The statement without its semicolon.
+    pub sql: String,
+    /// The line it starts on, from 1.
+    pub line: usize,
+}
+
+/// A script split at its semicolons.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// The statements that ended with a semicolon.
+    pub statements: Vec<ScriptStatement>,
+    /// What follows the last semicolon, if that is more than blanks and comments.
+    pub rest: Option<ScriptStatement>,
+    /// Whether the text ends inside a quote or a comment.
+    pub open: bool,
+}
+
+impl Script {
+    /// Splits `text` at the semicolons that stand outside quotes and comments; empty statements are dropped.
+    pub fn split(text: &str) -> Script {
+        let (tokens, open_comment) = tokens(text);
+        let mut statements = Vec::new();
+        let mut current: Option<Range<usize>> = None;
+        for token in &tokens {
+            match (token.kind, &mut current) {
+                (Kind::Symbol(';'), _) => {
+                    statements.extend(current.take().map(|range| statement(text, range)));
+                }
+                (_, Some(range)) => range.end = token.range.end,
+                (_, none) => *none = Some(token.range.clone()),
+            }
+        }
+        let open = open_comment || tokens.last().is_some_and(|token| !token.closed);
+        Script { statements, rest: current.map(|range| statement(text, range)), open }
+    }
+
+    /// All statements, the last one without a semicolon included.
+    pub fn into_statements(self) -> Vec<ScriptStatement> {
+        self.statements.into_iter().chain(self.rest).collect()
+    }
+}
+
+fn statement(text: &str, range: Range<usize>) -> ScriptStatement {
+    let line = text[..range.start].matches('\n').count() + 1;
+    ScriptStatement { sql: text[range].to_string(), line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_in_any_dress() {
+        let load = OwnStatement::parse("  load /* x */ TABLE Public.\"My T\" ( A , \"b\"\"c\" ) ; ").unwrap();
+        let columns = vec!["a".to_string(), "b\"c".to_string()];
+        assert_eq!(load, Some(OwnStatement::LoadTable { table: "public.My T".into(), columns }));
+        let show = OwnStatement::parse("-- hello\nShow Device\nTables").unwrap();
+        assert_eq!(show, Some(OwnStatement::ShowDeviceTables));
+        let evict = OwnStatement::parse("EVICT TABLE 'a/b.parquet'").unwrap();
+        assert_eq!(evict, Some(OwnStatement::EvictTable { table: "a/b.parquet".into() }));
+        let setting = OwnStatement::parse("show warpcube . device").unwrap();
+        assert_eq!(setting, Some(OwnStatement::ShowSetting { name: "warpcube.device".into() }));
+        assert_eq!(OwnStatement::parse("SHOW ALL;").unwrap(), Some(OwnStatement::ShowAll { verbose: false }));
+    }
+
+    #[test]
+    fn others_are_left_alone() {
+        for sql in ["select 1", "show tables", "show columns from t", "", "load", "explain show device tables"] {
+            assert_eq!(OwnStatement::parse(sql).unwrap(), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn mistakes_show_the_form() {
+        for sql in ["load table", "load table t (", "load table t ()", "evict table t u", "show device tables now"] {
+            let error = OwnStatement::parse(sql).unwrap_err().to_string();
+            assert!(error.starts_with("SQL-001 syntax error: expected "), "{sql}: {error}");
+        }
+    }
+
+    #[test]
+    fn scripts_split_outside_quotes() {
+        let script = Script::split("select ';' ;; -- no;\nselect 2;\n\nselect\n3");
+        let found: Vec<_> = script.statements.iter().map(|s| (s.sql.as_str(), s.line)).collect();
+        assert_eq!(found, [("select ';'", 1), ("select 2", 2)]);
+        assert_eq!(script.rest.map(|s| (s.sql, s.line)), Some(("select\n3".to_string(), 4)));
+        assert!(Script::split("select 'a;").open);
+        assert_eq!(Script::split(" -- nothing\n").rest, None);
+    }
+}

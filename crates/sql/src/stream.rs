@@ -1,0 +1,104 @@
+//! The stream of a statement's rows, watched: it ends when the statement is cancelled or out of time, its errors are
+//! ours, and the statement's report is complete when it ends.
+//!
+//! Invariant: when the stream is dropped, however far it came, the statement's work is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use tokio::time::Instant;
+
+use crate::catalog::CatalogShared;
+use crate::diagnose::{self, Suspect};
+use crate::error::SqlError;
+use crate::progress::host_rows;
+use crate::report::StatementReport;
+
+/// When a statement must be done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    at: Instant,
+    allowed: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(allowed: Duration) -> Deadline {
+        Deadline { at: Instant::now() + allowed, allowed }
+    }
+
+    /// Waits for the deadline, for ever where there is none; gives the error.
+    pub(crate) async fn passed(deadline: Option<Deadline>) -> SqlError {
+        match deadline {
+            Some(Deadline { at, allowed }) => {
+                tokio::time::sleep_until(at).await;
+                SqlError::TimedOut { milliseconds: allowed.as_millis() }
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// A running statement.
+pub(crate) struct Watched {
+    pub(crate) inner: SendableRecordBatchStream,
+    pub(crate) report: Arc<StatementReport>,
+    pub(crate) plan: Arc<dyn ExecutionPlan>,
+    pub(crate) deadline: Option<Deadline>,
+    /// Told when a statement that writes is done.
+    pub(crate) writes: Option<Arc<CatalogShared>>,
+}
+
+impl Watched {
+    /// The rows.
+    pub(crate) fn into_stream(self) -> SendableRecordBatchStream {
+        let schema: SchemaRef = self.inner.schema();
+        let rows = futures::stream::unfold(Some(self), |watched| async {
+            let mut watched = watched?;
+            match watched.next().await {
+                Ok(Some(batch)) => Some((Ok(batch), Some(watched))),
+                Ok(None) => None,
+                Err(error) => Some((Err(DataFusionError::from(error)), None)),
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        let item = tokio::select! {
+            biased;
+            () = self.report.cancel().cancelled() => return Err(SqlError::Cancelled),
+            item = self.inner.next() => item,
+            error = Deadline::passed(self.deadline) => return Err(error),
+        };
+        match item {
+            Some(Ok(batch)) => {
+                self.report.add_rows(batch.num_rows() as u64);
+                Ok(Some(batch))
+            }
+            Some(Err(error)) => {
+                let error = SqlError::from(error);
+                Err(diagnose::explain(Suspect::of_plan(&self.plan), error).await)
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.report.add_host_rows(host_rows(&self.plan));
+        self.report.finish();
+        // Whoever still works for this statement, on the device or in a blocking call, sees that nobody waits.
+        self.report.cancel().cancel();
+        if let Some(catalog) = &self.writes {
+            catalog.changed();
+        }
+    }
+}

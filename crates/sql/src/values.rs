@@ -1,0 +1,254 @@
+//! The kinds of values that settings take: devices, placements, budgets, formats and times, each with the text it is
+//! read from and shown as.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A text that is not a value of the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAValue;
+
+/// Which device a session uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The first GPU, or the CPU where there is none.
+    Auto,
+    /// GPU of that number, or an error.
+    Cuda(usize),
+    /// Never a GPU.
+    Cpu,
+    /// The emulated device of the tests.
+    Emulated,
+}
+
+impl FromStr for DeviceChoice {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        match text.to_lowercase().as_str() {
+            "auto" => Ok(DeviceChoice::Auto),
+            "cpu" => Ok(DeviceChoice::Cpu),
+            "emulated" => Ok(DeviceChoice::Emulated),
+            "cuda" | "gpu" => Ok(DeviceChoice::Cuda(0)),
+            other => {
+                let ordinal = other.strip_prefix("cuda:").ok_or(NotAValue)?;
+                Ok(DeviceChoice::Cuda(ordinal.parse().map_err(|_| NotAValue)?))
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceChoice::Auto => f.write_str("auto"),
+            DeviceChoice::Cuda(0) => f.write_str("cuda"),
+            DeviceChoice::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+            DeviceChoice::Cpu => f.write_str("cpu"),
+            DeviceChoice::Emulated => f.write_str("emulated"),
+        }
+    }
+}
+
+/// Defines an enum whose values are words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$value_doc])* $value,)+
+        }
+
+        impl FromStr for $name {
+            type Err = NotAValue;
+
+            fn from_str(text: &str) -> Result<Self, NotAValue> {
+                match text.to_lowercase().as_str() {
+                    $($word => Ok($name::$value),)+
+                    _ => Err(NotAValue),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $($name::$value => $word,)+
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// Where the fragments of a plan run.
+    Placement {
+        /// Where the model finds it cheaper.
+        Auto = "auto",
+        /// On the GPU; what cannot run there is an error.
+        Cuda = "cuda",
+        /// On the CPU.
+        Cpu = "cpu",
+    }
+}
+
+words! {
+    /// How the program writes a result.
+    Format {
+        /// A table, or what the extension of the output file says.
+        Auto = "auto",
+        /// Lines and columns for people.
+        Table = "table",
+        /// Comma-separated values with a header.
+        Csv = "csv",
+        /// Tab-separated values with a header.
+        Tsv = "tsv",
+        /// One JSON array of objects.
+        Json = "json",
+        /// One JSON object a line.
+        Ndjson = "ndjson",
+        /// A Parquet file.
+        Parquet = "parquet",
+        /// An Arrow IPC stream on standard output, an Arrow IPC file with `--output`.
+        Arrow = "arrow",
+    }
+}
+
+/// A budget of memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// What the setting's description says.
+    Auto,
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of what there is; 1 to 100.
+    Percent(u8),
+}
+
+impl Budget {
+    /// The budget in bytes where there are `total`; none for `auto`.
+    pub fn bytes(self, total: u64) -> Option<u64> {
+        match self {
+            Budget::Auto => None,
+            Budget::Bytes(bytes) => Some(bytes),
+            Budget::Percent(percent) => Some((u128::from(total) * u128::from(percent) / 100) as u64),
+        }
+    }
+}
+
+/// Units of bytes, longest names first within a letter; a lone letter counts by 1,024 as DataFusion's does.
+const UNITS: [(&str, u64); 13] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("b", 1),
+];
+
+impl FromStr for Budget {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        let text = text.trim().to_lowercase();
+        if text == "auto" {
+            return Ok(Budget::Auto);
+        }
+        if let Some(percent) = text.strip_suffix('%') {
+            let percent = percent.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
+            return percent.map(Budget::Percent).ok_or(NotAValue);
+        }
+        let unit = UNITS.iter().find(|(name, _)| text.ends_with(name));
+        let (name, scale) = unit.copied().unwrap_or(("", 1));
+        let number = text[..text.len() - name.len()].trim();
+        if let Ok(whole) = number.parse::<u64>() {
+            return whole.checked_mul(scale).map(Budget::Bytes).ok_or(NotAValue);
+        }
+        let number: f64 = number.parse().map_err(|_| NotAValue)?;
+        let bytes = number * scale as f64;
+        if bytes.is_finite() && (0.0..1e18).contains(&bytes) { Ok(Budget::Bytes(bytes as u64)) } else { Err(NotAValue) }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Budget::Auto => f.write_str("auto"),
+            Budget::Percent(percent) => write!(f, "{percent}%"),
+            Budget::Bytes(bytes) => {
+                let unit = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)]
+                    .into_iter()
+                    .find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift);
+                match unit {
+                    Some((name, shift)) => write!(f, "{}{name}", bytes >> shift),
+                    None => write!(f, "{bytes}"),
+                }
+            }
+        }
+    }
+}
+
+/// `30s`, `500ms`, `2min`, `1h`, a number of seconds, or `off`; the outer option says whether it was one of these.
+pub(crate) fn parse_duration(text: &str) -> Option<Option<Duration>> {
+    let text = text.trim().to_lowercase();
+    if text == "off" || text == "0" {
+        return Some(None);
+    }
+    let units = [("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)];
+    let (name, scale) = units.into_iter().find(|(name, _)| text.ends_with(name)).unwrap_or(("", 1.0));
+    let number: f64 = text[..text.len() - name.len()].trim().parse().ok()?;
+    let seconds = number * scale;
+    (seconds > 0.0 && seconds < 1e9).then(|| Some(Duration::from_secs_f64(seconds)))
+}
+
+pub(crate) fn show_duration(duration: Option<Duration>) -> String {
+    match duration {
+        None => "off".into(),
+        Some(duration) if duration.as_millis() % 1000 == 0 => format!("{}s", duration.as_secs()),
+        Some(duration) => format!("{}ms", duration.as_secs_f64() * 1e3),
+    }
+}
+
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets() {
+        let bytes = |text: &str| text.parse::<Budget>();
+        assert_eq!(bytes("4GiB"), Ok(Budget::Bytes(4 << 30)));
+        assert_eq!(bytes("1.5 g"), Ok(Budget::Bytes(3 << 29)));
+        assert_eq!(bytes("2GB"), Ok(Budget::Bytes(2_000_000_000)));
+        assert_eq!(bytes("17"), Ok(Budget::Bytes(17)));
+        assert_eq!(bytes("80%"), Ok(Budget::Percent(80)));
+        for wrong in ["", "GiB", "-1", "101%", "0%", "1e30", "four", "99999999999999TiB", "nan"] {
+            assert_eq!(bytes(wrong), Err(NotAValue), "{wrong}");
+        }
+        assert_eq!(Budget::Percent(50).bytes(u64::MAX), Some(u64::MAX / 2));
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(parse_duration("500ms"), Some(Some(Duration::from_millis(500))));
+        assert_eq!(parse_duration("2min"), Some(Some(Duration::from_secs(120))));
+        assert_eq!(parse_duration("off"), Some(None));
+        assert_eq!(parse_duration("-1s"), None);
+        assert_eq!(parse_duration("soon"), None);
+    }
+}
