@@ -31,7 +31,7 @@ constexpr uint64_t SEEDED_COUNTDOWN_MAX = 15;
 // A warp is left after so many sweeps over its lanes even if it could go on.
 constexpr unsigned SWEEPS_PER_VISIT = 64;
 // Threads that only back off for so long and so often, while nothing changes, wait for what will not come.
-constexpr int64_t IDLE_NS_MAX = 2'000'000'000;
+constexpr int64_t IDLE_NS_MAX = 500'000'000;
 constexpr uint64_t IDLE_BACKOFFS_MIN = 10'000;
 
 StackPool& stack_pool() {
@@ -119,14 +119,19 @@ void start_block(Launch& launch, Block& block, unsigned index) {
     if (request.order == SEEDED) {
         for (unsigned w = warps; w > 1; w--) std::swap(block.warp_order[w - 1], block.warp_order[launch.next_random() % w]);
     }
+    char* end = block.shared + request.shared_bytes;
+    permit(block.shared - GUARD_BYTES, request.shared_bytes + 2 * GUARD_BYTES);
     memset(block.shared - GUARD_BYTES, GUARD, GUARD_BYTES);
     memset(block.shared, POISON, request.shared_bytes);
-    memset(block.shared + request.shared_bytes, GUARD, GUARD_BYTES);
+    memset(end, GUARD, GUARD_BYTES);
+    forbid(block.shared - GUARD_BYTES, GUARD_BYTES);
+    forbid(end, GUARD_BYTES);
 }
 
 // Looks at the guards of a block that is done.
 void check_shared(Launch& launch, const Block& block) {
     int64_t bytes = launch.request->shared_bytes;
+    permit(block.shared - GUARD_BYTES, (size_t)bytes + 2 * GUARD_BYTES);
     for (int64_t i = -(int64_t)GUARD_BYTES; i < bytes + (int64_t)GUARD_BYTES; i++) {
         if (i == 0) i = bytes;
         if ((unsigned char)block.shared[i] == GUARD) continue;
@@ -149,6 +154,22 @@ void resume(Launch& launch, Block& block, unsigned warp_index, unsigned lane_ind
     }
 }
 
+// The lanes of a set in the order in which they run, and their number. Seeded: an affine map, drawn anew each time.
+unsigned order_of_lanes(Launch& launch, unsigned lanes, unsigned* order) {
+    unsigned factor = 1, offset = 0, count = 0;
+    if (launch.request->order == REVERSED) factor = 31, offset = 31;
+    if (launch.request->order == SEEDED) {
+        uint64_t random = launch.next_random();
+        factor = (random & 30u) + 1;
+        offset = (unsigned)(random >> 8) & 31u;
+    }
+    for (unsigned i = 0; i < 32; i++) {
+        unsigned lane = (i * factor + offset) & 31u;
+        if (lanes >> lane & 1u) order[count++] = lane;
+    }
+    return count;
+}
+
 // Runs the lanes of a warp until none can go on now. False if none could.
 bool visit_warp(Launch& launch, Block& block, unsigned warp_index) {
     Warp& warp = block.warps[warp_index];
@@ -162,15 +183,11 @@ bool visit_warp(Launch& launch, Block& block, unsigned warp_index) {
             continue;
         }
         ran = true;
-        // Seeded: an affine map of the lane numbers, drawn anew for every sweep.
-        uint64_t random = launch.request->order == SEEDED ? launch.next_random() : 0;
-        for (unsigned i = 0; i < 32 && todo != 0; i++) {
-            unsigned lane = i;
-            if (launch.request->order == REVERSED) lane = 31 - i;
-            if (launch.request->order == SEEDED) lane = (i * ((random & 30u) + 1) + (random >> 8)) & 31u;
-            if ((todo >> lane & 1u) == 0) continue;
-            todo &= ~(1u << lane);
-            resume(launch, block, warp_index, lane);
+        unsigned order[32], count = order_of_lanes(launch, todo, order);
+        for (unsigned i = 0; i < count; i++) {
+            // Stacks lie far apart: without this, each switch waits for memory.
+            if (i + 2 < count) __builtin_prefetch(warp.lanes[order[i + 2]].context);
+            resume(launch, block, warp_index, order[i]);
             if (launch.failed) return true;
         }
     }

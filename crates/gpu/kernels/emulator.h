@@ -33,6 +33,7 @@ static const int warpSize = 32;
 #define __shared__ WC_ERROR_shared_memory_comes_from_wc_shared_alone
 
 #define WC_DEVICE static inline
+#define WC_INLINE inline
 
 // A kernel, and beside it what the loader looks for: an entry that takes the address of the parameter struct, the
 // struct's size and the largest block. The struct is a copy of the caller's that lives as long as the launch.

@@ -67,6 +67,7 @@ extern "C" void wc_emu_switch(void** save, void* next);
 extern "C" char wc_emu_resume;
 
 #if defined(__x86_64__)
+// It ends in a jump and not in a return, which the processor would predict to go back to the caller.
 asm(R"(
     .text
     .p2align 4
@@ -91,7 +92,8 @@ wc_emu_resume:
     popq %r12
     popq %rbx
     popq %rbp
-    ret
+    popq %rcx
+    jmpq *%rcx
     .size wc_emu_switch, . - wc_emu_switch
 )");
 

@@ -186,15 +186,17 @@ inline void answer_active_masks(Warp& warp) {
 inline int join_barrier(Thread* thread, wc_emu_barrier_kind kind, bool predicate, Site site) {
     Block& block = *thread->block;
     Barrier& barrier = block.barrier;
-    std::string call = format("%s at %s: ", name_of(kind), site.text().c_str());
+    auto complain = [&](const std::string& what) {
+        fail(thread, format("%s at %s: ", name_of(kind), site.text().c_str()) + what);
+    };
     if (block.exited > 0) {
-        fail(thread, call + format("%u of the block's %u threads have exited", block.exited, block.threads));
+        complain(format("%u of the block's %u threads have exited", block.exited, block.threads));
     }
     if (barrier.arrived == 0) {
         barrier = Barrier{0, kind, site, 0};
     } else if (barrier.kind != kind || !(barrier.site == site)) {
-        fail(thread, call + format("mismatched barriers: %u threads wait in %s at %s", barrier.arrived,
-                                   name_of(barrier.kind), barrier.site.text().c_str()));
+        complain(format("mismatched barriers: %u threads wait in %s at %s", barrier.arrived, name_of(barrier.kind),
+                        barrier.site.text().c_str()));
     }
     barrier.arrived++;
     barrier.count += predicate ? 1 : 0;

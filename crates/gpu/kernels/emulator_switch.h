@@ -14,6 +14,10 @@ inline void forget_stack(char* stack) {
     __asan_unpoison_memory_region(stack + page, WC_EMU_STACK_BYTES - page);
 }
 
+// Guards around shared memory, which only the runtime may touch.
+inline void forbid(const char* start, size_t bytes) { __asan_poison_memory_region(start, bytes); }
+inline void permit(const char* start, size_t bytes) { __asan_unpoison_memory_region(start, bytes); }
+
 inline void enter(Launch& launch, Lane& lane) {
     void* fake = nullptr;
     __sanitizer_start_switch_fiber(&fake, lane.stack, WC_EMU_STACK_BYTES);
@@ -45,6 +49,9 @@ void leave(Thread* thread) {
 #else
 
 inline void forget_stack(char*) {}
+
+inline void forbid(const char*, size_t) {}
+inline void permit(const char*, size_t) {}
 
 inline void enter(Launch& launch, Lane& lane) { wc_emu_switch(&launch.scheduler, lane.context); }
 

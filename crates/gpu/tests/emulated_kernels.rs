@@ -154,6 +154,30 @@ WC_KERNEL(parts, P, 64, 1) {
 }
 
 #[test]
+fn lanes_that_are_active_together_share_one_atomic() {
+    // What __activemask answers is open; that every lane gets a number of its own is not.
+    let source = r#"
+struct P { const uint64_t* in; uint64_t* out; };
+WC_KERNEL(active, P, 64, 1) {
+    if (p.in[threadIdx.x] % 3 == 0) {
+        uint32_t together = __activemask();
+        int leader = __ffs((int)together) - 1;
+        uint64_t first = 0;
+        if ((int)wc_lane() == leader) first = wc_fetch_add(p.out + 64, (uint64_t)__popc(together));
+        first = __shfl_sync(together, first, leader);
+        p.out[first + (uint64_t)__popc(together & ((1u << wc_lane()) - 1))] = p.in[threadIdx.x];
+    }
+}"#;
+    let input: Vec<u64> = (0..64).map(|i| i * 5 % 64).collect();
+    for order in ORDERS {
+        let mut output: Vec<u64> = Rig::new(order).run("active", source, shape(1, 64, 0), &input, 65).unwrap();
+        assert_eq!(output[64], 22, "{order:?}");
+        output[..22].sort();
+        assert_eq!(output[..22], (0..64).step_by(3).collect::<Vec<u64>>(), "{order:?}");
+    }
+}
+
+#[test]
 fn block_votes_count_all_threads() {
     let source = r#"
 struct P { const uint64_t* in; uint64_t* out; };

@@ -149,7 +149,7 @@ fn writes_to_a_buffer_that_was_dropped() {
 fn pointers_that_lead_nowhere() {
     check_fails("null", "p.b[0] = *(uint64_t*)0;", shape(1, 32, 0), &["null pointer", "null.cu:3"]);
     check_fails("wild", "*(volatile uint64_t*)0x100000 = 1;", shape(1, 32, 0), &["0x100000", "not mapped"]);
-    let body = "p.b[0] = *(uint64_t*)((char*)p.a + 4);";
+    let body = "p.b[0] = *(uint64_t*)((char*)p.a + 4 + p.a[0]);";
     check_fails("misaligned", body, shape(1, 32, 0), &["misaligned", "misaligned.cu:3"]);
     let body = "p.b[0] = wc_load16_stream(p.a + 1).x;";
     check_fails("misaligned16", body, shape(1, 32, 0), &["misaligned", "int4"]);

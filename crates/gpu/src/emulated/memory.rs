@@ -8,7 +8,7 @@
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 
-use libloading::Library;
+use libloading::os::unix::Library;
 use parking_lot::Mutex;
 
 use crate::error::{GpuError, Result};
@@ -18,7 +18,7 @@ const ALIGNMENT: usize = 256;
 /// Bytes before and after an allocation that belong to nobody.
 const GUARD_BYTES: usize = 512;
 /// Most bytes behind a buffer that are watched: size classes of large buffers leave up to 2 MiB there.
-const TAIL_BYTES_MAX: usize = 4096;
+const TAIL_BYTES_MAX: usize = 1024;
 /// What guards, fresh memory and returned memory hold.
 const GUARD: u8 = 0xfd;
 const FRESH: u8 = 0xcb;
@@ -253,17 +253,15 @@ impl Allocation {
 impl Sanitizer {
     /// The address sanitizer of this process, if it was started with one.
     fn find() -> Option<Sanitizer> {
-        let process = libloading::os::unix::Library::this();
-        // SAFETY: the sanitizer's interface gives these names these signatures.
-        let calls = unsafe {
-            Sanitizer {
+        let process = Library::this();
+        // SAFETY: the sanitizer's interface gives these names these signatures, and what is part of the process from
+        // its start is not unloaded.
+        unsafe {
+            Some(Sanitizer {
                 poison: *process.get(c"__asan_poison_memory_region").ok()?,
                 unpoison: *process.get(c"__asan_unpoison_memory_region").ok()?,
-            }
-        };
-        // The process' own handle is never closed.
-        std::mem::forget(Library::from(process));
-        Some(calls)
+            })
+        }
     }
 }
 

@@ -12,8 +12,9 @@
 //! source. It sees no missing fences: those live in the prelude's acquire and release helpers.
 //!
 //! Environment: `CXX` names the compiler (`g++` otherwise), `WARPCUBE_EMULATOR_CACHE` the folder of compiled objects.
-//! With the address sanitizer ([`EmulatorOptions::sanitize`]) the process must have been started with
-//! `LD_PRELOAD=$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0`.
+//! `WARPCUBE_EMULATOR_SANITIZE=1` compiles kernels with the address sanitizer, which then must have been loaded before
+//! the process began: `LD_PRELOAD=$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0`. It ends the process
+//! at the first finding, so it is for kernels that are thought to be right.
 
 mod backend;
 mod compiler;
@@ -62,7 +63,7 @@ pub struct EmulatorOptions {
     /// Folder of compiled objects; where none is given, `WARPCUBE_EMULATOR_CACHE` or `warpcube/emulated` in the user's
     /// cache folder. It must belong to this user alone.
     pub cache_folder: Option<PathBuf>,
-    /// Compile kernels with the address sanitizer.
+    /// Compile kernels with the address sanitizer; by default if `WARPCUBE_EMULATOR_SANITIZE` is 1.
     pub sanitize: bool,
     /// Failures on demand.
     pub faults: Arc<EmulatorFaults>,
@@ -79,7 +80,7 @@ impl Default for EmulatorOptions {
             order: LaneOrder::Forward,
             time_limit: Duration::from_secs(60),
             cache_folder: None,
-            sanitize: false,
+            sanitize: std::env::var_os("WARPCUBE_EMULATOR_SANITIZE").is_some_and(|value| value == "1"),
             faults: Arc::default(),
         }
     }
