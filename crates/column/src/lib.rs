@@ -16,7 +16,7 @@ mod storage;
 pub use build::{CHUNK_ROWS, SegmentBuilder, VECTOR_ROWS};
 pub use dictionary::{Dictionary, DictionaryBuilder};
 pub use error::{ColumnError, Result};
-pub use load::{ColumnSource, LoadLimits, LoadReport};
+pub use load::{ColumnScan, ColumnSource, LoadLimits, LoadReport};
 pub use resident::{
     ColumnSummary, Pinned, PinnedTable, Residency, ResidentColumn, Segment, TableRequest, TableSummary,
 };

@@ -390,9 +390,12 @@ impl Residency {
         true
     }
 
-    /// Drops a table's columns from the device; running statements keep what they have pinned. The number of columns.
-    pub fn evict(&self, key: &str) -> usize {
-        self.state.lock().tables.remove(key).map_or(0, |table| table.columns.len())
+    /// Drops a table's columns from the device by the name people know; running statements keep what they have pinned.
+    /// What was there, if anything was.
+    pub fn evict_by_name(&self, name: &str) -> Option<TableSummary> {
+        let mut state = self.state.lock();
+        let key = state.tables.iter().find(|(_, table)| table.name == name)?.0.clone();
+        state.tables.remove(&key).map(|table| summary(&table))
     }
 
     /// Drops everything.
@@ -406,6 +409,11 @@ impl Residency {
         state.tables.get(key).is_some_and(|table| {
             table.version == version && columns.iter().all(|column| table.columns.contains_key(column))
         })
+    }
+
+    /// A resident table by its key.
+    pub fn summary_of(&self, key: &str) -> Option<TableSummary> {
+        self.state.lock().tables.get(key).map(summary)
     }
 
     /// The resident tables by name.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::common::stats::Precision;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 /// How far a statement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +22,7 @@ impl Progress {
         let mut progress = Progress::default();
         visit(plan, &mut |scan| {
             progress.done += rows_read(scan);
-            if let Ok(statistics) = scan.partition_statistics(None)
+            if let Ok(statistics) = StatisticsContext::new().compute(scan.as_ref(), &StatisticsArgs::new())
                 && let Precision::Exact(rows) | Precision::Inexact(rows) = statistics.num_rows
             {
                 progress.total += rows as u64;

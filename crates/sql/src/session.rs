@@ -28,6 +28,7 @@ use crate::catalog::{self, CATALOG, CatalogShared, SCHEMA, SessionCatalog, Sessi
 use crate::device::DeviceSlot;
 use crate::device_tables::{self, DeviceTables};
 use crate::error::{Result, SqlError};
+use crate::exec::{DevicePlanner, EngineTables, Engines};
 use crate::nearest::nearest;
 use crate::progress::Progress;
 use crate::report::StatementReport;
@@ -160,13 +161,15 @@ impl Session {
         device.choose(&settings)?;
 
         let shared = Arc::new(CatalogShared::default());
+        let engines = Arc::new(Engines::new(device.clone()));
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
         let mut builder = SessionStateBuilder::new()
             .with_config(config.with_option_extension(settings.clone()))
             .with_runtime_env(runtime::build(&settings, None)?)
             .with_default_features()
-            .with_catalog_list(Arc::new(catalogs));
+            .with_catalog_list(Arc::new(catalogs))
+            .with_query_planner(Arc::new(DevicePlanner::new(engines.clone(), shared.clone())));
         for (name, factory) in catalog::table_factories() {
             builder = builder.with_table_factory(name, factory);
         }
@@ -175,9 +178,9 @@ impl Session {
         let session = Session {
             inner: Arc::new(Inner {
                 context,
-                catalog: shared,
+                catalog: shared.clone(),
                 device,
-                device_tables: RwLock::new(None),
+                device_tables: RwLock::new(Some(Arc::new(EngineTables::new(engines, shared)))),
                 origins: Mutex::new(origins.clone()),
                 start: (settings, origins),
                 prepared: Mutex::default(),

@@ -16,7 +16,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
-use crate::values::{Budget, DeviceChoice, Format, Placement, boolean, parse_duration, show_duration};
+use crate::values::{Budget, DeviceChoice, Encoding, Format, Placement, boolean, parse_duration, show_duration};
 
 /// The prefix of every setting here.
 pub const PREFIX: &str = "warpcube";
@@ -46,6 +46,8 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Most dictionary entries of a string column on the device.
     pub dictionary_limit: usize,
+    /// How columns are kept on the device.
+    pub encoding: Encoding,
     /// CPU partitions of a plan; 0 means one a core.
     pub target_partitions: usize,
     /// How the program writes results.
@@ -67,6 +69,7 @@ impl Default for Settings {
             spill_folder: None,
             timeout: None,
             dictionary_limit: DICTIONARY_LIMIT_DEFAULT,
+            encoding: Encoding::Auto,
             target_partitions: 0,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
@@ -119,6 +122,14 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most different strings of a column on the device; a column with more stays on the CPU.",
         get: |s| s.dictionary_limit.to_string(),
         set: |s, v| Some(s.dictionary_limit = v.parse().ok()?),
+    },
+    SettingInfo {
+        name: "warpcube.encoding",
+        expected: "'auto' or 'plain'",
+        description: "How columns are kept on the device: 'auto' in the smallest encoding that is worth it, 'plain' as \
+                      they are.",
+        get: |s| s.encoding.to_string(),
+        set: |s, v| Some(s.encoding = v.parse().ok()?),
     },
     SettingInfo {
         name: "warpcube.format",

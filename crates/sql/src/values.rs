@@ -94,6 +94,16 @@ words! {
 }
 
 words! {
+    /// How columns are kept on the device.
+    Encoding {
+        /// In the smallest encoding that is worth it.
+        Auto = "auto",
+        /// As they are.
+        Plain = "plain",
+    }
+}
+
+words! {
     /// How the program writes a result.
     Format {
         /// A table, or what the extension of the output file says.

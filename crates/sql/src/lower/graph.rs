@@ -48,7 +48,7 @@ pub(crate) struct Hanging {
 }
 
 /// All relations of an aggregation's input.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Graph {
     /// Scans; a base column's qualifier is a position here.
     pub(crate) relations: Vec<Relation>,
@@ -57,6 +57,11 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    /// A graph of no relations.
+    pub(crate) fn new() -> Graph {
+        Graph { relations: Vec::new(), schema: DFSchema::empty() }
+    }
+
     /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the plan.
     pub(crate) fn flatten(
         &mut self,

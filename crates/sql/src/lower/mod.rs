@@ -16,14 +16,14 @@ mod tree;
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Extension, LogicalPlan};
 use warpcube_engine::Fragment;
 
 pub(crate) use aggregate::Finish;
 pub(crate) use node::DeviceNode;
-pub(crate) use tables::{TableFacts, TableInfo, describe_tables};
+pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables};
 
 /// Why something stays on the CPU.
 pub(crate) type Reason = String;

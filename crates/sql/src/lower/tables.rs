@@ -15,6 +15,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use crate::catalog::FileSnapshot;
 
@@ -117,6 +118,6 @@ async fn rows(table: &dyn TableProvider, state: &SessionState) -> Option<u64> {
     }
     let session: &dyn Session = state;
     let plan = table.scan(session, Some(&Vec::new()), &[], None).await.ok()?;
-    let statistics = plan.partition_statistics(None).ok()?;
+    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
     known(&statistics).map(|rows| rows as u64)
 }

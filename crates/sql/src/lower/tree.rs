@@ -266,7 +266,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn build(&mut self, relation: usize) -> Result<usize, Reason> {
-        let (steps, table, mut translator) = self.steps(relation, &[])?;
+        let (steps, table, translator) = self.steps(relation, &[])?;
         let node = &self.tree.nodes[&relation];
         let keys = node.own_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
         let payload = match node.kind {

@@ -1,0 +1,299 @@
+//! The operator that runs a fragment on the device, or its original plan on the CPU.
+//!
+//! The work runs on a thread that may block, off the async workers. What cannot run after all (the data do not fit the
+//! shape, a row raised an error, the device is lost before the statement) takes the original plan, noted in the
+//! statement's report; dropping the stream cancels loads and stops kernels at their next ticket.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
+};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use futures::{StreamExt, TryStreamExt, stream};
+use tokio::runtime::Handle;
+use warpcube_column::{LoadLimits, TableRequest};
+use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
+
+use super::finish::finish;
+use super::source::TableColumns;
+use crate::lower::Lowered;
+use crate::report::{FragmentReport, Place, StatementReport};
+use crate::settings::Settings;
+use crate::values::Placement;
+
+/// Runs a fragment.
+pub(crate) struct DeviceExec {
+    lowered: Arc<Lowered>,
+    original: Arc<LogicalPlan>,
+    engine: Arc<Engine>,
+    state: SessionState,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl DeviceExec {
+    /// An operator for a fragment; `original` is what the CPU runs instead.
+    pub(crate) fn new(
+        lowered: Arc<Lowered>,
+        original: LogicalPlan,
+        engine: Arc<Engine>,
+        state: SessionState,
+    ) -> DeviceExec {
+        let schema: SchemaRef = original.schema().inner().clone();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        DeviceExec {
+            lowered,
+            original: Arc::new(original),
+            engine,
+            state,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    fn note(&self, report: &RunReport) {
+        let time = |name: &'static str| MetricBuilder::new(&self.metrics).subset_time(name, 0);
+        time("device_time").add_duration(report.device);
+        time("bind_time").add_duration(report.bind);
+        time("compile_time").add_duration(report.compile);
+        time("load_time").add_duration(report.loaded.elapsed);
+        let count = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, 0);
+        count("device_bytes").add(report.bytes as usize);
+        count("loaded_bytes").add(report.loaded.bytes as usize);
+        count("arena_bytes").add(report.arena_bytes as usize);
+    }
+}
+
+impl fmt::Debug for DeviceExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceExec({})", self.lowered.what)
+    }
+}
+
+impl DisplayAs for DeviceExec {
+    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let fragment = &self.lowered.fragment;
+        match kind {
+            DisplayFormatType::TreeRender => write!(f, "{}", self.lowered.what),
+            _ => {
+                write!(f, "DeviceExec: {}, pipelines=[", self.lowered.what)?;
+                for (index, pipeline) in fragment.pipelines.iter().enumerate() {
+                    let separator = if index > 0 { ", " } else { "" };
+                    let sink = match &pipeline.sink {
+                        warpcube_engine::Sink::Build { keys, payload } => {
+                            format!("build({} keys, {} payload)", keys.len(), payload.len())
+                        }
+                        warpcube_engine::Sink::Aggregate { groups, aggregates } => {
+                            format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
+                        }
+                    };
+                    let table = &fragment.tables[pipeline.table];
+                    let columns = table.columns.len();
+                    write!(f, "{separator}{}({columns} columns) → {} steps → {sink}", table.name, pipeline.steps.len())?;
+                }
+                write!(f, "]")
+            }
+        }
+    }
+}
+
+/// Raises a flag when dropped.
+struct RaiseOnDrop(Arc<AtomicBool>);
+
+impl Drop for RaiseOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// All that the work needs, apart from the operator.
+struct Work {
+    lowered: Arc<Lowered>,
+    original: Arc<LogicalPlan>,
+    engine: Arc<Engine>,
+    state: SessionState,
+    schema: SchemaRef,
+    report: Option<Arc<StatementReport>>,
+}
+
+impl Work {
+    async fn run(self, note: impl FnOnce(&RunReport)) -> Result<SendableRecordBatchStream> {
+        let settings = self.state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let _raise = RaiseOnDrop(cancelled.clone());
+        let limits = LoadLimits {
+            dictionary_values: settings.dictionary_limit,
+            threads: self.state.config().target_partitions(),
+            cancelled,
+            ..LoadLimits::default()
+        };
+        let options = RunOptions { limits, ..RunOptions::default() };
+        let outcome = tokio::task::spawn_blocking({
+            let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
+            let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
+            move || {
+                let _entered = span.entered();
+                let source = |info: &Arc<_>| TableColumns::new(Arc::clone(info), state.clone(), runtime.clone());
+                let requests: Vec<TableRequest> = lowered
+                    .tables
+                    .iter()
+                    .zip(&lowered.fragment.tables)
+                    .map(|(info, table)| TableRequest {
+                        source: Arc::new(source(info)),
+                        columns: table.columns.clone(),
+                    })
+                    .collect();
+                engine.run(&lowered.fragment, &requests, &options)
+            }
+        })
+        .await
+        .map_err(|error| DataFusionError::Execution(format!("the device thread failed: {error}")))?;
+        match outcome {
+            Ok((batch, run)) => {
+                note(&run);
+                self.account(&run);
+                let groups = self.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
+                let batch = finish(&batch, groups.count(), &self.lowered.finish, &self.schema)?;
+                Ok(self.one_batch(batch))
+            }
+            Err(error) if settings.placement != Placement::Cuda && may_fall_back(&error) => self.on_cpu(&error).await,
+            Err(error) => Err(DataFusionError::External(Box::new(error))),
+        }
+    }
+
+    fn account(&self, run: &RunReport) {
+        let Some(report) = &self.report else { return };
+        report.add_loading(run.loaded.elapsed);
+        if run.compiled {
+            report.add_compile(run.compile);
+        }
+        report.add_device(run.device);
+        report.add_device_bytes(run.bytes);
+        report.add_device_rows(self.lowered.tables.iter().filter_map(|table| table.rows).sum());
+        report.fragment(FragmentReport { place: Place::Gpu, what: self.lowered.what.clone(), reason: None });
+    }
+
+    fn one_batch(&self, batch: RecordBatch) -> SendableRecordBatchStream {
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream::iter([Ok(batch)])))
+    }
+
+    async fn on_cpu(&self, error: &EngineError) -> Result<SendableRecordBatchStream> {
+        tracing::info!(what = self.lowered.what, %error, "runs on the CPU after all");
+        if let Some(report) = &self.report {
+            report.fragment(FragmentReport {
+                place: Place::Cpu,
+                what: self.lowered.what.clone(),
+                reason: Some(error.to_string()),
+            });
+        }
+        let planner = DefaultPhysicalPlanner::default();
+        let plan = planner.create_physical_plan(&self.original, &self.state).await?;
+        let stream = execute_stream(plan, self.state.task_ctx())?;
+        // Names and nullability of the physical plan's schema may differ in metadata only.
+        let schema = self.schema.clone();
+        let relabelled = stream.map(move |batch| Ok(batch?.with_schema(schema.clone())?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), relabelled)))
+    }
+}
+
+/// Whether the CPU may give the statement's answer instead.
+fn may_fall_back(error: &EngineError) -> bool {
+    use warpcube_column::ColumnError;
+    use warpcube_gpu::GpuError;
+    if error.falls_back() {
+        return true;
+    }
+    let gpu = match error {
+        EngineError::Gpu(error) | EngineError::Column(ColumnError::Gpu(error)) => error,
+        EngineError::Column(ColumnError::OverBudget { .. }) => return true,
+        _ => return false,
+    };
+    // A device that was lost earlier only means that statements run on the CPU from now on.
+    matches!(gpu, GpuError::OutOfMemory { .. } | GpuError::CompilerUnavailable { .. })
+        || matches!(gpu, GpuError::DeviceLost { code, .. } if code == "DEVICE_LOST")
+}
+
+impl ExecutionPlan for DeviceExec {
+    fn name(&self) -> &str {
+        "DeviceExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.is_empty() {
+            true => Ok(self),
+            false => Err(DataFusionError::Internal("a device operator has no children".into())),
+        }
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.is_empty() {
+            true => Ok(self),
+            false => Err(DataFusionError::Internal("a device operator has no children".into())),
+        }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return Err(DataFusionError::Internal(format!("a device operator has one partition, not {partition}")));
+        }
+        let work = Work {
+            lowered: self.lowered.clone(),
+            original: self.original.clone(),
+            engine: self.engine.clone(),
+            state: self.state.clone(),
+            schema: self.schema(),
+            report: StatementReport::of(&context),
+        };
+        let noted = DeviceExec {
+            lowered: self.lowered.clone(),
+            original: self.original.clone(),
+            engine: self.engine.clone(),
+            state: self.state.clone(),
+            properties: self.properties.clone(),
+            metrics: self.metrics.clone(),
+        };
+        let rows = stream::once(work.run(move |run| noted.note(run))).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

@@ -1,0 +1,37 @@
+//! The engine over the session's device.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use warpcube_engine::Engine;
+
+use crate::device::DeviceSlot;
+
+/// Makes the engine when first asked for and again when the session's device changes.
+pub(crate) struct Engines {
+    device: Arc<DeviceSlot>,
+    engine: Mutex<Option<Arc<Engine>>>,
+}
+
+impl std::fmt::Debug for Engines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engines").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl Engines {
+    /// Engines over the devices of a slot.
+    pub(crate) fn new(device: Arc<DeviceSlot>) -> Engines {
+        Engines { device, engine: Mutex::new(None) }
+    }
+
+    /// The engine, or none where the session runs on the CPU alone.
+    pub(crate) fn get(&self) -> Option<Arc<Engine>> {
+        let device = self.device.get()?;
+        let mut engine = self.engine.lock();
+        match engine.as_ref() {
+            Some(engine) if engine.device().same(&device) => Some(engine.clone()),
+            _ => Some(engine.insert(Arc::new(Engine::new(device))).clone()),
+        }
+    }
+}

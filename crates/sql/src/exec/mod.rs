@@ -1,0 +1,12 @@
+//! Device work in a physical plan: planner, execution node, table sources, residency statements.
+
+mod device_exec;
+mod engines;
+mod finish;
+mod planner;
+mod residency;
+mod source;
+
+pub(crate) use engines::Engines;
+pub(crate) use planner::DevicePlanner;
+pub(crate) use residency::EngineTables;

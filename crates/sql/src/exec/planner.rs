@@ -1,0 +1,101 @@
+//! The query planner: lowers the final logical plan, then lets DataFusion plan the rest.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+
+use super::device_exec::DeviceExec;
+use super::engines::Engines;
+use crate::catalog::CatalogShared;
+use crate::lower::{DeviceNode, describe_tables, lower};
+use crate::report::{FragmentReport, Place, StatementReport};
+use crate::settings::Settings;
+use crate::values::Placement;
+
+/// Plans statements of a session.
+#[derive(Debug)]
+pub(crate) struct DevicePlanner {
+    engines: Arc<Engines>,
+    catalog: Arc<CatalogShared>,
+}
+
+impl DevicePlanner {
+    /// A planner for the session of this catalog.
+    pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
+        DevicePlanner { engines, catalog }
+    }
+
+    async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Option<LogicalPlan>> {
+        let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        if settings.placement == Placement::Cpu || self.engines.get().is_none() {
+            return Ok(None);
+        }
+        let facts = describe_tables(plan, state, self.catalog.generation()).await?;
+        let mut refused = Vec::new();
+        let span = tracing::info_span!("lower");
+        let lowered = span.in_scope(|| lower(plan, &facts, &mut refused))?;
+        if let Some(report) = state.config().get_extension::<StatementReport>() {
+            for refused in refused {
+                report.fragment(FragmentReport {
+                    place: Place::Cpu,
+                    what: refused.what,
+                    reason: Some(refused.reason),
+                });
+            }
+        }
+        Ok(Some(lowered))
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for DevicePlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let state = session
+            .as_any()
+            .downcast_ref::<SessionState>()
+            .ok_or_else(|| DataFusionError::Internal("a session of another kind".into()))?;
+        let lowered = self.lower(logical_plan, state).await?;
+        let extension = DeviceExtension { engines: self.engines.clone(), state: state.clone() };
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
+        planner.create_physical_plan(lowered.as_ref().unwrap_or(logical_plan), session).await
+    }
+}
+
+/// Turns device nodes into device operators.
+struct DeviceExtension {
+    engines: Arc<Engines>,
+    state: SessionState,
+}
+
+#[async_trait]
+impl ExtensionPlanner for DeviceExtension {
+    async fn plan_extension(
+        &self,
+        _planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _logical_inputs: &[&LogicalPlan],
+        _physical_inputs: &[Arc<dyn ExecutionPlan>],
+        _session: &dyn Session,
+        _planning_ctx: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(node) = node.as_any().downcast_ref::<DeviceNode>() else { return Ok(None) };
+        let engine = self
+            .engines
+            .get()
+            .ok_or_else(|| DataFusionError::Internal("the device left between two steps of planning".into()))?;
+        let exec = DeviceExec::new(node.lowered().clone(), node.original().clone(), engine, self.state.clone());
+        Ok(Some(Arc::new(exec)))
+    }
+}

@@ -1,0 +1,100 @@
+//! `SHOW DEVICE TABLES`, `LOAD TABLE` and `EVICT TABLE` over the engine's resident columns.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::TableProvider;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use tokio::runtime::Handle;
+use warpcube_column::{ColumnError, LoadLimits, Storage, TableRequest, TableSummary};
+
+use super::engines::Engines;
+use super::source::TableColumns;
+use crate::catalog::CatalogShared;
+use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
+use crate::error::{Result, SqlError};
+use crate::lower::describe_table;
+use crate::report::StatementReport;
+use crate::settings::Settings;
+
+/// The tables on the engine's device.
+pub(crate) struct EngineTables {
+    engines: Arc<Engines>,
+    catalog: Arc<CatalogShared>,
+}
+
+impl EngineTables {
+    /// The tables of a session.
+    pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> EngineTables {
+        EngineTables { engines, catalog }
+    }
+}
+
+fn entry(summary: TableSummary) -> DeviceTable {
+    let columns = summary.columns.into_iter().map(|column| DeviceColumn {
+        name: column.column,
+        encoding: match column.dictionary_values {
+            Some(values) => format!("{} dictionary({values})", column.encoding),
+            None => column.encoding.to_string(),
+        },
+        bytes: column.bytes,
+        hits: column.hits,
+    });
+    DeviceTable { name: summary.table, rows: summary.rows, columns: columns.collect() }
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> SqlError {
+    SqlError::from(DataFusionError::External(Box::new(error)))
+}
+
+#[async_trait]
+impl DeviceTables for EngineTables {
+    fn show(&self) -> Vec<DeviceTable> {
+        let Some(engine) = self.engines.get() else { return Vec::new() };
+        engine.residency().summaries().into_iter().map(entry).collect()
+    }
+
+    async fn load(
+        &self,
+        state: &SessionState,
+        name: &str,
+        table: Arc<dyn TableProvider>,
+        columns: &[String],
+        report: &StatementReport,
+    ) -> Result<DeviceTable> {
+        let engine = self.engines.get().ok_or_else(|| failed(std::io::Error::other("the device is gone")))?;
+        let info = Arc::new(describe_table(name.to_string(), table, state, self.catalog.generation()).await?);
+        let schema = info.provider.schema();
+        let wanted = |index: &usize| {
+            let field = schema.field(*index);
+            match columns.is_empty() {
+                true => Storage::of(field.data_type()).is_some(),
+                false => columns.contains(field.name()),
+            }
+        };
+        let positions: Vec<usize> = (0..schema.fields().len()).filter(wanted).collect();
+        let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let limits = LoadLimits {
+            dictionary_values: settings.dictionary_limit,
+            threads: state.config().target_partitions(),
+            ..LoadLimits::default()
+        };
+        let source = TableColumns::new(info.clone(), state.clone(), Handle::current());
+        let (key, device) = (info.key.clone(), engine.clone());
+        let pinned = tokio::task::spawn_blocking(move || {
+            let requests = [TableRequest { source: Arc::new(source), columns: positions }];
+            device.residency().admit(&requests, &limits, |_| Ok::<_, ColumnError>(0))
+        });
+        let pinned = pinned.await.map_err(failed)?.map_err(failed)?;
+        report.add_loading(pinned.loaded.elapsed);
+        drop(pinned);
+        let summary = engine.residency().summary_of(&key);
+        summary.map(entry).ok_or_else(|| failed(std::io::Error::other("the table left the device at once")))
+    }
+
+    async fn evict(&self, name: &str, _table: Option<Arc<dyn TableProvider>>) -> Result<Option<DeviceTable>> {
+        let Some(engine) = self.engines.get() else { return Ok(None) };
+        Ok(engine.residency().evict_by_name(name).map(entry))
+    }
+}

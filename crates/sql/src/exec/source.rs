@@ -1,0 +1,92 @@
+//! Tables of DataFusion as sources of columns.
+//!
+//! The scan that the table itself plans is read partition by partition; nothing is filtered or reordered, and the same
+//! files with the same settings give the same partitions, so that columns loaded at different times line up.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::StreamExt;
+use tokio::runtime::Handle;
+use warpcube_column::{ColumnError, ColumnScan, ColumnSource, Result};
+
+use crate::lower::TableInfo;
+
+/// A table of a statement; used on threads that may block.
+pub(crate) struct TableColumns {
+    info: Arc<TableInfo>,
+    state: SessionState,
+    runtime: Handle,
+}
+
+impl TableColumns {
+    /// A source for a table; `runtime` drives its scans.
+    pub(crate) fn new(info: Arc<TableInfo>, state: SessionState, runtime: Handle) -> TableColumns {
+        TableColumns { info, state, runtime }
+    }
+}
+
+fn failed(error: datafusion::error::DataFusionError) -> ColumnError {
+    ColumnError::Source(error.strip_backtrace())
+}
+
+impl ColumnSource for TableColumns {
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    fn key(&self) -> String {
+        self.info.key.clone()
+    }
+
+    fn version(&self) -> String {
+        self.info.version.clone()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.info.provider.schema()
+    }
+
+    fn rows(&self) -> Option<u64> {
+        self.info.rows
+    }
+
+    fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
+        let session: &dyn Session = &self.state;
+        let projection = columns.to_vec();
+        let plan = self
+            .runtime
+            .block_on(self.info.provider.scan(session, Some(&projection), &[], None))
+            .map_err(failed)?;
+        let options = self.state.config().options();
+        let partitions = options.execution.target_partitions;
+        let plan = plan.repartitioned(partitions, options).map_err(failed)?.unwrap_or(plan);
+        Ok(Box::new(TableScan { plan, context: self.state.task_ctx(), runtime: self.runtime.clone() }))
+    }
+}
+
+struct TableScan {
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    runtime: Handle,
+}
+
+impl ColumnScan for TableScan {
+    fn partitions(&self) -> usize {
+        self.plan.output_partitioning().partition_count()
+    }
+
+    fn read(&self, partition: usize, sink: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        let guard = self.runtime.enter();
+        let mut stream = self.plan.execute(partition, self.context.clone()).map_err(failed)?;
+        drop(guard);
+        while let Some(batch) = self.runtime.block_on(stream.next()) {
+            sink(batch.map_err(failed)?)?;
+        }
+        Ok(())
+    }
+}
