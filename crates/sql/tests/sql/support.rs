@@ -1,0 +1,43 @@
+//! Sessions for tests and comparison of results.
+
+use arrow::array::RecordBatch;
+use arrow::util::pretty::pretty_format_batches;
+use warpcube_sql::{Place, Session, SessionOptions, Summary};
+
+/// A session on the CPU alone.
+pub fn cpu() -> Session {
+    Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap()
+}
+
+/// A session on the emulated device.
+pub fn emulated() -> Session {
+    Session::new(SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", "cuda")).unwrap()
+}
+
+/// Runs a statement to its end.
+pub async fn run(session: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summary), String> {
+    let execution = session.execute(sql).await.map_err(|error| error.to_string())?;
+    let report = execution.report.clone();
+    let batches = execution.collect().await.map_err(|error| error.to_string())?;
+    Ok((batches, report.summary()))
+}
+
+/// The rows as text, sorted.
+pub fn rows(batches: &[RecordBatch]) -> Vec<String> {
+    let text = pretty_format_batches(batches).unwrap().to_string();
+    let mut rows: Vec<String> = text.lines().filter(|line| line.starts_with('|')).map(str::to_string).collect();
+    rows.sort();
+    rows
+}
+
+/// Runs a statement on the emulated device and on the CPU; both give the same rows, and the first ran on the device.
+pub async fn same_on_device(device: &Session, cpu: &Session, sql: &str) {
+    let (expected, _) = run(cpu, sql).await.unwrap_or_else(|error| panic!("{sql}\non the CPU: {error}"));
+    let (found, summary) = run(device, sql).await.unwrap_or_else(|error| panic!("{sql}\non the device: {error}"));
+    assert_eq!(rows(&found), rows(&expected), "{sql}");
+    assert!(
+        summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu) && !summary.fragments.is_empty(),
+        "{sql}\nran elsewhere: {:?}",
+        summary.fragments
+    );
+}
