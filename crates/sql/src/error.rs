@@ -10,6 +10,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 use thiserror::Error;
 use warpcube_gpu::GpuError;
 
+use crate::catalog::{CATALOG, SCHEMA};
 use crate::nearest::nearest;
 
 /// Result of this crate's calls.
@@ -274,7 +275,11 @@ fn parquet_error(error: &parquet::errors::ParquetError) -> SqlError {
 fn planning(text: &str) -> SqlError {
     let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     match unknown {
-        Some(name) => SqlError::UnknownTable { name: name.to_string(), nearest: None },
+        Some(name) => {
+            let own = format!("{CATALOG}.{SCHEMA}.");
+            let name = name.strip_prefix(&own).unwrap_or(name);
+            SqlError::UnknownTable { name: name.to_string(), nearest: None }
+        }
         None => SqlError::Planning(one_line(text)),
     }
 }

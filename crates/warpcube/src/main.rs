@@ -1,2 +1,120 @@
-//! The `warpcube` program.
-fn main() {}
+//! The program `warpcube`.
+
+mod bench;
+mod cli;
+mod config;
+mod doctor;
+mod error;
+mod feeder;
+mod footer;
+mod logging;
+mod output;
+mod progress;
+mod runner;
+mod shell;
+
+use std::io::{BufReader, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use tokio::runtime::Runtime;
+use warpcube_sql::{Session, SessionOptions};
+
+use cli::{Cli, Command};
+use error::{CliError, Result};
+use output::Target;
+use runner::{Runner, report_error};
+use shell::commands::Next;
+
+fn main() -> ExitCode {
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let runtime = match Runtime::new() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => {
+            report_error(&CliError::Usage(format!("no threads to run on: {error}")));
+            return ExitCode::from(1);
+        }
+    };
+    let code = match start(&cli, &matches, &runtime) {
+        Ok(failures) => u8::from(failures > 0),
+        Err(error) => {
+            if !error.is_closed() {
+                report_error(&error);
+            }
+            error.exit_code()
+        }
+    };
+    // A statement that was let go may still be busy; the program does not wait for it.
+    if let Some(runtime) = Arc::into_inner(runtime) {
+        runtime.shutdown_background();
+    }
+    ExitCode::from(code)
+}
+
+/// Does what the command line asks; gives the number of statements that failed and were gone on from.
+fn start(cli: &Cli, matches: &ArgMatches, runtime: &Arc<Runtime>) -> Result<usize> {
+    logging::start(cli.common.log.as_deref())?;
+    if let Some(Command::Doctor { json }) = &cli.command {
+        return doctor::run(*json);
+    }
+    let assignments = config::assignments(&cli.run, &cli.common)?;
+    match &cli.command {
+        Some(Command::Ssb(arguments)) => return bench::run("ssb", arguments, assignments, runtime).map(|()| 0),
+        Some(Command::Tpch(arguments)) => return bench::run("tpch", arguments, assignments, runtime).map(|()| 0),
+        _ => {}
+    }
+    let options = SessionOptions::new().with_assignments(assignments);
+    let session = Session::new(options).map_err(config::as_usage)?;
+    let mut runner = Runner::new(session, runtime.clone(), Target::new(cli.run.output.clone()))?;
+    runner.continue_on_error = cli.run.continue_on_error;
+    let steps = steps(cli, matches);
+    if steps.is_empty() {
+        let stdin = std::io::stdin();
+        match stdin.is_terminal() {
+            true => shell::run(&mut runner)?,
+            false => {
+                runner.script("stdin", stdin.lock())?;
+            }
+        }
+        // The shell has shown its errors; a script's count.
+        return Ok(if runner.interactive { 0 } else { runner.failures });
+    }
+    for step in steps {
+        match step {
+            Step::Text(text) => runner.text(text)?,
+            Step::File(path) => {
+                let next = match path.as_os_str() == "-" {
+                    true => runner.script("stdin", BufReader::new(std::io::stdin()))?,
+                    false => runner.file(path)?,
+                };
+                if next == Next::Quit {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(runner.failures)
+}
+
+/// One `-c` or `-f`.
+enum Step<'a> {
+    Text(&'a str),
+    File(&'a Path),
+}
+
+/// All `-c` and `-f` in the order they were given.
+fn steps<'a>(cli: &'a Cli, matches: &ArgMatches) -> Vec<Step<'a>> {
+    let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+    let texts = cli.run.statements.iter().map(|text| Step::Text(text));
+    let files = cli.run.files.iter().map(|path| Step::File(path));
+    let mut steps: Vec<_> =
+        places("statements").into_iter().zip(texts).chain(places("files").into_iter().zip(files)).collect();
+    steps.sort_by_key(|(place, _)| *place);
+    steps.into_iter().map(|(_, step)| step).collect()
+}

@@ -1,0 +1,103 @@
+//! A benchmark's tables: made if they are not there, and registered.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use warpcube_datagen::{DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
+use warpcube_sql::{Progress, Session};
+
+use super::suite::{Generator, Suite};
+use crate::error::{CliError, Result};
+use crate::footer;
+use crate::progress::Bar;
+
+/// How often the progress bar is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Follows the generator from this thread.
+#[derive(Default)]
+struct Follower {
+    /// Rows done and rows in all of each table that was begun, by order of beginning.
+    tables: std::sync::Mutex<Vec<(String, u64, u64)>>,
+    stop: AtomicBool,
+    reports: AtomicU64,
+}
+
+impl warpcube_datagen::Progress for Follower {
+    fn rows(&self, table: &str, done: u64, total: u64) {
+        self.reports.fetch_add(1, Ordering::Relaxed);
+        // A thread that panicked while it held the lock has left numbers that are good enough for a bar.
+        let mut tables = self.tables.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match tables.iter_mut().find(|(name, ..)| name == table) {
+            Some(entry) => entry.1 = entry.1.max(done),
+            None => tables.push((table.to_string(), done, total)),
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Follower {
+    fn progress(&self) -> Progress {
+        let tables = self.tables.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        tables.iter().fold(Progress::default(), |sum, (_, done, total)| Progress {
+            done: sum.done + done,
+            total: sum.total + total,
+        })
+    }
+}
+
+/// Makes the tables in `folder` unless they are there; gives their names and paths.
+pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, runtime: &Arc<Runtime>) -> Result<Vec<(String, PathBuf)>> {
+    let follower = Arc::new(Follower::default());
+    let generator = suite.generator;
+    let work = {
+        let (follower, folder) = (follower.clone(), folder.to_path_buf());
+        runtime.spawn_blocking(move || -> std::result::Result<WriteReport, DatagenError> {
+            let options = WriteOptions::default();
+            match generator {
+                Generator::Ssb => write_ssb_parquet(&folder, sf, &options, follower.as_ref()),
+                Generator::Tpch => write_tpch_parquet(&folder, sf, &options, follower.as_ref()),
+            }
+        })
+    };
+    let mut bar = Bar::new(&format!("making {} at scale {sf}", suite.name));
+    let report = runtime.block_on(async {
+        tokio::pin!(work);
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = tokio::signal::ctrl_c() => follower.stop.store(true, Ordering::Relaxed),
+                _ = tick.tick() => bar.update(follower.progress()),
+            }
+        }
+    });
+    bar.clear();
+    let report = report.map_err(|error| CliError::Data(format!("the generator failed: {error}")))??;
+    let (rows, bytes) = report.tables.iter().fold((0, 0), |sum, table| (sum.0 + table.rows, sum.1 + table.bytes));
+    eprintln!(
+        "{} at scale {sf}: {} rows, {:.2} GiB in {}{}",
+        suite.name,
+        footer::grouped(rows),
+        bytes as f64 / f64::from(1 << 30),
+        report.dir.display(),
+        if report.reused { " (was there)" } else { "" },
+    );
+    Ok(report.tables.into_iter().map(|table| (table.name, table.path)).collect())
+}
+
+/// Makes the tables known to a session.
+pub(super) async fn register(session: &Session, tables: &[(String, PathBuf)]) -> Result<()> {
+    for (name, path) in tables {
+        let path = path.display().to_string().replace('\'', "''");
+        let sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION '{path}'");
+        session.collect(&sql).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! A benchmark's results for machines: one object of a shape that all benchmarks of the project share.
+//!
+//! A figure that was not measured is absent, never zero.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+use warpcube_sql::Session;
+
+use super::measure::Measured;
+use super::suite::Suite;
+use crate::cli::BenchArgs;
+use crate::error::{CliError, Result};
+
+/// Writes the object.
+pub(super) fn write(
+    path: &Path,
+    suite: &Suite,
+    arguments: &BenchArgs,
+    session: &Session,
+    results: &[Measured],
+) -> Result<()> {
+    let mut object = Map::new();
+    object.insert("suite".into(), suite.name.into());
+    match session.device().get() {
+        Some(device) => {
+            object.insert("device".into(), device.info().name.clone().into());
+            object.insert("driver".into(), device.info().driver.clone().into());
+        }
+        None => {
+            object.insert("device".into(), "CPU".into());
+        }
+    }
+    object.insert("date".into(), today().into());
+    if let Some(commit) = option_env!("WARPCUBE_COMMIT") {
+        object.insert("commit".into(), commit.into());
+    }
+    let mut params = json!({"sf": whole(arguments.sf)});
+    if let Some(encoding) = &arguments.encoding {
+        params["encoding"] = encoding.as_str().into();
+    }
+    object.insert("params".into(), params);
+    object.insert("results".into(), results.iter().map(case).collect());
+    let failed = |reason: String| CliError::Output { target: path.display().to_string(), reason };
+    let text = serde_json::to_string_pretty(&object).map_err(|error| failed(error.to_string()))?;
+    std::fs::write(path, text + "\n").map_err(|error| failed(error.to_string()))
+}
+
+fn case(measured: &Measured) -> Value {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let mut case = Map::new();
+    let mut put = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            case.insert(name.into(), value);
+        }
+    };
+    put("case", Some(measured.name.as_str().into()));
+    put("rows", Some(measured.rows.into()));
+    put("device_ms", measured.device.map(|time| milliseconds(time).into()));
+    put("warm_ms", Some(milliseconds(measured.warm).into()));
+    put("cold_ms", measured.cold.map(|time| milliseconds(time).into()));
+    put("first_ms", Some(milliseconds(measured.first).into()));
+    put("bytes", measured.bytes.map(Into::into));
+    put("floor_ms", measured.floor.map(|time| milliseconds(time).into()));
+    put("share_of_peak", measured.share_of_peak().map(Into::into));
+    put("gpu_share", measured.share.map(Into::into));
+    put("verified", measured.verified.map(Into::into));
+    put("rivals", measured.cpu.map(|time| json!({"datafusion_ms": milliseconds(time)})));
+    Value::Object(case)
+}
+
+/// A scale factor without a fraction is a whole number in JSON too.
+fn whole(sf: f64) -> Value {
+    if sf.fract() == 0.0 { (sf as u64).into() } else { sf.into() }
+}
+
+/// The date, as `2026-01-31`.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    date(seconds / 86_400)
+}
+
+/// The date of a day counted from 1970-01-01, in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level
+/// date algorithms", `civil_from_days`).
+fn date(days: u64) -> String {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(11_016), "2000-02-29");
+        assert_eq!(date(20_454), "2026-01-01");
+    }
+}

@@ -1,0 +1,121 @@
+//! Running a case and what it took.
+
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use warpcube_sql::{Place, Session, SqlError, Summary};
+
+use super::suite::Case;
+use crate::error::Result;
+
+/// What was measured of one case. What was not measured is none.
+#[derive(Debug, Clone)]
+pub(super) struct Measured {
+    /// The case's name.
+    pub(super) name: String,
+    /// Rows of the answer.
+    pub(super) rows: usize,
+    /// The answer of the last run.
+    pub(super) answer: Vec<RecordBatch>,
+    /// The first run in this process, loading included.
+    pub(super) first: Duration,
+    /// The first run of the shape, loading taken off; only if a compiler ran for it.
+    pub(super) cold: Option<Duration>,
+    /// Median of the runs after the first, text in to rows out.
+    pub(super) warm: Duration,
+    /// Median of their device times; none where nothing ran on a device.
+    pub(super) device: Option<Duration>,
+    /// Bytes the device had to move in one run.
+    pub(super) bytes: Option<u64>,
+    /// Those bytes over the device's bandwidth.
+    pub(super) floor: Option<Duration>,
+    /// Share of rows read on the GPU.
+    pub(super) share: Option<f64>,
+    /// Where fragments ran, with reasons.
+    pub(super) placement: Vec<(Place, String)>,
+    /// Time on the CPU alone, if it was measured.
+    pub(super) cpu: Option<Duration>,
+    /// Whether the answer is the CPU's, if it was compared.
+    pub(super) verified: Option<bool>,
+}
+
+impl Measured {
+    /// Share of the device's peak bandwidth.
+    pub(super) fn share_of_peak(&self) -> Option<f64> {
+        Some(self.floor?.as_secs_f64() / self.device?.as_secs_f64())
+    }
+}
+
+/// Runs a case once; its rows and the time from text to rows.
+pub(super) async fn once(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Duration)> {
+    let (rows, _, time) = run(session, case).await?;
+    Ok((rows, time))
+}
+
+async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
+    let clock = Instant::now();
+    let named = |error: SqlError| crate::error::CliError::from(error).at(case.name.clone());
+    let execution = session.execute(&case.sql).await.map_err(named)?;
+    let report = execution.report.clone();
+    let rows = execution.collect().await.map_err(named)?;
+    let time = clock.elapsed();
+    Ok((rows, report.summary(), time))
+}
+
+/// Runs a case once for its first time and `runs` times warm.
+pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<Measured> {
+    let (mut answer, first, first_time) = run(session, case).await?;
+    let mut last = first.clone();
+    let mut warm = Vec::with_capacity(runs);
+    let mut device = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        let (rows, summary, time) = run(session, case).await?;
+        warm.push(time);
+        device.push(summary.device);
+        (answer, last) = (rows, summary);
+    }
+    let device = Some(median(device)).filter(|time| *time > Duration::ZERO);
+    let bytes = Some(last.device_bytes).filter(|bytes| *bytes > 0);
+    let bandwidth = session.device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
+    let floor = bytes.zip(bandwidth).map(|(bytes, peak)| Duration::from_secs_f64(bytes as f64 / peak));
+    let compiled = first.compile > Duration::ZERO;
+    let share = last.gpu_share();
+    let placement = last.fragments.iter().map(|fragment| {
+        let reason = fragment.reason.as_deref().unwrap_or_default();
+        (fragment.place, if reason.is_empty() { fragment.what.clone() } else { format!("{}: {reason}", fragment.what) })
+    });
+    Ok(Measured {
+        name: case.name.clone(),
+        rows: answer.iter().map(RecordBatch::num_rows).sum(),
+        first: first_time,
+        cold: compiled.then(|| first_time.saturating_sub(first.loading)),
+        warm: median(warm),
+        device,
+        bytes,
+        floor,
+        share,
+        placement: placement.collect(),
+        cpu: None,
+        verified: None,
+        answer,
+    })
+}
+
+/// The middle value; of an even number the lower of the two in the middle.
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        let times = |milliseconds: &[u64]| milliseconds.iter().map(|ms| Duration::from_millis(*ms)).collect();
+        assert_eq!(median(times(&[5, 1, 9])), Duration::from_millis(5));
+        assert_eq!(median(times(&[4, 1])), Duration::from_millis(1));
+        assert_eq!(median(Vec::new()), Duration::ZERO);
+    }
+}

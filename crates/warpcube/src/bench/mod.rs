@@ -1,0 +1,106 @@
+//! `warpcube ssb` and `warpcube tpch`: make the data, run the queries, print and keep what was measured.
+//!
+//! A benchmark is data ([`suite`]): tables made by a generator, and cases with a name and a query. Measuring
+//! ([`measure`]), comparing with the CPU ([`verify`]), printing ([`print`]) and the file ([`json`]) know no benchmark
+//! by name.
+
+mod data;
+mod json;
+mod measure;
+mod print;
+mod suite;
+mod verify;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::Runtime;
+use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
+
+use crate::cli::BenchArgs;
+use crate::config;
+use crate::error::{CliError, Result};
+use measure::Measured;
+use suite::Suite;
+
+/// Runs a benchmark.
+pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, runtime: &Arc<Runtime>) -> Result<()> {
+    let suite = suite::find(name)?.only(&arguments.queries)?;
+    if arguments.runs == 0 {
+        return Err(CliError::Usage("--runs takes 1 or more".into()));
+    }
+    let flag = |name: &str, value: &str, flag: &str| Assignment {
+        name: name.into(),
+        value: value.into(),
+        origin: Origin::Flag(flag.into()),
+    };
+    let mut settings = settings;
+    settings.extend(arguments.encoding.as_deref().map(|value| flag("warpcube.encoding", value, "--encoding")));
+    let session = Session::new(SessionOptions::new().with_assignments(settings.clone())).map_err(config::as_usage)?;
+    let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
+    let tables = data::make(&suite, arguments.sf, &folder, runtime)?;
+
+    runtime.block_on(async {
+        let interrupted = tokio::signal::ctrl_c();
+        tokio::select! {
+            _ = interrupted => Err(warpcube_sql::SqlError::Cancelled.into()),
+            done = all(&suite, arguments, &session, settings, &tables) => done,
+        }
+    })
+}
+
+async fn all(
+    suite: &Suite,
+    arguments: &BenchArgs,
+    session: &Session,
+    settings: Vec<Assignment>,
+    tables: &[(String, PathBuf)],
+) -> Result<()> {
+    data::register(session, tables).await?;
+    // The rival and judge: the same files through DataFusion alone.
+    let judge = match arguments.verify {
+        true => {
+            let cpu = Assignment {
+                name: "warpcube.device".into(),
+                value: "cpu".into(),
+                origin: Origin::Flag("--verify".into()),
+            };
+            let judge = Session::new(SessionOptions::new().with_assignments(settings.into_iter().chain([cpu])))?;
+            data::register(&judge, tables).await?;
+            Some(judge)
+        }
+        false => None,
+    };
+    let mut results: Vec<Measured> = Vec::new();
+    let mut differences = Vec::new();
+    let mut printer = print::Printer::new(suite, session);
+    for case in &suite.cases {
+        let mut measured = measure::case(session, case, arguments.runs).await?;
+        if let Some(judge) = &judge {
+            let (answer, time) = measure::once(judge, case).await?;
+            measured.cpu = Some(time);
+            let difference = verify::compare(&case.sql, &measured.answer, &answer);
+            measured.verified = Some(difference.is_none());
+            differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
+        }
+        printer.case(&measured);
+        // The rows of an answer are not needed any more; there may be many.
+        measured.answer.clear();
+        results.push(measured);
+    }
+    printer.end(&results);
+    if let Some(path) = &arguments.json {
+        json::write(path, suite, arguments, session, &results)?;
+    }
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::Verify(differences.join("; "))),
+    }
+}
+
+/// `warpcube/data/ssb-sf1` in the user's cache folder.
+fn default_folder(suite: &Suite, sf: f64) -> Result<PathBuf> {
+    let cache = dirs::cache_dir()
+        .ok_or_else(|| CliError::Usage("there is no cache folder for the data; name a folder with --dir".into()))?;
+    Ok(cache.join("warpcube").join("data").join(format!("{}-sf{sf}", suite.name)))
+}

@@ -1,0 +1,108 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// SQL over columnar data at the speed of GPU memory.
+///
+/// Without a command, statements are read from -c, -f or the standard input; on a terminal a shell opens.
+///
+/// Exit codes: 0 all went well, 1 a statement failed, 2 wrong usage or configuration, 130 cancelled.
+#[derive(Debug, Parser)]
+#[command(name = "warpcube", version, args_conflicts_with_subcommands = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What to run and how to write it.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Run these statements; may be given several times, in order with -f
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    pub(crate) statements: Vec<String>,
+    /// Run the statements of this file; '-' is the standard input
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to write results: table, csv, tsv, json, ndjson, parquet or arrow
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Write the result to this file; its extension tells the format unless --format does
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Most rows of a table on a terminal; 0 means all
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) max_rows: Option<usize>,
+    /// Go on with the next statement of a script after one failed
+    #[arg(long)]
+    pub(crate) continue_on_error: bool,
+}
+
+/// What holds for every command.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// The device: auto, cuda, cuda:N or cpu
+    #[arg(long, global = true, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// Write rows, time and placement to the standard error after each statement
+    #[arg(long, global = true)]
+    pub(crate) timing: bool,
+    /// Set a setting, such as warpcube.timeout=30s; may be given several times
+    #[arg(long = "set", global = true, value_name = "NAME=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// The configuration file, instead of warpcube/config.toml in the user's configuration folder
+    #[arg(long, global = true, value_name = "FILE", env = "WARPCUBE_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// What to log to the standard error, such as info or warpcube_sql=debug
+    #[arg(long, global = true, value_name = "FILTER", env = "WARPCUBE_LOG")]
+    pub(crate) log: Option<String>,
+}
+
+/// Commands beside running statements.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say which GPUs there are, what is missing to use them and how to repair it
+    ///
+    /// Exit code 0 where queries will run on a GPU, and where there is no GPU at all, since the CPU then does all;
+    /// 1 where there is a GPU that cannot be used.
+    Doctor {
+        /// Write one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run the Star Schema Benchmark: make the data, run the 13 queries, print their times
+    Ssb(BenchArgs),
+    /// Run TPC-H: make the data, run the 22 queries, print their times and where each part ran
+    Tpch(BenchArgs),
+}
+
+/// How to run a benchmark.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct BenchArgs {
+    /// Scale factor
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) sf: f64,
+    /// Folder for the data, reused if it holds them already
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Compare every row with the CPU's answer and fail on a difference
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Write the measurements to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Only these queries, by comma: q1.1,q2.3
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) queries: Vec<String>,
+    /// Warm runs of each query; the median counts
+    #[arg(long, default_value_t = 5, value_name = "RUNS")]
+    pub(crate) runs: usize,
+    /// How columns are kept on the device: auto or plain
+    #[arg(long, value_name = "ENCODING")]
+    pub(crate) encoding: Option<String>,
+}

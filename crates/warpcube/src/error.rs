@@ -1,0 +1,109 @@
+//! Errors of the program itself: its arguments, files it writes and scripts it reads.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+use warpcube_datagen::DatagenError;
+use warpcube_sql::SqlError;
+
+/// Result of the program's own calls.
+pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
+
+/// An error of the program; its text is one line that starts with its code.
+#[derive(Debug, Error)]
+pub(crate) enum CliError {
+    /// A statement's or a setting's error, with a code of its own.
+    #[error(transparent)]
+    Sql(#[from] SqlError),
+    /// A statement's error in a script.
+    #[error("{place}: {error}")]
+    Script {
+        /// File and line.
+        place: String,
+        /// What is wrong.
+        error: Box<CliError>,
+    },
+    /// The arguments make no sense together.
+    #[error("CLI-001 {0}")]
+    Usage(String),
+    /// The result cannot be written.
+    #[error("CLI-002 cannot write {target}: {reason}")]
+    Output {
+        /// The file, or the standard output.
+        target: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A script or the configuration file cannot be read.
+    #[error("CLI-003 cannot read {}: {reason}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The configuration file is not what it should be.
+    #[error("CLI-004 {}: {reason}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with its line.
+        reason: String,
+    },
+    /// A shell command that does not exist or is used wrongly.
+    #[error("CLI-005 {0}")]
+    Command(String),
+    /// The reader of the standard output has gone; not worth a word.
+    #[error("CLI-006 the output was closed")]
+    Closed,
+    /// Benchmark data could not be made.
+    #[error("CLI-007 {0}")]
+    Data(String),
+    /// A benchmark's answers differ from the CPU's.
+    #[error("CLI-008 {0}")]
+    Verify(String),
+}
+
+impl CliError {
+    /// Whether the user cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match self {
+            CliError::Sql(error) => error.is_cancelled(),
+            CliError::Script { error, .. } => error.is_cancelled(),
+            _ => false,
+        }
+    }
+
+    /// Whether the output was closed by its reader.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            CliError::Script { error, .. } => error.is_closed(),
+            other => matches!(other, CliError::Closed),
+        }
+    }
+
+    /// The exit code of the program: 2 for usage and configuration, 130 for cancelled, 1 for all else.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            error if error.is_cancelled() => 130,
+            CliError::Closed => 0,
+            CliError::Script { error, .. } => error.exit_code(),
+            CliError::Usage(_) | CliError::Config { .. } | CliError::Input { .. } => 2,
+            _ => 1,
+        }
+    }
+
+    /// This error with the place in a script that it belongs to.
+    pub(crate) fn at(self, place: String) -> CliError {
+        CliError::Script { place, error: Box::new(self) }
+    }
+}
+
+impl From<DatagenError> for CliError {
+    fn from(error: DatagenError) -> CliError {
+        match error {
+            DatagenError::Cancelled => CliError::Sql(SqlError::Cancelled),
+            other => CliError::Data(other.to_string()),
+        }
+    }
+}

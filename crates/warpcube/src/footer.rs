@@ -1,0 +1,87 @@
+//! The line after a statement: rows, time, the share that ran on the GPU, and what a first run paid.
+
+use std::time::Duration;
+
+use warpcube_sql::Summary;
+
+/// Loading and compiling shorter than this did not happen, as far as people care.
+const WORTH_SAYING: Duration = Duration::from_micros(100);
+
+/// The footer for a statement; `has_rows` tells a result from a statement that gives none.
+pub(crate) fn footer(summary: &Summary, has_rows: bool) -> String {
+    let mut parts = Vec::new();
+    match (has_rows, summary.rows) {
+        (false, _) => parts.push("done".to_string()),
+        (true, 1) => parts.push("1 row".to_string()),
+        (true, rows) => parts.push(format!("{} rows", grouped(rows))),
+    }
+    parts.push(time(summary.total));
+    if let Some(share) = summary.gpu_share() {
+        parts.push(format!("{:.0} % on the GPU", share * 100.0));
+    }
+    if summary.device > Duration::ZERO {
+        parts.push(format!("{} of device time", time(summary.device)));
+    }
+    let first: Vec<String> = [("loading", summary.loading), ("compiling", summary.compile)]
+        .into_iter()
+        .filter(|(_, spent)| *spent >= WORTH_SAYING)
+        .map(|(what, spent)| format!("{what} {}", time(spent)))
+        .collect();
+    if !first.is_empty() {
+        parts.push(format!("of it {}", first.join(" and ")));
+    }
+    format!("({})", parts.join(", "))
+}
+
+/// A time with three digits that count.
+pub(crate) fn time(time: Duration) -> String {
+    let milliseconds = time.as_secs_f64() * 1e3;
+    match milliseconds {
+        ms if ms < 10.0 => format!("{ms:.2} ms"),
+        ms if ms < 100.0 => format!("{ms:.1} ms"),
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms if ms < 100_000.0 => format!("{:.2} s", ms / 1e3),
+        ms => format!("{:.0} s", ms / 1e3),
+    }
+}
+
+/// Digits in groups of three.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_sql::StatementReport;
+
+    use super::*;
+
+    #[test]
+    fn a_first_run_says_what_it_paid() {
+        let report = StatementReport::new();
+        report.add_rows(1234);
+        report.add_device_rows(3);
+        report.add_host_rows(1);
+        report.add_loading(Duration::from_millis(1500));
+        report.add_compile(Duration::from_millis(97));
+        let mut summary = report.summary();
+        summary.total = Duration::from_millis(2000);
+        let expected = "(1,234 rows, 2.00 s, 75 % on the GPU, of it loading 1.50 s and compiling 97.0 ms)";
+        assert_eq!(footer(&summary, true), expected);
+    }
+
+    #[test]
+    fn a_statement_without_rows_is_done() {
+        let mut summary = StatementReport::new().summary();
+        summary.total = Duration::from_micros(1500);
+        assert_eq!(footer(&summary, false), "(done, 1.50 ms)");
+    }
+}

@@ -1,0 +1,18 @@
+//! Warpcube as a library: open a [`Session`], give it SQL, take Arrow batches.
+//!
+//! ```
+//! use warpcube::{Session, SessionOptions};
+//!
+//! # let runtime = tokio::runtime::Runtime::new().unwrap();
+//! # runtime.block_on(async {
+//! let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu"))?;
+//! let batches = session.collect("SELECT 1 + 1 AS two").await?;
+//! assert_eq!(batches[0].num_rows(), 1);
+//! # Ok::<(), warpcube::SqlError>(())
+//! # }).unwrap();
+//! ```
+
+pub use warpcube_sql::{
+    Assignment, Budget, Cancel, DeviceChoice, Execution, FragmentReport, Origin, Place, Placement, Progress, Result,
+    Session, SessionOptions, Settings, SqlError, StatementReport, Summary,
+};

@@ -1,0 +1,184 @@
+//! Results in the formats users ask for, to the standard output or a file.
+//!
+//! A file is written under a temporary name beside its place and takes the place only when it is whole, so a failed or
+//! cancelled statement leaves what was there before.
+
+mod table;
+mod writers;
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use warpcube_sql::Format;
+
+use crate::error::{CliError, Result};
+use table::TableWriter;
+
+/// Takes a result, batch by batch.
+pub(crate) trait ResultWriter {
+    /// Writes some rows.
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()>;
+
+    /// Writes what is left, such as a table or a footer.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Where results go.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// The standard output.
+    Stdout,
+    /// A file; taken when a result was written to it, since one file holds one result.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Whether a result is in it.
+        taken: bool,
+    },
+}
+
+impl Target {
+    /// `--output`, or the standard output.
+    pub(crate) fn new(output: Option<PathBuf>) -> Target {
+        match output {
+            Some(path) => Target::File { path, taken: false },
+            None => Target::Stdout,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Target::Stdout => "the standard output".into(),
+            Target::File { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// The format where the settings leave it open.
+    fn resolve(&self, format: Format) -> Result<Format> {
+        let Target::File { path, .. } = self else {
+            return Ok(if format == Format::Auto { Format::Table } else { format });
+        };
+        if format != Format::Auto {
+            return Ok(format);
+        }
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("txt") | None => Ok(Format::Table),
+            Some("csv") => Ok(Format::Csv),
+            Some("tsv") => Ok(Format::Tsv),
+            Some("json") => Ok(Format::Json),
+            Some("ndjson" | "jsonl") => Ok(Format::Ndjson),
+            Some("parquet") => Ok(Format::Parquet),
+            Some("arrow" | "ipc" | "feather") => Ok(Format::Arrow),
+            Some(other) => Err(CliError::Output {
+                target: self.name(),
+                reason: format!("the extension '.{other}' names no format; give one with --format"),
+            }),
+        }
+    }
+}
+
+/// One result on its way out.
+pub(crate) struct Output {
+    writer: Box<dyn ResultWriter>,
+    target: String,
+    /// The temporary file and the place it takes when it is whole.
+    place: Option<(PathBuf, PathBuf)>,
+}
+
+impl Output {
+    /// Opens the output for one result. `max_rows` caps tables on a terminal.
+    pub(crate) fn open(target: &mut Target, format: Format, schema: SchemaRef, max_rows: usize) -> Result<Output> {
+        let format = target.resolve(format)?;
+        let name = target.name();
+        let failed = |reason: String| CliError::Output { target: name.clone(), reason };
+        let binary = matches!(format, Format::Parquet | Format::Arrow);
+        let (sink, place, terminal): (Box<dyn Write + Send>, _, _) = match target {
+            Target::Stdout if binary && io::stdout().is_terminal() => {
+                return Err(failed(format!("{format} is not for terminals; use --output FILE")));
+            }
+            Target::Stdout => (Box::new(BufWriter::new(io::stdout())), None, io::stdout().is_terminal()),
+            Target::File { taken: true, .. } => {
+                return Err(failed("it holds a result already; --output takes the result of one statement".into()));
+            }
+            Target::File { path, taken } => {
+                let (file, place) = create(path).map_err(|error| failed(error.to_string()))?;
+                *taken = true;
+                (Box::new(BufWriter::new(file)), place, false)
+            }
+        };
+        let is_file = place.is_some();
+        let writer: io::Result<Box<dyn ResultWriter>> = match format {
+            Format::Auto | Format::Table => Ok(Box::new(TableWriter::new(sink, schema, terminal, max_rows))),
+            Format::Csv => Ok(writers::separated(sink, &schema, b',')),
+            Format::Tsv => Ok(writers::separated(sink, &schema, b'\t')),
+            Format::Json => Ok(writers::json(sink)),
+            Format::Ndjson => Ok(writers::ndjson(sink)),
+            Format::Parquet => writers::parquet(sink, schema),
+            Format::Arrow if is_file => writers::arrow_file(sink, &schema),
+            Format::Arrow => writers::arrow_stream(sink, &schema),
+        };
+        match writer {
+            Ok(writer) => Ok(Output { writer, target: name, place }),
+            Err(error) => {
+                discard(&place);
+                Err(failed(error.to_string()))
+            }
+        }
+    }
+
+    /// Writes some rows.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.writer.write(batch).map_err(|error| self.error(&error))
+    }
+
+    /// Writes the end and puts a file in its place.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.writer.finish().map_err(|error| self.error(&error))?;
+        if let Some((temporary, path)) = self.place.take() {
+            std::fs::rename(&temporary, &path).map_err(|error| {
+                discard(&Some((temporary, path)));
+                self.error(&error)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn error(&self, error: &io::Error) -> CliError {
+        // Some writers keep of an I/O error only its text.
+        let is_closed = error.kind() == io::ErrorKind::BrokenPipe || error.to_string().contains("Broken pipe");
+        if is_closed { CliError::Closed } else { CliError::Output { target: self.target.clone(), reason: error.to_string() } }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        discard(&self.place);
+    }
+}
+
+fn discard(place: &Option<(PathBuf, PathBuf)>) {
+    if let Some((temporary, _)) = place {
+        // It may be gone already; there is nobody to tell.
+        let _ = std::fs::remove_file(temporary);
+    }
+}
+
+/// Opens the file to write. What is not a plain file (a pipe, a device) is written as it is.
+fn create(path: &Path) -> io::Result<(File, Option<(PathBuf, PathBuf)>)> {
+    let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+    if is_special {
+        return Ok((File::options().write(true).open(path)?, None));
+    }
+    if path.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.partial", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let file = File::create(&temporary)?;
+    Ok((file, Some((temporary, path.to_path_buf()))))
+}

@@ -1,0 +1,85 @@
+//! Backslash commands.
+
+use std::path::Path;
+
+use crate::error::{CliError, Result};
+use crate::runner::Runner;
+
+/// What the shell does after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Goes on.
+    Prompt,
+    /// Leaves.
+    Quit,
+}
+
+/// Names, arguments and meanings, for help and completion.
+pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
+    ("\\d", "[table]", "list tables and views, or the columns of one"),
+    ("\\device", "[auto|cuda|cuda:N|cpu]", "show the device, or choose another"),
+    ("\\format", "[name]", "show how results are written, or choose another format"),
+    ("\\help", "", "show this"),
+    ("\\i", "file", "run the statements of a file"),
+    ("\\q", "", "leave"),
+    ("\\timing", "[on|off]", "write a footer after each statement of a script, or not"),
+    ("\\l", "", "list what is in device memory"),
+    ("\\s", "[name]", "show all settings of Warpcube with their origins, or one"),
+];
+
+/// Runs one command.
+pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = argument.trim().trim_end_matches(';').trim();
+    match (name, argument) {
+        ("\\q" | "\\quit", _) => return Ok(Next::Quit),
+        ("\\?" | "\\help" | "\\h", _) => help(),
+        ("\\d", "") => runner.statement(
+            "SELECT table_schema, table_name, table_type FROM information_schema.tables \
+             WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name",
+        )?,
+        ("\\d", table) => runner.statement(&format!("DESCRIBE {table}"))?,
+        ("\\timing", "") => eprintln!("timing is {}", if runner.session.settings().timing { "on" } else { "off" }),
+        ("\\timing", value) => runner.session.set("warpcube.timing", value)?,
+        ("\\device", "") => device(runner),
+        ("\\device", value) => {
+            runner.session.set("warpcube.device", value)?;
+            device(runner);
+        }
+        ("\\format", "") => eprintln!("format is {}", runner.session.settings().format),
+        ("\\format", value) => runner.session.set("warpcube.format", value)?,
+        ("\\l", _) => runner.statement("SHOW DEVICE TABLES")?,
+        ("\\s", "") => {
+            let settings: Vec<String> =
+                warpcube_sql::SETTINGS.iter().map(|info| info.name.trim_start_matches("warpcube.").into()).collect();
+            for setting in settings {
+                eprintln!("{setting} = {}", runner.session.settings().value(&format!("warpcube.{setting}"))?);
+            }
+        }
+        ("\\s", setting) => {
+            let prefix = if setting.starts_with("warpcube.") { "" } else { "warpcube." };
+            runner.statement(&format!("SHOW {prefix}{setting}"))?;
+        }
+        ("\\i", "") => return Err(CliError::Command("\\i takes the name of a file".into())),
+        ("\\i", file) => return runner.file(Path::new(file.trim_matches('\''))),
+        (other, _) => return Err(CliError::Command(format!("there is no command '{other}'; \\? lists them"))),
+    }
+    Ok(Next::Prompt)
+}
+
+fn device(runner: &Runner) {
+    match runner.session.device().get() {
+        Some(device) => eprintln!("device: {}", device.info().name),
+        None => eprintln!("device: CPU ({})", runner.session.device().reason().unwrap_or_default()),
+    }
+}
+
+fn help() {
+    eprintln!("Statements end with ';' and may take several lines. Ctrl-C cancels a statement, Ctrl-D leaves.");
+    for (name, argument, meaning) in COMMANDS {
+        eprintln!("  {:32} {meaning}", format!("{name} {argument}"));
+    }
+    eprintln!("  SELECT … FROM 'file.parquet'     query files by name (also .csv, .json, .arrow, folders, patterns)");
+    eprintln!("  SHOW TABLES, DESCRIBE t, SHOW ALL, SET warpcube.name = value, RESET warpcube.name");
+    eprintln!("  SHOW DEVICE TABLES, LOAD TABLE t [(columns)], EVICT TABLE t");
+}
