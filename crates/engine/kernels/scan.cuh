@@ -97,10 +97,13 @@ WC_DEVICE uint64_t wc_table_find(const uint64_t* keys, uint64_t mask, uint64_t k
     }
 }
 
-// The slot of a key, entered if it is new; all ones once the table has no slot left.
-WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, bool* is_new) {
+// The slot of a key, entered if it is new; all ones once no slot is left among the first `tries_max`. Below half load
+// runs are shorter than WC_RUN_MAX slots for any table that fits a device; past nine tenths they are not, and a table
+// is better enlarged than filled up.
+#define WC_RUN_MAX 1024
+WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, uint64_t tries_max, bool* is_new) {
     uint64_t slot = wc_hash(key) & mask;
-    for (uint64_t tries = 0; tries <= mask; ++tries, slot = (slot + 1) & mask) {
+    for (uint64_t tries = 0; tries <= mask && tries < tries_max; ++tries, slot = (slot + 1) & mask) {
         uint64_t found = wc_load_relaxed(keys + slot);
         if (found == 0) found = wc_compare_swap(keys + slot, 0, key + 1);
         *is_new = found == 0;
@@ -108,6 +111,17 @@ WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, b
     }
     *is_new = false;
     return ~0ULL;
+}
+
+// The next ticket, drawn by one lane; past the last one where the run is lost: an error, a flag, or cancelled.
+// `control`: error, flags, cancel (lower 32 bits), one 64-bit word each.
+WC_DEVICE uint32_t wc_draw_ticket(const uint64_t* control, uint32_t* counter, uint32_t lane) {
+    uint32_t ticket = 0xffffffffu;
+    if (lane == 0) {
+        const uint64_t lost = wc_load_relaxed(control) | wc_load_relaxed(control + 1) | wc_load_relaxed(control + 2);
+        if (lost == 0) ticket = wc_fetch_add(counter, 1u);
+    }
+    return __shfl_sync(WC_FULL_MASK, ticket, 0);
 }
 
 WC_DEVICE void wc_raise(uint64_t* slot, uint64_t code) { wc_compare_swap(slot, 0, code); }

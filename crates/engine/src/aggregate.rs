@@ -80,24 +80,32 @@ pub(crate) struct Accumulators {
     pub(crate) cells: Vec<Cell>,
     /// One output an aggregate.
     pub(crate) outputs: Vec<Output>,
+    /// The cell of each request in order.
+    pub(crate) requested: Vec<usize>,
+    /// What `requested` was in the dry run, by which the memory was laid out. Names differ between the dry run and the
+    /// kernel (columns of one left join share a validity only in the kernel), so sharing is decided once.
+    pub(crate) settled: Option<Vec<usize>>,
 }
 
 impl Accumulators {
     /// Index of a cell, shared with an equal one.
     pub(crate) fn cell(&mut self, op: CellOp, value: &str, condition: Option<&str>) -> usize {
         let cell = Cell { op, value: value.to_string(), condition: condition.map(str::to_string) };
-        match self.cells.iter().position(|known| *known == cell) {
-            Some(index) => index,
-            None => {
-                self.cells.push(cell);
-                self.cells.len() - 1
-            }
+        let index = match &self.settled {
+            Some(settled) => settled.get(self.requested.len()).copied().unwrap_or(self.cells.len()),
+            None => self.cells.iter().position(|known| *known == cell).unwrap_or(self.cells.len()),
+        };
+        if index == self.cells.len() {
+            self.cells.push(cell);
         }
+        self.requested.push(index);
+        index
     }
 
     /// Writes the arguments of an aggregate and adds its cells; `rows` bounds how many rows go in.
     pub(crate) fn add(&mut self, emitter: &mut Emitter, call: &AggregateCall, rows: u64) -> Result<()> {
-        let filter = call.filter.as_ref().map(|filter| Ok::<_, EngineError>(emitter.emit(filter)?.truth())).transpose()?;
+        let filter =
+            call.filter.as_ref().map(|filter| Ok::<_, EngineError>(emitter.emit(filter)?.truth())).transpose()?;
         let Some(argument) = &call.argument else {
             let cell = self.cell(CellOp::Add, "1ULL", filter.as_deref());
             self.push(Read::Integer(cell), call, None, None);
@@ -149,8 +157,11 @@ impl Accumulators {
             let code = format!("(uint64_t)(int64_t){}", value.code);
             return Ok(Read::Integer(self.cell(CellOp::Add, &code, condition)));
         }
-        if rows >= 1 << 32 || value.range.is_none_or(|(low, high)| low < -(1 << 94) || high > 1 << 94) {
-            return unsupported("a sum of decimals wider than 95 bits");
+        // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
+        let upper =
+            value.range.map_or(u128::MAX, |(low, high)| (low.unsigned_abs().max(high.unsigned_abs()) >> 32) + 1);
+        if rows >= 1 << 32 || upper.checked_mul(u128::from(rows.max(1))).is_none_or(|sum| sum >= 1 << 63) {
+            return unsupported("a sum of decimals whose upper parts may exceed 63 bits");
         }
         let low = self.cell(CellOp::Add, &format!("(uint64_t)(uint32_t){}", value.code), condition);
         let high = self.cell(CellOp::Add, &format!("(uint64_t)(int64_t)({} >> 32)", value.code), condition);

@@ -1,5 +1,7 @@
 //! From a fragment and the columns it runs over to generated kernels and an arena.
 
+use std::sync::Arc;
+
 use warpcube_column::{PinnedTable, ResidentColumn, VECTOR_ROWS};
 use warpcube_gpu::{DeviceInfo, Program};
 
@@ -31,7 +33,7 @@ pub(crate) struct BoundFragment {
     pub(crate) scans: Vec<Scan>,
     pub(crate) arena: Arena,
     pub(crate) control: Zone,
-    pub(crate) program: Program,
+    pub(crate) program: Arc<Program>,
     pub(crate) groups: BoundGroups,
     /// Where compacted groups go; `None` if the group table is downloaded whole.
     pub(crate) compacted: Option<Compacted>,
@@ -109,7 +111,7 @@ pub(crate) fn bind(
     if compacted.is_some() {
         source.push_str(COMPACT);
     }
-    let program = Program::new("fragment", source);
+    let program = Arc::new(Program::new("fragment", source));
     Ok(BoundFragment { pipelines, scans, arena, control, program, groups, compacted })
 }
 

@@ -19,6 +19,14 @@ pub enum EngineError {
     /// A fragment that contradicts itself: a defect of the caller.
     #[error("ENG-003 malformed fragment: {0}")]
     Malformed(String),
+    /// Generated source could not be written where it was asked for.
+    #[error("ENG-004 cannot write generated source to {path}: {error}; name a folder that can be written", path = path.display())]
+    Dump {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        error: String,
+    },
     /// A column failed.
     #[error(transparent)]
     Column(#[from] ColumnError),
@@ -33,7 +41,7 @@ impl EngineError {
         match self {
             EngineError::Unsupported(_) | EngineError::Evaluation(_) => true,
             EngineError::Column(error) => error.is_unsupported(),
-            EngineError::Malformed(_) | EngineError::Gpu(_) => false,
+            EngineError::Malformed(_) | EngineError::Dump { .. } | EngineError::Gpu(_) => false,
         }
     }
 }

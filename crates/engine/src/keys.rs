@@ -103,6 +103,9 @@ impl KeyPack {
             emitter.out.push_str(&format!("const {place_type} {place} = {code};\n"));
             if check {
                 conditions.extend(value.valid.clone());
+                if value.c_type() == "__int128" {
+                    conditions.push(format!("{0} == (__int128)(int64_t){0}", value.code));
+                }
                 let places = emitter.params.add("uint64_t", Argument::U64(part.places));
                 conditions.push(format!("{place} < ({place_type}){places}"));
                 // A 64-bit probe value against a 32-bit place type cannot happen: `small` looks at the probe's type.

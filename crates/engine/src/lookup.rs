@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
-use arrow::compute::{cast, concat};
+use arrow::compute::{CastOptions, cast, cast_with_options, concat};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
 use warpcube_column::{Dictionary, DictionaryBuilder, is_string};
 
@@ -133,7 +133,7 @@ fn strings_of(table: &mut LookupTable, results: &ArrayRef) -> Result<()> {
     let sorted = |code: u32| remap.as_ref().map_or(code, |remap| remap.get(code as usize).copied().unwrap_or(0));
     table.c_type = "uint32_t";
     table.values = codes.into_iter().flat_map(|code| sorted(code).to_le_bytes()).collect();
-    table.range = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
+    table.range = Some((0, dictionary.len().max(1) as i128 - 1));
     table.dictionary = Some(Arc::new(dictionary));
     Ok(())
 }
@@ -147,7 +147,8 @@ fn integers(table: &mut LookupTable, results: &ArrayRef, ty: Ty) -> Result<()> {
             Err(_) => return unsupported("a string function whose decimal results need more than 64 bits"),
         }
     } else {
-        let narrow = cast(results, &DataType::Int64).map_err(refused)?;
+        let exact = CastOptions { safe: false, ..CastOptions::default() };
+        let narrow = cast_with_options(results, &DataType::Int64, &exact).map_err(refused)?;
         narrow.as_primitive::<Int64Type>().iter().collect()
     };
     let bounds = numbers.iter().flatten();

@@ -1,5 +1,6 @@
 //! Running a fragment: admit its columns, bind, compile, launch, read the result.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, Residency, TableRequest};
-use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Stream, size_class};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream, size_class};
 
 use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
 use crate::codegen::params::Argument;
@@ -36,6 +37,11 @@ pub struct Engine {
 pub struct RunOptions {
     /// Bounds of loads, with the cancel flag.
     pub limits: LoadLimits,
+    /// Folder into which the generated source is written, `fragment-<hash>.cu`, complete with its prelude.
+    pub dump: Option<PathBuf>,
+    /// Slots that a hashed group table has at first, rounded up to a power of two; the engine chooses if none is given.
+    /// A table that proves too small is enlarged and the fragment run again.
+    pub group_slots: Option<u64>,
 }
 
 /// What one run did.
@@ -57,6 +63,10 @@ pub struct RunReport {
     pub pipelines: Vec<PipelineReport>,
     /// Device memory of tables and result.
     pub arena_bytes: u64,
+    /// The program that ran.
+    pub program: Option<Arc<Program>>,
+    /// How often the fragment was run again because a group table proved too small.
+    pub reruns: u32,
 }
 
 /// What one pipeline did.
@@ -104,7 +114,8 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
-        let mut guesses = Guesses { group_slots: GROUP_SLOTS_FIRST };
+        let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST);
+        let mut guesses = Guesses { group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two() };
         let mut report = RunReport::default();
         loop {
             match self.attempt(fragment, requests, options, guesses, &mut report)? {
@@ -112,7 +123,10 @@ impl Engine {
                 None if guesses.group_slots >= GROUP_SLOTS_MAX => {
                     return crate::error::unsupported("more groups than the largest hash table holds");
                 }
-                None => guesses.group_slots *= 8,
+                None => {
+                    guesses.group_slots *= 8;
+                    report.reruns += 1;
+                }
             }
         }
     }
@@ -145,6 +159,10 @@ impl Engine {
         report.loaded.encode += pinned.loaded.encode;
         report.bind += bind_time;
         report.arena_bytes = bound.arena.bytes() as u64;
+        report.program = Some(bound.program.clone());
+        if let Some(folder) = &options.dump {
+            dump(&bound.program, folder)?;
+        }
         self.execute(&bound, options, report)
     }
 
@@ -168,7 +186,8 @@ impl Engine {
             Some(stream) => stream,
             None => self.device().stream()?,
         };
-        let rows = self.launch(bound, &kernels, compact.as_ref(), &arena, &mut stream, &options.limits.cancelled, report);
+        let rows =
+            self.launch(bound, &kernels, compact.as_ref(), &arena, &mut stream, &options.limits.cancelled, report);
         if rows.is_err() {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
@@ -252,6 +271,14 @@ impl Engine {
         let grid = (resident * self.device().info().multiprocessors).min(tickets.div_ceil(warps)).max(1);
         Ok(LaunchShape { grid, block: pipeline.block, shared_bytes: pipeline.shared_bytes })
     }
+}
+
+/// Writes a program to `folder` for people and for compilers beside the engine.
+fn dump(program: &Program, folder: &Path) -> Result<()> {
+    let path = folder.join(format!("{}-{}.cu", program.name, &program.hash()[..16]));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, program.full_source()))
+        .map_err(|error| EngineError::Dump { path, error: error.to_string() })
 }
 
 fn milliseconds(milliseconds: f64) -> Duration {

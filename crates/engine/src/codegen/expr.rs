@@ -142,7 +142,8 @@ impl<'a> Emitter<'a> {
         let mut guard: Vec<String> = self.guards.clone();
         guard.extend(valid.clone());
         guard.push(format!("({condition})"));
-        let _ = writeln!(self.out, "if ({}) wc_raise({}, {code});", guard.join(" && "), self.error_slot);
+        // The row ends here: what follows may rely on bounds that a value that raised does not keep.
+        let _ = writeln!(self.out, "if ({}) {{ wc_raise({}, {code}); return; }}", guard.join(" && "), self.error_slot);
     }
 
     /// Writes what computes `expr`.
@@ -346,19 +347,24 @@ impl<'a> Emitter<'a> {
         if left.ty == Ty::I128 {
             return unsupported("a division of decimals");
         }
-        let may_be_zero = right.bounds().is_none_or(|(low, high)| low <= 0 && high >= 0);
-        if may_be_zero {
+        let zero_inside = right.bounds().is_none_or(|(low, high)| low <= 0 && high >= 0);
+        if zero_inside {
             self.raise(&format!("{} == 0", right.code), &valid, "WC_DIVIDE_BY_ZERO");
         }
+        // Bounds speak of valid values of rows that get here: a NULL, or a row on another branch, may divide anything.
+        let unbounded = valid.is_some() || !self.guards.is_empty();
+        let may_be_zero = zero_inside || unbounded;
         let limits = left.ty.bounds().expect("integers have bounds");
         let at_minimum = limits.0 < 0
             && left.bounds().is_none_or(|(low, _)| low == limits.0)
             && right.bounds().is_none_or(|(low, high)| low <= -1 && high >= -1);
         let mut unsafe_divisor = format!("{} == 0", right.code);
-        if at_minimum {
+        if at_minimum || limits.0 < 0 && unbounded {
             let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
             let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
-            self.raise(&overflows, &valid, "WC_OVERFLOW");
+            if at_minimum {
+                self.raise(&overflows, &valid, "WC_OVERFLOW");
+            }
             unsafe_divisor = format!("{unsafe_divisor} || ({overflows})");
         }
         let operator = if op == BinaryOp::Div { "/" } else { "%" };
@@ -403,7 +409,11 @@ impl<'a> Emitter<'a> {
         let inside = bounds.0 >= limits.0 && bounds.1 <= limits.1;
         let range = Some((bounds.0.max(limits.0), bounds.1.min(limits.1)));
         if !inside {
-            let wide = |number: i128| format!("({number}LL)");
+            // The smallest 64-bit integer has no literal of its own.
+            let wide = |number: i128| match number == i64::MIN.into() {
+                true => "(-9223372036854775807LL - 1)".to_string(),
+                false => format!("({number}LL)"),
+            };
             let mut outside = Vec::new();
             if bounds.0 < limits.0 {
                 outside.push(format!("{} < {}", value.code, wide(limits.0)));
@@ -502,9 +512,11 @@ impl<'a> Emitter<'a> {
             let code = format!("{} - (uint32_t){first} < (uint32_t){count}", input.code);
             return Ok(self.value(Ty::Bool, &code, valid, Some((0, 1))));
         }
-        let nulls_at = table.len() - 1;
         let code = match &valid {
-            Some(valid) => self.define("uint32_t", &format!("{valid} ? {} : {nulls_at}u", input.code)),
+            Some(valid) => {
+                let nulls_at = self.params.add("int64_t", Argument::I64(table.len() as i64 - 1));
+                self.define("uint32_t", &format!("{valid} ? {} : (uint32_t){nulls_at}", input.code))
+            }
             None => input.code.clone(),
         };
         let zone: Zone = self.arena.constant(table.values());

@@ -284,7 +284,7 @@ impl KernelWriter<'_> {
 
         let mut body = String::new();
         let staged = self.stage(&layout);
-        let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset, layout.block);
+        let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let row_code = self.row_code(plan, &error_slot)?;
         let columns = self.column_pointers();
         let loads = self.vector_loads();
@@ -294,22 +294,20 @@ impl KernelWriter<'_> {
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
         if !self.split.in_place {
+            let offset = self.params.add("uint64_t", Argument::U64(layout.queue_offset as u64));
             let _ = writeln!(
                 w,
-                "    uint16_t* const queue = (uint16_t*)(shared + {}) + wc_warp() * {};",
-                layout.queue_offset, layout.queue_entries
+                "    uint16_t* const queue = (uint16_t*)(shared + {offset}) + wc_warp() * {};",
+                layout.queue_entries
             );
         }
         let index = self.input.index;
         let _ = writeln!(
             w,
             "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {TICKETS_OFFSET}) + {index};
-    const uint32_t* const cancel = (const uint32_t*)({control} + 2);
     for (;;) {{
-        uint32_t ticket = 0;
-        if (lane == 0) ticket = wc_fetch_add(ticket_counter, 1u);
-        ticket = __shfl_sync(WC_FULL_MASK, ticket, 0);
-        if (ticket >= (uint32_t){tickets} || wc_load_relaxed(cancel) != 0) break;
+        const uint32_t ticket = wc_draw_ticket({control}, ticket_counter, lane);
+        if (ticket >= (uint32_t){tickets}) break;
         const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket);
         const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * (uint32_t){ticket_rows};
         const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
@@ -351,7 +349,8 @@ impl KernelWriter<'_> {
         // The most selective probes come first in the plan and take shared memory first.
         for planned in &self.split.dense {
             let Item::Probe(probe, _) = &planned.item else { continue };
-            let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[probe.build] else {
+            let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[probe.build]
+            else {
                 continue;
             };
             let bytes = bitmap.bytes().next_multiple_of(16);

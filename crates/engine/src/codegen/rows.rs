@@ -157,8 +157,12 @@ impl<'a> RowWriter<'a> {
             self.load_column(register);
             return Ok(());
         }
-        let position = self.pending.iter().rposition(|pending| {
-            matches!(pending.probe.kind, JoinKind::Inner | JoinKind::Left) && pending.first <= register
+        // Steps may have been reordered: what counts is whose payload the register is, not which probe came last.
+        let tables = self.input.tables;
+        let position = self.pending.iter().position(|pending| {
+            let joins = matches!(pending.probe.kind, JoinKind::Inner | JoinKind::Left);
+            let width = order::table(tables, &pending.probe).map_or(0, |table| table.payload.len());
+            joins && (pending.first..pending.first + width).contains(&register)
         });
         match position {
             Some(position) => self.load_payload(position, register),

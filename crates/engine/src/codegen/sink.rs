@@ -22,6 +22,10 @@ use crate::table::{BuiltTable, TableLayout};
 const DENSE_GROUPS_MAX: u64 = 1 << 22;
 /// Lanes' private cells may take this many bytes of shared memory a warp.
 const PRIVATE_CELL_BYTES_MAX: usize = 14 << 10;
+/// Warps of the block that private cells are used in.
+const SMALL_BLOCK_WARPS: usize = 8;
+/// Largest queue of a warp in bytes.
+const QUEUE_BYTES_MAX: usize = 2 * (16 * 32 + 32);
 /// Below this many rows private cells are not worth their zeroing.
 const PRIVATE_ROWS_MIN: u64 = 1 << 16;
 
@@ -66,6 +70,8 @@ pub(crate) struct BoundGroups {
     pub(crate) cell_count: usize,
     /// How results are read.
     pub(crate) outputs: Vec<Output>,
+    /// The cell that each part of an aggregate asked for.
+    pub(crate) requested: Vec<usize>,
 }
 
 /// A sink, laid out.
@@ -105,19 +111,23 @@ pub(crate) fn plan<'a>(
             let accumulators = accumulators(registers, aggregates, groups.is_empty(), input.rows)?;
             let cell_count = accumulators.cells.len();
             let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
+            let private_fits = private_bytes <= PRIVATE_CELL_BYTES_MAX
+                && SMALL_BLOCK_WARPS * (private_bytes + QUEUE_BYTES_MAX) <= input.shared_limit;
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,
-                _ if private_bytes <= PRIVATE_CELL_BYTES_MAX && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
+                _ if private_fits && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
                 0..=DENSE_GROUPS_MAX => Grouping::Dense,
                 _ => Grouping::Hashed,
             };
             let cell_count = cell_count + usize::from(grouping == Grouping::Private);
-            let places = if grouping == Grouping::Hashed { input.group_slots } else { pack.domain };
+            // Twice the rows are never filled past half.
+            let slots = input.group_slots.min(input.rows.max(16).saturating_mul(2).next_power_of_two());
+            let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
             let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
             let cells = arena.zeroed(places as usize * 8 * cell_count.max(1));
-            let outputs = accumulators.outputs;
-            let bound = BoundGroups { grouping, pack, columns, places, seen, cells, cell_count, outputs };
+            let Accumulators { outputs, requested, .. } = accumulators;
+            let bound = BoundGroups { grouping, pack, columns, places, seen, cells, cell_count, outputs, requested };
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, rows: input.rows })
         }
     }
@@ -132,12 +142,19 @@ fn accumulators(
 ) -> Result<Accumulators> {
     let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
     let mut emitter = Emitter::new(registers, &mut params, &mut arena, "0", &mut next);
-    fill(&mut emitter, aggregates, single, rows)
+    fill(&mut emitter, aggregates, single, rows, None)
 }
 
-/// Adds the aggregates' cells; a global aggregation counts its rows to tell NULL from a value.
-fn fill(emitter: &mut Emitter, aggregates: &[AggregateCall], single: bool, rows: u64) -> Result<Accumulators> {
-    let mut accumulators = Accumulators::default();
+/// Adds the aggregates' cells; a global aggregation counts its rows to tell NULL from a value. `settled` are the cells of
+/// the dry run.
+fn fill(
+    emitter: &mut Emitter,
+    aggregates: &[AggregateCall],
+    single: bool,
+    rows: u64,
+    settled: Option<Vec<usize>>,
+) -> Result<Accumulators> {
+    let mut accumulators = Accumulators { settled, ..Accumulators::default() };
     for call in aggregates {
         accumulators.add(emitter, call, rows)?;
     }
@@ -172,7 +189,7 @@ impl SinkPlan<'_> {
     }
 
     /// Text before and after the scan loop.
-    pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize, _block: u32) -> (String, String) {
+    pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize) -> (String, String) {
         let SinkPlan::Aggregate { bound, aggregates, .. } = self else { return (String::new(), String::new()) };
         let (mut before, mut after) = (String::new(), String::new());
         // Operations of cells do not depend on names: those found in the dry run are those of the kernel.
@@ -199,6 +216,7 @@ impl SinkPlan<'_> {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
                 let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
+                let cells_offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
                 let count = bound.cell_count;
                 let _ = writeln!(
                     before,
@@ -295,7 +313,7 @@ fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &Buil
                 )
             });
             rows.line("bool is_new;");
-            rows.line(&format!("const uint64_t entry = wc_table_enter({keys}, {mask}, {packed}, &is_new);"));
+            rows.line(&format!("const uint64_t entry = wc_table_enter({keys}, {mask}, {packed}, ~0ULL, &is_new);"));
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
@@ -308,8 +326,7 @@ fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &Buil
             value.code.clone()
         } else {
             let offset = column.low - i128::from(column.nullable);
-            let low =
-                rows.with_emitter(|emitter| emitter.params.add("int64_t", Argument::I64(offset as i64)));
+            let low = rows.with_emitter(|emitter| emitter.params.add("int64_t", Argument::I64(offset as i64)));
             format!("({})((int64_t){} - {low})", column.c_type, value.code)
         };
         let code = match &value.valid {
@@ -338,7 +355,8 @@ fn aggregate_row(
         }
     }
     let single = bound.grouping == Grouping::Single;
-    let accumulators = rows.with_emitter(|emitter| fill(emitter, aggregates, single, count))?;
+    let accumulators =
+        rows.with_emitter(|emitter| fill(emitter, aggregates, single, count, Some(bound.requested.clone())))?;
     let group = match bound.grouping {
         Grouping::Single => String::new(),
         _ => rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys)),
@@ -359,7 +377,7 @@ fn aggregate_row(
                 )
             });
             rows.line("bool is_new;");
-            rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, &is_new);"));
+            rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, WC_RUN_MAX, &is_new);"));
             rows.line("if (place == ~0ULL) { atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }");
             "place".to_string()
         }

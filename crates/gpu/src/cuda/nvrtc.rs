@@ -37,6 +37,7 @@ struct Api {
     log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
     destroy: unsafe extern "C" fn(*mut Handle) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
+    _builtins: Option<Library>,
     _library: Library,
 }
 
@@ -111,6 +112,11 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
     if unsafe { version(&mut major, &mut minor) } != 0 {
         return Err("it does not tell its version".into());
     }
+    // NVRTC opens its second library by name alone, without looking beside itself: loaded before, it is found. Where
+    // the system's linker knows it (an installed toolkit) this may fail and does no harm.
+    let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
+    // SAFETY: the library holds tables; its initialisers have no preconditions.
+    let builtins = unsafe { Library::new(builtins) }.ok();
     Ok(Api {
         path: path.display().to_string(),
         version: (major, minor),
@@ -122,6 +128,7 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
         log: symbol!("nvrtcGetProgramLog"),
         destroy: symbol!("nvrtcDestroyProgram"),
         error_string: symbol!("nvrtcGetErrorString"),
+        _builtins: builtins,
         _library: library,
     })
 }

@@ -1,0 +1,159 @@
+//! Shorthands that write fragments and data.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, PrimitiveArray, StringArray,
+};
+use arrow::datatypes::DataType;
+use warpcube_engine::{
+    AggregateCall, AggregateKind, BinaryOp, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind, Literal,
+    Pipeline, Probe, Sink, Step, Ty, UnaryOp,
+};
+
+pub fn reg(register: usize) -> Expr {
+    Expr::Reg(register)
+}
+
+pub fn int(value: i128, ty: Ty) -> Expr {
+    Expr::Literal(Literal::Int(value), ty)
+}
+
+pub fn float(value: f64, ty: Ty) -> Expr {
+    Expr::Literal(Literal::Float(value), ty)
+}
+
+pub fn null(ty: Ty) -> Expr {
+    Expr::Literal(Literal::Null, ty)
+}
+
+pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+    Expr::binary(op, left, right)
+}
+
+pub fn unary(op: UnaryOp, inner: Expr) -> Expr {
+    Expr::Unary(op, Box::new(inner))
+}
+
+pub fn convert(inner: Expr, ty: Ty) -> Expr {
+    Expr::Cast(Box::new(inner), ty)
+}
+
+pub fn count() -> AggregateCall {
+    AggregateCall { kind: AggregateKind::Count, argument: None, filter: None, data_type: DataType::Int64 }
+}
+
+pub fn aggregate(kind: AggregateKind, argument: Expr, data_type: DataType) -> AggregateCall {
+    AggregateCall { kind, argument: Some(argument), filter: None, data_type }
+}
+
+pub fn sum(argument: Expr, data_type: DataType) -> AggregateCall {
+    aggregate(AggregateKind::Sum, argument, data_type)
+}
+
+pub fn min(argument: Expr, data_type: DataType) -> AggregateCall {
+    aggregate(AggregateKind::Min, argument, data_type)
+}
+
+pub fn max(argument: Expr, data_type: DataType) -> AggregateCall {
+    aggregate(AggregateKind::Max, argument, data_type)
+}
+
+pub fn count_of(argument: Expr) -> AggregateCall {
+    aggregate(AggregateKind::Count, argument, DataType::Int64)
+}
+
+pub fn filter(expr: Expr) -> Step {
+    Step::Filter(expr)
+}
+
+pub fn probe(build: usize, keys: Vec<Expr>, kind: JoinKind) -> Step {
+    Step::Probe(Probe { build, keys, kind })
+}
+
+pub fn builds(table: usize, steps: Vec<Step>, keys: Vec<Expr>, payload: Vec<Expr>) -> Pipeline {
+    Pipeline { table, steps, sink: Sink::Build { keys, payload } }
+}
+
+pub fn aggregates(
+    table: usize,
+    steps: Vec<Step>,
+    groups: Vec<(Expr, DataType)>,
+    aggregates: Vec<AggregateCall>,
+) -> Pipeline {
+    Pipeline { table, steps, sink: Sink::Aggregate { groups, aggregates } }
+}
+
+/// A fragment that reads the first `columns` columns of each table.
+pub fn fragment(columns: &[usize], pipelines: Vec<Pipeline>) -> Fragment {
+    let table = |(index, columns): (usize, &usize)| FragmentTable {
+        name: format!("t{index}"),
+        columns: (0..*columns).collect(),
+    };
+    Fragment { tables: columns.iter().enumerate().map(table).collect(), pipelines }
+}
+
+/// A fragment over one table.
+pub fn single(columns: usize, steps: Vec<Step>, groups: Vec<(Expr, DataType)>, calls: Vec<AggregateCall>) -> Fragment {
+    fragment(&[columns], vec![aggregates(0, steps, groups, calls)])
+}
+
+/// A column of numbers from a function of the row; `None` is NULL.
+pub fn numbers<T: ArrowPrimitiveType>(rows: usize, value: impl Fn(usize) -> Option<T::Native>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::from_iter((0..rows).map(value)))
+}
+
+pub fn decimals(rows: usize, precision: u8, scale: i8, value: impl Fn(usize) -> Option<i128>) -> ArrayRef {
+    let array = Decimal128Array::from_iter((0..rows).map(value));
+    Arc::new(array.with_precision_and_scale(precision, scale).unwrap())
+}
+
+pub fn days(rows: usize, value: impl Fn(usize) -> Option<i32>) -> ArrayRef {
+    Arc::new(Date32Array::from_iter((0..rows).map(value)))
+}
+
+pub fn truths(rows: usize, value: impl Fn(usize) -> Option<bool>) -> ArrayRef {
+    Arc::new(BooleanArray::from_iter((0..rows).map(value)))
+}
+
+pub fn texts(rows: usize, value: impl Fn(usize) -> Option<String>) -> ArrayRef {
+    Arc::new(StringArray::from_iter((0..rows).map(value)))
+}
+
+/// Spreads rows over values without a pattern: a multiplicative hash of row and seed.
+pub fn mixed(row: usize, seed: u64) -> u64 {
+    let mut x = (row as u64).wrapping_add(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(1);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+/// A dictionary function made of a Rust function over one string or NULL.
+pub struct TextFunction<F>(pub &'static str, pub F);
+
+impl<F> std::fmt::Debug for TextFunction<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl<F: Fn(&[Option<&str>]) -> ArrayRef + Send + Sync> DictionaryFunction for TextFunction<F> {
+    fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String> {
+        let strings: Vec<Option<&str>> =
+            strings.as_any().downcast_ref::<StringArray>().expect("strings").iter().collect();
+        Ok((self.1)(&strings))
+    }
+
+    fn describe(&self) -> String {
+        self.0.into()
+    }
+}
+
+pub fn lookup(
+    register: usize,
+    name: &'static str,
+    ty: Ty,
+    function: impl Fn(&[Option<&str>]) -> ArrayRef + Send + Sync + 'static,
+) -> Expr {
+    Expr::Lookup(register, Arc::new(TextFunction(name, function)), ty)
+}

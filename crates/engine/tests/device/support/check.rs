@@ -1,0 +1,126 @@
+//! Running fragments on the emulated device and comparing with the interpreter.
+
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use warpcube_column::{ColumnSource, TableRequest};
+use warpcube_engine::{Engine, EngineError, Fragment, RunOptions, RunReport};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+
+use super::interpret::{Outcome, interpret};
+use super::scalar::{Scalar, scalars};
+use super::source::MemoryTable;
+
+/// Device memory of a test in bytes.
+const BUDGET: u64 = 512 << 20;
+/// The orders that must not change an answer.
+const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(7)];
+
+/// An engine over a fresh emulated device.
+pub fn engine(order: LaneOrder) -> Engine {
+    let options = EmulatorOptions { order, ..EmulatorOptions::default() };
+    Engine::new(Device::emulated(options, BUDGET).unwrap())
+}
+
+/// What the engine is asked for.
+pub fn requests(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<TableRequest> {
+    let request = |(table, source): (&warpcube_engine::FragmentTable, &&MemoryTable)| TableRequest {
+        source: Arc::new((*source).clone()) as Arc<dyn ColumnSource>,
+        columns: table.columns.clone(),
+    };
+    fragment.tables.iter().zip(tables).map(request).collect()
+}
+
+/// Runs a fragment.
+pub fn run(
+    engine: &Engine,
+    fragment: &Fragment,
+    tables: &[&MemoryTable],
+) -> Result<(RecordBatch, RunReport), EngineError> {
+    engine.run(fragment, &requests(fragment, tables), &RunOptions::default())
+}
+
+/// Runs a fragment forward and compares; the report is for further questions.
+#[track_caller]
+pub fn check(fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    check_on(&engine(LaneOrder::Forward), fragment, tables)
+}
+
+/// Runs a fragment in three lane orders and compares.
+#[track_caller]
+pub fn check_orders(fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    ORDERS.into_iter().map(|order| check_on(&engine(order), fragment, tables)).last().unwrap()
+}
+
+/// Runs a fragment on an engine and compares with the interpreter.
+#[track_caller]
+pub fn check_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    let expected = interpret(fragment, tables);
+    let outcome = run(engine, fragment, tables);
+    if let Ok((_, report)) = &outcome {
+        super::nvrtc::compile_everywhere(report.program.as_ref().expect("a program ran"));
+    }
+    match (expected, outcome) {
+        (Outcome::Rows(expected), Ok((batch, report))) => {
+            compare(&expected, &batch, fragment);
+            report
+        }
+        (Outcome::Raises { .. }, Err(EngineError::Evaluation(_))) => RunReport::default(),
+        (Outcome::Raises { certain: false }, Ok((_, report))) => report,
+        (Outcome::Duplicates, Err(EngineError::Unsupported(reason))) if reason.contains("several rows for one key") => {
+            RunReport::default()
+        }
+        (expected, Err(error)) => panic!("{error}\ninstead of {}\n{fragment:#?}", short(&expected)),
+        (expected, Ok((batch, _))) => panic!("{batch:?}\ninstead of {}\n{fragment:#?}", short(&expected)),
+    }
+}
+
+fn short(outcome: &Outcome) -> String {
+    format!("{outcome:?}").chars().take(2_000).collect()
+}
+
+#[track_caller]
+fn compare(expected: &[Vec<Option<Scalar>>], batch: &RecordBatch, fragment: &Fragment) {
+    let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
+    let warpcube_engine::Sink::Aggregate { groups, .. } = &fragment.pipelines.last().unwrap().sink else {
+        panic!("the root aggregates")
+    };
+    let key = |row: &[Option<Scalar>]| -> Vec<String> {
+        row[..groups.len()].iter().map(|value| value.as_ref().map_or("-".into(), Scalar::key)).collect()
+    };
+    let mut found: Vec<Vec<Option<Scalar>>> =
+        (0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect();
+    found.sort_by_key(|row| key(row));
+    let mut expected = expected.to_vec();
+    expected.sort_by_key(|row| key(row));
+    let differs = expected.len() != found.len()
+        || expected.iter().zip(&found).any(|(expected, found)| {
+            expected.len() != found.len() || expected.iter().zip(found).any(|(expected, found)| !same(expected, found))
+        });
+    if differs {
+        let first = expected.iter().zip(&found).position(|(expected, found)| {
+            expected.len() != found.len() || expected.iter().zip(found).any(|(expected, found)| !same(expected, found))
+        });
+        let at = first.unwrap_or(expected.len().min(found.len()));
+        panic!(
+            "{} groups instead of {}; at {at}: {:?} instead of {:?}\n{fragment:#?}",
+            found.len(),
+            expected.len(),
+            found.get(at),
+            expected.get(at)
+        );
+    }
+}
+
+/// Equality; float results may differ by the order of a sum.
+fn same(expected: &Option<Scalar>, found: &Option<Scalar>) -> bool {
+    match (expected, found) {
+        (Some(Scalar::Float(expected)), Some(Scalar::Float(found))) => {
+            expected.to_bits() == found.to_bits()
+                || expected.is_nan() && found.is_nan()
+                || expected == found
+                || (expected - found).abs() <= 1e-9 * expected.abs().max(found.abs()).max(1e-300)
+        }
+        (expected, found) => expected.as_ref().map(Scalar::key) == found.as_ref().map(Scalar::key),
+    }
+}

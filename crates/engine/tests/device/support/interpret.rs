@@ -1,0 +1,472 @@
+//! Fragments run a row at a time in plain Rust: what the device must give.
+//!
+//! Semantics are those written down in `ir.rs`; nothing of the engine is used beside the IR itself.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, StringArray};
+use arrow::datatypes::DataType;
+use warpcube_engine::{
+    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Pipeline, Sink, Step, Ty,
+    UnaryOp,
+};
+
+use super::scalar::{Scalar, scalars};
+use super::source::MemoryTable;
+
+/// A value with its type.
+pub type Typed = (Ty, Option<Scalar>);
+
+/// A row raised an error.
+#[derive(Debug)]
+pub struct Raised;
+
+/// What a fragment gives.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Rows of groups and aggregates, by group.
+    Rows(Vec<Vec<Option<Scalar>>>),
+    /// An evaluation error; `certain` unless a step of any order could have dropped the row first.
+    Raises { certain: bool },
+    /// A table that is probed for payload has several rows for one key.
+    Duplicates,
+}
+
+type Table = HashMap<Vec<String>, Vec<Typed>>;
+
+/// Runs a fragment over its tables.
+pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
+    let mut built: Vec<Table> = Vec::new();
+    let (mut raised, mut maybe) = (false, false);
+    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
+        let (mut table, mut groups) = (Table::new(), Groups::new());
+        let needs_unique = fragment.pipelines.iter().flat_map(|later| &later.steps).any(|step| {
+            matches!(step, Step::Probe(probe) if probe.build == index
+                && matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
+        });
+        for row in rows(fragment, pipeline, tables) {
+            let (outcome, pending) = follow(pipeline, row, &built, fragment, tables);
+            let Some(registers) = outcome else {
+                maybe |= pending;
+                continue;
+            };
+            if pending {
+                raised = true;
+                continue;
+            }
+            match sink(pipeline, &registers, &mut table, &mut groups) {
+                Ok(true) if needs_unique => return Outcome::Duplicates,
+                Ok(_) => {}
+                Err(Raised) => raised = true,
+            }
+        }
+        built.push(table);
+        if index + 1 == fragment.pipelines.len() && !raised && !maybe {
+            return Outcome::Rows(finish(pipeline, groups));
+        }
+    }
+    Outcome::Raises { certain: raised }
+}
+
+fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
+    let source = tables[pipeline.table];
+    let schema = warpcube_column::ColumnSource::schema(source);
+    let wanted = &fragment.tables[pipeline.table].columns;
+    let types: Vec<Ty> = wanted.iter().map(|column| Ty::of(schema.field(*column).data_type()).unwrap()).collect();
+    let columns: Vec<_> = wanted.iter().map(|column| source.column(*column)).collect();
+    let row = |row: usize| types.iter().zip(&columns).map(|(ty, column)| (*ty, column[row].clone())).collect();
+    (0..source.row_count()).map(row).collect()
+}
+
+/// Takes one row through the steps: its registers if it goes on, and whether a filter raised on the way.
+fn follow(
+    pipeline: &Pipeline,
+    mut registers: Vec<Typed>,
+    built: &[Table],
+    fragment: &Fragment,
+    tables: &[&MemoryTable],
+) -> (Option<Vec<Typed>>, bool) {
+    let mut pending = false;
+    for step in &pipeline.steps {
+        match step {
+            Step::Filter(expr) => match evaluate(expr, &registers) {
+                Ok((_, Some(value))) if value.int() != 0 => {}
+                Ok(_) => return (None, pending),
+                Err(Raised) => pending = true,
+            },
+            Step::Probe(probe) => {
+                let mut keys = Vec::new();
+                for key in &probe.keys {
+                    match evaluate(key, &registers) {
+                        Ok((_, value)) => keys.push(value),
+                        Err(Raised) => {
+                            pending = true;
+                            keys.push(None);
+                        }
+                    }
+                }
+                let keys: Option<Vec<String>> = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect();
+                let found = keys.and_then(|keys| built[probe.build].get(&keys));
+                let types = || payload_types(fragment, tables, probe.build);
+                match (probe.kind, found) {
+                    (JoinKind::Inner | JoinKind::Left, Some(payload)) => registers.extend(payload.iter().cloned()),
+                    (JoinKind::Left, None) => registers.extend(types().into_iter().map(|ty| (ty, None))),
+                    (JoinKind::Semi, Some(_)) | (JoinKind::Anti, None) => {}
+                    (JoinKind::Inner, None) if pending => registers.extend(types().into_iter().map(|ty| (ty, None))),
+                    _ => return (None, pending),
+                }
+            }
+        }
+    }
+    (Some(registers), pending)
+}
+
+fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> Vec<Ty> {
+    let types = register_types(fragment, tables, build);
+    let Sink::Build { payload, .. } = &fragment.pipelines[build].sink else { panic!("{build} builds no table") };
+    payload.iter().map(|expr| type_of(expr, &types)).collect()
+}
+
+/// Types of all registers of a pipeline.
+pub fn register_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) -> Vec<Ty> {
+    let pipeline = &fragment.pipelines[pipeline];
+    let schema = warpcube_column::ColumnSource::schema(tables[pipeline.table]);
+    let columns = fragment.tables[pipeline.table].columns.iter();
+    let mut types: Vec<Ty> = columns.map(|column| Ty::of(schema.field(*column).data_type()).unwrap()).collect();
+    for step in &pipeline.steps {
+        if let Step::Probe(probe) = step
+            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
+        {
+            types.extend(payload_types(fragment, tables, probe.build));
+        }
+    }
+    types
+}
+
+/// Type of an expression over registers of these types.
+pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
+    match expr {
+        Expr::Reg(register) => registers[*register],
+        Expr::Literal(_, ty) | Expr::Cast(_, ty) | Expr::Lookup(_, _, ty) => *ty,
+        Expr::Unary(UnaryOp::Negate, inner) => type_of(inner, registers),
+        Expr::Unary(_, _) => Ty::Bool,
+        Expr::Binary(op, _, _) if op.is_comparison() || matches!(op, BinaryOp::And | BinaryOp::Or) => Ty::Bool,
+        Expr::Binary(_, left, _) => type_of(left, registers),
+        Expr::Rescale(_, _) => Ty::I128,
+        Expr::DecimalToFloat(_, _) => Ty::F64,
+        Expr::Case(_, otherwise) => type_of(otherwise, registers),
+        Expr::DatePart(_, _) => Ty::I32,
+    }
+}
+
+/// Enters a row into the sink; whether its key was in the table already.
+fn sink(pipeline: &Pipeline, registers: &[Typed], table: &mut Table, groups: &mut Groups) -> Result<bool, Raised> {
+    match &pipeline.sink {
+        Sink::Build { keys, payload } => {
+            let keys = keys.iter().map(|key| Ok(evaluate(key, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
+            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect::<Option<Vec<_>>>() else {
+                return Ok(false);
+            };
+            let payload = payload.iter().map(|expr| evaluate(expr, registers)).collect::<Result<_, _>>()?;
+            Ok(table.insert(keys, payload).is_some())
+        }
+        Sink::Aggregate { groups: by, aggregates } => {
+            let values = by.iter().map(|(expr, _)| Ok(evaluate(expr, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
+            let mut arguments = Vec::new();
+            for call in aggregates {
+                let argument = call.argument.as_ref().map(|expr| evaluate(expr, registers)).transpose()?;
+                let filter = call.filter.as_ref().map(|expr| evaluate(expr, registers)).transpose()?;
+                let takes = filter.is_none_or(|(_, value)| value.is_some_and(|value| value.int() != 0));
+                arguments.push((argument, takes));
+            }
+            let key: Vec<String> = values.iter().map(|value| value.as_ref().map_or("-".into(), Scalar::key)).collect();
+            let group = groups.entry(key).or_insert_with(|| (values, vec![State::default(); aggregates.len()]));
+            for ((state, (argument, takes)), call) in group.1.iter_mut().zip(arguments).zip(aggregates) {
+                if takes {
+                    state.take(call, argument);
+                }
+            }
+            Ok(false)
+        }
+    }
+}
+
+type Groups = BTreeMap<Vec<String>, (Vec<Option<Scalar>>, Vec<State>)>;
+
+/// What an aggregate has seen.
+#[derive(Debug, Clone, Default)]
+struct State {
+    count: i128,
+    value: Option<Scalar>,
+}
+
+impl State {
+    fn take(&mut self, call: &AggregateCall, argument: Option<Typed>) {
+        let Some((ty, value)) = argument else {
+            self.count += 1;
+            return;
+        };
+        let Some(value) = value else { return };
+        self.count += 1;
+        self.value = Some(match (self.value.take(), call.kind) {
+            (None, _) => value,
+            (Some(old), AggregateKind::Sum) if ty.is_float() => Scalar::Float(old.float() + value.float()),
+            (Some(old), AggregateKind::Sum) => Scalar::Int(old.int().wrapping_add(value.int())),
+            (Some(old), AggregateKind::Min) => {
+                if order(&value, &old).is_lt() {
+                    value
+                } else {
+                    old
+                }
+            }
+            (Some(old), _) => {
+                if order(&value, &old).is_gt() {
+                    value
+                } else {
+                    old
+                }
+            }
+        });
+    }
+
+    fn result(self, call: &AggregateCall) -> Option<Scalar> {
+        match (call.kind, &call.data_type) {
+            (AggregateKind::Count, _) => Some(Scalar::Int(self.count)),
+            (AggregateKind::Sum, DataType::UInt64) => self.value.map(|v| Scalar::Int((v.int() as u64).into())),
+            (AggregateKind::Sum, DataType::Int64) => self.value.map(|v| Scalar::Int((v.int() as i64).into())),
+            _ => self.value,
+        }
+    }
+}
+
+fn finish(pipeline: &Pipeline, mut groups: Groups) -> Vec<Vec<Option<Scalar>>> {
+    let Sink::Aggregate { groups: by, aggregates } = &pipeline.sink else { panic!("the root aggregates") };
+    if by.is_empty() && groups.is_empty() {
+        groups.insert(Vec::new(), (Vec::new(), vec![State::default(); aggregates.len()]));
+    }
+    let row = |(values, states): (Vec<Option<Scalar>>, Vec<State>)| {
+        let results = states.into_iter().zip(aggregates).map(|(state, call)| state.result(call));
+        values.into_iter().chain(results).collect()
+    };
+    groups.into_values().map(row).collect()
+}
+
+fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
+    match (left, right) {
+        (Scalar::Int(left), Scalar::Int(right)) => left.cmp(right),
+        (Scalar::Float(left), Scalar::Float(right)) => left.total_cmp(right),
+        (left, right) => left.text().cmp(right.text()),
+    }
+}
+
+/// The value of an expression for one row.
+pub fn evaluate(expr: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
+    Ok(match expr {
+        Expr::Reg(register) => registers[*register].clone(),
+        Expr::Literal(Literal::Null, ty) => (*ty, None),
+        Expr::Literal(Literal::Float(value), ty) => (*ty, Some(Scalar::Float(rounded(*ty, *value)))),
+        Expr::Literal(Literal::Int(value), ty) if ty.is_float() => (*ty, Some(Scalar::Float(*value as f64))),
+        Expr::Literal(Literal::Int(value), ty) => (*ty, Some(Scalar::Int(*value))),
+        Expr::Unary(op, inner) => unary(*op, evaluate(inner, registers)?),
+        Expr::Binary(BinaryOp::And, left, right) => logic(false, left, right, registers)?,
+        Expr::Binary(BinaryOp::Or, left, right) => logic(true, left, right, registers)?,
+        Expr::Binary(op, left, right) => binary(*op, evaluate(left, registers)?, evaluate(right, registers)?)?,
+        Expr::Cast(inner, ty) => (*ty, evaluate(inner, registers)?.1.map(|value| convert(value, *ty)).transpose()?),
+        Expr::Rescale(inner, power) => {
+            let value = evaluate(inner, registers)?.1;
+            (Ty::I128, value.map(|value| Scalar::Int(rescaled(value.int(), *power))))
+        }
+        Expr::DecimalToFloat(inner, scale) => {
+            let value = evaluate(inner, registers)?.1;
+            (Ty::F64, value.map(|value| Scalar::Float(value.int() as f64 / 10f64.powi((*scale).into()))))
+        }
+        Expr::Case(branches, otherwise) => {
+            for (when, then) in branches {
+                if evaluate(when, registers)?.1.is_some_and(|value| value.int() != 0) {
+                    return evaluate(then, registers);
+                }
+            }
+            evaluate(otherwise, registers)?
+        }
+        Expr::DatePart(part, inner) => {
+            let value = evaluate(inner, registers)?.1;
+            (Ty::I32, value.map(|value| Scalar::Int(date_part(*part, value.int()))))
+        }
+        Expr::Lookup(register, function, ty) => {
+            thread_local!(static KNOWN: RefCell<HashMap<(String, Option<Arc<str>>), Option<Scalar>>> = RefCell::default());
+            let text = registers[*register].1.as_ref().map(|value| Arc::<str>::from(value.text()));
+            let key = (function.describe(), text.clone());
+            let value = KNOWN.with_borrow_mut(|known| {
+                let apply = || {
+                    let strings: ArrayRef = Arc::new(StringArray::from(vec![text.as_deref(), None]));
+                    let results = function.apply(&strings).unwrap();
+                    assert_eq!(results.len(), 2);
+                    scalars(&results)[0].clone()
+                };
+                known.entry(key).or_insert_with(apply).clone()
+            });
+            (*ty, value)
+        }
+    })
+}
+
+fn rounded(ty: Ty, value: f64) -> f64 {
+    if ty == Ty::F32 { f64::from(value as f32) } else { value }
+}
+
+fn truth(value: bool) -> Option<Scalar> {
+    Some(Scalar::Int(value.into()))
+}
+
+fn unary(op: UnaryOp, (ty, value): Typed) -> Typed {
+    let is_true = |value: &Scalar| value.int() != 0;
+    match op {
+        UnaryOp::Not => (Ty::Bool, value.map(|value| Scalar::Int((!is_true(&value)).into()))),
+        UnaryOp::IsNull => (Ty::Bool, truth(value.is_none())),
+        UnaryOp::IsNotNull => (Ty::Bool, truth(value.is_some())),
+        UnaryOp::IsTrue => (Ty::Bool, truth(value.as_ref().is_some_and(is_true))),
+        UnaryOp::Negate if ty.is_float() => (ty, value.map(|value| Scalar::Float(-value.float()))),
+        UnaryOp::Negate => (ty, value.map(|value| Scalar::Int(wrapped(ty, -value.int())))),
+    }
+}
+
+/// AND (`deciding` false) or OR (`deciding` true); the right side only where the left one does not decide.
+fn logic(deciding: bool, left: &Expr, right: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
+    let left = evaluate(left, registers)?.1.map(|value| value.int() != 0);
+    if left == Some(deciding) {
+        return Ok((Ty::Bool, truth(deciding)));
+    }
+    let right = evaluate(right, registers)?.1.map(|value| value.int() != 0);
+    Ok((
+        Ty::Bool,
+        match (left, right) {
+            (_, Some(right)) if right == deciding => truth(deciding),
+            (Some(_), Some(_)) => truth(!deciding),
+            _ => None,
+        },
+    ))
+}
+
+fn binary(op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, Raised> {
+    let ty = left.0;
+    assert_eq!(ty, right.0, "operands of {op:?}");
+    let result = if op.is_comparison() { Ty::Bool } else { ty };
+    let (Some(left), Some(right)) = (left.1, right.1) else { return Ok((result, None)) };
+    if op.is_comparison() {
+        let order = order(&left, &right);
+        let holds = match op {
+            BinaryOp::Eq => order.is_eq(),
+            BinaryOp::Ne => order.is_ne(),
+            BinaryOp::Lt => order.is_lt(),
+            BinaryOp::Le => order.is_le(),
+            BinaryOp::Gt => order.is_gt(),
+            _ => order.is_ge(),
+        };
+        return Ok((Ty::Bool, truth(holds)));
+    }
+    if ty.is_float() {
+        let (left, right) = (left.float(), right.float());
+        let value = match op {
+            BinaryOp::Add => left + right,
+            BinaryOp::Sub => left - right,
+            BinaryOp::Mul => left * right,
+            BinaryOp::Div => left / right,
+            _ => left % right,
+        };
+        // One operation on singles computed in double precision and rounded once more is exact.
+        return Ok((ty, Some(Scalar::Float(rounded(ty, value)))));
+    }
+    let (left, right) = (left.int(), right.int());
+    if matches!(op, BinaryOp::Div | BinaryOp::Rem) {
+        let (minimum, _) = ty.bounds().unwrap();
+        if right == 0 || minimum < 0 && right == -1 && left == minimum {
+            return Err(Raised);
+        }
+    }
+    let value = match op {
+        BinaryOp::Add => left.wrapping_add(right),
+        BinaryOp::Sub => left.wrapping_sub(right),
+        BinaryOp::Mul => left.wrapping_mul(right),
+        BinaryOp::Div => left / right,
+        _ => left % right,
+    };
+    Ok((ty, Some(Scalar::Int(wrapped(ty, value)))))
+}
+
+fn wrapped(ty: Ty, value: i128) -> i128 {
+    match ty {
+        Ty::I8 => (value as i8).into(),
+        Ty::I16 => (value as i16).into(),
+        Ty::I32 => (value as i32).into(),
+        Ty::I64 => (value as i64).into(),
+        Ty::U8 => (value as u8).into(),
+        Ty::U16 => (value as u16).into(),
+        Ty::U32 => (value as u32).into(),
+        Ty::U64 => (value as u64).into(),
+        _ => value,
+    }
+}
+
+fn convert(value: Scalar, ty: Ty) -> Result<Scalar, Raised> {
+    Ok(match (value, ty) {
+        (Scalar::Float(value), Ty::Bool) => Scalar::Int((value != 0.0).into()),
+        (Scalar::Int(value), Ty::Bool) => Scalar::Int((value != 0).into()),
+        (Scalar::Float(value), Ty::F32 | Ty::F64) => Scalar::Float(rounded(ty, value)),
+        (Scalar::Int(value), Ty::F32) => Scalar::Float((value as f32).into()),
+        (Scalar::Int(value), Ty::F64) => Scalar::Float(value as f64),
+        (Scalar::Float(value), _) => {
+            let (low, high) = ty.bounds().unwrap();
+            let whole = value.trunc();
+            // i128 holds every whole double of the 64-bit types; NaN becomes 0 and is caught before.
+            if whole.is_nan() || whole.abs() > 1e30 || !(low..=high).contains(&(whole as i128)) {
+                return Err(Raised);
+            }
+            Scalar::Int(whole as i128)
+        }
+        (Scalar::Int(value), _) => {
+            let (low, high) = ty.bounds().unwrap();
+            if !(low..=high).contains(&value) {
+                return Err(Raised);
+            }
+            Scalar::Int(value)
+        }
+        (text, _) => text,
+    })
+}
+
+fn rescaled(value: i128, power: i8) -> i128 {
+    let factor = 10i128.pow(power.unsigned_abs().into());
+    if power >= 0 {
+        return value * factor;
+    }
+    let half = factor / 2;
+    (value.abs() + half) / factor * value.signum()
+}
+
+/// Walks years and months from 1970: slow, and nothing like the kernel's arithmetic.
+fn date_part(part: DatePart, mut days: i128) -> i128 {
+    let leap = |year: i128| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
+    let mut year = 1970;
+    while days < 0 {
+        year -= 1;
+        days += if leap(year) { 366 } else { 365 };
+    }
+    while days >= if leap(year) { 366 } else { 365 } {
+        days -= if leap(year) { 366 } else { 365 };
+        year += 1;
+    }
+    let lengths = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    match part {
+        DatePart::Year => year,
+        DatePart::Quarter => month as i128 / 3 + 1,
+        DatePart::Month => month as i128 + 1,
+        DatePart::Day => days + 1,
+    }
+}

@@ -1,0 +1,15 @@
+//! What the tests share: tables in memory, a row-at-a-time interpreter of fragments, and one call that runs a fragment
+//! on the emulated device and compares.
+
+mod build;
+mod check;
+mod interpret;
+mod nvrtc;
+mod scalar;
+mod source;
+
+pub use build::*;
+pub use check::*;
+pub use interpret::{Outcome, interpret};
+pub use scalar::{Scalar, scalars};
+pub use source::{MemoryTable, Shape};

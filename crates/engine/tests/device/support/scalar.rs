@@ -1,0 +1,76 @@
+//! Values of Arrow arrays one by one, for the interpreter and for comparing results.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use warpcube_column::is_string;
+
+/// A value that is not NULL.
+#[derive(Debug, Clone)]
+pub enum Scalar {
+    /// Integers, truth values, dates, unscaled decimals.
+    Int(i128),
+    /// Floats of both widths.
+    Float(f64),
+    /// Strings.
+    Text(Arc<str>),
+}
+
+impl Scalar {
+    pub fn int(&self) -> i128 {
+        match self {
+            Scalar::Int(value) => *value,
+            other => panic!("{other:?} is no integer"),
+        }
+    }
+
+    pub fn float(&self) -> f64 {
+        match self {
+            Scalar::Float(value) => *value,
+            other => panic!("{other:?} is no float"),
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        match self {
+            Scalar::Text(value) => value,
+            other => panic!("{other:?} is no string"),
+        }
+    }
+
+    /// The value as text that tells all values apart (NaNs of all kinds are one).
+    pub fn key(&self) -> String {
+        match self {
+            Scalar::Int(value) => value.to_string(),
+            Scalar::Float(value) if value.is_nan() => "NaN".into(),
+            Scalar::Float(value) => format!("{value:?}"),
+            Scalar::Text(value) => format!("'{value}'"),
+        }
+    }
+}
+
+/// The rows of an array; `None` is NULL.
+pub fn scalars(array: &ArrayRef) -> Vec<Option<Scalar>> {
+    let rows = 0..array.len();
+    let int = |value: Option<i128>| value.map(Scalar::Int);
+    match array.data_type() {
+        DataType::Boolean => array.as_boolean().iter().map(|value| int(value.map(i128::from))).collect(),
+        DataType::Float32 | DataType::Float64 => {
+            let wide = cast(array, &DataType::Float64).unwrap();
+            wide.as_primitive::<Float64Type>().iter().map(|value| value.map(Scalar::Float)).collect()
+        }
+        DataType::Decimal128(_, _) => array.as_primitive::<Decimal128Type>().iter().map(int).collect(),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().iter().map(|v| int(v.map(i128::from))).collect(),
+        other if is_string(other) => {
+            let text = cast(array, &DataType::Utf8).unwrap();
+            let text = text.as_string::<i32>();
+            rows.map(|row| text.is_valid(row).then(|| Scalar::Text(text.value(row).into()))).collect()
+        }
+        _ => {
+            let wide = cast(array, &DataType::Int64).unwrap();
+            wide.as_primitive::<Int64Type>().iter().map(|value| int(value.map(i128::from))).collect()
+        }
+    }
+}
