@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs stages on a machine with an NVIDIA GPU, each under its own time limit, and leaves logs and results in one folder.
+#
+#   gpu/run.sh STAGE…        stages in order; a stage that fails does not stop the others
+#
+# WARPCUBE  the program (default: target/release/warpcube)     OUT   folder for results (default: gpu/out)
+# DATA      folder for generated data (default: /tmp/warpcube-data)
+set -u
+cd "$(dirname "$0")/.."
+warpcube=${WARPCUBE:-target/release/warpcube}
+out=${OUT:-gpu/out}
+data=${DATA:-/tmp/warpcube-data}
+mkdir -p "$out" "$data"
+failed=0
+
+# limit NAME SECONDS COMMAND…: runs a stage, its log in $out/NAME.log
+limit() {
+    local name=$1 seconds=$2 start=$SECONDS
+    shift 2
+    echo "== $name"
+    timeout "$seconds" "$@" >"$out/$name.log" 2>&1
+    local status=$?
+    tail -n "${TAIL:-30}" "$out/$name.log"
+    echo "== $name: exit $status after $((SECONDS - start)) s"
+    [ "$status" -eq 0 ] || failed=1
+}
+
+for stage in "$@"; do
+    case $stage in
+    probe) limit probe 60 bash -c "nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv; '$warpcube' doctor" ;;
+    answers) limit answers 120 "$warpcube" ssb --sf 1 --dir "$data/ssb1" --device cuda --verify --json "$out/ssb-sf1.json" ;;
+    ssb) limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" --json "$out/ssb-sf20.json" ;;
+    tpch) limit tpch 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify --json "$out/tpch.json" ;;
+    *)
+        echo "unknown stage '$stage': probe, answers, ssb, tpch" >&2
+        exit 2
+        ;;
+    esac
+done
+exit $failed
