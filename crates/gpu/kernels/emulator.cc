@@ -30,8 +30,9 @@ constexpr uint64_t ROUNDS_PER_LOOK = 256;
 constexpr uint64_t SEEDED_COUNTDOWN_MAX = 15;
 // A warp is left after so many sweeps over its lanes even if it could go on.
 constexpr unsigned SWEEPS_PER_VISIT = 64;
-// Threads that only back off for so long and so often, while nothing changes, wait for what will not come.
-constexpr int64_t IDLE_NS_MAX = 500'000'000;
+// Threads that only back off for so long and so often, while nothing changes, wait for what will not come. Where lanes
+// still meet in collectives, some thread may be at work for long without a write that others wait for.
+constexpr int64_t IDLE_NS_MAX = 500'000'000, IDLE_NS_MAX_MEETING = 10'000'000'000;
 constexpr uint64_t IDLE_BACKOFFS_MIN = 10'000;
 
 StackPool& stack_pool() {
@@ -53,12 +54,13 @@ void watch(Launch& launch, Site site) {
     if (launch.changes != launch.changes_seen) {
         launch.changes_seen = launch.changes;
         launch.changed_ns = now;
-        launch.backoffs = launch.acquires = 0;
+        launch.backoffs = launch.acquires = launch.meetings = 0;
     }
+    int64_t idle_ns_max = launch.meetings > 0 ? IDLE_NS_MAX_MEETING : IDLE_NS_MAX;
     if (now - launch.started_ns > (int64_t)launch.request->time_limit_ms * 1'000'000) {
         give_up(launch, format("not done after %llu ms, last seen at %s",
                                (unsigned long long)launch.request->time_limit_ms, site.text().c_str()));
-    } else if (now - launch.changed_ns > IDLE_NS_MAX && launch.backoffs > IDLE_BACKOFFS_MIN &&
+    } else if (now - launch.changed_ns > idle_ns_max && launch.backoffs > IDLE_BACKOFFS_MIN &&
                launch.backoffs * 8 > launch.acquires) {
         give_up(launch, "livelock: threads spin at " + launch.spin.text() + " and nothing changes any more");
     }
@@ -117,7 +119,9 @@ void start_block(Launch& launch, Block& block, unsigned index) {
         block.warp_order[w] = request.order == REVERSED ? warps - 1 - w : w;
     }
     if (request.order == SEEDED) {
-        for (unsigned w = warps; w > 1; w--) std::swap(block.warp_order[w - 1], block.warp_order[launch.next_random() % w]);
+        for (unsigned w = warps; w > 1; w--) {
+            std::swap(block.warp_order[w - 1], block.warp_order[launch.next_random() % w]);
+        }
     }
     char* end = block.shared + request.shared_bytes;
     permit(block.shared - GUARD_BYTES, request.shared_bytes + 2 * GUARD_BYTES);
@@ -303,7 +307,9 @@ int32_t wc_emu_run(const wc_emu_request* request, char* message, size_t message_
     if (shared == nullptr) {
         give_up(launch, "no memory for the shared memory of its blocks");
     } else {
-        for (size_t i = 0; i < launch.blocks.size(); i++) launch.blocks[i].shared = shared + i * slot_bytes + GUARD_BYTES;
+        for (size_t i = 0; i < launch.blocks.size(); i++) {
+            launch.blocks[i].shared = shared + i * slot_bytes + GUARD_BYTES;
+        }
         running_launch = &launch;
         run_grid(launch);
         running_launch = nullptr;

@@ -48,7 +48,8 @@ static inline unsigned long long __brevll(unsigned long long x) {
     return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
 }
 
-// Four bytes picked from the eight of y:x by the low three bits of each selector digit; the fourth bit spreads the sign.
+// Four bytes picked from the eight of y:x, each by the low three bits of its digit in the selector; the fourth bit
+// spreads the byte's sign.
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     uint64_t bytes = (uint64_t)y << 32 | x;
     unsigned result = 0;

@@ -114,7 +114,8 @@ inline void check_arrival(Thread* thread, const Group& own) {
     Warp& warp = *thread->warp;
     unsigned bit = 1u << thread->lane;
     auto complain = [&](const std::string& what) {
-        fail(thread, format("%s with mask 0x%08x at %s: ", name_of(own.kind), own.mask, own.site.text().c_str()) + what);
+        std::string call = format("%s with mask 0x%08x at ", name_of(own.kind), own.mask) + own.site.text();
+        fail(thread, call + ": " + what);
     };
     if ((own.mask & bit) == 0) complain("the calling lane is not in its mask");
     if ((own.mask & ~warp.exists) != 0) {
@@ -162,6 +163,7 @@ inline uint64_t join(Thread* thread, wc_emu_kind kind, unsigned mask, uint64_t v
     warp.ready &= ~bit;
     if (group.arrived == mask) {
         resolve(warp, group);
+        thread->owner->meetings++;
         warp.ready |= mask;
         warp.groups[g] = warp.groups[--warp.group_count];
     }
@@ -210,6 +212,7 @@ inline int join_barrier(Thread* thread, wc_emu_barrier_kind kind, bool predicate
             for (Lane& lane : warp.lanes) lane.value = result;
         }
         barrier.arrived = 0;
+        thread->owner->meetings++;
     }
     leave(thread);
     return (int)thread->warp->lanes[thread->lane].value;

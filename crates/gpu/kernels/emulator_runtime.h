@@ -95,7 +95,7 @@ struct Launch : wc_emu_launch_head {
     bool failed = false;
     std::string failure;
     // Signs of life since the last change, see `watch`.
-    uint64_t changes_seen = 0, backoffs = 0, acquires = 0;
+    uint64_t changes_seen = 0, backoffs = 0, acquires = 0, meetings = 0;
     int64_t started_ns = 0, changed_ns = 0;
     Site spin{nullptr, 0};
 

@@ -72,7 +72,7 @@ fn votes_matches_and_reductions() {
 struct P { const uint64_t* in; uint64_t* out; };
 WC_KERNEL(votes, P, 32, 1) {
     uint64_t value = p.in[wc_lane()];
-    uint64_t* out = p.out + wc_lane() * 11;
+    uint64_t* out = p.out + wc_lane() * 12;
     out[0] = __ballot_sync(WC_FULL_MASK, value > 100);
     out[1] = __any_sync(WC_FULL_MASK, value == 7) != 0;
     out[2] = __all_sync(WC_FULL_MASK, value > 0) != 0;
@@ -84,6 +84,7 @@ WC_KERNEL(votes, P, 32, 1) {
     out[8] = __reduce_or_sync(WC_FULL_MASK, 1u << (value & 31));
     out[9] = __reduce_xor_sync(WC_FULL_MASK, (uint32_t)value);
     out[10] = __activemask();
+    out[11] = __all_sync(WC_FULL_MASK, value > 100) != 0;
 }"#;
     let input: Vec<u64> = (0..32).map(|lane| lane * lane + 3).collect();
     let lanes = |keep: &dyn Fn(u64) -> bool| {
@@ -104,6 +105,7 @@ WC_KERNEL(votes, P, 32, 1) {
                 input.iter().fold(0, |bits, value| bits | 1 << (value & 31)),
                 input.iter().fold(0, |bits, value| bits ^ value),
                 0xffff_ffff,
+                0,
             ]
         })
         .collect();
@@ -329,7 +331,7 @@ WC_KERNEL(intrinsics, P, 1, 1) {
     for (int i = 0; i < 22; i++) p.out[i] = results[i];
 }"#;
     let x: u64 = 0xdead_beef_0123_4567;
-    let high = (u128::from(x) * u128::from(x) >> 64) as u64;
+    let high = ((u128::from(x) * u128::from(x)) >> 64) as u64;
     #[rustfmt::skip]
     let expected = [
         u64::from((x as u32).count_ones()), u64::from(x.count_ones()), 32, 63, 0,

@@ -49,8 +49,15 @@ fn a_caller_outside_of_its_mask() {
 
 #[test]
 fn a_lane_of_the_mask_that_has_exited() {
-    let body = "if (wc_lane() == 9) return;\n__syncwarp();";
-    check_fails("exited", body, shape(1, 32, 0), &["exit", "__syncwarp"]);
+    let body = "if (wc_lane() == 9) return;\nwc_backoff(); __syncwarp();";
+    let words = ["__syncwarp", "exited.cu:4", "lanes 0x00000200 of the mask have exited"];
+    check_fails("exited", body, shape(1, 32, 0), &words);
+}
+
+#[test]
+fn a_lane_that_exits_while_others_wait_for_it() {
+    let body = "if (wc_lane() == 9) { wc_backoff(); return; }\n__syncwarp();";
+    check_fails("leaves", body, shape(1, 32, 0), &["lane 9: the lane exits while", "__syncwarp at leaves.cu:4"]);
 }
 
 #[test]

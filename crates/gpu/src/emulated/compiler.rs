@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::{env, fs, io};
 
 use parking_lot::Mutex;
@@ -65,8 +65,8 @@ const KERNEL_FLAGS: [&str; 8] = [
 ];
 const KERNEL_LIBRARIES: [&str; 3] = ["-lm", "-lgcc", "-lc"];
 
-const REPAIR: &str = "install it ('apt-get install g++' on Debian and Ubuntu, 'dnf install gcc-c++' on Fedora), or name \
-                      another one in CXX";
+const REPAIR: &str = "install it ('apt-get install g++' on Debian and Ubuntu, 'dnf install gcc-c++' on Fedora), or \
+                      name another one in CXX";
 
 /// A compiler with its folder, and the runtime built by it.
 pub(super) struct Toolchain {
@@ -80,6 +80,9 @@ pub(super) struct Toolchain {
     runtime: Runtime,
 }
 
+/// By folder, and whether they sanitize.
+type Toolchains = HashMap<(PathBuf, bool), Arc<Toolchain>>;
+
 #[derive(Debug, Clone)]
 struct Compiler {
     command: Vec<String>,
@@ -89,13 +92,12 @@ struct Compiler {
 impl Toolchain {
     /// The toolchain for a folder, made once a process.
     pub(super) fn get(folder: Option<&Path>, sanitize: bool) -> Result<Arc<Toolchain>> {
-        static TOOLCHAINS: Mutex<Option<HashMap<(PathBuf, bool), Arc<Toolchain>>>> = Mutex::new(None);
+        static TOOLCHAINS: LazyLock<Mutex<Toolchains>> = LazyLock::new(Mutex::default);
         let folder = match folder {
             Some(folder) => folder.to_path_buf(),
             None => default_folder()?,
         };
         let mut toolchains = TOOLCHAINS.lock();
-        let toolchains = toolchains.get_or_insert_default();
         let key = (folder.clone(), sanitize);
         if let Some(toolchain) = toolchains.get(&key) {
             return Ok(toolchain.clone());
