@@ -84,6 +84,11 @@ impl SegmentBuilder {
     /// Appends all rows of an array; the caller keeps segments within [`CHUNK_ROWS`].
     pub fn append(&mut self, array: &ArrayRef) -> Result<()> {
         debug_assert!(self.rows + array.len() <= CHUNK_ROWS);
+        if array.data_type() != &self.data_type && !(is_string(array.data_type()) && is_string(&self.data_type)) {
+            let detail =
+                format!("expected {} in column '{}', found {}", self.data_type, self.column, array.data_type());
+            return Err(ColumnError::Changed { table: self.column.clone(), detail });
+        }
         match &self.data_type {
             DataType::Int8 => self.integers::<Int8Type>(array.as_primitive()),
             DataType::Int16 => self.integers::<Int16Type>(array.as_primitive()),
@@ -224,17 +229,17 @@ impl SegmentBuilder {
     /// Looks each dictionary value up once a batch, then maps the keys.
     fn dictionary_codes(&mut self, array: &ArrayRef) -> Result<Vec<u32>> {
         let any = array.as_any_dictionary();
-        let as_text = |array: &ArrayRef| {
-            cast(array, &DataType::Utf8View).map_err(|error| ColumnError::Source(error.to_string()))
-        };
+        let as_text =
+            |array: &ArrayRef| cast(array, &DataType::Utf8View).map_err(|error| ColumnError::Source(error.to_string()));
         let values = as_text(any.values())?;
         let values = values.as_string_view();
-        let used: Vec<usize> = any.normalized_keys();
+        // Arrow refuses to look at the keys of a dictionary without values; all of them are NULL.
+        let used: Vec<usize> = if values.is_empty() { vec![0; array.len()] } else { any.normalized_keys() };
         let mut translation: Vec<Option<u32>> = vec![None; values.len()];
         let dictionary = self.dictionary.as_mut().expect("string builders have a dictionary");
         let mut codes = Vec::with_capacity(used.len());
         for (row, key) in used.into_iter().enumerate() {
-            if any.keys().is_null(row) || values.is_null(key) {
+            if values.is_empty() || any.keys().is_null(row) || values.is_null(key) {
                 codes.push(0);
                 continue;
             }
@@ -306,9 +311,27 @@ mod tests {
     }
 
     #[test]
+    fn a_dictionary_without_values_is_all_null() {
+        let shared = DictionaryBuilder::new("c", 10);
+        let coded =
+            DictionaryArray::new(Int32Array::from(vec![None; 3]), Arc::new(StringArray::from(Vec::<&str>::new())));
+        let data_type = coded.data_type().clone();
+        let mut builder = SegmentBuilder::new("c", &data_type, Some(shared.local())).unwrap();
+        builder.append(&(Arc::new(coded) as ArrayRef)).unwrap();
+        assert_eq!(builder.finish().statistics.nulls, 3);
+    }
+
+    #[test]
+    fn another_type_than_declared_is_an_error() {
+        let mut builder = SegmentBuilder::new("c", &DataType::Int64, None).unwrap();
+        let error = builder.append(&(Arc::new(Int32Array::from(vec![1])) as ArrayRef)).unwrap_err();
+        assert!(error.to_string().contains("expected Int64 in column 'c', found Int32"), "{error}");
+    }
+
+    #[test]
     fn a_decimal_past_64_bits_is_refused() {
-        let mut builder = SegmentBuilder::new("c", &DataType::Decimal128(38, 0), None).unwrap();
         let array = PrimitiveArray::<Decimal128Type>::from(vec![i128::from(i64::MAX) + 1]);
+        let mut builder = SegmentBuilder::new("c", array.data_type(), None).unwrap();
         assert!(builder.append(&(Arc::new(array) as ArrayRef)).unwrap_err().is_unsupported());
     }
 }

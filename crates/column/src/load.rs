@@ -182,6 +182,8 @@ struct PartitionLoader<'a> {
     encode_ns: &'a AtomicU64,
     table: &'a str,
     builders: Vec<SegmentBuilder>,
+    /// Rows in the builders; a table of which no column is wanted still has rows.
+    filled: usize,
     chunks: Vec<ChunkOnDevice>,
 }
 
@@ -199,7 +201,7 @@ impl<'a> PartitionLoader<'a> {
             .iter()
             .map(|t| SegmentBuilder::new(&t.name, &t.data_type, t.dictionary.as_ref().map(|d| d.local())))
             .collect::<Result<_>>()?;
-        Ok(PartitionLoader { device, stream, limits, room, encode_ns, table, builders, chunks: Vec::new() })
+        Ok(PartitionLoader { device, stream, limits, room, encode_ns, table, builders, filled: 0, chunks: Vec::new() })
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -213,13 +215,13 @@ impl<'a> PartitionLoader<'a> {
         let start = Instant::now();
         let mut offset = 0;
         while offset < batch.num_rows() {
-            let filled = self.builders.first().map_or(0, SegmentBuilder::rows);
-            let rows = (batch.num_rows() - offset).min(CHUNK_ROWS - filled);
+            let rows = (batch.num_rows() - offset).min(CHUNK_ROWS - self.filled);
             for (builder, column) in self.builders.iter_mut().zip(batch.columns()) {
                 builder.append(&column.slice(offset, rows))?;
             }
             offset += rows;
-            if filled + rows == CHUNK_ROWS {
+            self.filled += rows;
+            if self.filled == CHUNK_ROWS {
                 self.send()?;
             }
         }
@@ -229,7 +231,7 @@ impl<'a> PartitionLoader<'a> {
     }
 
     fn finish(mut self) -> Result<Vec<ChunkOnDevice>> {
-        if self.builders.first().is_some_and(|builder| builder.rows() > 0) {
+        if self.filled > 0 {
             self.send()?;
         }
         Ok(self.chunks)
@@ -237,7 +239,8 @@ impl<'a> PartitionLoader<'a> {
 
     fn send(&mut self) -> Result<()> {
         let host: Vec<HostSegment> = self.builders.iter_mut().map(SegmentBuilder::finish).collect();
-        let rows = host[0].rows as u32;
+        let rows = std::mem::take(&mut self.filled) as u32;
+        debug_assert!(host.iter().all(|segment| segment.rows == rows as usize));
         let mut segments = Vec::with_capacity(host.len());
         for segment in host {
             let validity_bytes = segment.validity.as_ref().map_or(0, |words| words.len() * 4);

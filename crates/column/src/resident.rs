@@ -2,8 +2,9 @@
 //!
 //! The unit is a column of a table version. A statement names the columns it needs in one [`Residency::admit`]: what is
 //! missing is loaded (by one thread at a time), everything is pinned, and its transient memory is reserved in the same
-//! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything,
-//! waits for another statement to finish and starts over. Columns nobody has pinned leave by least recent use.
+//! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything
+//! and starts over, first once no other statement is being admitted (two of them could hold each other up for ever),
+//! then whenever a running statement has finished. Columns nobody has pinned leave by least recent use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arrow::datatypes::DataType;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Reservation};
 
 use crate::dictionary::Dictionary;
@@ -209,6 +210,8 @@ pub struct Residency {
     device: Device,
     state: Mutex<State>,
     loading: Mutex<()>,
+    /// Read while a statement is being admitted, written by one that wants to be the only one.
+    admission: RwLock<()>,
     active: Arc<AtomicUsize>,
 }
 
@@ -224,7 +227,13 @@ impl Drop for Active {
 impl Residency {
     /// An empty device.
     pub fn new(device: Device) -> Residency {
-        Residency { device, state: Mutex::default(), loading: Mutex::new(()), active: Arc::default() }
+        Residency {
+            device,
+            state: Mutex::default(),
+            loading: Mutex::new(()),
+            admission: RwLock::new(()),
+            active: Arc::default(),
+        }
     }
 
     /// The device.
@@ -245,24 +254,46 @@ impl Residency {
         transient: impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
     ) -> std::result::Result<Pinned, E> {
         let mut report = LoadReport::default();
-        let mut changed_once = false;
+        let (mut changed_once, mut alone) = (false, false);
         loop {
-            match self.try_admit(requests, limits, &transient, &mut report) {
-                Err(Refusal::Column(ColumnError::OverBudget { .. })) if self.active.load(Ordering::Acquire) > 0 => {
+            let (outcome, others) = self.admit_once(requests, limits, &transient, &mut report, alone);
+            match outcome {
+                Ok((tables, transient, active)) => {
+                    return Ok(Pinned { tables, transient, loaded: report, _active: active });
+                }
+                Err(Refusal::Column(ColumnError::OverBudget { .. })) if !alone || others => {
                     if limits.cancelled.load(Ordering::Relaxed) {
                         return Err(ColumnError::from(GpuError::Cancelled).into());
                     }
-                    self.device.pool().wait_for_release(WAIT);
+                    if alone {
+                        self.device.pool().wait_for_release(WAIT);
+                    }
+                    alone = true;
                 }
                 Err(Refusal::Column(ColumnError::Changed { .. })) if !changed_once => changed_once = true,
                 Err(Refusal::Column(error)) => return Err(error.into()),
                 Err(Refusal::Caller(error)) => return Err(error),
-                Ok((tables, transient)) => {
-                    self.active.fetch_add(1, Ordering::AcqRel);
-                    return Ok(Pinned { tables, transient, loaded: report, _active: Active(self.active.clone()) });
-                }
             }
         }
+    }
+
+    /// One try, and whether other statements held something when it began. Nothing is held after a refusal.
+    fn admit_once<E>(
+        &self,
+        requests: &[TableRequest],
+        limits: &LoadLimits,
+        transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
+        report: &mut LoadReport,
+        alone: bool,
+    ) -> (std::result::Result<(Vec<PinnedTable>, Reservation, Active), Refusal<E>>, bool) {
+        let _exclusive = alone.then(|| self.admission.write());
+        let _shared = (!alone).then(|| self.admission.read());
+        let others = self.active.load(Ordering::Acquire) > 0;
+        let outcome = self.try_admit(requests, limits, transient, report).map(|(tables, transient)| {
+            self.active.fetch_add(1, Ordering::AcqRel);
+            (tables, transient, Active(self.active.clone()))
+        });
+        (outcome, others)
     }
 
     fn try_admit<E>(
@@ -307,9 +338,10 @@ impl Residency {
         report.bytes += loaded.report.bytes;
         report.elapsed += loaded.report.elapsed;
         report.encode += loaded.report.encode;
-        self.enter(&key, &version, request.source.as_ref(), loaded)?;
-        drop(kept);
+        // What is held here stays until everything is pinned, whoever needs room meanwhile.
+        let _fresh = self.enter(&key, &version, request.source.as_ref(), loaded)?;
         let (found, _) = self.pin_resident(&key, &version, &request.columns, false);
+        drop(kept);
         found.ok_or_else(|| ColumnError::Changed {
             table: request.source.name().to_string(),
             detail: "its columns left the device at once".into(),
@@ -347,7 +379,14 @@ impl Residency {
         (Some(PinnedTable { chunks: entry.chunks.clone(), columns: pinned }), Vec::new())
     }
 
-    fn enter(&self, key: &str, version: &str, source: &dyn ColumnSource, loaded: Loaded) -> Result<()> {
+    /// Adds loaded columns to their table, and hands them out to be held.
+    fn enter(
+        &self,
+        key: &str,
+        version: &str,
+        source: &dyn ColumnSource,
+        loaded: Loaded,
+    ) -> Result<Vec<Arc<ResidentColumn>>> {
         let mut state = self.state.lock();
         state.clock += 1;
         let now = state.clock;
@@ -362,11 +401,11 @@ impl Residency {
             let detail = "its rows are cut differently than when other columns of it were loaded".to_string();
             return Err(ColumnError::Changed { table: source.name().to_string(), detail });
         }
-        for column in loaded.columns {
-            let entry_of = ColumnEntry { column: Arc::new(column), last_use: now, hits: 0 };
-            entry.columns.insert(entry_of.column.index, entry_of);
+        let fresh: Vec<Arc<ResidentColumn>> = loaded.columns.into_iter().map(Arc::new).collect();
+        for column in &fresh {
+            entry.columns.insert(column.index, ColumnEntry { column: column.clone(), last_use: now, hits: 0 });
         }
-        Ok(())
+        Ok(fresh)
     }
 
     /// Drops the least recently used column that nobody has pinned; whether there was one.

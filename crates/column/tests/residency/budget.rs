@@ -1,0 +1,171 @@
+//! Who stays on the device when there is not room for all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use warpcube_column::{ColumnError, LoadLimits};
+use warpcube_gpu::{GpuError, size_class};
+
+use crate::source::*;
+
+/// Rows of a column of 128 KiB.
+const ROWS: usize = 16 << 10;
+
+fn column_bytes() -> u64 {
+    size_class(ROWS * 8) as u64
+}
+
+#[test]
+fn the_least_recently_used_column_leaves() {
+    let source = Source::integers("t", 4, ROWS);
+    let residency = residency(3 * column_bytes());
+    for column in [0, 1, 2, 0] {
+        drop(admit(&residency, &source, &[column], 0).unwrap());
+    }
+    drop(admit(&residency, &source, &[3], 0).unwrap());
+    let resident = |column| residency.is_resident("t", "1", &[column]);
+    assert_eq!([0, 1, 2, 3].map(resident), [true, false, true, true]);
+    assert_eq!(source.scans(), [vec![0], vec![1], vec![2], vec![3]]);
+    assert_eq!(residency.summaries()[0].columns.iter().map(|column| column.hits).collect::<Vec<_>>(), [1, 0, 0]);
+    let usage = residency.device().pool().usage();
+    assert!(usage.reserved_peak <= usage.budget && usage.live <= usage.budget, "{usage:?}");
+}
+
+#[test]
+fn pinned_columns_stay_and_the_error_names_the_numbers() {
+    let source = Source::integers("t", 3, ROWS);
+    let residency = residency(2 * column_bytes());
+    let error = admit(&residency, &source, &[0, 1, 2], 0).unwrap_err();
+    let ColumnError::OverBudget { table, wanted, budget, .. } = &error else { panic!("{error}") };
+    assert_eq!((table.as_str(), *wanted, *budget), ("t", column_bytes(), 2 * column_bytes()));
+    assert_eq!(residency.device().pool().usage().reserved, 0, "nothing is kept of a refused statement");
+    let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
+    assert!(residency.summaries()[0].columns.iter().all(|column| column.pinned));
+    assert_eq!(values(&residency, &pinned.tables[0], 1)[5], 51);
+    drop(pinned);
+    assert!(residency.summaries()[0].columns.iter().all(|column| !column.pinned));
+}
+
+#[test]
+fn memory_for_results_evicts_columns_too() {
+    let source = Source::integers("t", 2, ROWS);
+    let residency = residency(2 * column_bytes());
+    drop(admit(&residency, &source, &[0], 0).unwrap());
+    let pinned = admit(&residency, &source, &[1], column_bytes()).unwrap();
+    assert_eq!(pinned.transient.bytes(), column_bytes());
+    assert!(!residency.is_resident("t", "1", &[0]) && residency.is_resident("t", "1", &[1]));
+}
+
+#[test]
+fn a_load_does_not_evict_what_its_statement_needs() {
+    let (one, two) = (Source::integers("one", 2, ROWS), Source::integers("two", 2, ROWS));
+    let residency = residency(3 * column_bytes());
+    drop(admit(&residency, &one, &[0], 0).unwrap());
+    drop(admit(&residency, &two, &[0, 1], 0).unwrap());
+    // One's column 0 is the oldest, but the statement needs it; two's go.
+    let pinned = admit(&residency, &one, &[1, 0], 0).unwrap();
+    assert_eq!(one.scans(), [vec![0], vec![1]]);
+    assert_eq!(values(&residency, &pinned.tables[0], 1)[1], 10);
+}
+
+#[test]
+fn statements_wait_for_each_other_and_all_get_through() {
+    let sources: Vec<Source> = (0..4).map(|table| Source::integers(&format!("t{table}"), 2, ROWS)).collect();
+    // Each statement needs four columns and a result; there is room for one statement and a half.
+    let residency = Arc::new(residency(7 * column_bytes() + column_bytes() / 2));
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4usize {
+            let (residency, sources, done) = (&residency, &sources, &done);
+            scope.spawn(move || {
+                for round in 0..8 {
+                    let (first, second) = ((thread + round) % 4, (thread + round * 3 + 1) % 4);
+                    let requests = [sources[first].request(&[0, 1]), sources[second].request(&[1, 0])];
+                    let pinned = admit_with(residency, &requests, column_bytes(), &LoadLimits::default())
+                        .unwrap_or_else(|error| panic!("thread {thread} round {round}: {error}"));
+                    assert_eq!(values(residency, &pinned.tables[0], 1)[7], 71);
+                    assert_eq!(values(residency, &pinned.tables[1], 0)[7], 71);
+                    std::thread::sleep(Duration::from_millis(1));
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(done.into_inner(), 32);
+    let usage = residency.device().pool().usage();
+    assert!(usage.reserved_peak <= usage.budget, "{usage:?}");
+    residency.clear();
+    assert_eq!(residency.device().pool().usage().reserved, 0);
+}
+
+#[test]
+fn one_load_serves_all_who_wait_for_it() {
+    let source = Source::integers("t", 1, ROWS);
+    let residency = residency(8 * column_bytes());
+    source.0.held.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| admit(&residency, &source, &[0], 0).map(|pinned| pinned.loaded.rows)))
+            .collect();
+        while source.0.reading.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        source.0.held.store(false, Ordering::SeqCst);
+        let mut rows: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [0, 0, ROWS as u64]);
+    });
+    assert_eq!(source.scans(), [vec![0]]);
+}
+
+#[test]
+fn a_cancelled_load_stops_and_leaves_nothing() {
+    let source = Source::integers("t", 1, ROWS);
+    let residency = residency(8 * column_bytes());
+    source.0.held.store(true, Ordering::SeqCst);
+    let limits = LoadLimits { cancelled: Arc::new(AtomicBool::new(false)), ..LoadLimits::default() };
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| admit_with(&residency, &[source.request(&[0])], 0, &limits).map(|_| ()));
+        while source.0.reading.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        limits.cancelled.store(true, Ordering::SeqCst);
+        source.0.held.store(false, Ordering::SeqCst);
+        let error = load.join().unwrap().unwrap_err();
+        assert!(matches!(error, ColumnError::Gpu(GpuError::Cancelled)), "{error}");
+    });
+    assert_eq!(residency.device().pool().usage().reserved, 0);
+    assert_eq!(limits.rows_done.load(Ordering::SeqCst), 4096);
+    drop(admit(&residency, &source, &[0], 0).unwrap());
+}
+
+#[test]
+fn a_statement_that_waits_can_be_cancelled() {
+    let source = Source::integers("t", 2, ROWS);
+    let residency = residency(column_bytes());
+    let held = admit(&residency, &source, &[0], 0).unwrap();
+    let limits = LoadLimits::default();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| admit_with(&residency, &[source.request(&[1])], 0, &limits).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!waits.is_finished());
+        limits.cancelled.store(true, Ordering::SeqCst);
+        assert!(matches!(waits.join().unwrap().unwrap_err(), ColumnError::Gpu(GpuError::Cancelled)));
+    });
+    drop(held);
+}
+
+#[test]
+fn evicting_a_table_gives_its_memory_back() {
+    let (one, two) = (Source::integers("one", 2, ROWS), Source::integers("two", 1, ROWS));
+    let residency = residency(8 * column_bytes());
+    let pinned = admit(&residency, &one, &[0, 1], 0).unwrap();
+    drop(admit(&residency, &two, &[0], 0).unwrap());
+    assert_eq!(residency.evict_by_name("one").map(|table| table.columns.len()), Some(2));
+    assert!(residency.evict_by_name("none").is_none());
+    assert_eq!(residency.device().pool().usage().reserved, 3 * column_bytes());
+    assert_eq!(values(&residency, &pinned.tables[0], 0)[3], 30, "pins outlive eviction");
+    drop(pinned);
+    assert_eq!(residency.device().pool().usage().reserved, column_bytes());
+}

@@ -1,0 +1,5 @@
+//! Columns on the emulated device: what is loaded, what it holds, who may stay.
+
+mod budget;
+mod content;
+mod source;
