@@ -258,7 +258,8 @@ impl Csv {
             let from = text.find(before)? + before.len();
             text[from..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
         };
-        let Some(line) = number("at line ").or_else(|| number("for line ")) else {
+        // Errors of values count rows from 0 and the header as one; those of a row's shape count lines from 1.
+        let Some(line) = number("at line ").map(|row| row + 1).or_else(|| number("for line ")) else {
             return SqlError::FileCorrupt { path: path.to_string(), reason: text };
         };
         let column = number("for column ").or_else(|| number("parsing column "));

@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList, TableProvider};
 use datafusion::common::TableReference;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -24,12 +26,13 @@ use futures::{StreamExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
-use crate::catalog::{self, CATALOG, CatalogShared, SCHEMA, SessionCatalog, SessionSchema};
+use crate::catalog::{self, CATALOG, CatalogShared, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::{self, DeviceTables};
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, Engines};
 use crate::nearest::nearest;
+use crate::plans::{self, Epoch, PlanCache, Planned};
 use crate::progress::Progress;
 use crate::report::StatementReport;
 use crate::runtime::{self, RuntimeChoice};
@@ -111,6 +114,10 @@ struct Inner {
     /// Our settings and their origins as the session started, for `RESET`.
     start: (Settings, BTreeMap<String, Origin>),
     prepared: Mutex<HashMap<String, Prepared>>,
+    planner: Arc<DevicePlanner>,
+    plans: PlanCache,
+    /// Number of changes to the settings and to what is prepared.
+    changes: AtomicU64,
 }
 
 /// What is needed to prepare a statement anew.
@@ -162,6 +169,7 @@ impl Session {
 
         let shared = Arc::new(CatalogShared::default());
         let engines = Arc::new(Engines::new(device.clone()));
+        let planner = Arc::new(DevicePlanner::new(engines.clone(), shared.clone()));
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
         let mut builder = SessionStateBuilder::new()
@@ -169,7 +177,7 @@ impl Session {
             .with_runtime_env(runtime::build(&settings, None)?)
             .with_default_features()
             .with_catalog_list(Arc::new(catalogs))
-            .with_query_planner(Arc::new(DevicePlanner::new(engines.clone(), shared.clone())));
+            .with_query_planner(planner.clone());
         for (name, factory) in catalog::table_factories() {
             builder = builder.with_table_factory(name, factory);
         }
@@ -184,6 +192,9 @@ impl Session {
                 origins: Mutex::new(origins.clone()),
                 start: (settings, origins),
                 prepared: Mutex::default(),
+                planner,
+                plans: PlanCache::default(),
+                changes: AtomicU64::new(0),
             }),
         };
         for (name, value) in runtime.into_values() {
@@ -227,6 +238,9 @@ impl Session {
         }
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
+        if let Some(planned) = self.planned_before(sql, &state).await? {
+            return self.run_planned(&state, &planned, None, report, deadline, clock).await;
+        }
         let dialect = state.config_options().sql_parser.dialect;
         let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect))?;
         if let Some(name) = executed(&parsed) {
@@ -236,7 +250,8 @@ impl Session {
             state.config_mut().set_extension(report.clone());
         }
         let references = state.resolve_table_references(&parsed)?;
-        let generation = self.inner.catalog.generation();
+        let epoch = self.epoch();
+        let generation = epoch.catalog;
         let plan = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await?;
         let plan = match plan {
             LogicalPlan::Statement(PlanStatement::SetVariable(set)) => {
@@ -249,6 +264,7 @@ impl Session {
                 let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
                 self.inner.context.execute_logical_plan(plan).await?;
                 self.inner.origins.lock().remove(&variable);
+                self.inner.changes.fetch_add(1, Ordering::AcqRel);
                 return Ok(self.nothing(report));
             }
             plan @ LogicalPlan::Statement(PlanStatement::Prepare(_) | PlanStatement::Deallocate(_)) => {
@@ -257,6 +273,7 @@ impl Session {
                     _ => String::new(),
                 };
                 self.inner.context.execute_logical_plan(plan).await?;
+                self.inner.changes.fetch_add(1, Ordering::AcqRel);
                 if !name.is_empty() {
                     let prepared = Prepared { sql: sql.to_string(), tables: references, generation };
                     self.inner.prepared.lock().insert(name, prepared);
@@ -265,11 +282,14 @@ impl Session {
             }
             plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
                 self.inner.context.execute_logical_plan(plan).await?;
+                self.inner.changes.fetch_add(1, Ordering::AcqRel);
                 return Ok(self.nothing(report));
             }
-            plan @ LogicalPlan::Ddl(_) => {
+            LogicalPlan::Ddl(ddl) => {
+                let _kept = self.check_definition(&state, &ddl)?;
                 // The catalog is shared, so a table made by the statement's own copy is in the session.
                 let context = SessionContext::new_with_state(state);
+                let plan = LogicalPlan::Ddl(ddl);
                 context.execute_logical_plan(plan).instrument(tracing::info_span!("execute")).await?;
                 return Ok(self.nothing(report));
             }
@@ -279,20 +299,72 @@ impl Session {
             }
             plan => plan,
         };
-        self.run(&state, plan, report, deadline, clock).await
+        let writes = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_)).then(|| self.inner.catalog.clone());
+        let repeatable = plans::is_repeatable(&plan)?;
+        let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
+        let planned = Arc::new(self.inner.planner.lower(&optimized, &state).await?);
+        if repeatable {
+            let mut tables = references;
+            tables.extend(plans::scanned(&optimized)?);
+            self.inner.plans.keep(sql, epoch, tables, &planned);
+        }
+        self.run_planned(&state, &planned, writes, report, deadline, clock).await
     }
 
-    /// Plans and starts a statement that gives rows.
-    async fn run(
+    /// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
+    fn check_definition(
         &self,
         state: &SessionState,
-        plan: LogicalPlan,
+        definition: &DdlStatement,
+    ) -> Result<Option<Kept>> {
+        let replaced = match definition {
+            DdlStatement::CreateExternalTable(table) => {
+                catalog::stored_as(&table.file_type, &table.locations.join(", "))?;
+                table.or_replace.then_some(&table.name)
+            }
+            DdlStatement::CreateMemoryTable(table) => table.or_replace.then_some(&table.name),
+            DdlStatement::CreateView(view) => {
+                if reads(&view.input, &view.name)? {
+                    return Err(SqlError::RecursiveView(view.name.to_string()));
+                }
+                view.or_replace.then_some(&view.name)
+            }
+            _ => None,
+        };
+        Ok(replaced.and_then(|table| catalog::keep(state, table)))
+    }
+
+    /// What plans made now depend on.
+    fn epoch(&self) -> Epoch {
+        Epoch { catalog: self.inner.catalog.generation(), settings: self.inner.changes.load(Ordering::Acquire) }
+    }
+
+    /// The plan of a statement that was planned before, if nothing it depends on has changed.
+    async fn planned_before(&self, sql: &str, state: &SessionState) -> Result<Option<Arc<Planned>>> {
+        let epoch = self.epoch();
+        let Some((planned, tables)) = self.inner.plans.get(sql, epoch) else { return Ok(None) };
+        // Naming a table makes the catalog look at its files; the generation grows where they have changed. Any trouble
+        // with a table is for the statement's own planning to tell.
+        for table in tables.iter() {
+            let Ok(schema) = state.schema_for_ref(table.clone()) else { return Ok(None) };
+            if !matches!(schema.table(table.table()).await, Ok(Some(_))) {
+                return Ok(None);
+            }
+        }
+        Ok((self.epoch() == epoch).then_some(planned))
+    }
+
+    /// Starts a planned statement that gives rows.
+    async fn run_planned(
+        &self,
+        state: &SessionState,
+        planned: &Planned,
+        writes: Option<Arc<CatalogShared>>,
         report: &Arc<StatementReport>,
         deadline: Option<Deadline>,
         clock: Instant,
     ) -> Result<Execution> {
-        let writes = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_)).then(|| self.inner.catalog.clone());
-        let physical = state.create_physical_plan(&plan).instrument(tracing::info_span!("plan")).await?;
+        let physical = self.inner.planner.physical(planned, state).instrument(tracing::info_span!("plan")).await?;
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes };
@@ -421,6 +493,7 @@ impl Session {
                 }
             }
         }
+        self.inner.changes.fetch_add(1, Ordering::AcqRel);
         match origin {
             Origin::Default => self.inner.origins.lock().remove(name),
             origin => self.inner.origins.lock().insert(name.to_string(), origin),
@@ -509,6 +582,17 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether a plan reads the table of that name.
+fn reads(plan: &LogicalPlan, table: &TableReference) -> Result<bool> {
+    let resolve = |table: &TableReference| table.clone().resolve(CATALOG, SCHEMA);
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::TableScan(scan) if resolve(&scan.table_name) == resolve(table));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// One statement of SQL.

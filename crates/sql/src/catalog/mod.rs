@@ -15,19 +15,21 @@ mod formats;
 mod schema;
 mod special;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProviderFactory};
-use datafusion::common::{Result as DataFusionResult, exec_err};
+use datafusion::common::{Result as DataFusionResult, TableReference, exec_err};
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
 pub use files::FileSnapshot;
 pub(crate) use files::ExternalTableFactory;
-pub(crate) use schema::SessionSchema;
+pub(crate) use formats::stored_as;
+pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.
 pub const CATALOG: &str = "warpcube";
@@ -118,6 +120,13 @@ impl CatalogProvider for SessionCatalog {
         self.shared.changed();
         Ok(schemas.remove(name))
     }
+}
+
+/// Keeps the table that a `CREATE OR REPLACE` is about to replace.
+pub(crate) fn keep(state: &SessionState, table: &TableReference) -> Option<Kept> {
+    let schema = state.schema_for_ref(table.clone()).ok()?;
+    let schema: Arc<dyn Any + Send + Sync> = schema;
+    Some(schema.downcast::<SessionSchema>().ok()?.keep(table.table()))
 }
 
 /// The factories for `CREATE EXTERNAL TABLE`, by spelling of `STORED AS`.

@@ -65,6 +65,14 @@ impl SessionSchema {
         self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
     }
 
+    /// Keeps a table that is about to be replaced: it is back if there is none of its name when the guard is dropped.
+    ///
+    /// DataFusion takes the old table away before it makes the new one, and a failed or cancelled `CREATE OR REPLACE`
+    /// must lose nothing.
+    pub(crate) fn keep(self: &Arc<Self>, name: &str) -> Kept {
+        Kept { schema: self.clone(), name: name.to_string(), entry: self.entries.read().get(name).cloned() }
+    }
+
     /// The table for its files as they are now.
     async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
         let Some(runtime) = self.shared.runtime() else { return Ok(known.table.clone()) };
@@ -96,6 +104,22 @@ impl SessionSchema {
         open.push(name.to_string());
         let plan = VIEWS_OPEN.scope(open, Box::pin(view_plan(&state, text))).await?;
         Ok(Arc::new(ViewTable::new(plan, Some(text.to_string()))))
+    }
+}
+
+/// A table kept until its replacement is there.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    schema: Arc<SessionSchema>,
+    name: String,
+    entry: Option<Entry>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.schema.entries.write().entry(self.name.clone()).or_insert(entry);
+        }
     }
 }
 

@@ -1,0 +1,154 @@
+//! Bad files and bad SQL: one clear line with a code, and a session that goes on.
+
+use crate::harness::{Place, text};
+
+#[test]
+fn files_that_are_not_there() {
+    let place = Place::new();
+    place.write("sales.csv", "a\n1\n");
+    let error = place.error("SELECT * FROM 'slaes.csv'");
+    assert_eq!(error, "FILE-001 slaes.csv: no such file or folder; did you mean 'sales.csv'?");
+    let error = place.error("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'none.parquet'");
+    assert_eq!(error, "FILE-001 none.parquet: no such file or folder");
+    let error = place.error("SELECT * FROM 'none*.csv'");
+    assert!(error.starts_with("FILE-005 none*.csv: "), "{error}");
+    let error = place.error("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'none*.csv'");
+    assert_eq!(error, "FILE-005 none*.csv: no file matches this pattern");
+}
+
+#[test]
+fn folders_without_data() {
+    let place = Place::new();
+    place.write("mixed/x.csv", "a\n1\n");
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let error = place.error("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'mixed'");
+    assert_eq!(error, "FILE-005 mixed: no parquet file in this folder (found 'x.csv' and the like)");
+    let error = place.error("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'empty'");
+    assert_eq!(error, "FILE-005 empty: no parquet file in this folder (it is empty)");
+    assert!(place.error("SELECT * FROM 'empty/'").starts_with("FILE-005 empty/: there is no file to read here"));
+}
+
+#[test]
+fn wrong_extensions_and_formats() {
+    let place = Place::new();
+    place.write("a.xlsx", "x");
+    place.write("plain", "x");
+    place.write("a.csv", "a,b\n1,2\n");
+    place.write("really.parquet", "a,b\n1,2\n");
+    let error = place.error("SELECT * FROM 'a.xlsx'");
+    assert!(error.starts_with("FILE-002 a.xlsx: the extension '.xlsx' is not known; supported are .parquet"), "{error}");
+    let error = place.error("SELECT * FROM './plain'");
+    assert!(error.starts_with("FILE-002 ./plain: it has no extension"), "{error}");
+    let error = place.error("SELECT * FROM 'really.parquet'");
+    assert!(error.starts_with("FILE-003 really.parquet: not a Parquet file"), "{error}");
+    let error = place.error("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'a.csv'");
+    assert!(error.starts_with("FILE-003 a.csv: not a Parquet file"), "{error}");
+    let error = place.error("CREATE EXTERNAL TABLE t STORED AS EXCEL LOCATION 'a.csv'");
+    assert!(error.starts_with("FILE-002 a.csv: STORED AS EXCEL is not known; it takes PARQUET"), "{error}");
+}
+
+#[test]
+fn parquet_files_that_are_cut_off_or_damaged() {
+    let place = Place::new();
+    let query = "SELECT value AS a, value * 31 % 1000 AS b FROM generate_series(1, 100000)";
+    let whole = std::fs::read(place.copy(query, "whole.parquet")).unwrap();
+    for (name, length) in [("half.parquet", whole.len() / 2), ("tiny.parquet", 3), ("none.parquet", 0)] {
+        place.write(name, &whole[..length]);
+        let error = place.error(&format!("SELECT sum(b) FROM '{name}'"));
+        assert!(error.starts_with(&format!("FILE-003 {name}: not a Parquet file, or cut off: ")), "{error}");
+    }
+    // The footer is whole and the pages are not.
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[4..middle].fill(0xA5);
+    let path = place.write("damaged/part.parquet", damaged);
+    place.write("damaged/good.parquet", &whole);
+    let error = place.error("SELECT sum(b), sum(a) FROM 'damaged'");
+    assert!(error.starts_with("FILE-003 ") && error.contains(&text(&path)), "{error}");
+}
+
+#[test]
+fn csv_rows_that_do_not_fit() {
+    let place = Place::new();
+    place.write("ragged.csv", "a,b\n1,2\n3\n");
+    let error = place.error("SELECT * FROM 'ragged.csv'");
+    assert_eq!(error, "FILE-004 ragged.csv, line 3: incorrect number of fields, expected 2 got 1");
+
+    // Past the rows that types are inferred from, in the second file of a folder.
+    let rows = |last: &str| (0..5000).map(|row| format!("{row},{}\n", row * 2)).collect::<String>() + last;
+    place.write("many/1.csv", format!("a,price\n{}", rows("")));
+    let second = place.write("many/2.csv", format!("a,price\n{}", rows("5000,cheap\n")));
+    let error = place.error("SELECT sum(price) FROM 'many'");
+    let expected = "line 5002, column 'price': Error while parsing value 'cheap' as type 'Int64'";
+    assert_eq!(error, format!("FILE-004 {}, {expected}", text(&second)));
+
+    let late = place.write("late.csv", format!("a,price\n{}", rows("1,2,3\n")));
+    let error = place.error("SELECT sum(price) FROM 'late.csv'");
+    let expected = "line 5002: incorrect number of fields, expected 2 got more than 2";
+    assert_eq!(error, format!("FILE-004 {}, {expected}", text(&late)));
+
+    place.write("declared.csv", "a,b\n1,x\n");
+    let sql = "CREATE EXTERNAL TABLE t (a INT, b INT) STORED AS CSV LOCATION 'declared.csv'; SELECT b FROM t";
+    let error = place.error(sql);
+    assert!(error.contains("declared.csv, line 2, column 'b': Error while parsing value 'x' as type 'Int32'"), "{error}");
+}
+
+#[test]
+fn json_rows_that_are_none() {
+    let place = Place::new();
+    place.write("bad.ndjson", "{\"a\":1}\n{\"a\":\n");
+    let error = place.error("SELECT * FROM 'bad.ndjson'");
+    assert!(error.starts_with("FILE-004 bad.ndjson, line 2: "), "{error}");
+}
+
+#[test]
+fn unknown_names_come_with_the_nearest() {
+    let place = Place::new();
+    let with = |sql: &str| place.error(&format!("CREATE TABLE lineorder AS SELECT 1 AS lo_quantity; {sql}"));
+    assert_eq!(with("SELECT * FROM linorder"), "SQL-002 unknown table 'linorder'; did you mean 'lineorder'?");
+    assert_eq!(with("SELECT * FROM warehouse"), "SQL-002 unknown table 'warehouse'");
+    assert_eq!(
+        with("SELECT lo_quantty FROM lineorder"),
+        "SQL-003 unknown column 'lo_quantty'; did you mean 'lo_quantity'?"
+    );
+    assert_eq!(
+        with("SELECT x.lo_quantity FROM lineorder AS l"),
+        "SQL-003 unknown column 'x.lo_quantity'; did you mean 'l.lo_quantity'?"
+    );
+    assert!(with("SELECT summ(lo_quantity) FROM lineorder").contains("Did you mean 'sum'?"));
+    assert_eq!(with("DROP TABLE linorder").split(' ').next(), Some("SQL-006"));
+}
+
+#[test]
+fn sql_that_is_none_or_makes_no_sense() {
+    let place = Place::new();
+    assert!(place.error("SELEC 1").starts_with("SQL-001 syntax error: "));
+    assert!(place.error("SELECT 'open").starts_with("SQL-001 syntax error: "));
+    assert!(place.error("SELECT 1 +").starts_with("SQL-001 syntax error: "));
+    assert!(place.error("SELECT 1 + interval '1 day'").starts_with("SQL-00"));
+    assert!(place.error("SELECT a FROM (VALUES (1)) x(a), (VALUES (1)) y(a)").starts_with("SQL-004 "));
+    assert!(place.error("BEGIN").starts_with("SQL-005 not supported: "));
+}
+
+#[test]
+fn divisions_and_overflows_by_datafusions_rules() {
+    let place = Place::new();
+    let table = "CREATE TABLE t AS VALUES (1, 0), (2, 2); ";
+    assert_eq!(place.error(&format!("{table} SELECT column1 / column2 FROM t")), "SQL-006 division by zero");
+    let guarded = "SELECT column1 AS a FROM t WHERE column2 <> 0 AND 10 / column2 > 1";
+    assert_eq!(place.csv(&format!("{table} {guarded}")), "a\n2\n");
+    assert_eq!(place.csv("SELECT 9223372036854775807 + 1 AS wrapped"), "wrapped\n-9223372036854775808\n");
+    assert!(place.error("SELECT CAST('x' AS INT)").starts_with("SQL-006 "));
+}
+
+#[test]
+fn a_session_goes_on_after_every_error() {
+    let place = Place::new();
+    place.write("bad.csv", "a\n1\n2,3\n");
+    let script = "SELECT * FROM 'bad.csv';\nSELECT 1 / 0;\nSELEC;\nSELECT nope;\nSELECT * FROM 'none.csv';\n\
+                  SET warpcube.device = 'gpu';\nLOAD TABLE;\nSELECT 'still here' AS a;";
+    let ran = place.input(&["--format", "csv", "--continue-on-error", "--device", "cpu"], script);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "a\nstill here\n"));
+    let codes: Vec<&str> = ran.err.lines().map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap()).collect();
+    assert_eq!(codes, ["FILE-004", "SQL-006", "SQL-001", "SQL-003", "FILE-001", "CFG-002", "SQL-001"]);
+}

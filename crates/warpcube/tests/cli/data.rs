@@ -1,0 +1,131 @@
+//! Every kind of file and statement that brings data in or out.
+
+use std::io::Write as _;
+
+use crate::harness::Place;
+
+const ROWS: &str = "id,name\n1,one\n2,two\n";
+
+#[test]
+fn files_are_tables_by_their_name() {
+    let place = Place::new();
+    place.write("a.csv", ROWS);
+    place.write("a.tsv", "id\tname\n1\tone\n2\ttwo\n");
+    place.write("a.ndjson", "{\"id\":1,\"name\":\"one\"}\n{\"id\":2,\"name\":\"two\"}\n");
+    place.write("a.json", "[{\"id\":1,\"name\":\"one\"},\n {\"id\":2,\"name\":\"two\"}]");
+    place.copy("SELECT * FROM 'a.csv'".replace("a.csv", &place.path("a.csv").display().to_string()).as_str(), "a.parquet");
+    for name in ["a.csv", "a.tsv", "a.ndjson", "a.json", "a.parquet"] {
+        assert_eq!(place.csv(&format!("SELECT id, name FROM '{name}' ORDER BY id")), ROWS, "{name}");
+        assert_eq!(place.csv(&format!("SELECT count(*) AS n FROM \"./{name}\"")), "n\n2\n", "{name}");
+    }
+}
+
+#[test]
+fn compressed_text_is_read() {
+    let place = Place::new();
+    place.csv(&format!("COPY (SELECT 1 AS id, 'one' AS name) TO '{}' STORED AS CSV OPTIONS ('format.compression' 'gzip')",
+        place.path("g.csv.gz").display()));
+    place.csv(&format!("COPY (SELECT 1 AS id, 'one' AS name) TO '{}' STORED AS CSV OPTIONS ('format.compression' 'zstd')",
+        place.path("z.csv.zst").display()));
+    for name in ["g.csv.gz", "z.csv.zst"] {
+        assert_ne!(&place.read(name)[..2], b"id", "{name} is not compressed");
+        assert_eq!(place.csv(&format!("SELECT * FROM '{name}'")), "id,name\n1,one\n", "{name}");
+    }
+    std::fs::create_dir(place.path("folder")).unwrap();
+    std::fs::copy(place.path("g.csv.gz"), place.path("folder/part.csv.gz")).unwrap();
+    let sql = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'folder'; SELECT name FROM t";
+    assert_eq!(place.csv(sql), "name\none\n");
+}
+
+#[test]
+fn tbl_files_with_and_without_their_last_separator() {
+    let place = Place::new();
+    place.write("with.tbl", "1|one|0.5|\n2|two||\n");
+    place.write("without.tbl", "1|one|0.5\n2|two|\n");
+    for name in ["with", "without"] {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE t (id INT, name VARCHAR, rate DOUBLE) STORED AS TBL LOCATION '{name}.tbl'; \
+             SELECT * FROM t ORDER BY id; SELECT count(*) AS n FROM t WHERE name = 'two'; DROP TABLE t"
+        );
+        assert_eq!(place.csv(&sql), "id,name,rate\n1,one,0.5\n2,two,\nn\n1\n", "{name}");
+        let inferred = place.csv(&format!("SELECT column_1 + 1 AS next, column_2 FROM '{name}.tbl' ORDER BY 1"));
+        assert_eq!(inferred, "next,column_2\n2,one\n3,two\n", "{name}");
+    }
+}
+
+#[test]
+fn folders_patterns_and_hive_partitions() {
+    let place = Place::new();
+    place.copy("SELECT 1 AS v", "t/year=2020/a.parquet");
+    place.copy("SELECT 2 AS v", "t/year=2021/a.parquet");
+    place.copy("SELECT 3 AS v", "flat/x1.parquet");
+    place.copy("SELECT 4 AS v", "flat/x2.parquet");
+    place.copy("SELECT 50 AS v", "flat/y.parquet");
+    place.write("flat/readme.txt", "not data");
+    let partitioned = "SELECT v, year FROM 't' ORDER BY v; SELECT sum(v) AS s FROM 't/' WHERE year = '2021'";
+    assert_eq!(place.csv(partitioned), "v,year\n1,2020\n2,2021\ns\n2\n");
+    let sql = "CREATE EXTERNAL TABLE t (v BIGINT, year INT) STORED AS PARQUET PARTITIONED BY (year) LOCATION 't/'; \
+               SELECT sum(year) AS s FROM t";
+    assert_eq!(place.csv(sql), "s\n4041\n");
+    assert_eq!(place.csv("SELECT sum(v) AS s FROM 'flat'"), "s\n57\n");
+    assert_eq!(place.csv("SELECT sum(v) AS s FROM 'flat/x*.parquet'"), "s\n7\n");
+    let sql = "CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION 'flat/x*.parquet'; SELECT sum(v) AS s FROM x";
+    assert_eq!(place.csv(sql), "s\n7\n");
+}
+
+#[test]
+fn tables_views_inserts_and_descriptions() {
+    let place = Place::new();
+    let sql = "CREATE TABLE t AS SELECT value AS a FROM generate_series(1, 3); \
+               INSERT INTO t VALUES (10); CREATE VIEW v AS SELECT sum(a) AS s FROM t; SELECT * FROM v; \
+               DESCRIBE t; SELECT table_name, table_type FROM information_schema.tables \
+               WHERE table_schema = 'public' ORDER BY 1";
+    let expected = "count\n1\ns\n16\ncolumn_name,data_type,is_nullable\na,Int64,YES\n\
+                    table_name,table_type\nt,BASE TABLE\nv,VIEW\n";
+    assert_eq!(place.csv(sql), expected);
+    let sql = "CREATE SCHEMA s; CREATE TABLE s.t AS VALUES (1); SELECT count(*) AS n FROM s.t; SELECT * FROM t";
+    let ran = place.run(&["--format", "csv", "-c", sql]);
+    assert_eq!(ran.out, "n\n1\n");
+    assert!(ran.error(1).starts_with("SQL-002 unknown table 't'"));
+}
+
+#[test]
+fn inserts_go_into_folders() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("into")).unwrap();
+    let sql = "CREATE EXTERNAL TABLE t (a INT) STORED AS PARQUET LOCATION 'into/'; INSERT INTO t VALUES (1), (2); \
+               INSERT INTO t VALUES (3); SELECT sum(a) AS s FROM t";
+    assert_eq!(place.csv(sql), "count\n2\ncount\n1\ns\n6\n");
+}
+
+#[test]
+fn prepared_statements_take_parameters() {
+    let sql = "CREATE TABLE t AS VALUES (1), (2), (3); PREPARE p(INT) AS SELECT count(*) AS n FROM t WHERE column1 >= $1; \
+               EXECUTE p(2); EXECUTE p(3); DEALLOCATE p";
+    assert_eq!(Place::new().csv(sql), "n\n2\nn\n1\n");
+}
+
+#[test]
+fn a_large_script_is_not_slow() {
+    let place = Place::new();
+    let mut file = std::fs::File::create(place.path("large.sql")).unwrap();
+    writeln!(file, "CREATE TABLE t (a INT);\nINSERT INTO t VALUES").unwrap();
+    for row in 0..20_000 {
+        writeln!(file, "({row}),").unwrap();
+    }
+    writeln!(file, "(20000);\nSELECT count(*) AS n FROM t;").unwrap();
+    drop(file);
+    assert_eq!(place.run(&["--format", "csv", "-f", "large.sql"]).ok(), "count\n20001\nn\n20001\n");
+}
+
+#[test]
+fn statements_about_the_device_without_one() {
+    let place = Place::new();
+    let cpu = ["--device", "cpu", "--format", "csv", "-c"];
+    let run = |sql: &str| place.run(&[&cpu[..], &[sql]].concat());
+    assert_eq!(run("show device tables").ok(), "table_name,rows,column_name,encoding,bytes,hits\n");
+    let error = run("CREATE TABLE t AS VALUES (1); LOAD TABLE t").error(1);
+    assert_eq!(error, "SQL-011 LOAD TABLE needs a device and this session has none: warpcube.device is 'cpu'");
+    assert!(run("EVICT TABLE t").error(1).starts_with("SQL-011 EVICT TABLE needs a device"));
+    assert_eq!(run("LOAD TABLE t (").error(1), "SQL-001 syntax error: expected LOAD TABLE name [(column, …)]");
+}

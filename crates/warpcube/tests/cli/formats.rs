@@ -1,0 +1,96 @@
+//! Results in every format, to the standard output and to files.
+
+use crate::harness::Place;
+
+const QUERY: &str = "SELECT * FROM (VALUES (1, 'a|b', 1.5), (2, NULL, NULL)) t(id, name, price) ORDER BY id";
+
+fn formatted(format: &str, sql: &str) -> String {
+    Place::new().run(&["--format", format, "-c", sql]).ok()
+}
+
+#[test]
+fn text_formats() {
+    assert_eq!(formatted("csv", QUERY), "id,name,price\n1,a|b,1.5\n2,,\n");
+    assert_eq!(formatted("tsv", QUERY), "id\tname\tprice\n1\ta|b\t1.5\n2\t\t\n");
+    let ndjson = "{\"id\":1,\"name\":\"a|b\",\"price\":1.5}\n{\"id\":2,\"name\":null,\"price\":null}\n";
+    assert_eq!(formatted("ndjson", QUERY), ndjson);
+    let json = "[{\"id\":1,\"name\":\"a|b\",\"price\":1.5},{\"id\":2,\"name\":null,\"price\":null}]\n";
+    assert_eq!(formatted("json", QUERY), json);
+}
+
+#[test]
+fn empty_results_keep_their_shape() {
+    let query = "SELECT 1 AS a WHERE false";
+    assert_eq!(formatted("csv", query), "a\n");
+    assert_eq!(formatted("json", query), "[]\n");
+    assert_eq!(formatted("ndjson", query), "");
+    assert!(formatted("table", query).contains("│ a │"));
+    let place = Place::new();
+    place.run(&["-c", query, "-o", "empty.parquet"]).ok();
+    assert_eq!(place.csv("SELECT count(*) AS n FROM 'empty.parquet'"), "n\n0\n");
+}
+
+#[test]
+fn tables_stand_in_columns_and_are_whole_in_a_pipe() {
+    let table = formatted("table", "SELECT value AS n FROM generate_series(1, 300)");
+    assert_eq!(table.lines().filter(|line| line.starts_with('│')).count(), 301);
+    assert!(!table.contains("more rows"));
+    let table = formatted("table", QUERY);
+    assert!(table.contains("│  1 ┆ a|b  ┆   1.5 │"), "{table}");
+    assert!(table.contains("│  2 ┆ NULL ┆  NULL │"), "{table}");
+}
+
+#[test]
+fn files_are_written_by_their_extension_and_read_back() {
+    let place = Place::new();
+    for name in ["r.parquet", "r.arrow", "r.csv", "r.tsv", "r.json", "r.ndjson"] {
+        assert_eq!(place.run(&["-c", QUERY, "--output", name]).ok(), "");
+        assert_eq!(place.csv(&format!("SELECT * FROM '{name}' ORDER BY id")), "id,name,price\n1,a|b,1.5\n2,,\n", "{name}");
+    }
+    place.run(&["-c", QUERY, "--output", "odd.dat", "--format", "ndjson"]).ok();
+    assert_eq!(place.read("odd.dat").iter().filter(|byte| **byte == b'\n').count(), 2);
+}
+
+#[test]
+fn streams_of_arrow_and_parquet_go_through_pipes() {
+    let place = Place::new();
+    for (format, name) in [("parquet", "piped.parquet"), ("arrow", "piped.arrow")] {
+        let output = place.command().args(["--format", format, "-c", QUERY]).output().unwrap();
+        place.write(name, &output.stdout);
+        assert_eq!(place.csv(&format!("SELECT count(*) AS n FROM '{name}'")), "n\n2\n", "{format}");
+    }
+}
+
+#[test]
+fn a_failed_statement_leaves_the_file_that_was_there() {
+    let place = Place::new();
+    place.write("kept.csv", "old\n");
+    let error = place.run(&["-c", "SELECT 1 / (value - 9000) AS x FROM generate_series(1, 9000)", "-o", "kept.csv"]).error(1);
+    assert!(error.starts_with("SQL-006 "), "{error}");
+    assert_eq!(place.read("kept.csv"), b"old\n");
+    let left: Vec<_> = std::fs::read_dir(place.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
+}
+
+#[test]
+fn outputs_that_cannot_be() {
+    let place = Place::new();
+    let several = place.run(&["-c", "SELECT 1; SELECT 2", "-o", "x.csv"]).error(1);
+    assert!(several.starts_with("CLI-002 cannot write x.csv: it holds a result already"), "{several}");
+    let unknown = place.run(&["-c", "SELECT 1", "-o", "x.doc"]).error(1);
+    assert!(unknown.contains("'.doc' names no format"), "{unknown}");
+    let folder = place.run(&["-c", "SELECT 1", "-o", "no/such/x.csv"]).error(1);
+    assert!(folder.starts_with("CLI-002 cannot write no/such/x.csv: "), "{folder}");
+    let format = place.run(&["--format", "xml", "-c", "SELECT 1"]).error(2);
+    assert!(format.contains("warpcube.format = 'xml' (from flag --format): expected 'auto', 'table'"), "{format}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_warpcube");
+    let script = format!("'{program}' --format csv -c 'SELECT * FROM generate_series(1, 3000000)' | head -n 1; echo ${{PIPESTATUS[0]}}");
+    let output = std::process::Command::new("bash").args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "value\n0\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,11 @@
+//! The built program, run as users run it: arguments, formats, scripts, settings, files that change and files that are
+//! bad. One test binary for all, because each one links the whole engine.
+
+mod bad_input;
+mod bench;
+mod changing_files;
+mod data;
+mod formats;
+mod harness;
+mod scripts;
+mod settings;

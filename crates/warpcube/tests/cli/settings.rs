@@ -1,0 +1,95 @@
+//! Settings: from where, in which order of precedence, and as `SHOW` shows them.
+
+use crate::harness::Place;
+
+/// Value and origin of a setting.
+fn shown(out: &str) -> String {
+    out.lines().nth(1).unwrap().to_string()
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_over_a_file_over_the_default() {
+    let place = Place::new();
+    let show = ["--format", "csv", "-c", "SHOW warpcube.timeout"];
+    assert_eq!(shown(&place.run(&show).ok()), "warpcube.timeout,off,default");
+
+    let file = place.write("config/warpcube/config.toml", "timeout = '1s'\n[datafusion.execution]\nbatch_size = 4096\n");
+    assert_eq!(shown(&place.run(&show).ok()), format!("warpcube.timeout,1s,file {}", file.display()));
+
+    let output = place.command().args(show).env("WARPCUBE_TIMEOUT", "2s").output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(shown(&out), "warpcube.timeout,2s,environment WARPCUBE_TIMEOUT");
+
+    let output =
+        place.command().args(show).args(["--set", "timeout=3s"]).env("WARPCUBE_TIMEOUT", "2s").output().unwrap();
+    assert_eq!(shown(&String::from_utf8(output.stdout).unwrap()), "warpcube.timeout,3s,flag --set");
+
+    let set = "SET warpcube.timeout = '4s'; SHOW warpcube.timeout; RESET warpcube.timeout; SHOW warpcube.timeout";
+    let out = place.csv(set);
+    assert_eq!(out.lines().nth(1), Some("warpcube.timeout,4s,SET"));
+    assert_eq!(out.lines().nth(3), Some(format!("warpcube.timeout,1s,file {}", file.display()).as_str()));
+
+    let all = place.csv("SHOW ALL");
+    assert!(all.contains(&format!("datafusion.execution.batch_size,4096,file {}", file.display())), "{all}");
+    assert!(all.contains("warpcube.device_memory,auto,default"), "{all}");
+}
+
+#[test]
+fn another_configuration_file() {
+    let place = Place::new();
+    place.write("mine.toml", "max_rows = 7\n");
+    let out = place.run(&["--config", "mine.toml", "--format", "csv", "-c", "SHOW warpcube.max_rows"]).ok();
+    assert_eq!(shown(&out), "warpcube.max_rows,7,file mine.toml");
+    assert!(place.run(&["--config", "none.toml", "-c", "SELECT 1"]).error(2).starts_with("CLI-003 cannot read none.toml"));
+}
+
+#[test]
+fn mistakes_in_settings_are_told_with_their_origin() {
+    let place = Place::new();
+    place.write("bad.toml", "timeout = '1s'\ndevcie = 'cpu'\n");
+    let unknown = place.run(&["--config", "bad.toml", "-c", "SELECT 1"]).error(2);
+    let expected = "CLI-004 bad.toml: CFG-001 unknown setting 'warpcube.devcie'; did you mean 'warpcube.device'?";
+    assert_eq!(unknown, expected);
+    place.write("broken.toml", "timeout = '1s'\ndevice = \n");
+    let broken = place.run(&["--config", "broken.toml", "-c", "SELECT 1"]).error(2);
+    assert!(broken.starts_with("CLI-004 broken.toml: line 2: "), "{broken}");
+    place.write("wrong.toml", "memory_limit = 'much'\n");
+    let wrong = place.run(&["--config", "wrong.toml", "-c", "SELECT 1"]).error(2);
+    assert!(wrong.contains("CFG-002 warpcube.memory_limit = 'much' (from file wrong.toml): expected 'auto', bytes"), "{wrong}");
+    let output = place.command().args(["-c", "SELECT 1"]).env("WARPCUBE_PLACEMENT", "moon").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("(from environment WARPCUBE_PLACEMENT): expected 'auto', 'cuda' or 'cpu'"), "{error}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn set_is_checked_and_names_what_is_near() {
+    let place = Place::new();
+    let error = place.error("SET warpcube.timout = '1s'");
+    assert_eq!(error, "CFG-001 unknown setting 'warpcube.timout'; did you mean 'warpcube.timeout'?");
+    let error = place.error("SET datafusion.execution.batchsize = 1");
+    assert!(error.ends_with("did you mean 'datafusion.execution.batch_size'?"), "{error}");
+    let error = place.error("SET datafusion.execution.batch_size = many");
+    assert!(error.starts_with("CFG-002 datafusion.execution.batch_size = 'many': "), "{error}");
+    let error = place.error("SHOW warpcube.nothing_like_it");
+    assert_eq!(error, "CFG-001 unknown setting 'warpcube.nothing_like_it'");
+}
+
+#[test]
+fn a_memory_limit_makes_sorts_spill_and_joins_fail_by_name() {
+    let place = Place::new();
+    let sort = "SET warpcube.memory_limit = '24MiB'; SET warpcube.target_partitions = 1; \
+                SELECT sum(r) AS s FROM (SELECT value, row_number() OVER (ORDER BY value * 7919 % 1000003) AS r \
+                FROM generate_series(1, 1000000))";
+    assert_eq!(place.csv(sort), "s\n500000500000\n");
+    let join = "SET warpcube.memory_limit = '1MiB'; \
+                SELECT count(*) FROM generate_series(1, 1000000) a JOIN generate_series(1, 1000000) b USING (value)";
+    let error = place.error(join);
+    assert!(error.starts_with("SQL-009 out of memory on the CPU: "), "{error}");
+}
+
+#[test]
+fn runtime_settings_of_datafusion_can_be_set_too() {
+    let out = Place::new().csv("SET datafusion.runtime.memory_limit = '64M'; SHOW ALL");
+    assert!(out.contains("datafusion.runtime.memory_limit,64M,SET"), "{out}");
+}
