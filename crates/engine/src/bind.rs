@@ -55,7 +55,7 @@ pub(crate) struct Scan {
 }
 
 /// Sizes that may have to grow when a run finds them too small.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Guesses {
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,

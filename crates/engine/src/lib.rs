@@ -7,6 +7,7 @@
 mod aggregate;
 mod arena;
 mod bind;
+mod binding;
 mod codegen;
 mod error;
 mod estimate;
@@ -18,6 +19,7 @@ mod result;
 mod run;
 mod table;
 
+pub use binding::BindingCache;
 pub use error::{EngineError, Result};
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
-use warpcube_column::{LoadLimits, LoadReport, Pinned, Residency, TableRequest};
+use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream, size_class};
 
+use crate::binding::{Binding, BindingCache, Found};
 use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::BoundPipeline;
@@ -114,17 +115,30 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
-        let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST);
+        self.run_again(fragment, &BindingCache::default(), requests, options)
+    }
+
+    /// As [`Engine::run`], for a fragment that is run repeatedly: `cache` belongs to this fragment alone and keeps what
+    /// binding found, for as long as the columns stay where they are.
+    pub fn run_again(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        requests: &[TableRequest],
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
+        let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
         let mut guesses = Guesses { group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two() };
         let mut report = RunReport::default();
         loop {
-            match self.attempt(fragment, requests, options, guesses, &mut report)? {
+            match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
                 Some(batch) => return Ok((batch, report)),
                 None if guesses.group_slots >= GROUP_SLOTS_MAX => {
                     return crate::error::unsupported("more groups than the largest hash table holds");
                 }
                 None => {
                     guesses.group_slots *= 8;
+                    cache.need_slots(guesses.group_slots);
                     report.reruns += 1;
                 }
             }
@@ -135,59 +149,82 @@ impl Engine {
     fn attempt(
         &self,
         fragment: &Fragment,
+        cache: &BindingCache,
         requests: &[TableRequest],
         options: &RunOptions,
         guesses: Guesses,
         report: &mut RunReport,
     ) -> Result<Option<RecordBatch>> {
-        let bound: Mutex<Option<BoundFragment>> = Mutex::new(None);
-        let mut bind_time = Duration::ZERO;
-        let bind_ns = std::sync::atomic::AtomicU64::new(0);
+        let found: Mutex<Option<Found>> = Mutex::new(None);
+        let start = Mutex::new(Duration::ZERO);
         let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
-            let start = Instant::now();
-            let fragment = bind(fragment, tables, self.device().info(), guesses)?;
-            let bytes = size_class(fragment.arena.bytes().max(1)) as u64;
-            *bound.lock() = Some(fragment);
-            bind_ns.store(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            let clock = Instant::now();
+            let binding = match cache.get(tables, guesses) {
+                Some(binding) => Found::Kept(binding),
+                None => Found::New(bind(fragment, tables, self.device().info(), guesses)?),
+            };
+            let bytes = size_class(binding.fragment().arena.bytes().max(1)) as u64;
+            *found.lock() = Some(binding);
+            *start.lock() = clock.elapsed();
             Ok(bytes)
         })?;
-        bind_time += Duration::from_nanos(bind_ns.into_inner());
-        let bound = bound.into_inner().expect("admission binds");
+        report.bind += start.into_inner();
         report.loaded.rows += pinned.loaded.rows;
         report.loaded.bytes += pinned.loaded.bytes;
         report.loaded.elapsed += pinned.loaded.elapsed;
         report.loaded.encode += pinned.loaded.encode;
-        report.bind += bind_time;
-        report.arena_bytes = bound.arena.bytes() as u64;
-        report.program = Some(bound.program.clone());
-        if let Some(folder) = &options.dump {
-            dump(&bound.program, folder)?;
+        let binding = match found.into_inner().expect("admission binds") {
+            Found::Kept(binding) => binding,
+            Found::New(fragment) => {
+                if let Some(folder) = &options.dump {
+                    dump(&fragment.program, folder)?;
+                }
+                let binding = Arc::new(self.prepare(fragment, &pinned.tables, guesses, report)?);
+                cache.keep(&binding);
+                binding
+            }
+        };
+        report.arena_bytes = binding.fragment.arena.bytes() as u64;
+        report.program = Some(binding.fragment.program.clone());
+        self.execute(&binding, options, report)
+    }
+
+    /// Compiles a bound fragment and chooses its launches.
+    fn prepare(
+        &self,
+        fragment: BoundFragment,
+        tables: &[PinnedTable],
+        guesses: Guesses,
+        report: &mut RunReport,
+    ) -> Result<Binding> {
+        let start = Instant::now();
+        let compiles = self.device().compiles();
+        let module = self.device().compile(&fragment.program)?;
+        let mut kernels = Vec::with_capacity(fragment.pipelines.len());
+        for (pipeline, scan) in fragment.pipelines.iter().zip(&fragment.scans) {
+            let kernel = module.kernel(&pipeline.name)?;
+            let shape = self.shape(pipeline, &kernel, scan.tickets)?;
+            kernels.push((kernel, shape));
         }
-        self.execute(&bound, options, report)
+        let compact = fragment.compacted.map(|_| module.kernel("compact_groups")).transpose()?;
+        report.compile += start.elapsed();
+        report.compiled |= self.device().compiles() > compiles;
+        Ok(Binding::new(fragment, tables, guesses, kernels, compact))
     }
 
     fn execute(
         &self,
-        bound: &BoundFragment,
+        binding: &Binding,
         options: &RunOptions,
         report: &mut RunReport,
     ) -> Result<Option<RecordBatch>> {
-        let start = Instant::now();
-        let compiles = self.device().compiles();
-        let module = self.device().compile(&bound.program)?;
-        let kernels: Vec<Kernel> =
-            bound.pipelines.iter().map(|pipeline| module.kernel(&pipeline.name)).collect::<Result<_, _>>()?;
-        let compact = bound.compacted.map(|_| module.kernel("compact_groups")).transpose()?;
-        report.compile += start.elapsed();
-        report.compiled |= self.device().compiles() > compiles;
-
+        let bound = &binding.fragment;
         let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
         let mut stream = match self.streams.lock().pop() {
             Some(stream) => stream,
             None => self.device().stream()?,
         };
-        let rows =
-            self.launch(bound, &kernels, compact.as_ref(), &arena, &mut stream, &options.limits.cancelled, report);
+        let rows = self.launch(binding, &arena, &mut stream, &options.limits.cancelled, report);
         if rows.is_err() {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
@@ -200,29 +237,24 @@ impl Engine {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn launch(
         &self,
-        bound: &BoundFragment,
-        kernels: &[Kernel],
-        compact: Option<&Kernel>,
+        binding: &Binding,
         arena: &DeviceBuffer,
         stream: &mut Stream,
         cancelled: &Arc<AtomicBool>,
         report: &mut RunReport,
     ) -> Result<Option<GroupRows>> {
+        let bound = &binding.fragment;
         stream.upload(arena, 0, bound.arena.constants())?;
         let mut marks = vec![stream.mark()?];
         let (offset, bytes) = bound.arena.zeroed_range();
         stream.fill(arena, offset, 0, bytes)?;
-        let mut grids = Vec::new();
-        for ((pipeline, kernel), scan) in bound.pipelines.iter().zip(kernels).zip(&bound.scans) {
-            let shape = self.shape(pipeline, kernel, scan.tickets)?;
-            stream.launch(kernel, shape, &params(bound, pipeline, arena))?;
-            grids.push(shape.grid);
+        for (pipeline, (kernel, shape)) in bound.pipelines.iter().zip(&binding.kernels) {
+            stream.launch(kernel, *shape, &params(bound, pipeline, arena))?;
             marks.push(stream.mark()?);
         }
-        if let (Some(kernel), Some(compacted)) = (compact, bound.compacted) {
+        if let (Some(kernel), Some(compacted)) = (&binding.compact, bound.compacted) {
             let groups = &bound.groups;
             let at = |zone| bound.arena.offset(zone);
             stream.fill(arena, at(compacted.zone) + 16, 0, 8)?;
@@ -249,7 +281,7 @@ impl Engine {
         report.device += milliseconds(stream.elapsed_ms(marks[0], last)?);
         report.pipelines.clear();
         report.bytes = 0;
-        for (index, (pipeline, kernel)) in bound.pipelines.iter().zip(kernels).enumerate() {
+        for (index, (pipeline, (kernel, shape))) in bound.pipelines.iter().zip(&binding.kernels).enumerate() {
             let attributes = kernel.attributes();
             report.bytes += pipeline.bytes as u64;
             report.pipelines.push(PipelineReport {
@@ -258,7 +290,7 @@ impl Engine {
                 bytes: pipeline.bytes as u64,
                 registers: attributes.registers,
                 spilled: attributes.local_bytes,
-                grid: grids[index],
+                grid: shape.grid,
             });
         }
         Ok(rows)
@@ -318,8 +350,7 @@ fn read_whole(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) 
     let (seen, cells) = (bound.arena.offset(groups.seen), bound.arena.offset(groups.cells));
     let mut head = [0u8; 16];
     let mut tail = vec![0u8; cells + groups.cells.bytes() - seen];
-    stream.download(arena, seen, &mut tail)?;
-    stream.download(arena, control, &mut head)?;
+    stream.download_all(arena, &mut [(seen, &mut tail), (control, &mut head)])?;
     if !check(word(&head, 0), word(&head, 1))? {
         return Ok(None);
     }

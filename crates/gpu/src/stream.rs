@@ -148,14 +148,21 @@ impl Stream {
 
     /// Copies device memory to `target` and waits for it and for all work before it.
     pub fn download(&mut self, source: &DeviceBuffer, offset: usize, target: &mut [u8]) -> Result<()> {
-        self.check_range(source, offset, target.len())?;
-        if !target.is_empty() {
+        self.download_all(source, &mut [(offset, target)])
+    }
+
+    /// Copies several ranges of a buffer, each from its offset, and waits once for all of them.
+    pub fn download_all(&mut self, source: &DeviceBuffer, ranges: &mut [(usize, &mut [u8])]) -> Result<()> {
+        for (offset, target) in ranges.iter() {
+            self.check_range(source, *offset, target.len())?;
+        }
+        for (offset, target) in ranges.iter_mut().filter(|(_, target)| !target.is_empty()) {
             self.busy = true;
-            let address = source.address() + offset as u64;
-            // SAFETY: `target` is borrowed until the synchronisation below; the range was checked.
+            let address = source.address() + *offset as u64;
+            // SAFETY: the targets are borrowed until the synchronisation below; the ranges were checked.
             let result = unsafe { self.backend.download(target.as_mut_ptr(), address, target.len()) };
             if result.is_err() {
-                // Whatever was submitted must not outlive the borrow of `target`.
+                // Whatever was submitted must not outlive the borrow of the targets.
                 let _ = self.synchronize();
             }
             self.device.note(result)?;

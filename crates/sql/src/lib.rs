@@ -13,6 +13,7 @@ mod exec;
 mod lexer;
 mod lower;
 mod nearest;
+mod plans;
 mod progress;
 mod report;
 mod runtime;

@@ -39,7 +39,7 @@ pub(crate) struct DeviceExec {
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
     engine: Arc<Engine>,
-    state: SessionState,
+    state: Arc<SessionState>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -50,7 +50,7 @@ impl DeviceExec {
         lowered: Arc<Lowered>,
         original: LogicalPlan,
         engine: Arc<Engine>,
-        state: SessionState,
+        state: Arc<SessionState>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
         let properties = PlanProperties::new(
@@ -129,7 +129,7 @@ struct Work {
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
     engine: Arc<Engine>,
-    state: SessionState,
+    state: Arc<SessionState>,
     schema: SchemaRef,
     report: Option<Arc<StatementReport>>,
 }
@@ -161,7 +161,7 @@ impl Work {
                         columns: table.columns.clone(),
                     })
                     .collect();
-                engine.run(&lowered.fragment, &requests, &options)
+                engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options)
             }
         })
         .await
@@ -205,7 +205,7 @@ impl Work {
             });
         }
         let planner = DefaultPhysicalPlanner::default();
-        let plan = planner.create_physical_plan(&self.original, &self.state).await?;
+        let plan = planner.create_physical_plan(&self.original, self.state.as_ref()).await?;
         let stream = execute_stream(plan, self.state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.
         let schema = self.schema.clone();

@@ -15,7 +15,8 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::device_exec::DeviceExec;
 use super::engines::Engines;
 use crate::catalog::CatalogShared;
-use crate::lower::{DeviceNode, describe_tables, lower};
+use crate::lower::{DeviceNode, Refused, describe_tables, lower};
+use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::Placement;
@@ -33,25 +34,28 @@ impl DevicePlanner {
         DevicePlanner { engines, catalog }
     }
 
-    async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Option<LogicalPlan>> {
+    /// Replaces what can run on the device in an optimised plan.
+    pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         if settings.placement == Placement::Cpu || self.engines.get().is_none() {
-            return Ok(None);
+            return Ok(Planned { plan: plan.clone(), refused: Vec::new() });
         }
         let facts = describe_tables(plan, state, self.catalog.generation()).await?;
         let mut refused = Vec::new();
-        let span = tracing::info_span!("lower");
-        let lowered = span.in_scope(|| lower(plan, &facts, &mut refused))?;
+        let plan = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
+        Ok(Planned { plan, refused })
+    }
+
+    /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
+    pub(crate) async fn physical(&self, planned: &Planned, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(report) = state.config().get_extension::<StatementReport>() {
-            for refused in refused {
-                report.fragment(FragmentReport {
-                    place: Place::Cpu,
-                    what: refused.what,
-                    reason: Some(refused.reason),
-                });
+            for Refused { what, reason } in planned.refused.iter().cloned() {
+                report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
         }
-        Ok(Some(lowered))
+        let extension = DeviceExtension { engines: self.engines.clone(), state: Arc::new(state.clone()) };
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
+        planner.create_physical_plan(&planned.plan, state).await
     }
 }
 
@@ -66,17 +70,15 @@ impl QueryPlanner for DevicePlanner {
             .as_any()
             .downcast_ref::<SessionState>()
             .ok_or_else(|| DataFusionError::Internal("a session of another kind".into()))?;
-        let lowered = self.lower(logical_plan, state).await?;
-        let extension = DeviceExtension { engines: self.engines.clone(), state: state.clone() };
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        planner.create_physical_plan(lowered.as_ref().unwrap_or(logical_plan), session).await
+        let planned = self.lower(logical_plan, state).await?;
+        self.physical(&planned, state).await
     }
 }
 
 /// Turns device nodes into device operators.
 struct DeviceExtension {
     engines: Arc<Engines>,
-    state: SessionState,
+    state: Arc<SessionState>,
 }
 
 #[async_trait]

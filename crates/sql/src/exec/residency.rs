@@ -80,7 +80,7 @@ impl DeviceTables for EngineTables {
             threads: state.config().target_partitions(),
             ..LoadLimits::default()
         };
-        let source = TableColumns::new(info.clone(), state.clone(), Handle::current());
+        let source = TableColumns::new(info.clone(), Arc::new(state.clone()), Handle::current());
         let (key, device) = (info.key.clone(), engine.clone());
         let pinned = tokio::task::spawn_blocking(move || {
             let requests = [TableRequest { source: Arc::new(source), columns: positions }];

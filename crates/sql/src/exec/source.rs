@@ -19,13 +19,13 @@ use crate::lower::TableInfo;
 /// A table of a statement; used on threads that may block.
 pub(crate) struct TableColumns {
     info: Arc<TableInfo>,
-    state: SessionState,
+    state: Arc<SessionState>,
     runtime: Handle,
 }
 
 impl TableColumns {
     /// A source for a table; `runtime` drives its scans.
-    pub(crate) fn new(info: Arc<TableInfo>, state: SessionState, runtime: Handle) -> TableColumns {
+    pub(crate) fn new(info: Arc<TableInfo>, state: Arc<SessionState>, runtime: Handle) -> TableColumns {
         TableColumns { info, state, runtime }
     }
 }
@@ -56,7 +56,7 @@ impl ColumnSource for TableColumns {
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
-        let session: &dyn Session = &self.state;
+        let session: &dyn Session = self.state.as_ref();
         let projection = columns.to_vec();
         let plan = self
             .runtime

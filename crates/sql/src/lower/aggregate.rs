@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
-use warpcube_engine::{AggregateCall, AggregateKind, Sink};
+use warpcube_engine::{AggregateCall, AggregateKind, BindingCache, Sink};
 
 use super::expr::Translator;
 use super::graph::{Core, Graph, describe, rewrite};
@@ -60,7 +60,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         }
         Ok(Sink::Aggregate { groups: device_groups, aggregates })
     })?;
-    Ok(Lowered { fragment, tables, finish, what: describe(&aggregate.input, "aggregate") })
+    Ok(Lowered { fragment, tables, finish, what: describe(&aggregate.input, "aggregate"), binding: BindingCache::default() })
 }
 
 fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Extension, LogicalPlan};
-use warpcube_engine::Fragment;
+use warpcube_engine::{BindingCache, Fragment};
 
 pub(crate) use aggregate::Finish;
 pub(crate) use node::DeviceNode;
@@ -39,6 +39,8 @@ pub(crate) struct Lowered {
     pub(crate) finish: Vec<Finish>,
     /// The fragment in a few words, for reports.
     pub(crate) what: String,
+    /// What its last run was bound to.
+    pub(crate) binding: BindingCache,
 }
 
 /// A part of a plan that stays on the CPU.

@@ -1,0 +1,98 @@
+//! What binding a fragment found, kept for the next run of the same fragment.
+//!
+//! A binding holds addresses of segments, so it is good only for the very columns it was made for. They are remembered
+//! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use warpcube_column::{PinnedTable, ResidentColumn};
+use warpcube_gpu::{Kernel, LaunchShape};
+
+use crate::bind::{BoundFragment, Guesses};
+
+/// A bound fragment with its compiled kernels.
+pub(crate) struct Binding {
+    pub(crate) fragment: BoundFragment,
+    /// Kernel and launch of each pipeline.
+    pub(crate) kernels: Vec<(Kernel, LaunchShape)>,
+    /// The kernel that gathers groups, where there is one.
+    pub(crate) compact: Option<Kernel>,
+    columns: Vec<Weak<ResidentColumn>>,
+    guesses: Guesses,
+}
+
+impl Binding {
+    /// A binding for the columns of `tables`.
+    pub(crate) fn new(
+        fragment: BoundFragment,
+        tables: &[PinnedTable],
+        guesses: Guesses,
+        kernels: Vec<(Kernel, LaunchShape)>,
+        compact: Option<Kernel>,
+    ) -> Binding {
+        let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
+        Binding { fragment, kernels, compact, columns, guesses }
+    }
+
+    fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {
+        let columns = || tables.iter().flat_map(|table| &table.columns);
+        // A weak reference keeps the address taken: equal addresses are the same column.
+        self.guesses == guesses
+            && columns().count() == self.columns.len()
+            && columns().zip(&self.columns).all(|(column, known)| std::ptr::eq(Arc::as_ptr(column), known.as_ptr()))
+    }
+}
+
+/// Keeps the last binding of one fragment, and the size of its group table that proved large enough.
+#[derive(Default)]
+pub struct BindingCache {
+    binding: Mutex<Option<Arc<Binding>>>,
+    group_slots: AtomicU64,
+}
+
+impl std::fmt::Debug for BindingCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BindingCache").field("bound", &self.binding.lock().is_some()).finish()
+    }
+}
+
+impl BindingCache {
+    /// The binding for these columns, if it was the last one.
+    pub(crate) fn get(&self, tables: &[PinnedTable], guesses: Guesses) -> Option<Arc<Binding>> {
+        self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
+    }
+
+    /// Slots of a group table that were not too few; zero where none were tried.
+    pub(crate) fn group_slots(&self) -> u64 {
+        self.group_slots.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that fewer slots are too few.
+    pub(crate) fn need_slots(&self, slots: u64) {
+        self.group_slots.fetch_max(slots, Ordering::Relaxed);
+    }
+
+    pub(crate) fn keep(&self, binding: &Arc<Binding>) {
+        *self.binding.lock() = Some(binding.clone());
+    }
+}
+
+/// What an admission found.
+pub(crate) enum Found {
+    /// A binding of an earlier run.
+    Kept(Arc<Binding>),
+    /// A fragment just bound, not compiled yet.
+    New(BoundFragment),
+}
+
+impl Found {
+    /// The bound fragment.
+    pub(crate) fn fragment(&self) -> &BoundFragment {
+        match self {
+            Found::Kept(binding) => &binding.fragment,
+            Found::New(fragment) => fragment,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Plans of statements that were run before, by their text.
+//!
+//! What is kept is the optimised logical plan with its device nodes (which keep their bound kernels), never a physical
+//! operator: those can be run only once. An entry is good while the catalog and the settings are those it was planned
+//! under and the files of its tables have not changed. Statements with functions such as `now()` are planned every time,
+//! since the optimiser folds them to a constant.
+
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use parking_lot::Mutex;
+
+use crate::lower::Refused;
+
+/// Statements kept.
+const PLANS_MAX: usize = 256;
+/// Longest text that is kept, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// A statement ready for physical planning.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// Optimised, with device nodes.
+    pub(crate) plan: LogicalPlan,
+    /// What stays on the CPU, and why.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// What a plan depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Epoch {
+    /// The catalog's generation.
+    pub(crate) catalog: u64,
+    /// Number of changes to the settings.
+    pub(crate) settings: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    text: String,
+    epoch: Epoch,
+    tables: Arc<[TableReference]>,
+    planned: Arc<Planned>,
+}
+
+/// The plans of a session, the most recently used last.
+#[derive(Debug, Default)]
+pub(crate) struct PlanCache {
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl PlanCache {
+    /// The plan of a statement and the tables to look at before it is used, if it was planned under this epoch.
+    pub(crate) fn get(&self, text: &str, epoch: Epoch) -> Option<(Arc<Planned>, Arc<[TableReference]>)> {
+        let mut entries = self.entries.lock();
+        let position = entries.iter().rposition(|entry| entry.text == text)?;
+        let entry = entries.remove(position);
+        if entry.epoch != epoch {
+            return None;
+        }
+        let found = (entry.planned.clone(), entry.tables.clone());
+        entries.push(entry);
+        Some(found)
+    }
+
+    /// Keeps the plan of a statement; the least recently used one leaves.
+    pub(crate) fn keep(&self, text: &str, epoch: Epoch, tables: Vec<TableReference>, planned: &Arc<Planned>) {
+        if text.len() > TEXT_BYTES_MAX {
+            return;
+        }
+        let entry = Entry { text: text.to_string(), epoch, tables: tables.into(), planned: planned.clone() };
+        let mut entries = self.entries.lock();
+        entries.retain(|entry| entry.text != text);
+        if entries.len() == PLANS_MAX {
+            entries.remove(0);
+        }
+        entries.push(entry);
+    }
+}
+
+/// Whether a plan that was not yet optimised means the same whenever it is run over the same tables.
+pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
+    let mut repeatable = true;
+    plan.apply_with_subqueries(|plan| {
+        repeatable &= !matches!(
+            plan,
+            LogicalPlan::Statement(_)
+                | LogicalPlan::Explain(_)
+                | LogicalPlan::Analyze(_)
+                | LogicalPlan::Dml(_)
+                | LogicalPlan::Ddl(_)
+                | LogicalPlan::Copy(_)
+                | LogicalPlan::DescribeTable(_)
+                | LogicalPlan::Extension(_)
+        );
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(function) = expr {
+                    repeatable &= function.func.signature().volatility == Volatility::Immutable;
+                }
+                repeatable &= !matches!(expr, Expr::ScalarVariable(_, _) | Expr::Placeholder(_));
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(repeatable)
+}
+
+/// The tables that a plan scans, by name.
+pub(crate) fn scanned(plan: &LogicalPlan) -> Result<Vec<TableReference>> {
+    let mut tables = Vec::new();
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            tables.push(scan.table_name.clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(tables)
+}
