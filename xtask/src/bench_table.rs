@@ -1,0 +1,163 @@
+//! README's tables of measurements, made from `bench/results/*.json` and nothing else.
+//!
+//! A figure that a file does not hold is an empty cell, and a column no case has is left out.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::docs::{no_place, replace, write};
+use crate::process::{Result, root};
+
+const PAGE: &str = "README.md";
+const RESULTS: &str = "bench/results";
+const CHORE: &str = "bench-table";
+
+/// A column: its title, where its figure is in a case (a pointer), and its digits after the point.
+struct Column {
+    title: &'static str,
+    figure: &'static str,
+    factor: f64,
+    digits: usize,
+    /// Whether a geometric mean makes sense.
+    mean: bool,
+}
+
+const COLUMNS: [Column; 9] = [
+    Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
+    Column { title: "device, ms", figure: "/device_ms", factor: 1.0, digits: 3, mean: true },
+    Column { title: "floor, ms", figure: "/floor_ms", factor: 1.0, digits: 3, mean: true },
+    Column { title: "share of peak, %", figure: "/share_of_peak", factor: 100.0, digits: 0, mean: false },
+    Column { title: "warm, ms", figure: "/warm_ms", factor: 1.0, digits: 2, mean: true },
+    Column { title: "cold, ms", figure: "/cold_ms", factor: 1.0, digits: 0, mean: true },
+    Column { title: "first, ms", figure: "/first_ms", factor: 1.0, digits: 0, mean: true },
+    Column { title: "DataFusion, ms", figure: "/rivals/datafusion_ms", factor: 1.0, digits: 1, mean: true },
+    Column { title: "DuckDB, ms", figure: "/rivals/duckdb_ms", factor: 1.0, digits: 1, mean: true },
+];
+
+/// Writes the tables, or with `check` says whether they differ.
+pub(crate) fn run(check: bool) -> Result<()> {
+    if check {
+        return differences()?.into_iter().next().map_or(Ok(()), Err);
+    }
+    let text = replace(&page()?, CHORE, &tables()?).ok_or_else(|| no_place(PAGE, CHORE))?;
+    write(PAGE, &text)
+}
+
+/// Whether README's tables are what the results give.
+pub(crate) fn differences() -> Result<Vec<String>> {
+    let page = page()?;
+    Ok(match replace(&page, CHORE, &tables()?) {
+        None => vec![no_place(PAGE, CHORE)],
+        Some(text) if text != page => vec![format!("{PAGE}: not what {RESULTS} gives; run 'cargo xtask {CHORE}'")],
+        Some(_) => Vec::new(),
+    })
+}
+
+fn page() -> Result<String> {
+    fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))
+}
+
+fn tables() -> Result<String> {
+    let mut paths: Vec<_> = root().join(RESULTS).read_dir().into_iter().flatten().flatten().map(|e| e.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    let mut tables = Vec::new();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let failed = |what: String| format!("{RESULTS}/{name}: {what}");
+        let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        let results: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        tables.push(table(&results, &name).map_err(failed)?);
+    }
+    match tables.is_empty() {
+        true => Ok("No results are recorded yet.\n".into()),
+        false => Ok(tables.join("\n")),
+    }
+}
+
+/// One file as a heading line and a table.
+fn table(results: &Value, name: &str) -> Result<String> {
+    let text = |key: &str| results[key].as_str();
+    let suite = text("suite").ok_or("no 'suite'")?;
+    let device = text("device").ok_or("no 'device'")?;
+    let cases = results["results"].as_array().filter(|cases| !cases.is_empty()).ok_or("no 'results'")?;
+    let mut head = format!("**{} on {device}**", suite.to_uppercase());
+    for (name, value) in results["params"].as_object().into_iter().flatten() {
+        head.push_str(&format!(", {name} {}", value.to_string().trim_matches('"')));
+    }
+    for (what, key) in [("driver", "driver"), ("", "date"), ("commit", "commit")] {
+        if let Some(value) = text(key) {
+            head.push_str(&format!(", {what}{}{value}", if what.is_empty() { "" } else { " " }));
+        }
+    }
+    let checked = cases.iter().filter(|case| case["verified"] == true).count();
+    let rows = match checked {
+        0 => "answers not compared".to_string(),
+        count => format!("{count} of {} answers compared with the CPU's, row by row", cases.len()),
+    };
+    let shown: Vec<&Column> =
+        COLUMNS.iter().filter(|column| cases.iter().any(|case| figure(case, column).is_some())).collect();
+    let mut table = format!("{head}; {rows} ([{name}]({RESULTS}/{name})).\n\n| case |");
+    shown.iter().for_each(|column| table.push_str(&format!(" {} |", column.title)));
+    table.push_str(&format!("\n|---|{}\n", "---:|".repeat(shown.len())));
+    for case in cases {
+        let name = case["case"].as_str().ok_or("a case without a name")?;
+        table.push_str(&format!("| {name} |"));
+        for column in &shown {
+            match figure(case, column) {
+                Some(figure) => table.push_str(&format!(" {figure:.*} |", column.digits)),
+                None => table.push_str("  |"),
+            }
+        }
+        table.push('\n');
+    }
+    table.push_str("| geometric mean |");
+    for column in &shown {
+        match geometric_mean(cases, column) {
+            Some(mean) => table.push_str(&format!(" {mean:.*} |", column.digits)),
+            None => table.push_str("  |"),
+        }
+    }
+    table.push('\n');
+    Ok(table)
+}
+
+fn figure(case: &Value, column: &Column) -> Option<f64> {
+    Some(case.pointer(column.figure)?.as_f64()? * column.factor)
+}
+
+/// The mean of a column that every case has.
+fn geometric_mean(cases: &[Value], column: &Column) -> Option<f64> {
+    if !column.mean {
+        return None;
+    }
+    let logarithms = cases.iter().map(|case| figure(case, column).filter(|figure| *figure > 0.0).map(f64::ln));
+    let sum: f64 = logarithms.collect::<Option<Vec<f64>>>()?.iter().sum();
+    Some((sum / cases.len() as f64).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table_has_what_was_measured() {
+        let results = json!({
+            "suite": "ssb", "device": "D", "date": "2026-01-31", "params": {"sf": 20},
+            "results": [
+                {"case": "q1.1", "rows": 1, "device_ms": 0.5, "warm_ms": 1.0, "verified": true},
+                {"case": "q1.2", "rows": 1, "device_ms": 2.0, "verified": true},
+            ],
+        });
+        let table = table(&results, "x.json").unwrap();
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].starts_with("**SSB on D**, sf 20, 2026-01-31; 2 of 2 answers"), "{table}");
+        assert_eq!(lines[2], "| case | rows | device, ms | warm, ms |");
+        assert_eq!(lines[4], "| q1.1 | 1 | 0.500 | 1.00 |");
+        assert_eq!(lines[5], "| q1.2 | 1 | 2.000 |  |");
+        assert_eq!(lines[6], "| geometric mean |  | 1.000 |  |");
+    }
+}

@@ -1,0 +1,131 @@
+//! What the tests need beside Rust: a C++ compiler for the emulated device, NVRTC to compile kernels for real ones.
+//!
+//! Each is installed with the ordinary client where that is possible without asking (`apt-get` as root, `pip` in a
+//! folder of the workspace, `rustup`). The compiler is indispensable; without NVRTC one check is skipped and said so.
+
+use std::path::{Path, PathBuf};
+
+use crate::process::{Result, cargo, output, program, root, run as run_program, succeeds};
+
+/// NVRTC as it is tested here; CUDA 12's works too.
+const NVRTC: &str = "nvidia-cuda-nvrtc==13.0.*";
+/// Names of the library, best first.
+const LIBRARIES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+
+/// Installs what is missing and says what there is.
+pub(crate) fn run() -> Result<()> {
+    compiler()?;
+    for component in ["rustfmt", "clippy"] {
+        if let Err(reason) = rust_component(component) {
+            println!("{component}: {reason}");
+        }
+    }
+    match nvrtc() {
+        Ok(path) => println!("NVRTC: {}", path.display()),
+        Err(reason) => println!("NVRTC: {reason}"),
+    }
+    Ok(())
+}
+
+/// Finds the C++ compiler of the emulated device, or installs it.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn compiler() -> Result<()> {
+    let name = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
+    let works = || succeeds(program(&name).arg("--version"));
+    if works() {
+        println!("C++ compiler: {name}");
+        return Ok(());
+    }
+    apt_get(&["g++"]).map_err(|reason| {
+        format!("no C++ compiler ('{name}'): {reason}; the emulated device needs g++ 9 or later (or name one in CXX)")
+    })?;
+    match works() {
+        true => Ok(()),
+        false => Err(format!("g++ was installed and '{name}' still does not run")),
+    }
+}
+
+/// Whether a component of the Rust toolchain is there; installed through rustup where it is not.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn rust_component(component: &str) -> Result<()> {
+    let subcommand = if component == "rustfmt" { "fmt" } else { component };
+    if succeeds(cargo().args([subcommand, "--version"])) {
+        return Ok(());
+    }
+    let added = succeeds(program("rustup").args(["component", "add", component]));
+    match added && succeeds(cargo().args([subcommand, "--version"])) {
+        true => Ok(()),
+        false => Err(format!("not installed; 'rustup component add {component}'")),
+    }
+}
+
+/// Finds NVRTC: where `WARPCUBE_NVRTC` says, in `.venv`, or in a CUDA toolkit; installs it into `.venv` otherwise.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn nvrtc() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("WARPCUBE_NVRTC").map(PathBuf::from) {
+        return match path.exists() {
+            true => Ok(path),
+            false => Err(format!("WARPCUBE_NVRTC names {}, which is not there", path.display())),
+        };
+    }
+    if let Some(found) = installed() {
+        return Ok(found);
+    }
+    install_nvrtc()?;
+    installed().ok_or_else(|| "installed into .venv and not found there".into())
+}
+
+fn installed() -> Option<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for python in children(&root().join(".venv/lib")) {
+        folders.extend(children(&python.join("site-packages/nvidia")).map(|package| package.join("lib")));
+    }
+    folders.push("/usr/local/cuda/lib64".into());
+    folders.iter().flat_map(|folder| LIBRARIES.map(|name| folder.join(name))).find(|path| path.exists())
+}
+
+fn children(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn install_nvrtc() -> Result<()> {
+    let python = root().join(".venv/bin/python");
+    if !python.exists() {
+        let make = || succeeds(program("python3").args(["-m", "venv", ".venv"]));
+        if !make() {
+            // Debian has the module that makes environments in a package of its own.
+            apt_get(&["python3-venv"]).map_err(|reason| format!("cannot make a Python environment: {reason}"))?;
+            if !make() {
+                return Err("'python3 -m venv .venv' fails".into());
+            }
+        }
+    }
+    let mut pip = program(&python.to_string_lossy());
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", NVRTC]);
+    run_program(&mut pip)
+        .map_err(|reason| format!("{reason}; name the library's file in WARPCUBE_NVRTC if there is one"))
+}
+
+/// Installs Debian packages where that can be done without asking.
+fn apt_get(packages: &[&str]) -> Result<()> {
+    let by_hand = format!("'apt-get install {}'", packages.join(" "));
+    if !succeeds(program("apt-get").arg("--version")) {
+        return Err("no apt-get on this system: install it by the system's own means".into());
+    }
+    if output(program("id").arg("-u")).is_ok_and(|user| user.trim() != "0") {
+        return Err(format!("as root run {by_hand}"));
+    }
+    let apt_get = |arguments: &[&str]| {
+        let mut command = program("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-y"]).args(arguments);
+        run_program(&mut command)
+    };
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "--no-install-recommends"], packages].concat())
+}

@@ -1,0 +1,237 @@
+//! All checks and all tests, stage by stage, with the minutes each took.
+//!
+//! Clippy looks at the workspace while the tests are built: cargo takes `clippy-driver` in the compiler's place for the
+//! workspace's own crates, so that the dependencies are compiled once. A separate `cargo clippy` would check them all a
+//! second time.
+//!
+//! The last line is `N passed, N failed, N skipped`: tests, and one more failed for every other stage that failed, one
+//! more skipped for every check that could not be made here.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::process::{Result, cargo, run as run_command, succeeds, watch};
+use crate::{setup, tidy};
+
+/// What to leave out.
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// Only these packages, by comma, instead of the workspace
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    packages: Vec<String>,
+    /// Run the tests with 'cargo test' even where nextest is installed
+    #[arg(long)]
+    no_nextest: bool,
+}
+
+/// How tests ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+/// Stages that ran, with what came of them.
+#[derive(Default)]
+struct Stages {
+    times: Vec<(&'static str, Duration)>,
+    failures: Vec<String>,
+    skipped: Vec<String>,
+    tests: Counts,
+}
+
+impl Stages {
+    /// Runs a stage; gives whether it went well.
+    fn run(&mut self, name: &'static str, stage: impl FnOnce(&mut Stages) -> Result<()>) -> bool {
+        println!("== {name}");
+        let start = Instant::now();
+        let done = stage(self);
+        self.times.push((name, start.elapsed()));
+        if let Err(reason) = &done {
+            println!("{name} failed: {reason}");
+            self.failures.push(format!("{name}: {reason}"));
+        }
+        done.is_ok()
+    }
+
+    fn skip(&mut self, what: &str, reason: &str) {
+        println!("skipped: {what}: {reason}");
+        self.skipped.push(format!("{what}: {reason}"));
+    }
+}
+
+/// Runs all stages; a stage that fails does not keep the others from running, save that tests need to be built.
+pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
+    let mut stages = Stages::default();
+    let mut linted = true;
+    let mut nvrtc = None;
+    let ready = stages.run("setup", |stages| {
+        setup::compiler()?;
+        for component in ["rustfmt", "clippy"] {
+            if let Err(reason) = setup::rust_component(component) {
+                linted &= component != "clippy";
+                stages.skip(component, &reason);
+            }
+        }
+        match setup::nvrtc() {
+            Ok(path) => nvrtc = Some(path),
+            Err(reason) => stages.skip("kernels compiled for GPUs", &reason),
+        }
+        Ok(())
+    });
+    stages.run("tidy", |_| tidy::run());
+    if succeeds(cargo().args(["fmt", "--version"])) {
+        stages.run("fmt", |_| run_command(cargo().args(["fmt", "--all", "--check"])));
+    }
+    let mut tests = Tests {
+        packages: if arguments.packages.is_empty() {
+            vec!["--workspace".into()]
+        } else {
+            arguments.packages.iter().flat_map(|name| ["--package".into(), name.clone()]).collect()
+        },
+        linted,
+        nvrtc,
+        nextest: !arguments.no_nextest && succeeds(cargo().args(["nextest", "--version"])),
+    };
+    let mut built = ready && linted && stages.run("clippy and build", |_| tests.build());
+    if ready && !built {
+        // What clippy refuses may still be built and tested.
+        tests.linted = false;
+        built = stages.run("build", |_| tests.build());
+    }
+    if built {
+        stages.run("tests", |stages| tests.run(&mut stages.tests));
+        stages.run("documentation tests", |stages| tests.documentation(&mut stages.tests));
+    }
+    summary(&stages)
+}
+
+fn summary(stages: &Stages) -> Result<()> {
+    println!();
+    for (name, time) in &stages.times {
+        println!("{:6.1} min  {name}", time.as_secs_f64() / 60.0);
+    }
+    let all: Duration = stages.times.iter().map(|(_, time)| *time).sum();
+    println!("{:6.1} min  in all", all.as_secs_f64() / 60.0);
+    stages.failures.iter().for_each(|failure| println!("failed: {failure}"));
+    stages.skipped.iter().for_each(|skipped| println!("skipped: {skipped}"));
+    // Tests that failed are counted one by one, not once more as a stage.
+    let is_tests = |failure: &&String| failure.contains(FAILED_TESTS);
+    let others = stages.failures.iter().filter(|failure| !is_tests(failure)).count() as u64;
+    let (failed, skipped) = (stages.tests.failed + others, stages.tests.skipped + stages.skipped.len() as u64);
+    println!("{} passed, {failed} failed, {skipped} skipped", stages.tests.passed);
+    match failed {
+        0 => Ok(()),
+        _ => Err("see above".into()),
+    }
+}
+
+/// The reason of a test stage all of whose failures are counted.
+const FAILED_TESTS: &str = "tests failed";
+
+/// How tests are built and run.
+struct Tests {
+    packages: Vec<String>,
+    linted: bool,
+    nvrtc: Option<std::path::PathBuf>,
+    nextest: bool,
+}
+
+impl Tests {
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = cargo();
+        command.args(arguments).args(&self.packages);
+        if self.linted {
+            // What `cargo clippy -- -D warnings` sets; the separator is clippy-driver's own.
+            command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+            command.env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
+        }
+        if let Some(path) = &self.nvrtc {
+            command.env("WARPCUBE_NVRTC", path);
+        }
+        command
+    }
+
+    fn build(&self) -> Result<()> {
+        run_command(&mut self.cargo(&["test", "--no-run", "--all-targets"]))
+    }
+
+    fn run(&self, counts: &mut Counts) -> Result<()> {
+        let mut command = match self.nextest {
+            true => self.cargo(&["nextest", "run", "--all-targets", "--no-fail-fast"]),
+            false => self.cargo(&["test", "--all-targets", "--no-fail-fast"]),
+        };
+        counted(&mut command, counts)
+    }
+
+    fn documentation(&self, counts: &mut Counts) -> Result<()> {
+        counted(&mut self.cargo(&["test", "--doc", "--no-fail-fast"]), counts)
+    }
+}
+
+/// Runs tests and adds up what their runner says.
+fn counted(command: &mut Command, counts: &mut Counts) -> Result<()> {
+    let mut seen = Counts::default();
+    let well = watch(command, |line| {
+        if let Some(more) = nextest_summary(line).or_else(|| libtest_summary(line)) {
+            seen.passed += more.passed;
+            seen.failed += more.failed;
+            seen.skipped += more.skipped;
+        }
+    })?;
+    counts.passed += seen.passed;
+    counts.failed += seen.failed;
+    counts.skipped += seen.skipped;
+    match (well, seen.failed) {
+        (true, _) => Ok(()),
+        (false, 0) => Err("the runner failed and told of no test that did".into()),
+        (false, failed) => Err(format!("{failed} {FAILED_TESTS}")),
+    }
+}
+
+/// `Summary [   1.2s] 5 tests run: 3 passed (1 slow), 1 failed, 1 timed out, 2 skipped`.
+fn nextest_summary(line: &str) -> Option<Counts> {
+    let rest = line.trim_start().strip_prefix("Summary [")?;
+    let (_, rest) = rest.split_once("] ")?;
+    let (run, outcome) = rest.split_once(" run: ")?;
+    // `3/5 tests` when the run was stopped.
+    let run = run.split(' ').next()?.split('/').next()?.parse::<u64>().ok()?;
+    let count = |what: &str| {
+        let part = outcome.split(", ").find(|part| part.split(' ').nth(1) == Some(what));
+        part.and_then(|part| part.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let passed = count("passed");
+    Some(Counts { passed, failed: run.saturating_sub(passed), skipped: count("skipped") })
+}
+
+/// `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`.
+fn libtest_summary(line: &str) -> Option<Counts> {
+    let rest = line.trim_start().strip_prefix("test result: ")?;
+    let (_, rest) = rest.split_once(". ")?;
+    let count = |what: &str| {
+        let part = rest.split("; ").find(|part| part.ends_with(what))?;
+        part.split(' ').next()?.parse::<u64>().ok()
+    };
+    Some(Counts { passed: count(" passed")?, failed: count(" failed")?, skipped: count(" ignored")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_of_both_runners_are_understood() {
+        let line = "     Summary [   1.234s] 5 tests run: 3 passed (1 slow), 1 failed, 1 timed out, 2 skipped";
+        assert_eq!(nextest_summary(line), Some(Counts { passed: 3, failed: 2, skipped: 2 }));
+        let line = "     Summary [   0.005s] 1 test run: 1 passed, 0 skipped";
+        assert_eq!(nextest_summary(line), Some(Counts { passed: 1, failed: 0, skipped: 0 }));
+        let line = "     Summary [   0.005s] 3/5 tests run: 2 passed, 1 failed, 0 skipped";
+        assert_eq!(nextest_summary(line), Some(Counts { passed: 2, failed: 1, skipped: 0 }));
+        let line = "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s";
+        assert_eq!(libtest_summary(line), Some(Counts { passed: 12, failed: 1, skipped: 2 }));
+        assert_eq!(nextest_summary("running 3 tests").or(libtest_summary("test a ... ok")), None);
+    }
+}
