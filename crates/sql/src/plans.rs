@@ -29,6 +29,27 @@ pub(crate) struct Planned {
     pub(crate) refused: Vec<Refused>,
 }
 
+impl Planned {
+    /// Whether the CPU only sorts, projects, filters and cuts what comes back from the device: a few rows in one
+    /// partition, for which DataFusion's rules for physical plans have nothing to do.
+    pub(crate) fn is_lean(&self) -> bool {
+        let mut lean = true;
+        let walked = self.plan.apply_with_subqueries(|plan| {
+            lean &= matches!(
+                plan,
+                LogicalPlan::Extension(_)
+                    | LogicalPlan::Projection(_)
+                    | LogicalPlan::Filter(_)
+                    | LogicalPlan::Sort(_)
+                    | LogicalPlan::Limit(_)
+                    | LogicalPlan::SubqueryAlias(_)
+            );
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.is_ok() && lean
+    }
+}
+
 /// What a plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epoch {

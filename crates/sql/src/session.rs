@@ -14,7 +14,6 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList, TableProvider};
 use datafusion::common::TableReference;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -118,6 +117,8 @@ struct Inner {
     plans: PlanCache,
     /// Number of changes to the settings and to what is prepared.
     changes: AtomicU64,
+    /// The state for plans with nothing to optimise, made under that number of changes.
+    lean: Mutex<Option<(u64, SessionState)>>,
 }
 
 /// What is needed to prepare a statement anew.
@@ -195,6 +196,7 @@ impl Session {
                 planner,
                 plans: PlanCache::default(),
                 changes: AtomicU64::new(0),
+                lean: Mutex::new(None),
             }),
         };
         for (name, value) in runtime.into_values() {
@@ -236,11 +238,11 @@ impl Session {
         if let Some(own) = OwnStatement::parse(sql)? {
             return self.own(own, report).await;
         }
+        if let Some((planned, state)) = self.planned_before(sql).await? {
+            return self.run_planned(state, &planned, None, report, deadline, clock).await;
+        }
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
-        if let Some(planned) = self.planned_before(sql, &state).await? {
-            return self.run_planned(&state, &planned, None, report, deadline, clock).await;
-        }
         let dialect = state.config_options().sql_parser.dialect;
         let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect))?;
         if let Some(name) = executed(&parsed) {
@@ -249,6 +251,7 @@ impl Session {
             state = self.inner.context.state();
             state.config_mut().set_extension(report.clone());
         }
+        check_view(&state, &parsed)?;
         let references = state.resolve_table_references(&parsed)?;
         let epoch = self.epoch();
         let generation = epoch.catalog;
@@ -308,7 +311,7 @@ impl Session {
             tables.extend(plans::scanned(&optimized)?);
             self.inner.plans.keep(sql, epoch, tables, &planned);
         }
-        self.run_planned(&state, &planned, writes, report, deadline, clock).await
+        self.run_planned(state, &planned, writes, report, deadline, clock).await
     }
 
     /// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
@@ -323,12 +326,7 @@ impl Session {
                 table.or_replace.then_some(&table.name)
             }
             DdlStatement::CreateMemoryTable(table) => table.or_replace.then_some(&table.name),
-            DdlStatement::CreateView(view) => {
-                if reads(&view.input, &view.name)? {
-                    return Err(SqlError::RecursiveView(view.name.to_string()));
-                }
-                view.or_replace.then_some(&view.name)
-            }
+            DdlStatement::CreateView(view) => view.or_replace.then_some(&view.name),
             _ => None,
         };
         Ok(replaced.and_then(|table| catalog::keep(state, table)))
@@ -339,10 +337,15 @@ impl Session {
         Epoch { catalog: self.inner.catalog.generation(), settings: self.inner.changes.load(Ordering::Acquire) }
     }
 
-    /// The plan of a statement that was planned before, if nothing it depends on has changed.
-    async fn planned_before(&self, sql: &str, state: &SessionState) -> Result<Option<Arc<Planned>>> {
+    /// The plan of a statement that was planned before, if nothing it depends on has changed, and a copy of the state
+    /// to run it with.
+    async fn planned_before(&self, sql: &str) -> Result<Option<(Arc<Planned>, SessionState)>> {
         let epoch = self.epoch();
         let Some((planned, tables)) = self.inner.plans.get(sql, epoch) else { return Ok(None) };
+        let state = match planned.is_lean() {
+            true => self.lean_state(epoch.settings),
+            false => self.inner.context.state(),
+        };
         // Naming a table makes the catalog look at its files; the generation grows where they have changed. Any trouble
         // with a table is for the statement's own planning to tell.
         for table in tables.iter() {
@@ -351,20 +354,38 @@ impl Session {
                 return Ok(None);
             }
         }
-        Ok((self.epoch() == epoch).then_some(planned))
+        Ok((self.epoch() == epoch).then_some((planned, state)))
+    }
+
+    /// A copy of the state for plans with nothing to optimise: one partition, no rules for physical plans.
+    fn lean_state(&self, settings: u64) -> SessionState {
+        let mut lean = self.inner.lean.lock();
+        match &*lean {
+            Some((known, state)) if *known == settings => state.clone(),
+            _ => {
+                let state = SessionStateBuilder::new_from_existing(self.inner.context.state())
+                    .with_physical_optimizer_rules(Vec::new())
+                    .build();
+                let config = state.config().clone().with_target_partitions(1);
+                let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();
+                lean.insert((settings, state)).1.clone()
+            }
+        }
     }
 
     /// Starts a planned statement that gives rows.
     async fn run_planned(
         &self,
-        state: &SessionState,
+        mut state: SessionState,
         planned: &Planned,
         writes: Option<Arc<CatalogShared>>,
         report: &Arc<StatementReport>,
         deadline: Option<Deadline>,
         clock: Instant,
     ) -> Result<Execution> {
-        let physical = self.inner.planner.physical(planned, state).instrument(tracing::info_span!("plan")).await?;
+        state.config_mut().set_extension(report.clone());
+        let state = Arc::new(state);
+        let physical = self.inner.planner.physical(planned, &state).instrument(tracing::info_span!("plan")).await?;
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes };
@@ -584,15 +605,16 @@ impl Session {
     }
 }
 
-/// Whether a plan reads the table of that name.
-fn reads(plan: &LogicalPlan, table: &TableReference) -> Result<bool> {
-    let resolve = |table: &TableReference| table.clone().resolve(CATALOG, SCHEMA);
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::TableScan(scan) if resolve(&scan.table_name) == resolve(table));
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+/// Refuses a view over itself: it would be planned from its text, and so for ever.
+fn check_view(state: &SessionState, parsed: &ParsedStatement) -> Result<()> {
+    let ParsedStatement::Statement(statement) = parsed else { return Ok(()) };
+    let SqlStatement::CreateView(view) = statement.as_ref() else { return Ok(()) };
+    let name = view.name.to_string();
+    let resolve = |table: TableReference| table.resolve(CATALOG, SCHEMA);
+    let own = resolve(TableReference::parse_str(&name));
+    let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
+    let mut sources = state.resolve_table_references(&query)?.into_iter();
+    if sources.any(|source| resolve(source) == own) { Err(SqlError::RecursiveView(name)) } else { Ok(()) }
 }
 
 /// One statement of SQL.

@@ -28,7 +28,7 @@ use warpcube_column::{LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 
 use super::finish::finish;
-use super::source::TableColumns;
+use super::source::{TableColumns, load_threads};
 use crate::lower::Lowered;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -141,7 +141,7 @@ impl Work {
         let _raise = RaiseOnDrop(cancelled.clone());
         let limits = LoadLimits {
             dictionary_values: settings.dictionary_limit,
-            threads: self.state.config().target_partitions(),
+            threads: load_threads(&settings),
             cancelled,
             ..LoadLimits::default()
         };
@@ -149,9 +149,12 @@ impl Work {
         let outcome = tokio::task::spawn_blocking({
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
             let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
+            let partitions = load_threads(&settings);
             move || {
                 let _entered = span.entered();
-                let source = |info: &Arc<_>| TableColumns::new(Arc::clone(info), state.clone(), runtime.clone());
+                let source = |info: &Arc<_>| {
+                    TableColumns::new(Arc::clone(info), state.clone(), runtime.clone(), partitions)
+                };
                 let requests: Vec<TableRequest> = lowered
                     .tables
                     .iter()

@@ -47,15 +47,19 @@ impl DevicePlanner {
     }
 
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
-    pub(crate) async fn physical(&self, planned: &Planned, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(crate) async fn physical(
+        &self,
+        planned: &Planned,
+        state: &Arc<SessionState>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(report) = state.config().get_extension::<StatementReport>() {
             for Refused { what, reason } in planned.refused.iter().cloned() {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
         }
-        let extension = DeviceExtension { engines: self.engines.clone(), state: Arc::new(state.clone()) };
+        let extension = DeviceExtension { engines: self.engines.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        planner.create_physical_plan(&planned.plan, state).await
+        planner.create_physical_plan(&planned.plan, state.as_ref()).await
     }
 }
 
@@ -71,7 +75,7 @@ impl QueryPlanner for DevicePlanner {
             .downcast_ref::<SessionState>()
             .ok_or_else(|| DataFusionError::Internal("a session of another kind".into()))?;
         let planned = self.lower(logical_plan, state).await?;
-        self.physical(&planned, state).await
+        self.physical(&planned, &Arc::new(state.clone())).await
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use warpcube_column::{ColumnError, LoadLimits, Storage, TableRequest, TableSummary};
 
 use super::engines::Engines;
-use super::source::TableColumns;
+use super::source::{TableColumns, load_threads};
 use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 use crate::error::{Result, SqlError};
@@ -77,10 +77,11 @@ impl DeviceTables for EngineTables {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let limits = LoadLimits {
             dictionary_values: settings.dictionary_limit,
-            threads: state.config().target_partitions(),
+            threads: load_threads(&settings),
             ..LoadLimits::default()
         };
-        let source = TableColumns::new(info.clone(), Arc::new(state.clone()), Handle::current());
+        let state = Arc::new(state.clone());
+        let source = TableColumns::new(info.clone(), state, Handle::current(), limits.threads);
         let (key, device) = (info.key.clone(), engine.clone());
         let pinned = tokio::task::spawn_blocking(move || {
             let requests = [TableRequest { source: Arc::new(source), columns: positions }];

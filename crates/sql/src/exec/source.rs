@@ -10,23 +10,39 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use tokio::runtime::Handle;
 use warpcube_column::{ColumnError, ColumnScan, ColumnSource, Result};
 
 use crate::lower::TableInfo;
+use crate::settings::Settings;
 
 /// A table of a statement; used on threads that may block.
 pub(crate) struct TableColumns {
     info: Arc<TableInfo>,
     state: Arc<SessionState>,
     runtime: Handle,
+    partitions: usize,
 }
 
 impl TableColumns {
-    /// A source for a table; `runtime` drives its scans.
-    pub(crate) fn new(info: Arc<TableInfo>, state: Arc<SessionState>, runtime: Handle) -> TableColumns {
-        TableColumns { info, state, runtime }
+    /// A source for a table, read in up to `partitions` parts; `runtime` drives its scans.
+    pub(crate) fn new(
+        info: Arc<TableInfo>,
+        state: Arc<SessionState>,
+        runtime: Handle,
+        partitions: usize,
+    ) -> TableColumns {
+        TableColumns { info, state, runtime, partitions }
+    }
+}
+
+/// Threads that load columns, and parts that tables are read in: as many as a session has partitions.
+pub(crate) fn load_threads(settings: &Settings) -> usize {
+    match settings.target_partitions {
+        0 => SessionConfig::new().target_partitions(),
+        partitions => partitions,
     }
 }
 
@@ -56,16 +72,18 @@ impl ColumnSource for TableColumns {
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
-        let session: &dyn Session = self.state.as_ref();
+        let mut state = self.state.as_ref().clone();
+        // Streams that take files from each other would hand out rows in another order in every scan.
+        state.config_mut().options_mut().execution.enable_file_stream_work_stealing = false;
+        state.config_mut().options_mut().execution.target_partitions = self.partitions;
+        let session: &dyn Session = &state;
         let projection = columns.to_vec();
         let plan = self
             .runtime
             .block_on(self.info.provider.scan(session, Some(&projection), &[], None))
             .map_err(failed)?;
-        let options = self.state.config().options();
-        let partitions = options.execution.target_partitions;
-        let plan = plan.repartitioned(partitions, options).map_err(failed)?.unwrap_or(plan);
-        Ok(Box::new(TableScan { plan, context: self.state.task_ctx(), runtime: self.runtime.clone() }))
+        let plan = plan.repartitioned(self.partitions, state.config().options()).map_err(failed)?.unwrap_or(plan);
+        Ok(Box::new(TableScan { plan, context: state.task_ctx(), runtime: self.runtime.clone() }))
     }
 }
 
