@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream, size_class};
 
-use crate::binding::{Binding, BindingCache, Found};
 use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
+use crate::binding::{Binding, BindingCache, Found};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::BoundPipeline;
 use crate::codegen::sink::Grouping;
@@ -212,12 +212,7 @@ impl Engine {
         Ok(Binding::new(fragment, tables, guesses, kernels, compact))
     }
 
-    fn execute(
-        &self,
-        binding: &Binding,
-        options: &RunOptions,
-        report: &mut RunReport,
-    ) -> Result<Option<RecordBatch>> {
+    fn execute(&self, binding: &Binding, options: &RunOptions, report: &mut RunReport) -> Result<Option<RecordBatch>> {
         let bound = &binding.fragment;
         let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
         let mut stream = match self.streams.lock().pop() {

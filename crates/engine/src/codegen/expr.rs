@@ -351,15 +351,14 @@ impl<'a> Emitter<'a> {
         if zero_inside {
             self.raise(&format!("{} == 0", right.code), &valid, "WC_DIVIDE_BY_ZERO");
         }
-        // Bounds speak of valid values of rows that get here: a NULL, or a row on another branch, may divide anything.
-        let unbounded = valid.is_some() || !self.guards.is_empty();
-        let may_be_zero = zero_inside || unbounded;
+        // Bounds speak of valid values of rows that get here: a NULL, a row on another branch or a slot without a row
+        // may divide anything.
         let limits = left.ty.bounds().expect("integers have bounds");
         let at_minimum = limits.0 < 0
             && left.bounds().is_none_or(|(low, _)| low == limits.0)
             && right.bounds().is_none_or(|(low, high)| low <= -1 && high >= -1);
         let mut unsafe_divisor = format!("{} == 0", right.code);
-        if at_minimum || limits.0 < 0 && unbounded {
+        if limits.0 < 0 {
             let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
             let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
             if at_minimum {
@@ -369,10 +368,7 @@ impl<'a> Emitter<'a> {
         }
         let operator = if op == BinaryOp::Div { "/" } else { "%" };
         let quotient = format!("{} {operator} {}", left.code, right.code);
-        let code = match may_be_zero || at_minimum {
-            true => format!("({unsafe_divisor}) ? ({})0 : ({})({quotient})", left.c_type(), left.c_type()),
-            false => quotient,
-        };
+        let code = format!("({unsafe_divisor}) ? ({0})0 : ({0})({quotient})", left.c_type());
         Ok(self.value(left.ty, &code, valid, range))
     }
 

@@ -1,4 +1,14 @@
 //! Fragments on the emulated device against a row-at-a-time interpreter.
 
-mod first;
+mod decimals;
+mod edges;
+mod expressions;
+mod floats;
+mod groups;
+mod integers;
+mod joins;
+mod nulls;
+mod strings;
+mod sums;
 mod support;
+mod tables;

@@ -10,6 +10,6 @@ mod source;
 
 pub use build::*;
 pub use check::*;
-pub use interpret::{Outcome, interpret};
+
 pub use scalar::{Scalar, scalars};
 pub use source::{MemoryTable, Shape};

@@ -1,4 +1,7 @@
 //! Every program that ran on the emulated device is compiled by NVRTC too, where it is installed.
+//!
+//! A program that compiled once for an architecture is remembered in the folder for tests' files, so that only changes
+//! cost time.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,7 +12,7 @@ use warpcube_gpu::{GpuError, Program, cuda::nvrtc};
 /// Architectures: Ampere, Hopper, Blackwell for workstations.
 const ARCHITECTURES: [u32; 3] = [80, 90, 120];
 
-/// Compiles a program for all architectures, once a process.
+/// Compiles a program for all architectures, once.
 pub fn compile_everywhere(program: &Program) {
     static DONE: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     static FIND: Once = Once::new();
@@ -20,12 +23,23 @@ pub fn compile_everywhere(program: &Program) {
             eprintln!("skipped: generated programs are not compiled for GPUs: {error}");
         }
     });
-    if !DONE.lock().unwrap().get_or_insert_default().insert(program.hash()) {
+    let hash = program.hash();
+    let Ok((_, (major, minor))) = nvrtc::location() else { return };
+    if !DONE.lock().unwrap().get_or_insert_default().insert(hash.clone()) {
         return;
     }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{major}.{minor}"));
+    std::fs::create_dir_all(&folder).unwrap();
     for architecture in ARCHITECTURES {
+        let marker = folder.join(format!("{hash}.sm_{architecture}"));
+        if marker.exists() {
+            continue;
+        }
         match nvrtc::compile(program, architecture) {
-            Ok(cubin) => assert!(!cubin.is_empty()),
+            Ok(cubin) => {
+                assert!(!cubin.is_empty());
+                std::fs::write(&marker, "").unwrap();
+            }
             Err(GpuError::CompilerUnavailable { .. }) => return,
             Err(error) => panic!("sm_{architecture}: {error}\n{}", program.source),
         }

@@ -1,0 +1,153 @@
+//! Decimals: narrow and wide sums, products, scales, conversions.
+
+use arrow::datatypes::{DataType, Int32Type};
+use warpcube_engine::{BinaryOp, EngineError, Expr, Ty};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+fn table(rows: usize, largest: i128) -> MemoryTable {
+    let value = |row: usize, seed: u64| i128::from(mixed(row, seed)) % (2 * largest + 1) - largest;
+    MemoryTable::new(
+        "t",
+        vec![
+            ("p", decimals(rows, 18, 2, |row| (row % 9 != 4).then(|| value(row, 1)))),
+            ("q", decimals(rows, 18, 2, |row| Some(value(row, 2)))),
+            ("g", numbers::<Int32Type>(rows, |row| Some(row as i32 % 600))),
+        ],
+    )
+}
+
+fn rescale(inner: Expr, power: i8) -> Expr {
+    Expr::Rescale(Box::new(inner), power)
+}
+
+#[test]
+fn sums_narrow_and_wide() {
+    // Up to 63 bits for all rows together, then sums in two parts; products of full 64-bit values are wide themselves.
+    for largest in [10_000, 1 << 40, i64::MAX as i128 / 2] {
+        let product = binary(BinaryOp::Mul, reg(0), reg(1));
+        let calls = |wide: bool| {
+            let mut calls = vec![
+                sum(reg(0), DataType::Decimal128(28, 2)),
+                sum(binary(BinaryOp::Sub, reg(1), reg(0)), DataType::Decimal128(29, 2)),
+                min(reg(0), DataType::Decimal128(18, 2)),
+                max(reg(1), DataType::Decimal128(18, 2)),
+            ];
+            if wide {
+                calls.push(sum(product.clone(), DataType::Decimal128(38, 4)));
+            }
+            calls
+        };
+        let wide = largest <= 1 << 40;
+        for groups in [vec![], vec![(reg(2), DataType::Int32)]] {
+            check_orders(&single(3, vec![], groups, calls(wide)), &[&table(2_500, largest)]);
+        }
+    }
+}
+
+#[test]
+fn products_wider_than_their_sum_are_refused() {
+    let product = binary(BinaryOp::Mul, reg(0), reg(1));
+    let fragment = single(3, vec![], vec![], vec![sum(product, DataType::Decimal128(38, 4))]);
+    let error = run(&engine(LaneOrder::Forward), &fragment, &[&table(2_500, i64::MAX as i128 / 2)]).unwrap_err();
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("63 bits")), "{error}");
+}
+
+#[test]
+fn the_price_after_discount_and_tax() {
+    // Q1 of TPC-H: sums of products of three decimals, 1 - discount and 1 + tax rescaled literals.
+    let one = || int(100, Ty::I128);
+    let discounted = binary(BinaryOp::Mul, reg(0), binary(BinaryOp::Sub, one(), reg(1)));
+    let taxed = binary(BinaryOp::Mul, discounted.clone(), binary(BinaryOp::Add, one(), reg(1)));
+    let calls = vec![sum(discounted, DataType::Decimal128(38, 4)), sum(taxed, DataType::Decimal128(38, 6))];
+    check(&single(3, vec![], vec![], calls.clone()), &[&table(2_500, 10_494_950)]);
+    check(&single(3, vec![], vec![], calls), &[&table(2_500, 10)]);
+}
+
+#[test]
+fn scales_round_half_away_from_zero() {
+    let per_row = |value: Expr| min(value, DataType::Decimal128(38, 2));
+    let calls = vec![
+        per_row(rescale(reg(0), 3)),
+        per_row(rescale(reg(0), -1)),
+        per_row(rescale(reg(0), -2)),
+        per_row(rescale(rescale(reg(0), -2), 2)),
+        per_row(rescale(reg(0), 0)),
+        min(Expr::DecimalToFloat(Box::new(reg(0)), 2), DataType::Float64),
+        per_row(rescale(convert(reg(2), Ty::I128), 2)),
+    ];
+    for largest in [70, 12_345] {
+        check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls.clone()), &[&table(600, largest)]);
+    }
+}
+
+#[test]
+fn comparisons_and_groups() {
+    let less = binary(BinaryOp::Lt, rescale(reg(0), 2), binary(BinaryOp::Mul, reg(1), int(100, Ty::I128)));
+    let between = binary(BinaryOp::Gt, reg(0), int(-20, Ty::I128));
+    let by = vec![(reg(0), DataType::Decimal128(18, 2))];
+    check_orders(
+        &single(3, vec![filter(less), filter(between)], by, vec![count(), sum(reg(1), DataType::Decimal128(28, 2))]),
+        &[&table(3_000, 40)],
+    );
+}
+
+#[test]
+fn conversions_to_and_from_integers() {
+    let fits = binary(BinaryOp::Lt, reg(0), int(2_000_000_000, Ty::I128));
+    let fits = binary(BinaryOp::And, fits, binary(BinaryOp::Gt, reg(0), int(-2_000_000_000, Ty::I128)));
+    let narrow = Expr::Case(vec![(fits, convert(reg(0), Ty::I32))], Box::new(null(Ty::I32)));
+    // A product past 64 bits: its conversion compares with the smallest 64-bit integer.
+    let product = binary(BinaryOp::Mul, reg(0), reg(1));
+    let small = binary(
+        BinaryOp::And,
+        binary(BinaryOp::Lt, product.clone(), int(1 << 62, Ty::I128)),
+        binary(BinaryOp::Gt, product.clone(), int(-(1 << 62), Ty::I128)),
+    );
+    let back = Expr::Case(vec![(small, convert(product, Ty::I64))], Box::new(null(Ty::I64)));
+    let calls =
+        vec![min(narrow, DataType::Int32), min(back, DataType::Int64), min(convert(reg(0), Ty::I64), DataType::Int64)];
+    let report = check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls), &[&table(600, 1 << 40)]);
+    assert!(report.program.is_some());
+    let unguarded = convert(binary(BinaryOp::Mul, reg(0), reg(1)), Ty::I64);
+    let report = check(&single(3, vec![], vec![], vec![min(unguarded, DataType::Int64)]), &[&table(600, 1 << 40)]);
+    assert!(report.program.is_none(), "a product past 64 bits raises");
+}
+
+#[test]
+fn literals_past_64_bits() {
+    let large = 10i128.pow(25) + 7;
+    let sums = binary(BinaryOp::Add, reg(0), int(large, Ty::I128));
+    let fragment = single(
+        3,
+        vec![filter(binary(BinaryOp::Gt, sums.clone(), int(large, Ty::I128)))],
+        vec![],
+        vec![count(), sum(sums, DataType::Decimal128(38, 2))],
+    );
+    check(&fragment, &[&table(1_500, 1_000)]);
+    let negative = filter(binary(BinaryOp::Gt, reg(0), int(-large, Ty::I128)));
+    check(&single(3, vec![negative], vec![], vec![count()]), &[&table(1_500, 1_000)]);
+}
+
+#[test]
+fn a_wide_probe_key_matches_no_narrow_one() {
+    // 2^64 + 3 has the lower bits of 3.
+    let side = MemoryTable::new("side", vec![("k", decimals(5, 18, 0, |row| Some(row as i128)))]);
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("a", decimals(1_200, 18, 0, |row| Some(row as i128 % 4))),
+            ("b", decimals(1_200, 18, 0, |row| Some(if row % 2 == 0 { 0 } else { 1 << 62 }))),
+        ],
+    );
+    let key = binary(BinaryOp::Add, binary(BinaryOp::Mul, reg(1), int(4, Ty::I128)), reg(0));
+    let fragment = fragment(
+        &[2, 1],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![]),
+            aggregates(0, vec![probe(0, vec![key], warpcube_engine::JoinKind::Semi)], vec![], vec![count()]),
+        ],
+    );
+    check(&fragment, &[&facts, &side]);
+}

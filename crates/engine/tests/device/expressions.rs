@@ -1,0 +1,113 @@
+//! CASE, dates, and whatever else a row can compute.
+
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use warpcube_engine::{BinaryOp, DatePart, Expr, Ty, UnaryOp};
+
+use crate::support::*;
+
+fn part(part: DatePart, inner: Expr) -> Expr {
+    Expr::DatePart(part, Box::new(inner))
+}
+
+#[test]
+fn parts_of_dates() {
+    // Leap years, centuries, and days before 1970 and before year 0.
+    let starts = [-719_468, -719_163, -25_509, -366, -1, 0, 58, 10_956, 11_015, 11_016, 47_540, 2_932_896];
+    let rows = 1_200;
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("d", days(rows, |row| (row % 50 != 7).then_some(starts[row % starts.len()] + (row / 12) as i32 % 70))),
+            ("id", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+        ],
+    );
+    let parts = [DatePart::Year, DatePart::Quarter, DatePart::Month, DatePart::Day];
+    let calls = parts.map(|which| min(part(which, reg(0)), DataType::Int32)).to_vec();
+    check(&single(2, vec![], vec![(reg(1), DataType::Int32)], calls), &[&table]);
+}
+
+#[test]
+fn years_and_months_as_groups() {
+    let table = MemoryTable::new("t", vec![("d", days(5_000, |row| Some(8_035 + (mixed(row, 1) % 2_557) as i32)))]);
+    let by = vec![(part(DatePart::Year, reg(0)), DataType::Int32), (part(DatePart::Month, reg(0)), DataType::Int32)];
+    let late = filter(binary(BinaryOp::Ge, part(DatePart::Quarter, reg(0)), int(2, Ty::I32)));
+    check_orders(&single(1, vec![late], by, vec![count(), min(reg(0), DataType::Date32)]), &[&table]);
+}
+
+#[test]
+fn dates_compare_and_come_back_as_dates() {
+    let table =
+        MemoryTable::new("t", vec![("d", days(3_000, |row| (row % 3 != 0).then_some((mixed(row, 1) % 1_000) as i32)))]);
+    let steps = vec![filter(binary(BinaryOp::Lt, reg(0), int(500, Ty::I32)))];
+    let calls = vec![min(reg(0), DataType::Date32), max(reg(0), DataType::Date32)];
+    check(&single(1, steps, vec![(reg(0), DataType::Date32)], calls), &[&table]);
+}
+
+#[test]
+fn cases_of_several_branches() {
+    let rows = 2_000;
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("a", numbers::<Int32Type>(rows, |row| (row % 10 != 0).then_some((mixed(row, 1) % 100) as i32))),
+            ("b", numbers::<Int64Type>(rows, |row| Some(mixed(row, 2) as i64 % 1_000))),
+        ],
+    );
+    let below = |limit| binary(BinaryOp::Lt, reg(0), int(limit, Ty::I32));
+    let bucket = Expr::Case(
+        vec![
+            (below(10), int(1, Ty::I64)),
+            (below(50), binary(BinaryOp::Rem, reg(1), int(5, Ty::I64))),
+            (below(90), reg(1)),
+        ],
+        Box::new(int(-1, Ty::I64)),
+    );
+    let nested = Expr::Case(
+        vec![(unary(UnaryOp::Not, below(30)), Expr::Case(vec![(below(60), bucket.clone())], Box::new(null(Ty::I64))))],
+        Box::new(binary(BinaryOp::Add, bucket.clone(), int(1_000, Ty::I64))),
+    );
+    let calls = vec![sum(nested, DataType::Int64), sum(bucket.clone(), DataType::Int64), count()];
+    check_orders(&single(2, vec![], vec![(bucket, DataType::Int64)], calls), &[&table]);
+}
+
+#[test]
+fn boolean_columns_everywhere() {
+    let rows = 3_000;
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("t", truths(rows, |row| Some(mixed(row, 1) % 3 == 0))),
+            ("u", truths(rows, |row| (row % 5 != 0).then_some(mixed(row, 2) % 2 == 0))),
+            ("v", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+        ],
+    );
+    let steps = vec![filter(binary(BinaryOp::Or, reg(0), unary(UnaryOp::Not, reg(1))))];
+    let calls = vec![
+        min(reg(0), DataType::Boolean),
+        max(reg(1), DataType::Boolean),
+        sum(convert(reg(1), Ty::I32), DataType::Int64),
+        sum(reg(2), DataType::Int64),
+    ];
+    check_orders(&single(3, steps, vec![(reg(1), DataType::Boolean)], calls), &[&table]);
+}
+
+#[test]
+fn many_columns_at_once() {
+    // More than registers hold: some are loaded whole, the others gathered.
+    let rows = 3_000;
+    let names: Vec<String> = (0..20).map(|column| format!("c{column}")).collect();
+    let columns = names
+        .iter()
+        .enumerate()
+        .map(|(column, name)| {
+            let array = numbers::<Int64Type>(rows, |row| {
+                (row % (column + 3) != 0).then(|| mixed(row, column as u64) as i64 >> 20)
+            });
+            (name.as_str(), array)
+        })
+        .collect();
+    let table = MemoryTable::new("t", columns);
+    let positive = |column| filter(binary(BinaryOp::Gt, reg(column), int(-4_000_000_000_000, Ty::I64)));
+    let calls = (0..20).map(|column| sum(reg(column), DataType::Int64)).collect();
+    check(&single(20, vec![positive(3), positive(17)], vec![], calls), &[&table]);
+}

@@ -1,0 +1,131 @@
+//! Grouped aggregation by size of the group domain.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Int8Type, Int32Type, Int64Type, UInt16Type};
+use warpcube_column::LoadLimits;
+use warpcube_engine::{AggregateCall, BinaryOp, EngineError, RunOptions, Ty};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+fn table(rows: usize, groups: u64, key: impl Fn(u64) -> i64) -> MemoryTable {
+    let keys: ArrayRef = numbers::<Int64Type>(rows, |row| Some(key(mixed(row, 1) % groups)));
+    MemoryTable::shaped(
+        "facts",
+        vec![
+            ("k", keys),
+            ("v", numbers::<Int32Type>(rows, |row| Some(mixed(row, 2) as i32))),
+            ("w", numbers::<Int8Type>(rows, |row| (row % 11 != 3).then_some(mixed(row, 3) as i8))),
+        ],
+        Shape { partitions: 2, batch_rows: 20_000 },
+    )
+}
+
+fn all_aggregates() -> Vec<AggregateCall> {
+    let positive = binary(BinaryOp::Gt, reg(1), int(0, Ty::I32));
+    vec![
+        sum(reg(1), DataType::Int64),
+        count(),
+        count_of(reg(2)),
+        min(reg(2), DataType::Int8),
+        max(reg(1), DataType::Int32),
+        AggregateCall { filter: Some(positive), ..sum(reg(2), DataType::Int64) },
+    ]
+}
+
+#[test]
+fn a_few_groups_have_private_cells() {
+    // Six cells and the row count over at most eight groups; below 65,536 rows the same groups are dense.
+    let calls =
+        || vec![sum(reg(1), DataType::Int64), count(), max(reg(1), DataType::Int32), min(reg(1), DataType::Int32)];
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], calls());
+    let report = check_orders(&fragment, &[&table(70_000, 5, |key| key as i64 - 2)]);
+    assert!(report.program.unwrap().source.contains("mine["), "cells are private");
+    let report = check(&fragment, &[&table(7_000, 5, |key| key as i64 - 2)]);
+    assert!(!report.program.unwrap().source.contains("mine["), "cells are shared");
+}
+
+#[test]
+fn private_cells_of_all_kinds_behind_a_filter() {
+    let few = filter(binary(BinaryOp::Lt, reg(1), int(-1_900_000_000, Ty::I32)));
+    let calls = vec![count_of(reg(2)), sum(convert(reg(2), Ty::F64), DataType::Float64), min(reg(2), DataType::Int8)];
+    let fragment = single(3, vec![few], vec![(reg(0), DataType::Int64)], calls);
+    let report = check(&fragment, &[&table(70_000, 4, |key| key as i64)]);
+    assert!(report.program.unwrap().source.contains("mine["));
+}
+
+#[test]
+fn dense_groups_of_several_parts() {
+    let rows = 12_000;
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("a", numbers::<Int8Type>(rows, |row| Some((mixed(row, 1) % 10) as i8 - 5))),
+            ("b", numbers::<UInt16Type>(rows, |row| (row % 13 != 0).then_some(60_000 + (mixed(row, 2) % 20) as u16))),
+            ("c", truths(rows, |row| (row % 17 != 0).then_some(mixed(row, 3) & 1 == 0))),
+            ("v", numbers::<Int32Type>(rows, |row| Some(mixed(row, 4) as i32))),
+        ],
+    );
+    let by = vec![(reg(0), DataType::Int8), (reg(1), DataType::UInt16), (reg(2), DataType::Boolean)];
+    let fragment = single(4, vec![], by, vec![sum(reg(3), DataType::Int64), count()]);
+    check_orders(&fragment, &[&facts]);
+}
+
+#[test]
+fn many_dense_groups_are_compacted() {
+    // 100,000 places and more than 64 KiB of cells: gathered by a kernel of their own.
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let report = check_orders(&fragment, &[&table(8_000, 100_000, |key| key as i64 * 7 % 100_000)]);
+    assert!(report.program.unwrap().source.contains("compact_groups"));
+}
+
+#[test]
+fn sparse_keys_are_hashed() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let spread = |key: u64| (key as i64 - 500) * 1_000_000_007;
+    let report = check_orders(&fragment, &[&table(6_000, 1_000, spread)]);
+    assert!(report.program.unwrap().source.contains("WC_TABLE_FULL); return"), "groups are hashed");
+    assert_eq!(report.reruns, 0);
+}
+
+#[test]
+fn a_hash_table_that_is_too_small_grows() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let facts = table(6_000, 1_000, |key| (key as i64 - 500) * 1_000_000_007);
+    let engine = engine(LaneOrder::Seeded(3));
+    let options = RunOptions { group_slots: Some(16), limits: LoadLimits::default(), dump: None };
+    let (small, report) = engine.run(&fragment, &requests(&fragment, &[&facts]), &options).unwrap();
+    assert_eq!(report.reruns, 2, "16, 128, 1024 slots");
+    check_on(&engine, &fragment, &[&facts]);
+    assert!(small.num_rows() > 512, "more than half of the second table");
+}
+
+#[test]
+fn two_sparse_parts_with_nulls() {
+    let rows = 5_000;
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("a", numbers::<Int64Type>(rows, |row| (row % 5 != 0).then_some((mixed(row, 1) % 30) as i64 * 1_000_003))),
+            ("b", numbers::<Int32Type>(rows, |row| (row % 7 != 0).then_some((mixed(row, 2) % 30) as i32 * -90_001))),
+        ],
+    );
+    let by = vec![(reg(0), DataType::Int64), (reg(1), DataType::Int32)];
+    check(&single(2, vec![], by, vec![count(), sum(reg(0), DataType::Int64)]), &[&facts]);
+}
+
+#[test]
+fn groups_over_expressions() {
+    let rem = binary(BinaryOp::Rem, reg(1), int(7, Ty::I32));
+    let both = binary(BinaryOp::Lt, reg(1), int(0, Ty::I32));
+    let by = vec![(rem, DataType::Int32), (both, DataType::Boolean)];
+    check(&single(3, vec![], by, vec![count(), min(reg(1), DataType::Int32)]), &[&table(4_000, 10, |key| key as i64)]);
+}
+
+#[test]
+fn keys_too_wide_are_refused() {
+    let wide = table(100, 100, |key| i64::MAX - key as i64 * (i64::MAX / 120));
+    let by = vec![(reg(0), DataType::Int64), (reg(0), DataType::Int64)];
+    let error = run(&engine(LaneOrder::Forward), &single(3, vec![], by, vec![count()]), &[&wide]).unwrap_err();
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("63 bits")), "{error}");
+}

@@ -1,0 +1,236 @@
+//! Star joins over directly indexed tables: bitmaps on whole vectors, then the queue, then payload.
+
+use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
+use warpcube_engine::{BinaryOp, Fragment, JoinKind, Ty};
+
+use crate::support::*;
+
+fn facts(rows: usize) -> MemoryTable {
+    MemoryTable::new(
+        "facts",
+        vec![
+            ("k", numbers::<Int32Type>(rows, |row| (row % 23 != 5).then_some((mixed(row, 1) % 400) as i32))),
+            ("d", numbers::<Int32Type>(rows, |row| Some((mixed(row, 2) % 120) as i32))),
+            ("v", numbers::<Int64Type>(rows, |row| Some(mixed(row, 3) as i64 % 1_000))),
+        ],
+    )
+}
+
+fn parts() -> MemoryTable {
+    MemoryTable::new(
+        "parts",
+        vec![
+            ("k", numbers::<Int32Type>(300, |row| Some(row as i32 + 1))),
+            ("brand", texts(300, |row| (row % 9 != 0).then(|| format!("brand {}", row % 7)))),
+            ("size", numbers::<Int32Type>(300, |row| Some(row as i32 % 50))),
+            ("city", numbers::<Int16Type>(300, |row| (row % 8 != 0).then_some(row as i16 % 40 + 1_000))),
+        ],
+    )
+}
+
+fn dates() -> MemoryTable {
+    MemoryTable::new(
+        "dates",
+        vec![
+            ("k", numbers::<Int32Type>(100, |row| Some(row as i32))),
+            ("year", numbers::<Int32Type>(100, |row| Some(1992 + row as i32 / 30))),
+        ],
+    )
+}
+
+/// Facts joined with parts of a size and with dates, grouped by year and brand.
+fn star(size_below: i128, parts_kind: JoinKind, dates_kind: JoinKind) -> Fragment {
+    let small = filter(binary(BinaryOp::Lt, reg(2), int(size_below, Ty::I32)));
+    let steps = vec![probe(0, vec![reg(0)], parts_kind), probe(1, vec![reg(1)], dates_kind)];
+    let mut groups = Vec::new();
+    let mut next = 3;
+    for (kind, ty) in [(parts_kind, DataType::Utf8), (dates_kind, DataType::Int32)] {
+        if matches!(kind, JoinKind::Inner | JoinKind::Left) {
+            groups.push((reg(next), ty));
+            next += 1;
+        }
+    }
+    let payload = |kind: JoinKind| if matches!(kind, JoinKind::Semi | JoinKind::Anti) { vec![] } else { vec![reg(1)] };
+    fragment(
+        &[3, 4, 2],
+        vec![
+            builds(1, vec![small], vec![reg(0)], payload(parts_kind)),
+            builds(2, vec![], vec![reg(0)], payload(dates_kind)),
+            aggregates(0, steps, groups, vec![sum(reg(2), DataType::Int64), count()]),
+        ],
+    )
+}
+
+#[test]
+fn a_star_join_with_payload_in_groups() {
+    let tables = [&facts(20_000), &parts(), &dates()];
+    // Few, some and all parts pass: the queue, and rows in place.
+    for size in [2, 40, 60] {
+        check_orders(&star(size, JoinKind::Inner, JoinKind::Inner), &tables);
+    }
+}
+
+#[test]
+fn every_kind_of_join() {
+    let tables = [&facts(6_000), &parts(), &dates()];
+    for kind in [JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
+        check(&star(25, kind, JoinKind::Inner), &tables);
+        check(&star(25, JoinKind::Inner, kind), &tables);
+        check(&star(25, kind, kind), &tables);
+    }
+}
+
+#[test]
+fn payload_registers_keep_their_numbers_when_probes_are_reordered() {
+    // The second probe is the more selective one and is taken first; the filter on its payload comes last.
+    let tables = [&facts(6_000), &parts(), &dates()];
+    let few = filter(binary(BinaryOp::Lt, reg(0), int(9, Ty::I32)));
+    for kind in [JoinKind::Inner, JoinKind::Left] {
+        let fragment = fragment(
+            &[3, 4, 2],
+            vec![
+                builds(1, vec![], vec![reg(0)], vec![reg(3), reg(1)]),
+                builds(2, vec![few.clone()], vec![reg(0)], vec![reg(1)]),
+                aggregates(
+                    0,
+                    vec![
+                        probe(0, vec![reg(0)], kind),
+                        probe(1, vec![reg(1)], JoinKind::Inner),
+                        filter(binary(BinaryOp::Ge, reg(5), int(1992, Ty::I32))),
+                    ],
+                    vec![(reg(4), DataType::Utf8)],
+                    vec![sum(reg(3), DataType::Int64), max(reg(5), DataType::Int32), count()],
+                ),
+            ],
+        );
+        check(&fragment, &tables);
+    }
+}
+
+#[test]
+fn columns_of_one_left_join_share_their_validity() {
+    // Both counts ask for rows with a match; in the kernel that is one and the same condition.
+    let tables = [&facts(3_000), &dates()];
+    let fragment = fragment(
+        &[3, 2],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![reg(0), reg(1)]),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(1)], JoinKind::Left)],
+                vec![],
+                vec![
+                    count_of(reg(3)),
+                    count_of(reg(4)),
+                    sum(reg(3), DataType::Int64),
+                    sum(reg(4), DataType::Int64),
+                    count(),
+                ],
+            ),
+        ],
+    );
+    check_orders(&fragment, &tables);
+}
+
+#[test]
+fn a_snowflake_chain() {
+    let brands = MemoryTable::new(
+        "cities",
+        vec![
+            ("k", numbers::<Int16Type>(45, |row| Some(995 + row as i16))),
+            ("region", texts(45, |row| Some(["north", "south", "east"][row % 3].into()))),
+        ],
+    );
+    let south = lookup(1, "= south", Ty::Bool, |strings| {
+        std::sync::Arc::new(
+            strings.iter().map(|text| text.map(|text| text == "south")).collect::<arrow::array::BooleanArray>(),
+        )
+    });
+    let chain = |filtered: bool| {
+        let steps = if filtered { vec![filter(south.clone())] } else { vec![] };
+        fragment(
+            &[3, 4, 2],
+            vec![
+                builds(2, steps, vec![reg(0)], vec![reg(1)]),
+                builds(1, vec![probe(0, vec![reg(3)], JoinKind::Inner)], vec![reg(0)], vec![reg(4), reg(2)]),
+                aggregates(
+                    0,
+                    vec![probe(1, vec![reg(0)], JoinKind::Inner)],
+                    vec![(reg(3), DataType::Utf8)],
+                    vec![sum(reg(2), DataType::Int64), sum(reg(4), DataType::Int64)],
+                ),
+            ],
+        )
+    };
+    for filtered in [false, true] {
+        check_orders(&chain(filtered), &[&facts(6_000), &parts(), &brands]);
+    }
+}
+
+#[test]
+fn one_table_probed_in_two_roles() {
+    let fragment = fragment(
+        &[3, 2],
+        vec![
+            builds(1, vec![filter(binary(BinaryOp::Gt, reg(0), int(10, Ty::I32)))], vec![reg(0)], vec![reg(1)]),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(1)], JoinKind::Inner), probe(0, vec![reg(0)], JoinKind::Inner)],
+                vec![(reg(3), DataType::Int32), (reg(4), DataType::Int32)],
+                vec![count()],
+            ),
+        ],
+    );
+    check_orders(&fragment, &[&facts(6_000), &dates()]);
+}
+
+#[test]
+fn a_bitmap_too_large_for_shared_memory_is_probed_in_global_memory() {
+    let rows = 4_000;
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("k", numbers::<Int32Type>(rows, |row| Some((mixed(row, 1) % 3_000_000) as i32))),
+            ("v", numbers::<Int64Type>(rows, |row| Some(row as i64))),
+        ],
+    );
+    let wide = MemoryTable::new("wide", vec![("k", numbers::<Int32Type>(200_000, |row| Some(row as i32 * 15)))]);
+    let fragment = fragment(
+        &[2, 1],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![]),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(0)], JoinKind::Semi)],
+                vec![],
+                vec![sum(reg(1), DataType::Int64), count()],
+            ),
+        ],
+    );
+    let report = check(&fragment, &[&facts, &wide]);
+    assert!(!report.program.unwrap().source.contains("wc_stage(bits"), "nothing is staged");
+}
+
+#[test]
+fn a_bitmap_of_middle_size_takes_one_large_block() {
+    let rows = 3_000;
+    let facts = MemoryTable::new(
+        "facts",
+        vec![("k", numbers::<Int32Type>(rows, |row| Some((mixed(row, 1) % 500_000) as i32)))],
+    );
+    let wide = MemoryTable::new("wide", vec![("k", numbers::<Int32Type>(40_000, |row| Some(row as i32 * 12)))]);
+    let fragment = fragment(
+        &[1, 1],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![]),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(0)], JoinKind::Anti)],
+                vec![],
+                vec![count(), min(reg(0), DataType::Int32)],
+            ),
+        ],
+    );
+    let report = check_orders(&fragment, &[&facts, &wide]);
+    assert!(report.program.unwrap().source.contains("Params1, 1024, 1)"), "one block a multiprocessor");
+}

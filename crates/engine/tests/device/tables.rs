@@ -1,0 +1,174 @@
+//! Hash tables of joins: sparse keys, keys of several parts, duplicates, NULLs on both sides.
+
+use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
+use warpcube_engine::{BinaryOp, EngineError, Fragment, JoinKind, Ty};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+const SPREAD: i64 = 1_000_000_007;
+
+fn facts(rows: usize) -> MemoryTable {
+    MemoryTable::new(
+        "facts",
+        vec![
+            ("k", numbers::<Int64Type>(rows, |row| (row % 19 != 4).then_some((mixed(row, 1) % 700) as i64 * SPREAD))),
+            ("j", numbers::<UInt8Type>(rows, |row| (row % 31 != 4).then_some((mixed(row, 2) % 6) as u8))),
+            ("v", numbers::<Int32Type>(rows, |row| Some(mixed(row, 3) as i32 % 1_000))),
+        ],
+    )
+}
+
+/// 500 sparse keys in two versions each, some NULL.
+fn sparse() -> MemoryTable {
+    MemoryTable::new(
+        "sparse",
+        vec![
+            ("k", numbers::<Int64Type>(1_000, |row| (row % 29 != 0).then_some((row / 2) as i64 * SPREAD))),
+            ("j", numbers::<UInt8Type>(1_000, |row| (row % 37 != 0).then_some(row as u8 % 2 * 3))),
+            ("p", numbers::<Int32Type>(1_000, |row| (row % 3 != 0).then_some(row as i32 * 5 - 400))),
+        ],
+    )
+}
+
+fn joined(keys: usize, kind: JoinKind, even_only: bool) -> Fragment {
+    let payload = if matches!(kind, JoinKind::Inner | JoinKind::Left) { vec![reg(2)] } else { vec![] };
+    let mut calls = vec![count(), sum(reg(2), DataType::Int64)];
+    if !payload.is_empty() {
+        calls.extend([sum(reg(3), DataType::Int64), count_of(reg(3)), max(reg(3), DataType::Int32)]);
+    }
+    let by = if keys == 1 { vec![reg(0)] } else { vec![reg(0), reg(1)] };
+    let even = filter(binary(BinaryOp::Eq, reg(1), int(0, Ty::U8)));
+    let steps = if even_only { vec![even] } else { vec![] };
+    fragment(
+        &[3, 3],
+        vec![
+            builds(1, steps, by.clone(), payload),
+            aggregates(0, vec![probe(0, by, kind)], vec![(reg(1), DataType::UInt8)], calls),
+        ],
+    )
+}
+
+#[test]
+fn sparse_keys_are_hashed() {
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
+        let report = check_orders(&joined(1, kind, true), &[&facts(4_000), &sparse()]);
+        assert!(report.pipelines[1].steps[0].contains("hash table"), "{:?}", report.pipelines[1].steps);
+    }
+}
+
+#[test]
+fn keys_of_two_parts() {
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
+        check_orders(&joined(2, kind, false), &[&facts(4_000), &sparse()]);
+    }
+}
+
+#[test]
+fn duplicate_keys_matter_for_payload_alone() {
+    let tables = [&facts(2_000), &sparse()];
+    for kind in [JoinKind::Semi, JoinKind::Anti] {
+        check(&joined(1, kind, false), &tables);
+    }
+    for kind in [JoinKind::Inner, JoinKind::Left] {
+        let error = run(&engine(LaneOrder::Forward), &joined(1, kind, false), &tables).unwrap_err();
+        assert!(matches!(error, EngineError::Unsupported(_)) && error.falls_back(), "{error}");
+    }
+}
+
+#[test]
+fn duplicates_in_a_direct_table_are_noticed_too() {
+    let twice = MemoryTable::new("twice", vec![("k", numbers::<UInt8Type>(12, |row| Some(row as u8 % 6)))]);
+    for kind in [JoinKind::Inner, JoinKind::Semi] {
+        let fragment = fragment(
+            &[3, 1],
+            vec![
+                builds(1, vec![], vec![reg(0)], vec![]),
+                aggregates(0, vec![probe(0, vec![reg(1)], kind)], vec![], vec![count()]),
+            ],
+        );
+        check(&fragment, &[&facts(2_000), &twice]);
+    }
+}
+
+#[test]
+fn a_direct_table_of_two_parts() {
+    let pairs = MemoryTable::new(
+        "pairs",
+        vec![
+            ("a", numbers::<UInt8Type>(30, |row| Some(row as u8 % 5))),
+            ("b", numbers::<Int32Type>(30, |row| Some(row as i32 / 5 * 100 - 200))),
+            ("p", texts(30, |row| Some(format!("p{row}")))),
+        ],
+    );
+    let hundreds = binary(BinaryOp::Mul, binary(BinaryOp::Div, reg(2), int(100, Ty::I32)), int(100, Ty::I32));
+    let fragment = fragment(
+        &[3, 3],
+        vec![
+            builds(1, vec![], vec![reg(0), reg(1)], vec![reg(2)]),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(1), hundreds], JoinKind::Inner)],
+                vec![(reg(3), DataType::Utf8)],
+                vec![count()],
+            ),
+        ],
+    );
+    check_orders(&fragment, &[&facts(3_000), &pairs]);
+}
+
+#[test]
+fn an_empty_build_side() {
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
+        let empty = MemoryTable::new(
+            "empty",
+            vec![
+                ("k", numbers::<Int64Type>(0, |_| None)),
+                ("j", numbers::<UInt8Type>(0, |_| None)),
+                ("p", numbers::<Int32Type>(0, |_| None)),
+            ],
+        );
+        check(&joined(2, kind, false), &[&facts(1_500), &empty]);
+    }
+}
+
+#[test]
+fn payload_of_every_width() {
+    let wide = MemoryTable::new(
+        "wide",
+        vec![
+            ("k", numbers::<UInt8Type>(6, |row| Some(row as u8))),
+            (
+                "w",
+                numbers::<Int64Type>(6, |row| {
+                    (row != 2).then_some([i64::MIN + 1, i64::MAX - 1, 0, -1, 5, 1 << 40][row])
+                }),
+            ),
+            ("f", numbers::<arrow::datatypes::Float64Type>(6, |row| Some(row as f64 * 0.5))),
+            ("g", numbers::<arrow::datatypes::Float32Type>(6, |row| Some(row as f32 * -0.25))),
+            ("t", truths(6, |row| (row != 4).then_some(row % 2 == 0))),
+            ("d", days(6, |row| Some(10_000 + row as i32 * 400))),
+            ("u", numbers::<arrow::datatypes::UInt64Type>(6, |row| Some(u64::MAX - row as u64))),
+        ],
+    );
+    let fragment = fragment(
+        &[3, 7],
+        vec![
+            builds(1, vec![], vec![reg(0)], (1..7).map(reg).collect()),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(1)], JoinKind::Inner)],
+                vec![(reg(6), DataType::Boolean), (reg(7), DataType::Date32)],
+                vec![
+                    max(reg(3), DataType::Int64),
+                    min(reg(3), DataType::Int64),
+                    sum(reg(4), DataType::Float64),
+                    min(reg(5), DataType::Float32),
+                    max(reg(8), DataType::UInt64),
+                    sum(reg(8), DataType::UInt64),
+                ],
+            ),
+        ],
+    );
+    check_orders(&fragment, &[&facts(2_000), &wide]);
+}
