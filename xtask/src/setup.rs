@@ -1,7 +1,9 @@
-//! What the tests need beside Rust: a C++ compiler for the emulated device, NVRTC to compile kernels for real ones.
+//! What the tests need beside Rust: a C++ compiler for the emulated device, NVRTC to compile kernels for real ones,
+//! DataFusion's SQL test files.
 //!
 //! Each is installed with the ordinary client where that is possible without asking (`apt-get` as root, `pip` in a
-//! folder of the workspace, `rustup`). The compiler is indispensable; without NVRTC one check is skipped and said so.
+//! folder of the workspace, `rustup`, `cargo`). The compiler is indispensable; without one of the others a check is
+//! skipped and said so.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,8 @@ use crate::process::{Result, cargo, output, program, root, run as run_program, s
 
 /// NVRTC as it is tested here; CUDA 12's works too.
 const NVRTC: &str = "nvidia-cuda-nvrtc==13.0.*";
+/// The crate with DataFusion's SQL test files, of the release that the workspace uses.
+const SQL_FILES: (&str, &str) = ("datafusion-sqllogictest", "55.2.0");
 /// Names of the library, best first.
 const LIBRARIES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
@@ -23,6 +27,10 @@ pub(crate) fn run() -> Result<()> {
     match nvrtc() {
         Ok(path) => println!("NVRTC: {}", path.display()),
         Err(reason) => println!("NVRTC: {reason}"),
+    }
+    match sql_files() {
+        Ok(path) => println!("DataFusion's SQL files: {}", path.display()),
+        Err(reason) => println!("DataFusion's SQL files: {reason}"),
     }
     Ok(())
 }
@@ -110,6 +118,26 @@ fn install_nvrtc() -> Result<()> {
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", NVRTC]);
     run_program(&mut pip)
         .map_err(|reason| format!("{reason}; name the library's file in WARPCUBE_NVRTC if there is one"))
+}
+
+/// Finds DataFusion's SQL test files where Cargo unpacks crates; asking Cargo about the crate brings it there.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn sql_files() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("WARPCUBE_SQLLOGICTEST").map(PathBuf::from) {
+        return Ok(path);
+    }
+    let (name, version) = SQL_FILES;
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let registries = home.ok_or("neither CARGO_HOME nor HOME is set")?.join("registry/src");
+    let unpacked =
+        || children(&registries).map(|registry| registry.join(format!("{name}-{version}"))).find(|path| path.is_dir());
+    if unpacked().is_none() {
+        output(cargo().args(["info", "--quiet", &format!("{name}@{version}")]))?;
+    }
+    unpacked().ok_or_else(|| format!("Cargo did not unpack {name} {version}"))
 }
 
 /// Installs Debian packages where that can be done without asking.

@@ -80,6 +80,9 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
             Ok(path) => nvrtc = Some(path),
             Err(reason) => stages.skip("kernels compiled for GPUs", &reason),
         }
+        if let Err(reason) = setup::sql_files() {
+            stages.skip("DataFusion's SQL files", &reason);
+        }
         Ok(())
     });
     stages.run("tidy", |_| tidy::run());
