@@ -181,3 +181,12 @@ template <int SLOTS> WC_DEVICE uint32_t wc_slots_before(uint32_t rows, uint32_t 
 WC_DEVICE void wc_stage(uint32_t* target, const uint32_t* source, uint64_t words) {
     for (uint64_t at = threadIdx.x; at < words / 4; at += blockDim.x) ((uint4*)target)[at] = ((const uint4*)source)[at];
 }
+
+// Adds to a 64-bit cell kept as two 32-bit halves in shared memory, where 32-bit additions are native and 64-bit ones
+// are loops. Sums are exact modulo 2^64 whatever the order: each carry out of the lower half is seen by one thread.
+WC_DEVICE void wc_add_halves(uint32_t* low, uint32_t* high, uint64_t value) {
+    const uint32_t addend = (uint32_t)value;
+    const uint32_t before = atomicAdd(low, addend);
+    const uint32_t up = (uint32_t)(value >> 32) + (uint32_t)((uint32_t)(before + addend) < before);
+    if (up != 0) atomicAdd(high, up);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{PinnedTable, ResidentColumn, VECTOR_ROWS};
+use warpcube_column::{PinnedTable, ResidentColumn};
 use warpcube_gpu::{DeviceInfo, Program};
 
 use crate::arena::{Arena, Zone};
@@ -11,6 +11,7 @@ use crate::codegen::pipeline::{BoundPipeline, Control, PipelineInput, ScanZones,
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::error::{EngineError, Result};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
+use crate::stage::{Stage, stages};
 use crate::table::BuiltTable;
 
 /// The device library that generated kernels call.
@@ -19,6 +20,8 @@ const LIBRARY: &str = include_str!("../kernels/scan.cuh");
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
 const TICKET_ROWS_MAX: u64 = 16 << 10;
+/// Rows of the smallest ticket: one step of a warp with the most slots.
+const TICKET_ROWS_MIN: u64 = 512;
 /// Warps a multiprocessor that tickets are cut for.
 const WARPS_PER_MULTIPROCESSOR: u64 = 64;
 /// Group tables up to this size are downloaded whole.
@@ -31,6 +34,8 @@ pub(crate) const FIRST_DOWNLOAD_BYTES: usize = 128 << 10;
 pub(crate) struct BoundFragment {
     pub(crate) pipelines: Vec<BoundPipeline>,
     pub(crate) scans: Vec<Scan>,
+    /// Launches in order.
+    pub(crate) stages: Vec<Stage>,
     pub(crate) arena: Arena,
     pub(crate) control: Zone,
     pub(crate) program: Arc<Program>,
@@ -107,12 +112,14 @@ pub(crate) fn bind(
     if !matches!(fragment.pipelines.last().map(|pipeline| &pipeline.sink), Some(Sink::Aggregate { .. })) {
         return Err(EngineError::Malformed("the root of a fragment is no aggregation".into()));
     }
+    let stages = stages(&fragment.pipelines, &pipelines);
+    stages.iter().for_each(|stage| source.push_str(&stage.source(&pipelines)));
     let compacted = lay_out_result(&mut arena, &groups);
     if compacted.is_some() {
         source.push_str(COMPACT);
     }
     let program = Arc::new(Program::new("fragment", source));
-    Ok(BoundFragment { pipelines, scans, arena, control, program, groups, compacted })
+    Ok(BoundFragment { pipelines, scans, stages, arena, control, program, groups, compacted })
 }
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
@@ -157,7 +164,7 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
     let ticket_rows =
-        (table.rows() / (warps * 4)).next_multiple_of(VECTOR_ROWS as u64).clamp(VECTOR_ROWS as u64, TICKET_ROWS_MAX);
+        (table.rows() / (warps * 4)).next_multiple_of(TICKET_ROWS_MIN).clamp(TICKET_ROWS_MIN, TICKET_ROWS_MAX);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let mut tickets = 0u32;
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {

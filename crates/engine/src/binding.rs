@@ -12,11 +12,19 @@ use warpcube_gpu::{Kernel, LaunchShape};
 
 use crate::bind::{BoundFragment, Guesses};
 
+/// How a stage is launched.
+pub(crate) struct Launch {
+    pub(crate) kernel: Kernel,
+    pub(crate) shape: LaunchShape,
+    /// First block of each member but the first.
+    pub(crate) firsts: Vec<u32>,
+}
+
 /// A bound fragment with its compiled kernels.
 pub(crate) struct Binding {
     pub(crate) fragment: BoundFragment,
-    /// Kernel and launch of each pipeline.
-    pub(crate) kernels: Vec<(Kernel, LaunchShape)>,
+    /// The launches, one a stage.
+    pub(crate) launches: Vec<Launch>,
     /// The kernel that gathers groups, where there is one.
     pub(crate) compact: Option<Kernel>,
     columns: Vec<Weak<ResidentColumn>>,
@@ -29,11 +37,11 @@ impl Binding {
         fragment: BoundFragment,
         tables: &[PinnedTable],
         guesses: Guesses,
-        kernels: Vec<(Kernel, LaunchShape)>,
+        launches: Vec<Launch>,
         compact: Option<Kernel>,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
-        Binding { fragment, kernels, compact, columns, guesses }
+        Binding { fragment, launches, compact, columns, guesses }
     }
 
     fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {

@@ -17,6 +17,7 @@ mod lookup;
 mod order;
 mod result;
 mod run;
+mod stage;
 mod table;
 
 pub use binding::BindingCache;
@@ -25,4 +26,4 @@ pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
     Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
 };
-pub use run::{Engine, PipelineReport, RunOptions, RunReport};
+pub use run::{Engine, StageReport, RunOptions, RunReport};

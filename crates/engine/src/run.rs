@@ -11,12 +11,13 @@ use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, Ta
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream, size_class};
 
 use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
-use crate::binding::{Binding, BindingCache, Found};
+use crate::binding::{Binding, BindingCache, Found, Launch};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::BoundPipeline;
 use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, Result};
 use crate::ir::Fragment;
+use crate::stage::Stage;
 use crate::result::{GroupRows, batch};
 
 /// Slots of a hashed group table at first.
@@ -60,8 +61,8 @@ pub struct RunReport {
     pub device: Duration,
     /// Estimated bytes that must be read.
     pub bytes: u64,
-    /// One report a pipeline.
-    pub pipelines: Vec<PipelineReport>,
+    /// One report a launch.
+    pub stages: Vec<StageReport>,
     /// Device memory of tables and result.
     pub arena_bytes: u64,
     /// The program that ran.
@@ -70,11 +71,13 @@ pub struct RunReport {
     pub reruns: u32,
 }
 
-/// What one pipeline did.
+/// What one launch did.
 #[derive(Debug, Clone)]
-pub struct PipelineReport {
-    /// Steps in words.
-    pub steps: Vec<String>,
+pub struct StageReport {
+    /// The pipelines that ran side by side, by position in the fragment.
+    pub pipelines: Vec<usize>,
+    /// Steps of each in words.
+    pub steps: Vec<Vec<String>>,
     /// Time on the device.
     pub device: Duration,
     /// Estimated bytes read from columns.
@@ -200,16 +203,14 @@ impl Engine {
         let start = Instant::now();
         let compiles = self.device().compiles();
         let module = self.device().compile(&fragment.program)?;
-        let mut kernels = Vec::with_capacity(fragment.pipelines.len());
-        for (pipeline, scan) in fragment.pipelines.iter().zip(&fragment.scans) {
-            let kernel = module.kernel(&pipeline.name)?;
-            let shape = self.shape(pipeline, &kernel, scan.tickets)?;
-            kernels.push((kernel, shape));
+        let mut launches = Vec::with_capacity(fragment.stages.len());
+        for stage in &fragment.stages {
+            launches.push(self.launch_of(&fragment, stage, module.kernel(&stage.name)?)?);
         }
         let compact = fragment.compacted.map(|_| module.kernel("compact_groups")).transpose()?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
-        Ok(Binding::new(fragment, tables, guesses, kernels, compact))
+        Ok(Binding::new(fragment, tables, guesses, launches, compact))
     }
 
     fn execute(&self, binding: &Binding, options: &RunOptions, report: &mut RunReport) -> Result<Option<RecordBatch>> {
@@ -245,8 +246,11 @@ impl Engine {
         let mut marks = vec![stream.mark()?];
         let (offset, bytes) = bound.arena.zeroed_range();
         stream.fill(arena, offset, 0, bytes)?;
-        for (pipeline, (kernel, shape)) in bound.pipelines.iter().zip(&binding.kernels) {
-            stream.launch(kernel, *shape, &params(bound, pipeline, arena))?;
+        for (stage, launch) in bound.stages.iter().zip(&binding.launches) {
+            let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
+            let params = members.fold(Params::new(), |params, pipeline| add_params(params, bound, pipeline, arena));
+            let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
+            stream.launch(&launch.kernel, launch.shape, &params)?;
             marks.push(stream.mark()?);
         }
         if let (Some(kernel), Some(compacted)) = (&binding.compact, bound.compacted) {
@@ -274,29 +278,40 @@ impl Engine {
             return Err(GpuError::Cancelled.into());
         }
         report.device += milliseconds(stream.elapsed_ms(marks[0], last)?);
-        report.pipelines.clear();
+        report.stages.clear();
         report.bytes = 0;
-        for (index, (pipeline, (kernel, shape))) in bound.pipelines.iter().zip(&binding.kernels).enumerate() {
-            let attributes = kernel.attributes();
-            report.bytes += pipeline.bytes as u64;
-            report.pipelines.push(PipelineReport {
-                steps: pipeline.steps.clone(),
-                device: milliseconds(stream.elapsed_ms(marks[index], marks[index + 1])?),
-                bytes: pipeline.bytes as u64,
+        for (index, (stage, launch)) in bound.stages.iter().zip(&binding.launches).enumerate() {
+            let attributes = launch.kernel.attributes();
+            let device = milliseconds(stream.elapsed_ms(marks[index], marks[index + 1])?);
+            let members = || stage.members.iter().map(|index| &bound.pipelines[*index]);
+            let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();
+            report.bytes += bytes;
+            report.stages.push(StageReport {
+                pipelines: stage.members.clone(),
+                steps: members().map(|pipeline| pipeline.steps.clone()).collect(),
+                device,
+                bytes,
                 registers: attributes.registers,
                 spilled: attributes.local_bytes,
-                grid: shape.grid,
+                grid: launch.shape.grid,
             });
         }
         Ok(rows)
     }
 
-    /// A persistent grid: as many blocks as are resident at once, fewer where tickets are few.
-    fn shape(&self, pipeline: &BoundPipeline, kernel: &Kernel, tickets: u32) -> Result<LaunchShape> {
-        let resident = kernel.blocks_per_multiprocessor(pipeline.block, pipeline.shared_bytes)?.max(1);
-        let warps = pipeline.block / 32;
-        let grid = (resident * self.device().info().multiprocessors).min(tickets.div_ceil(warps)).max(1);
-        Ok(LaunchShape { grid, block: pipeline.block, shared_bytes: pipeline.shared_bytes })
+    /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.
+    fn launch_of(&self, bound: &BoundFragment, stage: &Stage, kernel: Kernel) -> Result<Launch> {
+        let block = bound.pipelines[stage.members[0]].block;
+        let shared_bytes = stage.shared_bytes(&bound.pipelines);
+        let resident = kernel.blocks_per_multiprocessor(block, shared_bytes)?.max(1);
+        let most = resident * self.device().info().multiprocessors;
+        let (mut grid, mut firsts) = (0, Vec::with_capacity(stage.members.len()));
+        for index in &stage.members {
+            firsts.push(grid);
+            grid += most.min(bound.scans[*index].tickets.div_ceil(block / 32)).max(1);
+        }
+        firsts.remove(0);
+        Ok(Launch { kernel, shape: LaunchShape { grid, block, shared_bytes }, firsts })
     }
 }
 
@@ -312,8 +327,8 @@ fn milliseconds(milliseconds: f64) -> Duration {
     Duration::from_secs_f64(milliseconds.max(0.0) / 1e3)
 }
 
-fn params(bound: &BoundFragment, pipeline: &BoundPipeline, arena: &DeviceBuffer) -> Params {
-    pipeline.params.arguments().fold(Params::new(), |params, argument| match argument {
+fn add_params(params: Params, bound: &BoundFragment, pipeline: &BoundPipeline, arena: &DeviceBuffer) -> Params {
+    pipeline.params.arguments().fold(params, |params, argument| match argument {
         Argument::Zone(zone) => params.buffer_at(arena, bound.arena.offset(*zone)),
         Argument::I64(value) => params.i64(*value),
         Argument::U64(value) => params.u64(*value),

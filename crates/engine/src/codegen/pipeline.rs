@@ -1,4 +1,4 @@
-//! One pipeline as one kernel.
+//! One pipeline as one device function, which a kernel calls ([`crate::stage`]).
 //!
 //! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
 //! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
@@ -65,17 +65,19 @@ pub(crate) struct Control {
 /// Byte offset of the ticket counters in the control zone.
 pub(crate) const TICKETS_OFFSET: usize = 64;
 
-/// A generated kernel and what launching it takes.
+/// A generated device function and what launching it takes.
 #[derive(Debug)]
 pub(crate) struct BoundPipeline {
-    /// Kernel name.
+    /// Name of the function.
     pub(crate) name: String,
-    /// Parameter struct and kernel.
+    /// Parameter struct and function.
     pub(crate) source: String,
     /// Values of the parameter struct.
     pub(crate) params: ParamList,
     /// Threads of a block.
     pub(crate) block: u32,
+    /// Blocks a multiprocessor that registers must allow.
+    pub(crate) min_blocks: u32,
     /// Dynamic shared memory of a block in bytes.
     pub(crate) shared_bytes: u32,
     /// What the sink leaves behind.
@@ -113,7 +115,7 @@ struct Split {
     bytes: f64,
 }
 
-/// Writes the kernel of a pipeline.
+/// Writes the device function of a pipeline.
 pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Arena) -> Result<BoundPipeline> {
     let registers = order::templates(input.pipeline, input.columns, input.tables)?;
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables)?;
@@ -131,6 +133,7 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
         source,
         params,
         block: layout.block,
+        min_blocks: layout.min_blocks,
         shared_bytes: layout.shared_bytes as u32,
         sink: plan.bound(),
         bytes: split.bytes,
@@ -330,11 +333,7 @@ impl KernelWriter<'_> {
             step = slots * 32,
             full = (1u64 << slots) - 1
         );
-        let _ = writeln!(
-            self.out,
-            "WC_KERNEL({name}, Params{}, {}, {}) {{\n{body}}}\n",
-            self.input.index, layout.block, layout.min_blocks
-        );
+        let _ = writeln!(self.out, "WC_DEVICE void {name}(const Params{}& p) {{\n{body}}}\n", self.input.index);
         Ok(layout)
     }
 
@@ -343,6 +342,7 @@ impl KernelWriter<'_> {
         let queue_entries = if self.split.in_place { 0 } else { self.split.slots * 32 + 32 };
         let cells_per_warp = plan.shared_cell_bytes();
         let warp_bytes = queue_entries * 2 + cells_per_warp;
+        let block_cells = plan.block_cell_bytes();
         let mut bitmaps: Vec<(usize, usize)> = Vec::new();
         let mut bitmap_bytes = 0;
         let large_warps = 32;
@@ -354,13 +354,13 @@ impl KernelWriter<'_> {
                 continue;
             };
             let bytes = bitmap.bytes().next_multiple_of(16);
-            let fits = bitmap_bytes + bytes + warp_bytes * large_warps <= self.input.shared_limit;
+            let fits = bitmap_bytes + bytes + block_cells + warp_bytes * large_warps <= self.input.shared_limit;
             if fits && !bitmaps.iter().any(|(build, _)| *build == probe.build) {
                 bitmaps.push((probe.build, bitmap_bytes));
                 bitmap_bytes += bytes;
             }
         }
-        let large = bitmap_bytes > SMALL_SHARED_BYTES;
+        let large = bitmap_bytes + block_cells > SMALL_SHARED_BYTES;
         let (block, min_blocks) = match large {
             true => (1024, 1),
             false if cells_per_warp > 0 => (256, 2),
@@ -369,7 +369,7 @@ impl KernelWriter<'_> {
         };
         let warps = block as usize / 32;
         let cells_offset = bitmap_bytes;
-        let queue_offset = cells_offset + cells_per_warp * warps;
+        let queue_offset = cells_offset + block_cells + cells_per_warp * warps;
         let shared_bytes = queue_offset + queue_entries * 2 * warps;
         Layout { block, min_blocks, shared_bytes, staged: bitmaps, queue_offset, queue_entries, cells_offset }
     }

@@ -28,6 +28,11 @@ const SMALL_BLOCK_WARPS: usize = 8;
 const QUEUE_BYTES_MAX: usize = 2 * (16 * 32 + 32);
 /// Below this many rows private cells are not worth their zeroing.
 const PRIVATE_ROWS_MIN: u64 = 1 << 16;
+/// A block's shared cells may take this many bytes; bitmaps need the rest.
+const SHARED_CELL_BYTES_MAX: usize = 64 << 10;
+/// Rows a group from which on a block's cells are worth their zeroing and flushing: below, atomic operations in global
+/// memory seldom meet.
+const SHARED_ROWS_PER_GROUP_MIN: f64 = 64.0;
 
 /// Where groups are accumulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +41,8 @@ pub(crate) enum Grouping {
     Single,
     /// Few groups: a copy a lane in shared memory, then one atomic operation a warp and cell.
     Private,
+    /// Some thousand groups that many rows fall into: a copy a block in shared memory, as halves of 32 bits.
+    Shared,
     /// Cells in global memory, indexed by packed key.
     Dense,
     /// Cells in global memory, found by hashing.
@@ -113,9 +120,16 @@ pub(crate) fn plan<'a>(
             let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
             let private_fits = private_bytes <= PRIVATE_CELL_BYTES_MAX
                 && SMALL_BLOCK_WARPS * (private_bytes + QUEUE_BYTES_MAX) <= input.shared_limit;
+            let shared_bytes = (pack.domain as usize).saturating_mul(cell_count * 8 + 1);
+            let only_sums = accumulators.cells.iter().all(|cell| cell.op == CellOp::Add);
+            let share: f64 = rows.iter().chain(dense).map(|planned| planned.share).product();
+            let crowded = share * input.rows as f64 >= SHARED_ROWS_PER_GROUP_MIN * pack.domain as f64;
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,
                 _ if private_fits && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
+                _ if shared_bytes <= SHARED_CELL_BYTES_MAX.min(input.shared_limit / 2) && only_sums && crowded => {
+                    Grouping::Shared
+                }
                 0..=DENSE_GROUPS_MAX => Grouping::Dense,
                 _ => Grouping::Hashed,
             };
@@ -188,6 +202,16 @@ impl SinkPlan<'_> {
         }
     }
 
+    /// Shared memory a block for its cells, in bytes: lower halves, upper halves, marks.
+    pub(crate) fn block_cell_bytes(&self) -> usize {
+        match self {
+            SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Shared => {
+                (bound.pack.domain as usize * (bound.cell_count * 8 + 1)).next_multiple_of(16)
+            }
+            _ => 0,
+        }
+    }
+
     /// Text before and after the scan loop.
     pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize) -> (String, String) {
         let SinkPlan::Aggregate { bound, aggregates, .. } = self else { return (String::new(), String::new()) };
@@ -250,6 +274,33 @@ impl SinkPlan<'_> {
                     let _ = writeln!(after, "        {line}");
                 }
                 let _ = writeln!(after, "    }}");
+            }
+            Grouping::Shared => {
+                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
+                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
+                let count = bound.cell_count;
+                let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
+                let _ = writeln!(
+                    before,
+                    "    uint32_t* const low = (uint32_t*)(shared + {offset});
+    uint32_t* const high = low + {groups} * {count};
+    uint8_t* const marks = (uint8_t*)(high + {groups} * {count});
+    for (uint64_t at = threadIdx.x; at < 2 * {groups} * {count}; at += blockDim.x) low[at] = 0;
+    for (uint64_t at = threadIdx.x; at < {groups}; at += blockDim.x) marks[at] = 0;
+    __syncthreads();"
+                );
+                let _ = writeln!(
+                    after,
+                    "    __syncthreads();
+    for (uint64_t group = threadIdx.x; group < {groups}; group += blockDim.x) {{
+        if (marks[group] == 0) continue;
+        {seen}[group] = 1;
+        for (uint64_t at = group; at < {groups} * {count}; at += {groups}) {{
+            wc_add({cells} + at, (uint64_t)high[at] << 32 | low[at]);
+        }}
+    }}"
+                );
             }
             Grouping::Dense | Grouping::Hashed => {}
         }
@@ -364,6 +415,10 @@ fn aggregate_row(
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,
+        Grouping::Shared => {
+            rows.line(&format!("marks[{group}] = 1;"));
+            group
+        }
         Grouping::Dense => {
             let seen = rows.with_emitter(|emitter| emitter.params.add("uint8_t*", Argument::Zone(bound.seen)));
             rows.line(&format!("{seen}[{group}] = 1;"));
@@ -384,6 +439,9 @@ fn aggregate_row(
     };
     let (cells, places) = match bound.grouping {
         Grouping::Single => (String::new(), String::new()),
+        Grouping::Shared => {
+            (String::new(), rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(bound.places))))
+        }
         _ => rows.with_emitter(|emitter| {
             let cells = match bound.grouping {
                 Grouping::Private => "mine".to_string(),
@@ -408,6 +466,10 @@ fn aggregate_row(
                         cell.value
                     ),
                 }
+            }
+            Grouping::Shared => {
+                let at = format!("{index} * {places} + {place}");
+                format!("wc_add_halves(low + {at}, high + {at}, {});", cell.value)
             }
             Grouping::Dense | Grouping::Hashed => {
                 let at = format!("{cells} + {index} * {places} + {place}");

@@ -55,6 +55,17 @@ fn private_cells_of_all_kinds_behind_a_filter() {
 }
 
 #[test]
+fn crowded_groups_are_summed_a_block_in_halves() {
+    // 300 groups of 60 rows and more; negative values borrow from the upper halves, wide ones carry into them.
+    let calls = || vec![sum(reg(1), DataType::Int64), sum(convert(reg(2), Ty::I64), DataType::Int64), count()];
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], calls());
+    let report = check_orders(&fragment, &[&table(21_000, 300, |key| key as i64 - 150)]);
+    assert!(report.program.unwrap().source.contains("wc_add_halves(low"), "sums are in shared memory");
+    let sparse = check(&fragment, &[&table(7_000, 300, |key| key as i64)]);
+    assert!(!sparse.program.unwrap().source.contains("wc_add_halves(low"), "sums are in global memory");
+}
+
+#[test]
 fn dense_groups_of_several_parts() {
     let rows = 12_000;
     let facts = MemoryTable::new(

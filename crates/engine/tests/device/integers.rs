@@ -3,7 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt64Type};
-use warpcube_engine::{BinaryOp, Expr, Ty, UnaryOp};
+use warpcube_engine::{AggregateCall, BinaryOp, Expr, Ty, UnaryOp};
 
 use crate::support::*;
 
@@ -18,10 +18,25 @@ const TYPES: [(Ty, DataType); 8] = [
     (Ty::U64, DataType::UInt64),
 ];
 
-/// Two columns of a type over its whole range, edges included, and a row number.
-fn edges(ty: Ty, data_type: &DataType, rows: usize, nulls: bool) -> MemoryTable {
+/// Two columns of each type over its whole range, edges included, then a row number: column 2 t and 2 t + 1 are of the
+/// t-th type.
+fn edges(rows: usize, nulls: bool) -> MemoryTable {
+    let names: Vec<String> = (0..TYPES.len() * 2).map(|column| format!("c{column}")).collect();
+    let mut columns: Vec<(&str, ArrayRef)> = names
+        .iter()
+        .enumerate()
+        .map(|(column, name)| {
+            let (ty, data_type) = &TYPES[column / 2];
+            (name.as_str(), edge_column(*ty, data_type, rows, column as u64, nulls))
+        })
+        .collect();
+    columns.push(("id", numbers::<Int32Type>(rows, |row| Some(row as i32))));
+    MemoryTable::new("t", columns)
+}
+
+fn edge_column(ty: Ty, data_type: &DataType, rows: usize, seed: u64, nulls: bool) -> ArrayRef {
     let (low, high) = ty.bounds().unwrap();
-    let value = |row: usize, seed: u64| {
+    let value = |row: usize| {
         let spread = mixed(row, seed);
         match spread % 6 {
             0 => low,
@@ -31,18 +46,25 @@ fn edges(ty: Ty, data_type: &DataType, rows: usize, nulls: bool) -> MemoryTable 
             _ => low + (i128::from(mixed(row, seed + 50)) % (high - low + 1)),
         }
     };
-    let column = |seed: u64| -> ArrayRef {
-        let valid = |row: usize| !nulls || mixed(row, seed + 9) % 5 != 0;
-        match low < 0 {
-            true => {
-                cast(&numbers::<Int64Type>(rows, |row| valid(row).then(|| value(row, seed) as i64)), data_type).unwrap()
-            }
-            false => cast(&numbers::<UInt64Type>(rows, |row| valid(row).then(|| value(row, seed) as u64)), data_type)
-                .unwrap(),
-        }
+    let valid = |row: usize| !nulls || mixed(row, seed + 90) % 5 != 0;
+    let exact = match low < 0 {
+        true => numbers::<Int64Type>(rows, |row| valid(row).then(|| value(row) as i64)),
+        false => numbers::<UInt64Type>(rows, |row| valid(row).then(|| value(row) as u64)),
     };
-    let id = numbers::<Int32Type>(rows, |row| Some(row as i32));
-    MemoryTable::new("t", vec![("a", column(1)), ("b", column(2)), ("id", id)])
+    cast(&exact, data_type).unwrap()
+}
+
+const COLUMNS: usize = TYPES.len() * 2 + 1;
+
+fn by_row() -> Vec<(Expr, DataType)> {
+    vec![(reg(COLUMNS - 1), DataType::Int32)]
+}
+
+/// Calls for every type, of its type, Arrow type and two columns.
+fn every_type(calls: impl Fn(Ty, &DataType, Expr, Expr) -> Vec<AggregateCall>) -> Vec<AggregateCall> {
+    let of =
+        |(index, (ty, data_type)): (usize, &(Ty, DataType))| calls(*ty, data_type, reg(2 * index), reg(2 * index + 1));
+    TYPES.iter().enumerate().flat_map(of).collect()
 }
 
 fn sum_type(ty: Ty) -> DataType {
@@ -51,30 +73,28 @@ fn sum_type(ty: Ty) -> DataType {
 
 #[test]
 fn every_width_is_summed_and_compared() {
-    for (ty, data_type) in &TYPES {
-        let less = binary(BinaryOp::Lt, reg(0), reg(1));
-        let calls = vec![
-            sum(reg(0), sum_type(*ty)),
-            min(reg(0), data_type.clone()),
-            max(reg(1), data_type.clone()),
-            count_of(reg(0)),
-        ];
-        let fragment = single(3, vec![filter(less)], vec![], calls);
-        check(&fragment, &[&edges(*ty, data_type, 2_100, true)]);
-        check(&fragment, &[&edges(*ty, data_type, 2_100, false)]);
+    let calls = every_type(|ty, data_type, a, b| {
+        let less = binary(BinaryOp::Lt, a.clone(), b.clone());
+        vec![
+            AggregateCall { filter: Some(less), ..sum(a.clone(), sum_type(ty)) },
+            min(a.clone(), data_type.clone()),
+            max(b, data_type.clone()),
+            count_of(a),
+        ]
+    });
+    for nulls in [true, false] {
+        check(&single(COLUMNS, vec![], vec![], calls.clone()), &[&edges(2_100, nulls)]);
     }
 }
 
 #[test]
 fn arithmetic_wraps_at_the_operands_width() {
-    for (ty, data_type) in &TYPES {
-        let of = |op| binary(op, reg(0), reg(1));
-        let calls = [of(BinaryOp::Add), of(BinaryOp::Sub), of(BinaryOp::Mul), unary(UnaryOp::Negate, reg(0))]
-            .into_iter()
-            .map(|expr| min(expr, data_type.clone()))
-            .collect();
-        check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls), &[&edges(*ty, data_type, 700, true)]);
-    }
+    let calls = every_type(|_, data_type, a, b| {
+        let of = |op| min(binary(op, a.clone(), b.clone()), data_type.clone());
+        let negated = min(unary(UnaryOp::Negate, a.clone()), data_type.clone());
+        vec![of(BinaryOp::Add), of(BinaryOp::Sub), of(BinaryOp::Mul), negated]
+    });
+    check(&single(COLUMNS, vec![], by_row(), calls), &[&edges(700, true)]);
 }
 
 /// `then` where `when` holds, else NULL.
@@ -84,20 +104,22 @@ fn guarded(when: Expr, then: Expr, ty: Ty) -> Expr {
 
 #[test]
 fn guarded_division_raises_nothing_and_unguarded_raises() {
-    for (ty, data_type) in &TYPES {
-        let nonzero = binary(BinaryOp::Ne, reg(1), int(0, *ty));
+    let calls = every_type(|ty, data_type, a, b| {
+        let nonzero = binary(BinaryOp::Ne, b.clone(), int(0, ty));
         let safe = match ty.bounds().unwrap().0 {
-            0 => nonzero.clone(),
-            low => binary(BinaryOp::And, nonzero.clone(), binary(BinaryOp::Ne, reg(0), int(low, *ty))),
+            0 => nonzero,
+            low => binary(BinaryOp::And, nonzero, binary(BinaryOp::Ne, a.clone(), int(low, ty))),
         };
-        let of = |op| guarded(safe.clone(), binary(op, reg(0), reg(1)), *ty);
-        let calls = vec![min(of(BinaryOp::Div), data_type.clone()), min(of(BinaryOp::Rem), data_type.clone()), count()];
-        let table = edges(*ty, data_type, 700, true);
-        let report = check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls), &[&table]);
-        assert!(report.program.is_some(), "{ty:?}: guarded divisions do not raise");
-        let unguarded = binary(BinaryOp::Div, reg(0), reg(1));
-        let report = check(&single(3, vec![], vec![], vec![min(unguarded, data_type.clone())]), &[&table]);
-        assert!(report.program.is_none(), "{ty:?}: an unguarded division raises");
+        let of = |op| min(guarded(safe.clone(), binary(op, a.clone(), b.clone()), ty), data_type.clone());
+        vec![of(BinaryOp::Div), of(BinaryOp::Rem)]
+    });
+    let table = edges(700, true);
+    let report = check(&single(COLUMNS, vec![], by_row(), calls), &[&table]);
+    assert!(report.program.is_some(), "guarded divisions do not raise");
+    for (index, op) in [(0, BinaryOp::Div), (3, BinaryOp::Rem), (7, BinaryOp::Div)] {
+        let unguarded = binary(op, reg(2 * index), reg(2 * index + 1));
+        let fragment = single(COLUMNS, vec![], vec![], vec![min(unguarded, TYPES[index].1.clone())]);
+        assert!(check(&fragment, &[&table]).program.is_none(), "{:?}", TYPES[index].0);
     }
 }
 
@@ -144,34 +166,29 @@ fn and_guards_its_right_side() {
 #[test]
 fn conversions_between_all_widths() {
     // Guarded by the bounds of the target, every conversion is exact; unguarded ones raise where values do not fit.
-    for (from, data_type) in &TYPES {
+    let calls = every_type(|from, _, a, _| {
         let (low, high) = from.bounds().unwrap();
-        let table = edges(*from, data_type, 600, true);
-        let mut calls = Vec::new();
-        for (to, result) in TYPES.iter().filter(|(to, _)| to != from) {
-            let (to_low, to_high) = to.bounds().unwrap();
-            let over = binary(BinaryOp::Ge, reg(0), int(low.max(to_low), *from));
-            let under = binary(BinaryOp::Le, reg(0), int(high.min(to_high), *from));
-            let fits = binary(BinaryOp::And, over, under);
-            calls.push(min(guarded(fits, convert(reg(0), *to), *to), result.clone()));
-        }
-        calls.push(min(convert(reg(0), Ty::F64), DataType::Float64));
-        calls.push(min(convert(reg(0), Ty::F32), DataType::Float32));
-        calls.push(min(convert(reg(0), Ty::Bool), DataType::Boolean));
-        let report = check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls), &[&table]);
-        assert!(report.program.is_some(), "{from:?}");
-    }
-    let table = edges(Ty::I64, &DataType::Int64, 600, true);
-    for ty in [Ty::I8, Ty::U16, Ty::I32] {
-        let narrow = convert(reg(0), ty);
+        let others = TYPES.iter().filter(|(to, _)| *to != from);
+        let mut calls: Vec<AggregateCall> = others
+            .map(|(to, result)| {
+                let (to_low, to_high) = to.bounds().unwrap();
+                let over = binary(BinaryOp::Ge, a.clone(), int(low.max(to_low), from));
+                let under = binary(BinaryOp::Le, a.clone(), int(high.min(to_high), from));
+                min(guarded(binary(BinaryOp::And, over, under), convert(a.clone(), *to), *to), result.clone())
+            })
+            .collect();
+        calls.push(min(convert(a.clone(), Ty::F64), DataType::Float64));
+        calls.push(min(convert(a.clone(), Ty::F32), DataType::Float32));
+        calls.push(min(convert(a, Ty::Bool), DataType::Boolean));
+        calls
+    });
+    let table = edges(600, true);
+    assert!(check(&single(COLUMNS, vec![], by_row(), calls), &[&table]).program.is_some());
+    for target in [0, 5] {
         // The key's bounds do not hold for rows that raise: nothing may be written past the groups.
-        let fragment = single(
-            3,
-            vec![],
-            vec![(narrow, TYPES.iter().find(|(known, _)| *known == ty).unwrap().1.clone())],
-            vec![count()],
-        );
-        assert!(check(&fragment, &[&table]).program.is_none(), "{ty:?}");
+        let (ty, data_type) = &TYPES[target];
+        let by = vec![(convert(reg(6), *ty), data_type.clone())];
+        assert!(check(&single(COLUMNS, vec![], by, vec![count()]), &[&table]).program.is_none(), "{ty:?}");
     }
 }
 

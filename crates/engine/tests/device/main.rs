@@ -8,6 +8,7 @@ mod groups;
 mod integers;
 mod joins;
 mod nulls;
+mod random;
 mod strings;
 mod sums;
 mod support;

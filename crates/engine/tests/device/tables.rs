@@ -53,7 +53,7 @@ fn joined(keys: usize, kind: JoinKind, even_only: bool) -> Fragment {
 fn sparse_keys_are_hashed() {
     for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
         let report = check_orders(&joined(1, kind, true), &[&facts(4_000), &sparse()]);
-        assert!(report.pipelines[1].steps[0].contains("hash table"), "{:?}", report.pipelines[1].steps);
+        assert!(report.stages[1].steps[0][0].contains("hash table"), "{:?}", report.stages[1].steps);
     }
 }
 

@@ -1,0 +1,77 @@
+//! Launches: pipelines that do not depend on each other run side by side in one kernel.
+//!
+//! A stage's kernel gives its first blocks to its first pipeline, the next ones to the next. The tables of a star join
+//! are built in one launch that way, and a launch costs about as much as building a small table.
+
+use crate::codegen::pipeline::BoundPipeline;
+use crate::ir::{Pipeline, Step};
+
+/// Pipelines launched together, by position in the fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stage {
+    /// Kernel name.
+    pub(crate) name: String,
+    /// Positions in ascending order.
+    pub(crate) members: Vec<usize>,
+}
+
+/// Groups pipelines: each runs in a stage after those of all tables it probes, and shares one with pipelines of the same
+/// block size.
+pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Stage> {
+    let mut levels: Vec<usize> = Vec::with_capacity(pipelines.len());
+    for pipeline in pipelines {
+        let below = pipeline.steps.iter().filter_map(|step| match step {
+            Step::Probe(probe) => Some(levels[probe.build] + 1),
+            Step::Filter(_) => None,
+        });
+        levels.push(below.max().unwrap_or(0));
+    }
+    // The root reads what every other pipeline leaves behind, also what it does not probe.
+    let last = levels.iter().max().copied().unwrap_or(0);
+    if let Some((root, others)) = levels.split_last_mut() {
+        *root = last + usize::from(others.contains(&last));
+    }
+    let mut stages: Vec<(usize, u32, Vec<usize>)> = Vec::new();
+    for (index, (level, pipeline)) in levels.iter().zip(bound).enumerate() {
+        let same = |stage: &&mut (usize, u32, Vec<usize>)| stage.0 == *level && stage.1 == pipeline.block;
+        match stages.iter_mut().find(same) {
+            Some((_, _, members)) => members.push(index),
+            None => stages.push((*level, pipeline.block, vec![index])),
+        }
+    }
+    stages.sort_by_key(|(level, _, _)| *level);
+    let name = |position: usize| format!("stage_{position}");
+    stages
+        .into_iter()
+        .enumerate()
+        .map(|(position, (_, _, members))| Stage { name: name(position), members })
+        .collect()
+}
+
+impl Stage {
+    /// The stage's parameter struct and kernel: the members' structs, then the first block of each but the first.
+    pub(crate) fn source(&self, bound: &[BoundPipeline]) -> String {
+        let (name, first) = (&self.name, self.members[0]);
+        let mut members = String::new();
+        let mut body = String::new();
+        for (position, index) in self.members.iter().enumerate() {
+            members.push_str(&format!("Params{index} a{index}; "));
+            let call = format!("{}(p.a{index});", bound[*index].name);
+            match self.members.get(position + 1) {
+                Some(next) => body.push_str(&format!("    if (blockIdx.x < p.first{next}) {{ {call} return; }}\n")),
+                None => body.push_str(&format!("    {call}\n")),
+            }
+        }
+        for index in self.members.iter().skip(1) {
+            members.push_str(&format!("uint64_t first{index}; "));
+        }
+        let min_blocks = self.members.iter().map(|index| bound[*index].min_blocks).min().unwrap_or(1);
+        let block = bound[first].block;
+        format!("struct {name}_params {{ {members}}};\nWC_KERNEL({name}, {name}_params, {block}, {min_blocks}) {{\n{body}}}\n")
+    }
+
+    /// Dynamic shared memory of a block in bytes.
+    pub(crate) fn shared_bytes(&self, bound: &[BoundPipeline]) -> u32 {
+        self.members.iter().map(|index| bound[*index].shared_bytes).max().unwrap_or(0)
+    }
+}

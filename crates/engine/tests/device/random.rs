@@ -1,0 +1,45 @@
+//! Random fragments over random tables: seeded, so that every run has the same ones and the compiler's cache knows them.
+//!
+//! Each seed gives one program, run over several tables whose columns have the same nullability: data may change which
+//! rows raise, match or collide, but hardly ever the source.
+
+mod generator;
+
+use warpcube_engine::{Engine, EngineError};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+use generator::Generator;
+
+/// Programs of this test; each is compiled once for the emulated device.
+const SEEDS: u64 = 40;
+
+#[test]
+fn random_fragments_equal_the_interpreter() {
+    let engines = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(engine);
+    let (mut compared, mut refused, mut raised) = (0, Vec::new(), 0);
+    for seed in 0..SEEDS {
+        let mut generator = Generator::new(seed);
+        let tables = generator.tables(900 + seed as usize * 37);
+        let tables: Vec<&MemoryTable> = tables.iter().collect();
+        let fragment = generator.fragment();
+        for engine in &engines {
+            match attempt(engine, &fragment, &tables) {
+                Ok(true) => compared += 1,
+                Ok(false) => raised += 1,
+                Err(reason) => refused.push(format!("{seed}: {reason}")),
+            }
+        }
+    }
+    let all = SEEDS as usize * engines.len();
+    assert!(refused.len() * 5 < all, "too many refused: {refused:#?}");
+    assert!(compared * 2 > all, "{compared} of {all} compared, {raised} raised");
+}
+
+/// Whether rows came back and were compared; an error says why the fragment was refused.
+fn attempt(engine: &Engine, fragment: &warpcube_engine::Fragment, tables: &[&MemoryTable]) -> Result<bool, String> {
+    match run(engine, fragment, tables) {
+        Err(EngineError::Unsupported(reason)) => Err(reason),
+        _ => Ok(check_on(engine, fragment, tables).program.is_some()),
+    }
+}

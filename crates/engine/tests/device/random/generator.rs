@@ -1,0 +1,294 @@
+//! Random tables and fragments from a seed.
+
+use arrow::array::{ArrayRef, BooleanArray, Int32Array, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use std::sync::Arc;
+use warpcube_engine::{
+    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Pipeline, Step, Ty, UnaryOp,
+};
+
+use crate::support::*;
+
+/// Columns that every table has, in this order; the first is its key.
+const COLUMNS: [(Ty, DataType); 9] = [
+    (Ty::I32, DataType::Int32),
+    (Ty::I64, DataType::Int64),
+    (Ty::I8, DataType::Int8),
+    (Ty::U16, DataType::UInt16),
+    (Ty::F64, DataType::Float64),
+    (Ty::Bool, DataType::Boolean),
+    (Ty::U32, DataType::Utf8),
+    (Ty::I128, DataType::Decimal128(15, 2)),
+    (Ty::I32, DataType::Date32),
+];
+/// The column of strings.
+const TEXT: usize = 6;
+
+/// A register: its type, the Arrow type of its values, and whether they are strings.
+#[derive(Debug, Clone)]
+struct Register {
+    ty: Ty,
+    data_type: DataType,
+    text: bool,
+}
+
+pub struct Generator {
+    state: u64,
+    nullable: Vec<Vec<bool>>,
+    dimensions: usize,
+}
+
+impl Generator {
+    pub fn new(seed: u64) -> Generator {
+        let mut generator =
+            Generator { state: seed.wrapping_mul(0x1234_5678_9abc_def1) + 1, nullable: vec![], dimensions: 0 };
+        generator.dimensions = generator.below(3);
+        generator.nullable =
+            (0..=generator.dimensions).map(|_| (0..COLUMNS.len()).map(|_| generator.below(3) == 0).collect()).collect();
+        generator
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(1);
+        mixed(self.state as usize, 77)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())].clone()
+    }
+
+    /// A table of facts and one of each dimension, whose keys are unique and partly sparse.
+    pub fn tables(&mut self, rows: usize) -> Vec<MemoryTable> {
+        (0..=self.dimensions)
+            .map(|table| {
+                let seed = self.next();
+                let rows = if table == 0 { rows } else { 40 + self.below(100) };
+                let sparse = if table > 0 && self.below(3) == 0 { 10_000_019 } else { 1 };
+                let columns = COLUMNS.iter().enumerate().map(|(column, (_, data_type))| {
+                    let null = self.nullable[table][column];
+                    let valid = |row: usize| !null || mixed(row, seed ^ 3 ^ column as u64) % 6 != 0;
+                    let raw = |row: usize| mixed(row, seed.wrapping_add(column as u64));
+                    let key = (table > 0 && column == 0).then_some(sparse);
+                    (
+                        ["k", "l", "b", "u", "f", "t", "s", "d", "date"][column],
+                        column_of(data_type, rows, key, valid, raw),
+                    )
+                });
+                MemoryTable::new(&format!("t{table}"), columns.collect())
+            })
+            .collect()
+    }
+
+    /// A fragment over the tables.
+    pub fn fragment(&mut self) -> Fragment {
+        let base: Vec<Register> = COLUMNS
+            .iter()
+            .enumerate()
+            .map(|(column, (ty, data_type))| Register { ty: *ty, data_type: data_type.clone(), text: column == TEXT })
+            .collect();
+        let mut pipelines: Vec<Pipeline> = Vec::new();
+        let (mut registers, mut steps) = (base.clone(), Vec::new());
+        for dimension in 1..=self.dimensions {
+            let filters = if self.below(2) == 0 { vec![filter(self.expr(Ty::Bool, &base, 2))] } else { vec![] };
+            let kind = self.one_of(&[JoinKind::Inner, JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti]);
+            let mut payload = Vec::new();
+            if matches!(kind, JoinKind::Inner | JoinKind::Left) {
+                for _ in 0..self.below(3) {
+                    // Nullable floats of a build side are refused; they have a test of their own.
+                    let column = self.one_of(&[1, 2, 3, 5, 6, 7, 8]);
+                    payload.push(reg(column));
+                    registers.push(base[column].clone());
+                }
+            }
+            pipelines.push(builds(dimension, filters, vec![reg(0)], payload));
+            if self.below(2) == 0 {
+                steps.push(filter(self.expr(Ty::Bool, &base, 2)));
+            }
+            steps.push(probe(dimension - 1, vec![reg(0)], kind));
+        }
+        for _ in 0..self.below(3) {
+            steps.push(self.filter(&registers));
+        }
+        let groups = (0..self.below(3)).map(|_| self.group(&registers)).collect();
+        let calls = (0..1 + self.below(5)).map(|_| self.call(&registers)).collect();
+        pipelines.push(aggregates(0, steps, groups, calls));
+        fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines)
+    }
+
+    fn filter(&mut self, registers: &[Register]) -> Step {
+        filter(self.expr(Ty::Bool, registers, 3))
+    }
+
+    fn group(&mut self, registers: &[Register]) -> (Expr, DataType) {
+        let narrow: Vec<usize> = (0..registers.len()).filter(|r| !registers[*r].ty.is_float()).collect();
+        match self.below(4) {
+            0 => (Expr::DatePart(DatePart::Year, Box::new(reg(8))), DataType::Int32),
+            1 => (self.expr(Ty::Bool, registers, 2), DataType::Boolean),
+            _ => {
+                let register = self.one_of(&narrow);
+                (reg(register), registers[register].data_type.clone())
+            }
+        }
+    }
+
+    fn call(&mut self, registers: &[Register]) -> AggregateCall {
+        let filter = (self.below(4) == 0).then(|| self.expr(Ty::Bool, registers, 2));
+        let ty = self.one_of(&[Ty::I32, Ty::I64, Ty::I8, Ty::U16, Ty::F64, Ty::I128]);
+        let kind = self.one_of(&[
+            AggregateKind::Count,
+            AggregateKind::Sum,
+            AggregateKind::Sum,
+            AggregateKind::Min,
+            AggregateKind::Max,
+        ]);
+        let own = COLUMNS.iter().find(|(known, _)| *known == ty).unwrap().1.clone();
+        let data_type = match (kind, ty) {
+            (AggregateKind::Count, _) => DataType::Int64,
+            (AggregateKind::Sum, Ty::U16) => DataType::UInt64,
+            (AggregateKind::Sum, Ty::I128) => DataType::Decimal128(38, 2),
+            (AggregateKind::Sum, Ty::F64) => DataType::Float64,
+            (AggregateKind::Sum, _) => DataType::Int64,
+            _ => own,
+        };
+        // The order of a float sum is open: its arguments keep one sign and one size.
+        let argument = match (kind, ty) {
+            (AggregateKind::Sum, Ty::F64) => reg(4),
+            _ => self.expr(ty, registers, 3),
+        };
+        AggregateCall { kind, argument: Some(argument), filter, data_type }
+    }
+
+    /// A random expression of a type.
+    fn expr(&mut self, ty: Ty, registers: &[Register], depth: usize) -> Expr {
+        if depth == 0 || self.below(6) == 0 {
+            return self.leaf(ty, registers);
+        }
+        match (ty, self.below(10)) {
+            (Ty::Bool, 0..=3) => {
+                let operands = self.one_of(&[Ty::I32, Ty::I64, Ty::U16, Ty::F64, Ty::I128]);
+                let op =
+                    self.one_of(&[BinaryOp::Eq, BinaryOp::Ne, BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge]);
+                binary(op, self.expr(operands, registers, depth - 1), self.leaf(operands, registers))
+            }
+            (Ty::Bool, 4..=6) => {
+                let op = self.one_of(&[BinaryOp::And, BinaryOp::Or]);
+                binary(op, self.expr(Ty::Bool, registers, depth - 1), self.expr(Ty::Bool, registers, depth - 1))
+            }
+            (Ty::Bool, 7) => {
+                let op = self.one_of(&[UnaryOp::Not, UnaryOp::IsTrue]);
+                unary(op, self.expr(Ty::Bool, registers, depth - 1))
+            }
+            (Ty::Bool, 8) => {
+                let inner = self.one_of(&[Ty::I32, Ty::Bool, Ty::F64]);
+                let op = self.one_of(&[UnaryOp::IsNull, UnaryOp::IsNotNull]);
+                unary(op, self.expr(inner, registers, depth - 1))
+            }
+            (_, 0 | 1) => Expr::Case(
+                vec![(self.expr(Ty::Bool, registers, depth - 1), self.expr(ty, registers, depth - 1))],
+                Box::new(self.expr(ty, registers, depth - 1)),
+            ),
+            (Ty::Bool | Ty::F32 | Ty::U32, _) => self.leaf(ty, registers),
+            (Ty::I64, 2 | 3) => convert(self.expr(self.narrower(), registers, depth - 1), Ty::I64),
+            (Ty::I32, 2) => {
+                Expr::DatePart(self.one_of(&[DatePart::Month, DatePart::Day, DatePart::Quarter]), Box::new(reg(8)))
+            }
+            (Ty::I32, 3) => text_length(self.one_of(&texts_of(registers))),
+            (Ty::F64, 2) => convert(self.expr(Ty::I32, registers, depth - 1), Ty::F64),
+            (Ty::F64, 3) => Expr::DecimalToFloat(Box::new(self.leaf(Ty::I128, registers)), 2),
+            (Ty::I128, 2) => Expr::Rescale(Box::new(self.leaf(Ty::I128, registers)), self.one_of(&[1, -1, 2])),
+            (Ty::I128, 3) => convert(self.expr(Ty::I32, registers, depth - 1), Ty::I128),
+            (Ty::I32 | Ty::I64 | Ty::I8 | Ty::U16, 4) => {
+                let divisor = self.leaf(ty, registers);
+                let nonzero = binary(BinaryOp::Gt, divisor.clone(), int(0, ty));
+                let op = self.one_of(&[BinaryOp::Div, BinaryOp::Rem]);
+                let quotient = binary(op, self.expr(ty, registers, depth - 1), divisor);
+                Expr::Case(vec![(nonzero, quotient)], Box::new(self.leaf(ty, registers)))
+            }
+            (Ty::I32 | Ty::I64 | Ty::I8 | Ty::F64, 5) => unary(UnaryOp::Negate, self.expr(ty, registers, depth - 1)),
+            (Ty::I128, 6) => binary(BinaryOp::Mul, self.leaf(ty, registers), self.leaf(ty, registers)),
+            _ => {
+                let op = match ty {
+                    Ty::I128 => self.one_of(&[BinaryOp::Add, BinaryOp::Sub]),
+                    _ => self.one_of(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul]),
+                };
+                binary(op, self.expr(ty, registers, depth - 1), self.leaf(ty, registers))
+            }
+        }
+    }
+
+    fn narrower(&self) -> Ty {
+        [Ty::I32, Ty::I8, Ty::U16][(mixed(self.state as usize, 5) % 3) as usize]
+    }
+
+    fn leaf(&mut self, ty: Ty, registers: &[Register]) -> Expr {
+        let fitting: Vec<usize> =
+            (0..registers.len()).filter(|r| registers[*r].ty == ty && !registers[*r].text).collect();
+        match (ty, self.below(8)) {
+            (Ty::Bool, 0..=4) => text_contains(self.one_of(&texts_of(registers))),
+            (_, 0) => null(ty),
+            (Ty::F64, 1 | 2) => float(self.below(100) as f64 / 8.0, ty),
+            (Ty::Bool, _) => reg(self.one_of(&fitting)),
+            (_, 1 | 2) => int(self.below(100) as i128, ty),
+            _ => reg(self.one_of(&fitting)),
+        }
+    }
+}
+
+fn texts_of(registers: &[Register]) -> Vec<usize> {
+    (0..registers.len()).filter(|register| registers[*register].text).collect()
+}
+
+fn text_length(register: usize) -> Expr {
+    lookup(register, "length", Ty::I32, |strings| {
+        Arc::new(strings.iter().map(|text| text.map(|text| text.len() as i32)).collect::<Int32Array>())
+    })
+}
+
+fn text_contains(register: usize) -> Expr {
+    lookup(register, "contains 3", Ty::Bool, |strings| {
+        Arc::new(strings.iter().map(|text| text.map(|text| text.contains('3'))).collect::<BooleanArray>())
+    })
+}
+
+fn column_of(
+    data_type: &DataType,
+    rows: usize,
+    key: Option<i64>,
+    valid: impl Fn(usize) -> bool,
+    raw: impl Fn(usize) -> u64,
+) -> ArrayRef {
+    let small = |bound: u64, offset: i64| {
+        numbers::<Int64Type>(rows, |row| valid(row).then(|| (raw(row) % bound) as i64 + offset))
+    };
+    match (data_type, key) {
+        (_, Some(stride)) => {
+            let keys = numbers::<Int64Type>(rows, |row| valid(row).then_some(row as i64 * stride % 2_000_000_011));
+            cast(&keys, data_type).unwrap()
+        }
+        (DataType::Float64, _) => {
+            numbers::<Float64Type>(rows, |row| valid(row).then(|| (raw(row) % 4_000) as f64 / 16.0))
+        }
+        (DataType::Boolean, _) => truths(rows, |row| valid(row).then(|| raw(row) % 2 == 0)),
+        (DataType::Utf8, _) => {
+            let text =
+                |row: usize| valid(row).then(|| "x".repeat((raw(row) % 4) as usize) + &(raw(row) % 40).to_string());
+            Arc::new((0..rows).map(text).collect::<StringArray>())
+        }
+        (DataType::Decimal128(precision, scale), _) => {
+            decimals(rows, *precision, *scale, |row| valid(row).then(|| i128::from(raw(row) % 1_000_000) - 500_000))
+        }
+        (DataType::Date32, _) => days(rows, |row| valid(row).then(|| (raw(row) % 9_000) as i32)),
+        (DataType::UInt16, _) => {
+            let wide = numbers::<UInt64Type>(rows, |row| valid(row).then(|| raw(row) % 65_536));
+            cast(&wide, data_type).unwrap()
+        }
+        (DataType::Int8, _) => cast(&small(256, -128), data_type).unwrap(),
+        (DataType::Int32, _) => cast(&small(120, -5), data_type).unwrap(),
+        _ => small(1 << 40, -(1 << 39)),
+    }
+}
