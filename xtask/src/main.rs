@@ -56,7 +56,9 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("error: {reason}");
+            if !reason.is_empty() {
+                eprintln!("error: {reason}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Clippy looks at the workspace while the tests are built: cargo takes `clippy-driver` in the compiler's place for the
 //! workspace's own crates, so that the dependencies are compiled once. A separate `cargo clippy` would check them all a
-//! second time.
+//! second time. A warning of clippy or of the compiler fails the stage and nothing else: tests run all the same.
 //!
 //! The last line is `N passed, N failed, N skipped`: tests, and one more failed for every other stage that failed, one
 //! more skipped for every check that could not be made here.
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
     });
     stages.run("tidy", |_| tidy::run());
     if succeeds(cargo().args(["fmt", "--version"])) {
-        stages.run("fmt", |_| run_command(cargo().args(["fmt", "--all", "--check"])));
+        stages.run("fmt", |_| formatted());
     }
     let mut tests = Tests {
         packages: if arguments.packages.is_empty() {
@@ -99,17 +99,30 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         nvrtc,
         nextest: !arguments.no_nextest && succeeds(cargo().args(["nextest", "--version"])),
     };
-    let mut built = ready && linted && stages.run("clippy and build", |_| tests.build());
+    let mut built = false;
+    if ready && linted {
+        stages.run("clippy and build", |_| {
+            let warnings = tests.build()?;
+            built = true;
+            if warnings == 0 { Ok(()) } else { Err(format!("{warnings} warnings")) }
+        });
+    }
     if ready && !built {
-        // What clippy refuses may still be built and tested.
+        // What clippy refuses outright may still be built and tested.
         tests.linted = false;
-        built = stages.run("build", |_| tests.build());
+        built = stages.run("build", |_| tests.build().map(drop));
     }
     if built {
         stages.run("tests", |stages| tests.run(&mut stages.tests));
         stages.run("documentation tests", |stages| tests.documentation(&mut stages.tests));
     }
     summary(&stages)
+}
+
+/// Whether rustfmt would change anything; it names the files.
+fn formatted() -> Result<()> {
+    run_command(cargo().args(["fmt", "--all", "--check", "--", "--files-with-diff"]))
+        .map_err(|_| "run 'cargo fmt'".into())
 }
 
 fn summary(stages: &Stages) -> Result<()> {
@@ -128,7 +141,8 @@ fn summary(stages: &Stages) -> Result<()> {
     println!("{} passed, {failed} failed, {skipped} skipped", stages.tests.passed);
     match failed {
         0 => Ok(()),
-        _ => Err("see above".into()),
+        // The counts are the last line.
+        _ => Err(String::new()),
     }
 }
 
@@ -148,9 +162,7 @@ impl Tests {
         let mut command = cargo();
         command.args(arguments).args(&self.packages);
         if self.linted {
-            // What `cargo clippy -- -D warnings` sets; the separator is clippy-driver's own.
             command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
-            command.env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
         }
         if let Some(path) = &self.nvrtc {
             command.env("WARPCUBE_NVRTC", path);
@@ -158,8 +170,14 @@ impl Tests {
         command
     }
 
-    fn build(&self) -> Result<()> {
-        run_command(&mut self.cargo(&["test", "--no-run", "--all-targets"]))
+    /// Builds all tests; gives the number of warnings.
+    fn build(&self) -> Result<u64> {
+        let mut warnings = 0;
+        let mut command = self.cargo(&["test", "--no-run", "--no-fail-fast", "--all-targets"]);
+        match watch(&mut command, |line| warnings += warning_summary(line).unwrap_or(0))? {
+            true => Ok(warnings),
+            false => Err("see above".into()),
+        }
     }
 
     fn run(&self, counts: &mut Counts) -> Result<()> {
@@ -193,6 +211,12 @@ fn counted(command: &mut Command, counts: &mut Counts) -> Result<()> {
         (false, 0) => Err("the runner failed and told of no test that did".into()),
         (false, failed) => Err(format!("{failed} {FAILED_TESTS}")),
     }
+}
+
+/// ``warning: `warpcube-gpu` (lib test) generated 3 warnings (1 duplicate)``.
+fn warning_summary(line: &str) -> Option<u64> {
+    let (_, rest) = line.trim_start().strip_prefix("warning: `")?.split_once(" generated ")?;
+    rest.split(' ').next()?.parse().ok()
 }
 
 /// `Summary [   1.2s] 5 tests run: 3 passed (1 slow), 1 failed, 1 timed out, 2 skipped`.
@@ -235,6 +259,8 @@ mod tests {
         assert_eq!(nextest_summary(line), Some(Counts { passed: 2, failed: 1, skipped: 0 }));
         let line = "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s";
         assert_eq!(libtest_summary(line), Some(Counts { passed: 12, failed: 1, skipped: 2 }));
+        assert_eq!(warning_summary("warning: `a-b` (lib test) generated 3 warnings (1 duplicate)"), Some(3));
+        assert_eq!(warning_summary("warning: unused variable: `x`"), None);
         assert_eq!(nextest_summary("running 3 tests").or(libtest_summary("test a ... ok")), None);
     }
 }
