@@ -156,7 +156,8 @@ impl SchemaProvider for SessionSchema {
             Entry::View(_, text) => self.plan_again(name, text).await,
         };
         // One table that cannot be read must not keep others from being described (`SHOW COLUMNS`).
-        let broken = |error| Arc::new(BrokenTable { schema: entry.table().schema(), error }) as Arc<dyn TableProvider>;
+        let (schema, kind) = (entry.table().schema(), entry.table().table_type());
+        let broken = |error| Arc::new(BrokenTable { schema, kind, error }) as Arc<dyn TableProvider>;
         Ok(Some(looked_at.unwrap_or_else(broken)))
     }
 

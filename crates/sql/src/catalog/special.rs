@@ -48,10 +48,12 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// A table whose files cannot be read any more: it still describes itself, and gives its error to who reads it.
+/// A table whose files cannot be read any more, or a view whose tables are gone: it still describes itself, can be
+/// dropped as what it is, and gives its error to who reads it.
 #[derive(Debug)]
 pub(crate) struct BrokenTable {
     pub(crate) schema: SchemaRef,
+    pub(crate) kind: TableType,
     pub(crate) error: SqlError,
 }
 
@@ -62,7 +64,7 @@ impl TableProvider for BrokenTable {
     }
 
     fn table_type(&self) -> TableType {
-        TableType::Base
+        self.kind
     }
 
     async fn scan(

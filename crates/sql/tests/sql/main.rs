@@ -1,4 +1,9 @@
 //! Tests of the SQL layer: one binary, since each links DataFusion.
 
+mod datafusion_files;
+mod format;
+mod fuzz;
+mod records;
+mod slt;
 mod ssb;
 mod support;

@@ -41,3 +41,8 @@ pub async fn same_on_device(device: &Session, cpu: &Session, sql: &str) {
         summary.fragments
     );
 }
+
+/// The folder of SQL test files.
+pub fn slt_folder() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../slt")
+}

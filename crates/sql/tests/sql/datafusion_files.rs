@@ -1,0 +1,200 @@
+//! DataFusion's own SQL test files, on the CPU and on the emulated device.
+//!
+//! The files come with the crate `datafusion-sqllogictest`, which is looked for where Cargo unpacks crates (or in
+//! `WARPCUBE_SQLLOGICTEST`); the data that it lacks in `WARPCUBE_SQLLOGICTEST_DATA`, laid out as `testing/data/…` and
+//! `core/tests/data/…`. What is not there is skipped and counted. Skipped as well: plans as text (EXPLAIN), and what
+//! needs functions or tables that only DataFusion's own runner has. The device answers a fixed number of queries a file,
+//! all of them with `WARPCUBE_SQLLOGICTEST_ALL=1`; how many is recorded in `placed.txt` and may only rise.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use warpcube_sql::{Session, SessionOptions};
+
+use crate::records::{Letter, answer, answer_on_device, check, sql_of};
+
+/// The release whose files these are.
+const RELEASE: &str = "datafusion-sqllogictest-55.2.0";
+/// Files, by their path under `test_files`.
+const FILES: [&str; 13] = [
+    "select",
+    "aggregate",
+    "group_by",
+    "joins",
+    "decimal",
+    "cast",
+    "case",
+    "coalesce",
+    "nullif",
+    "null_aware_anti_join",
+    "datetime/timestamps",
+    "datetime/dates",
+    "datetime/date_part",
+];
+/// Queries of a file on the device in a test run; each compiles a kernel.
+const PLACED_MAX: usize = 25;
+/// What has been placed before: file, queries in a test run, queries in all.
+const RECORDED: &str = include_str!("placed.txt");
+
+/// Folder of the crate.
+fn crate_folder() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("WARPCUBE_SQLLOGICTEST") {
+        return Some(folder.into());
+    }
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let registries = std::fs::read_dir(home.join("registry/src")).ok()?;
+    let candidates = registries.flatten().map(|registry| registry.path().join(RELEASE));
+    candidates.into_iter().find(|folder| folder.join("test_files").is_dir())
+}
+
+/// Folder of the data that the crate lacks.
+fn data_folder() -> PathBuf {
+    let named = std::env::var_os("WARPCUBE_SQLLOGICTEST_DATA").map(PathBuf::from);
+    named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sqllogictest"))
+}
+
+/// What came of a file.
+#[derive(Debug, Default)]
+struct Outcome {
+    passed: usize,
+    placed: usize,
+    skipped: BTreeMap<&'static str, usize>,
+    refused: BTreeMap<String, usize>,
+    failures: Vec<String>,
+}
+
+/// What a file leaves behind while it runs.
+#[derive(Default)]
+struct Missing {
+    /// Names of tables that could not be made for want of data.
+    tables: Vec<String>,
+}
+
+impl Missing {
+    /// Why a statement is skipped, before it runs.
+    fn skips(&mut self, sql: &str, folder: &Path) -> Option<&'static str> {
+        let lower = sql.to_lowercase();
+        if lower.trim_start().starts_with("explain") {
+            return Some("plans as text");
+        }
+        if self.tables.iter().any(|table| lower.contains(table.as_str())) {
+            return Some("data that is not here");
+        }
+        if let Some(path) = quoted_path(sql) {
+            if !folder.join(path).exists() && !Path::new(path).exists() && path.contains("..") {
+                let words: Vec<&str> = lower.split_whitespace().collect();
+                let table = words.iter().position(|word| *word == "table").and_then(|at| words.get(at + 1));
+                self.tables.extend(table.map(|table| table.trim_matches('(').to_string()));
+                return Some("data that is not here");
+            }
+        }
+        None
+    }
+}
+
+/// The first quoted piece that names a file of the repository.
+fn quoted_path(sql: &str) -> Option<&str> {
+    sql.split('\'').skip(1).step_by(2).find(|piece| piece.contains("/data/") || piece.contains("test_files/"))
+}
+
+/// Errors for which DataFusion's runner has what a session has not.
+fn needs_more(error: &str) -> Option<&'static str> {
+    let texts = [
+        ("Invalid function 'example_udf'", "functions of DataFusion's runner"),
+        ("test_partition_table", "tables of DataFusion's runner"),
+        ("my_catalog", "tables of DataFusion's runner"),
+        ("approx_distinct_union_test", "tables of DataFusion's runner"),
+        ("table_with_many_types", "tables of DataFusion's runner"),
+    ];
+    texts.iter().find(|(text, _)| error.contains(text)).map(|(_, reason)| *reason)
+}
+
+async fn run_file(root: &Path, data: &Path, name: &str, session: &Session, placed_max: Option<usize>) -> Outcome {
+    let path = root.join("test_files").join(format!("{name}.slt"));
+    let script = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut outcome = Outcome::default();
+    let mut missing = Missing::default();
+    for record in sqllogictest::parse_with_name::<Letter>(&script, name).unwrap() {
+        let Some(sql) = sql_of(&record) else { continue };
+        let at = |folder: &str| data.join(folder).display().to_string();
+        let sql = sql
+            .replace("../../testing/data", &at("testing/data"))
+            .replace("../core/tests/data", &at("core/tests/data"))
+            .replace("'test_files", &format!("'{}", root.join("test_files").display()));
+        if let Some(reason) = missing.skips(&sql, root) {
+            *outcome.skipped.entry(reason).or_default() += 1;
+            continue;
+        }
+        let left = placed_max.map(|most| most.saturating_sub(outcome.placed));
+        let found = match left {
+            Some(left) if left > 0 => {
+                let (found, ran) = answer_on_device(session, &sql).await;
+                outcome.placed += usize::from(ran.on_device);
+                if let Some(reason) = ran.refusal {
+                    *outcome.refused.entry(reason.chars().take(80).collect()).or_default() += 1;
+                }
+                if outcome.placed == placed_max.unwrap_or(0) {
+                    session.set("warpcube.placement", "cpu").unwrap();
+                }
+                found
+            }
+            _ => answer(session, &sql).await,
+        };
+        if let Some(reason) = found.as_ref().err().and_then(|error| needs_more(error)) {
+            *outcome.skipped.entry(reason).or_default() += 1;
+            continue;
+        }
+        match check(&record, &found, false) {
+            Ok(()) => outcome.passed += 1,
+            Err(wrong) => outcome.failures.push(format!("{name}: {sql}\n{wrong}")),
+        }
+    }
+    outcome
+}
+
+/// The recorded counts of a file: in a test run, in all.
+fn recorded(name: &str) -> (usize, usize) {
+    let line = RECORDED.lines().find(|line| line.split(' ').next() == Some(name));
+    let numbers: Vec<usize> = line.into_iter().flat_map(|line| line.split(' ').skip(1)).flat_map(str::parse).collect();
+    match numbers.as_slice() {
+        [some, all] => (*some, *all),
+        _ => panic!("placed.txt has no two numbers for {name}"),
+    }
+}
+
+fn options() -> SessionOptions {
+    SessionOptions::new().with("warpcube.target_partitions", "4")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_datafusion() {
+    let Some(root) = crate_folder() else {
+        eprintln!("{} files skipped: {RELEASE} is not among Cargo's unpacked crates", FILES.len());
+        return;
+    };
+    let data = data_folder();
+    let all = std::env::var("WARPCUBE_SQLLOGICTEST_ALL").is_ok();
+    let only = std::env::var("WARPCUBE_SQLLOGICTEST_FILE").unwrap_or_default();
+    let mut failures = Vec::new();
+    for name in FILES.into_iter().filter(|name| name.contains(&only)) {
+        let cpu = Session::new(options().with("warpcube.device", "cpu")).unwrap();
+        let outcome = run_file(&root, &data, name, &cpu, None).await;
+        eprintln!("{name} on the CPU: {} passed, skipped {:?}", outcome.passed, outcome.skipped);
+        failures.extend(outcome.failures);
+        let device = options().with("warpcube.device", "emulated").with("warpcube.placement", "cuda");
+        let device = Session::new(device).unwrap();
+        let placed_max = if all { usize::MAX } else { PLACED_MAX };
+        let outcome = run_file(&root, &data, name, &device, Some(placed_max)).await;
+        let Outcome { passed, placed, refused, .. } = outcome;
+        eprintln!("{name} on the device: {passed} passed, {placed} placed, refused {refused:#?}");
+        failures.extend(outcome.failures.into_iter().map(|failure| format!("on the device: {failure}")));
+        let before = if all { recorded(name).1 } else { recorded(name).0 };
+        if placed < before {
+            failures.push(format!("{name}: the device ran {before} queries before and {placed} now"));
+        } else if placed > before {
+            eprintln!("{name}: {placed} queries run on the device now, and placed.txt has {before}");
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
+}

@@ -1,0 +1,123 @@
+//! Two sessions over the same tables: one on a device, one on the CPU; a query runs on both.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::datasource::MemTable;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use warpcube_sql::{Session, SessionOptions};
+
+use super::compare::difference;
+use super::data::{Storage, Table, Tables};
+use crate::records::{Ran, is_refusal};
+use crate::support::run;
+
+/// What came of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The same rows, from the device or with its part in them.
+    Same,
+    /// The CPU answered, for a reason.
+    Refused(String),
+    /// The CPU raised an error; what the device did is of no interest.
+    Raised,
+    /// Something else than the CPU's answer.
+    Differs(String),
+}
+
+/// The sessions.
+pub struct Bench {
+    device: Session,
+    cpu: Session,
+    folder: tempfile::TempDir,
+    loads: usize,
+}
+
+impl Bench {
+    /// Sessions with the device `name`.
+    pub fn new(name: &str) -> Bench {
+        let options = || SessionOptions::new().with("warpcube.target_partitions", "3");
+        let device = options().with("warpcube.device", name).with("warpcube.placement", "cuda");
+        Bench {
+            device: Session::new(device).unwrap(),
+            cpu: Session::new(options().with("warpcube.device", "cpu")).unwrap(),
+            folder: tempfile::tempdir().unwrap(),
+            loads: 0,
+        }
+    }
+
+    /// Replaces all tables.
+    pub async fn load(&mut self, tables: &Tables) {
+        self.loads += 1;
+        let folder = self.folder.path().join(self.loads.to_string());
+        for session in [&self.device, &self.cpu] {
+            for (name, _) in session.tables() {
+                session.collect(&format!("DROP TABLE {name}")).await.unwrap();
+            }
+        }
+        let _ = std::fs::remove_dir_all(self.folder.path().join((self.loads - 1).to_string()));
+        for table in &tables.tables {
+            let own = folder.join(&table.name);
+            match table.storage {
+                Storage::Memory(_) => {}
+                Storage::Parquet(files, group_rows) => write(table, &own, files, group_rows),
+            }
+            for session in [&self.device, &self.cpu] {
+                match table.storage {
+                    Storage::Memory(parts) => {
+                        let memory = MemTable::try_new(table.rows.schema(), table.partitions(parts)).unwrap();
+                        session.context().register_table(table.name.as_str(), Arc::new(memory)).unwrap();
+                    }
+                    Storage::Parquet(..) => {
+                        let place = format!("STORED AS PARQUET LOCATION '{}/'", own.display());
+                        let create = format!("CREATE EXTERNAL TABLE {} {place}", table.name);
+                        session.collect(&create).await.unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs a query on both.
+    pub async fn check(&self, sql: &str) -> Verdict {
+        let expected = run(&self.cpu, sql).await;
+        let found = run(&self.device, sql).await;
+        match (expected, found) {
+            (Err(error), _) => {
+                // A query that cannot even be planned tests nothing: the generator has to be mended.
+                let unplanned = ["SQL-001", "SQL-002", "SQL-003", "SQL-004", "SQL-005"];
+                assert!(!unplanned.iter().any(|code| error.starts_with(code)), "{sql}\n{error}");
+                Verdict::Raised
+            }
+            (Ok(_), Err(error)) if is_refusal(&error) => Verdict::Refused(error),
+            (Ok(_), Err(error)) => Verdict::Differs(error),
+            (Ok((expected, _)), Ok((found, summary))) => {
+                if let Some(difference) = difference(&expected, &found) {
+                    return Verdict::Differs(difference);
+                }
+                match Ran::of(&summary) {
+                    Ran { on_device: true, .. } => Verdict::Same,
+                    Ran { refusal, .. } => Verdict::Refused(refusal.unwrap_or_else(|| "no fragment".into())),
+                }
+            }
+        }
+    }
+
+    /// The rows that the CPU gives.
+    pub async fn expected(&self, sql: &str) -> Result<Vec<RecordBatch>, String> {
+        Ok(run(&self.cpu, sql).await?.0)
+    }
+}
+
+fn write(table: &Table, folder: &Path, files: usize, group_rows: usize) {
+    std::fs::create_dir_all(folder).unwrap();
+    for (index, batches) in table.partitions(files).iter().enumerate() {
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+        let file = std::fs::File::create(folder.join(format!("part-{index}.parquet"))).unwrap();
+        let mut writer = ArrowWriter::try_new(file, table.rows.schema(), Some(properties)).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.close().unwrap();
+    }
+}

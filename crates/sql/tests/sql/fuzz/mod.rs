@@ -1,0 +1,120 @@
+//! The differential fuzzer: random tables and aggregations on a device and on the CPU give the same rows.
+//!
+//! In the test run: a fixed range of seeds on the emulated device. For more, by environment:
+//! `WARPCUBE_FUZZ_SEEDS=0..1000` (each seed is a query; eight in a row share their tables),
+//! `WARPCUBE_FUZZ_DEVICE=cuda|emulated`, `WARPCUBE_FUZZ_ROWS=1000000` (about so many rows of the fact table),
+//! `WARPCUBE_FUZZ_LOG=FILE` (one line a seed; seeds in it are not run again). A case that differs is shrunk and written
+//! to `slt/regressions/`, where the runner of SQL files finds it.
+
+mod bench;
+mod compare;
+mod data;
+mod query;
+mod random;
+mod shrink;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use bench::{Bench, Verdict};
+use data::Tables;
+use query::Generator;
+use random::Random;
+
+/// Queries over the same tables.
+const QUERIES_PER_CASE: u64 = 8;
+/// Seeds of the test run.
+const SEEDS: Range<u64> = 0..56;
+/// Least share of the test run's queries that the device answers, in percent.
+const PLACED_PERCENT_MIN: usize = 50;
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn seeds() -> Range<u64> {
+    let Some(text) = variable("WARPCUBE_FUZZ_SEEDS") else { return SEEDS };
+    let bounds = text.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    let (first, last) = bounds.unwrap_or_else(|| panic!("WARPCUBE_FUZZ_SEEDS is a range such as 0..1000, not {text}"));
+    first..last
+}
+
+fn done_before(log: Option<&PathBuf>) -> Vec<u64> {
+    let text = log.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    text.lines().filter_map(|line| line.split(' ').next()?.parse().ok()).collect()
+}
+
+/// A reason without what varies from query to query.
+fn kind_of(reason: &str) -> String {
+    let reason = reason.split_once("ENG-00").map_or(reason, |(_, rest)| rest.split_once(": ").map_or(rest, |(_, r)| r));
+    let mut quoted = false;
+    let kept = reason.chars().filter(|c| {
+        if *c == '\'' {
+            quoted = !quoted;
+        }
+        !quoted
+    });
+    kept.take(90).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_queries() {
+    let rows = variable("WARPCUBE_FUZZ_ROWS").map_or(3000, |text| text.parse().expect("a number of rows"));
+    let device = variable("WARPCUBE_FUZZ_DEVICE").unwrap_or_else(|| "emulated".into());
+    let log = variable("WARPCUBE_FUZZ_LOG").map(PathBuf::from);
+    let done = done_before(log.as_ref());
+    let mut bench = Bench::new(&device);
+    let mut loaded: Option<(u64, Tables)> = None;
+    let (mut placed, mut raised, mut run) = (0, 0, 0);
+    let mut refused: BTreeMap<String, usize> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for seed in seeds().filter(|seed| !done.contains(seed)) {
+        let case = seed / QUERIES_PER_CASE;
+        if loaded.as_ref().is_none_or(|(number, _)| *number != case) {
+            let tables = Tables::generate(&mut Random::new(case), rows);
+            bench.load(&tables).await;
+            loaded = Some((case, tables));
+        }
+        let (_, tables) = loaded.as_ref().expect("loaded above");
+        let query = Generator::new(&mut Random::new(seed ^ 0xF00D << 40), tables).query();
+        let sql = query.sql();
+        let verdict = bench.check(&sql).await;
+        run += 1;
+        let word = match &verdict {
+            Verdict::Same => {
+                placed += 1;
+                "same".to_string()
+            }
+            Verdict::Raised => {
+                raised += 1;
+                "raised".to_string()
+            }
+            Verdict::Refused(reason) => {
+                *refused.entry(kind_of(reason)).or_default() += 1;
+                format!("refused {reason}").replace('\n', " ")
+            }
+            Verdict::Differs(difference) => format!("DIFFERS {difference}").replace('\n', " "),
+        };
+        if let Some(path) = &log {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            writeln!(file.expect("the log can be written"), "{seed} {word}").expect("the log can be written");
+        }
+        if let Verdict::Differs(difference) = verdict {
+            eprintln!("seed {seed}: {difference}\n{sql}");
+            let (tables, query) = shrink::shrink(&mut bench, tables.clone(), query).await;
+            let about = format!("Seed {seed}: {difference}");
+            let text = shrink::write_up(&bench, &tables, &query, &about).await;
+            let folder = crate::support::slt_folder().join("regressions");
+            std::fs::create_dir_all(&folder).unwrap();
+            let path = folder.join(format!("seed-{seed}.slt"));
+            std::fs::write(&path, text).unwrap();
+            failures.push(format!("seed {seed}, shrunk to {}:\n{}\n{difference}", path.display(), query.sql()));
+            loaded = None;
+        }
+    }
+    eprintln!("{run} queries: {placed} on the device, {raised} raised on the CPU, refused: {refused:#?}");
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(run == 0 || placed * 100 >= (run - raised) * PLACED_PERCENT_MIN, "the device answered {placed} of {run}");
+}

@@ -1,0 +1,321 @@
+//! Random aggregations over the tables of a case, kept in parts so that a failing one can be shrunk.
+
+use arrow::datatypes::DataType;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use super::data::{Column, Table, Tables, Tie};
+use super::random::Random;
+
+/// A query.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// Name of the fact table.
+    pub fact: String,
+    /// Joins in order; the table each brings and its text.
+    pub joins: Vec<(String, String)>,
+    /// Conjuncts.
+    pub filters: Vec<String>,
+    /// Group expressions.
+    pub groups: Vec<String>,
+    /// Aggregates.
+    pub aggregates: Vec<String>,
+    /// HAVING, and ORDER BY with LIMIT over all groups.
+    pub having: Option<String>,
+    /// LIMIT under an ORDER BY over all groups.
+    pub limit: Option<usize>,
+}
+
+impl Query {
+    /// The statement.
+    pub fn sql(&self) -> String {
+        let mut outputs: Vec<String> = Vec::new();
+        outputs.extend(self.groups.iter().enumerate().map(|(index, group)| format!("{group} AS g{index}")));
+        outputs.extend(self.aggregates.iter().enumerate().map(|(index, call)| format!("{call} AS a{index}")));
+        let mut sql = format!("SELECT {} FROM {}", outputs.join(", "), self.fact);
+        for (_, join) in &self.joins {
+            sql += &format!(" {join}");
+        }
+        if !self.filters.is_empty() {
+            sql += &format!(" WHERE {}", self.filters.join(" AND "));
+        }
+        if !self.groups.is_empty() {
+            sql += &format!(" GROUP BY {}", self.groups.join(", "));
+        }
+        if let Some(having) = &self.having {
+            sql += &format!(" HAVING {having}");
+        }
+        if let Some(limit) = self.limit.filter(|_| !self.groups.is_empty()) {
+            let keys: Vec<String> = (1..=self.groups.len()).map(|position| position.to_string()).collect();
+            sql += &format!(" ORDER BY {} LIMIT {limit}", keys.join(", "));
+        }
+        sql
+    }
+
+    /// Queries with one part less.
+    pub fn smaller(&self) -> Vec<Query> {
+        let mut smaller = Vec::new();
+        for (index, (table, _)) in self.joins.iter().enumerate() {
+            let marker = format!("{table}_");
+            let without = |parts: &[String]| parts.iter().filter(|part| !part.contains(&marker)).cloned().collect();
+            let mut query = self.clone();
+            query.joins.remove(index);
+            query.joins.retain(|(_, join)| !join.contains(&marker));
+            query.filters = without(&self.filters);
+            query.groups = without(&self.groups);
+            query.aggregates = without(&self.aggregates);
+            if query.aggregates.is_empty() {
+                query.aggregates.push("COUNT(*)".into());
+            }
+            smaller.push(query);
+        }
+        let mut removed = |change: &dyn Fn(&mut Query)| {
+            let mut query = self.clone();
+            change(&mut query);
+            smaller.push(query);
+        };
+        if self.having.is_some() {
+            removed(&|query| query.having = None);
+        }
+        if self.limit.is_some() {
+            removed(&|query| query.limit = None);
+        }
+        for index in 0..self.filters.len() {
+            removed(&|query| drop(query.filters.remove(index)));
+        }
+        for index in 0..self.groups.len() {
+            removed(&|query| drop(query.groups.remove(index)));
+        }
+        if self.aggregates.len() > 1 {
+            for index in 0..self.aggregates.len() {
+                removed(&|query| drop(query.aggregates.remove(index)));
+            }
+        }
+        smaller
+    }
+}
+
+/// Draws queries over tables.
+pub struct Generator<'a> {
+    random: &'a mut Random,
+    tables: &'a Tables,
+    /// Tables whose columns may be read.
+    scope: Vec<usize>,
+}
+
+impl<'a> Generator<'a> {
+    /// A generator over tables.
+    pub fn new(random: &'a mut Random, tables: &'a Tables) -> Generator<'a> {
+        Generator { random, tables, scope: vec![0] }
+    }
+
+    /// A query.
+    pub fn query(mut self) -> Query {
+        let fact = self.tables.tables[0].name.clone();
+        let (joins, mut filters) = self.joins();
+        for _ in 0..self.random.below(4) {
+            filters.push(format!("({})", self.condition(2)));
+        }
+        let groups: Vec<String> = (0..self.random.below(4)).map(|_| self.group()).collect();
+        let aggregates: Vec<String> = (0..1 + self.random.below(4)).map(|_| self.aggregate()).collect();
+        let having = self.random.chance(15).then(|| match self.random.below(2) {
+            0 => format!("COUNT(*) > {}", self.random.below(5)),
+            _ => format!("{} IS NOT NULL", aggregates[0]),
+        });
+        let limit = self.random.chance(20).then(|| 1 + self.random.below(20));
+        Query { fact, joins, filters, groups, aggregates, having, limit }
+    }
+
+    fn joins(&mut self) -> (Vec<(String, String)>, Vec<String>) {
+        let (mut joins, mut filters) = (Vec::new(), Vec::new());
+        let tables = self.tables;
+        for tie in &tables.ties {
+            if !self.scope.contains(&tie.parent) || self.random.chance(25) {
+                continue;
+            }
+            let child = &tables.tables[tie.child];
+            let on = format!("{} = {}", tie.foreign, tie.key);
+            match self.random.below(10) {
+                0..=5 => joins.push((child.name.clone(), format!("JOIN {} ON {on}", child.name))),
+                6 => joins.push((child.name.clone(), format!("LEFT JOIN {} ON {on}", child.name))),
+                7 | 8 => {
+                    filters.push(self.membership(tie, child, &on));
+                    continue;
+                }
+                _ => {
+                    let inner = self.condition_over(&[tie.child], 1);
+                    filters.push(format!("NOT EXISTS (SELECT 1 FROM {} WHERE {on} AND ({inner}))", child.name));
+                    continue;
+                }
+            }
+            self.scope.push(tie.child);
+        }
+        (joins, filters)
+    }
+
+    fn membership(&mut self, tie: &Tie, child: &Table, on: &str) -> String {
+        let inner = self.condition_over(&[tie.child], 1);
+        match self.random.chance(50) {
+            true => format!("{} IN (SELECT {} FROM {} WHERE {inner})", tie.foreign, tie.key, child.name),
+            false => format!("EXISTS (SELECT 1 FROM {} WHERE {on} AND ({inner}))", child.name),
+        }
+    }
+
+    fn condition_over(&mut self, scope: &[usize], depth: usize) -> String {
+        let kept = std::mem::replace(&mut self.scope, scope.to_vec());
+        let condition = self.condition(depth);
+        self.scope = kept;
+        condition
+    }
+
+    fn any(&mut self) -> (&'a Table, &'a Column) {
+        let table = &self.tables.tables[*self.random.pick(&self.scope)];
+        (table, self.random.pick(&table.columns))
+    }
+
+    /// A column for which `wanted` holds; after some tries whatever there is.
+    fn column(&mut self, wanted: impl Fn(&Column) -> bool) -> Option<(&'a Table, &'a Column)> {
+        (0..12).map(|_| self.any()).find(|(_, column)| wanted(column))
+    }
+
+    /// A value of the column, or one near, as a literal.
+    fn literal(&mut self, table: &Table, column: &Column) -> String {
+        let values = table.rows.column_by_name(&column.name).expect("columns are in their table");
+        let row = if values.is_empty() { 0 } else { self.random.below(values.len()) };
+        let missing = values.is_empty() || values.is_null(row);
+        let text = match missing {
+            true => match &column.data_type {
+                data_type if data_type.is_numeric() => "3".to_string(),
+                DataType::Boolean => "true".into(),
+                DataType::Date32 | DataType::Timestamp(_, _) => "1999-05-17".into(),
+                _ => "a".into(),
+            },
+            false => {
+                let formatter = ArrayFormatter::try_new(values.as_ref(), &FormatOptions::new()).expect("displayable");
+                formatter.value(row).to_string()
+            }
+        };
+        match &column.data_type {
+            data_type if data_type.is_integer() => text,
+            DataType::Boolean => text,
+            data_type if is_text(data_type) => format!("'{}'", text.replace('\'', "''")),
+            data_type => format!("arrow_cast('{text}', '{data_type:?}')"),
+        }
+    }
+
+    fn condition(&mut self, depth: usize) -> String {
+        if depth > 0 && self.random.chance(35) {
+            let (left, right) = (self.condition(depth - 1), self.condition(depth - 1));
+            return match self.random.below(5) {
+                0 => format!("NOT ({left})"),
+                1 | 2 => format!("({left}) OR ({right})"),
+                _ => format!("({left}) AND ({right})"),
+            };
+        }
+        let (table, column) = self.any();
+        let name = &column.name;
+        if self.random.chance(12) {
+            return format!("{name} IS {}NULL", self.random.pick(&["", "NOT "]));
+        }
+        if column.data_type == DataType::Boolean {
+            return format!(
+                "{}{name}{}",
+                self.random.pick(&["", "NOT "]),
+                self.random.pick(&["", " IS TRUE", " IS FALSE"])
+            );
+        }
+        if is_text(&column.data_type) {
+            return self.text_condition(table, column);
+        }
+        let operator = *self.random.pick(&["=", "<>", "<", "<=", ">", ">="]);
+        let (one, other) = (self.literal(table, column), self.literal(table, column));
+        match self.random.below(9) {
+            0 => format!("{name} BETWEEN {one} AND {other}"),
+            1 => format!("{name} IN ({one}, {other}, {})", self.literal(table, column)),
+            2 => format!("{name} NOT IN ({one}, {other})"),
+            3 if column.data_type.is_integer() => format!("{name} <> 0 AND 100 / {name} {operator} 3"),
+            4 => match self.column(|other| other.data_type == column.data_type) {
+                Some((_, second)) => format!("{name} {operator} {}", second.name),
+                None => format!("{name} {operator} {one}"),
+            },
+            5 if column.data_type == DataType::Date32 => {
+                let part = *self.random.pick(&["year", "month", "day", "quarter"]);
+                format!("date_part('{part}', {name}) {operator} {}", self.random.below(12))
+            }
+            _ => format!("{name} {operator} {one}"),
+        }
+    }
+
+    fn text_condition(&mut self, table: &Table, column: &Column) -> String {
+        let name = &column.name;
+        let (one, other) = (self.literal(table, column), self.literal(table, column));
+        let start: String = one.trim_matches('\'').chars().take(1).collect();
+        let start = start.replace('\'', "''");
+        match self.random.below(9) {
+            0 => format!("{name} IN ({one}, {other})"),
+            1 => format!("{name} LIKE '{start}%'"),
+            2 => format!("{name} NOT LIKE '%{start}_%'"),
+            3 => format!("upper({name}) = upper({one})"),
+            4 => format!("length({name}) > {}", self.random.below(6)),
+            5 => format!("substr({name}, 1, 1) = '{start}'"),
+            6 => format!("{name} {} {one}", self.random.pick(&["<", ">", "<=", ">="])),
+            _ => format!("{name} {} {one}", self.random.pick(&["=", "<>"])),
+        }
+    }
+
+    fn group(&mut self) -> String {
+        let (_, column) = self.any();
+        let name = column.name.clone();
+        match &column.data_type {
+            data_type if data_type.is_floating() && self.random.chance(80) => format!("{name} IS NULL"),
+            DataType::Date32 if self.random.chance(60) => format!("date_part('year', {name})"),
+            data_type if is_text(data_type) && self.random.chance(20) => format!("length({name})"),
+            data_type if data_type.is_integer() && self.random.chance(10) => format!("{name} % 7"),
+            _ => name,
+        }
+    }
+
+    fn aggregate(&mut self) -> String {
+        let numeric = |column: &Column| column.data_type.is_numeric();
+        let call = match self.random.below(20) {
+            0..=3 => "COUNT(*)".to_string(),
+            4 | 5 => format!("COUNT({})", self.any().1.name),
+            6..=10 => format!("SUM({})", self.number(numeric)),
+            11..=13 => format!("AVG({})", self.number(|column| numeric(column) && !column.wide)),
+            14 => format!("COUNT(DISTINCT {})", self.any().1.name),
+            _ => format!("{}({})", self.random.pick(&["MIN", "MAX"]), self.any().1.name),
+        };
+        match self.random.chance(20) {
+            true => format!("{call} FILTER (WHERE {})", self.condition(1)),
+            false => call,
+        }
+    }
+
+    /// An expression over numbers.
+    fn number(&mut self, wanted: impl Fn(&Column) -> bool + Copy) -> String {
+        let Some((table, column)) = self.column(wanted) else { return "1".into() };
+        let name = column.name.clone();
+        let literal = self.literal(table, column);
+        let small = !column.wide;
+        match self.random.below(12) {
+            0 if small => format!("{name} + {literal}"),
+            1 if small => {
+                match self.column(|other| wanted(other) && other.data_type == column.data_type && !other.wide) {
+                    Some((_, second)) => format!("{name} {} {}", self.random.pick(&["+", "-", "*"]), second.name),
+                    None => format!("{name} * 2"),
+                }
+            }
+            2 => format!("CASE WHEN {} THEN {name} ELSE {literal} END", self.condition(1)),
+            3 => format!("CASE WHEN {} THEN {name} END", self.condition(1)),
+            4 => format!("COALESCE({name}, {literal})"),
+            5 => format!("NULLIF({name}, {literal})"),
+            6 if small => format!("CAST({name} AS DOUBLE)"),
+            7 if small && column.data_type.is_integer() => format!("CAST({name} AS BIGINT) * 3"),
+            _ => name,
+        }
+    }
+}
+
+/// Whether values are strings.
+pub fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _))
+}
