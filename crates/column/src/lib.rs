@@ -10,6 +10,7 @@ mod error;
 mod load;
 mod remap;
 mod resident;
+mod staging;
 mod statistics;
 mod storage;
 

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
-use warpcube_gpu::{Device, Stream};
+use warpcube_gpu::Device;
 
 use crate::build::{CHUNK_ROWS, HostSegment, SegmentBuilder};
 use crate::dictionary::{Dictionary, DictionaryBuilder};
 use crate::error::{ColumnError, Result};
 use crate::remap::remap_codes;
 use crate::resident::{ResidentColumn, Segment};
+use crate::staging::{StagingPool, Uploader};
 use crate::statistics::Statistics;
 use crate::storage::{Storage, is_string};
 
@@ -122,6 +123,7 @@ pub(crate) fn load(
     columns: &[usize],
     limits: &LoadLimits,
     room: &dyn Room,
+    staging: &StagingPool,
 ) -> Result<Loaded> {
     let start = Instant::now();
     let schema = source.schema();
@@ -135,14 +137,14 @@ pub(crate) fn load(
     let (next, encode_ns) = (AtomicUsize::new(0), AtomicU64::new(0));
     let failure: Mutex<Option<ColumnError>> = Mutex::new(None);
     let worker = || -> Result<()> {
-        let mut stream = device.stream()?;
+        let mut uploader = Uploader::new(device, staging)?;
         loop {
             let partition = next.fetch_add(1, Ordering::Relaxed);
             if partition >= partitions || failure.lock().is_some() {
-                return stream.synchronize().map_err(Into::into);
+                return uploader.finish();
             }
             let mut loader =
-                PartitionLoader::new(device, &mut stream, &targets, limits, room, &encode_ns, source.name())?;
+                PartitionLoader::new(device, &mut uploader, &targets, limits, room, &encode_ns, source.name())?;
             scan.read(partition, &mut |batch| loader.append(&batch))?;
             *results[partition].lock() = loader.finish()?;
         }
@@ -174,9 +176,9 @@ fn target(schema: &SchemaRef, index: usize, limits: &LoadLimits) -> Result<Targe
 }
 
 /// Cuts one partition's batches into chunks and sends them.
-struct PartitionLoader<'a> {
+struct PartitionLoader<'a, 'u> {
     device: &'a Device,
-    stream: &'a mut Stream,
+    uploader: &'a mut Uploader<'u>,
     limits: &'a LoadLimits,
     room: &'a dyn Room,
     encode_ns: &'a AtomicU64,
@@ -187,21 +189,21 @@ struct PartitionLoader<'a> {
     chunks: Vec<ChunkOnDevice>,
 }
 
-impl<'a> PartitionLoader<'a> {
+impl<'a, 'u> PartitionLoader<'a, 'u> {
     fn new(
         device: &'a Device,
-        stream: &'a mut Stream,
+        uploader: &'a mut Uploader<'u>,
         targets: &[Target],
         limits: &'a LoadLimits,
         room: &'a dyn Room,
         encode_ns: &'a AtomicU64,
         table: &'a str,
-    ) -> Result<PartitionLoader<'a>> {
+    ) -> Result<PartitionLoader<'a, 'u>> {
         let builders = targets
             .iter()
             .map(|t| SegmentBuilder::new(&t.name, &t.data_type, t.dictionary.as_ref().map(|d| d.local())))
             .collect::<Result<_>>()?;
-        Ok(PartitionLoader { device, stream, limits, room, encode_ns, table, builders, filled: 0, chunks: Vec::new() })
+        Ok(PartitionLoader { device, uploader, limits, room, encode_ns, table, builders, filled: 0, chunks: Vec::new() })
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -248,11 +250,11 @@ impl<'a> PartitionLoader<'a> {
                 + if validity_bytes > 0 { warpcube_gpu::size_class(validity_bytes) } else { 0 };
             let reservation = self.room.reserve(charged as u64)?;
             let values = self.device.buffer(segment.values.len(), "a column segment")?;
-            self.stream.upload(&values, 0, &segment.values)?;
+            self.uploader.upload(&values, &segment.values)?;
             let validity = match &segment.validity {
                 Some(words) => {
                     let buffer = self.device.buffer(validity_bytes, "a validity bitmap")?;
-                    self.stream.upload(&buffer, 0, bytemuck::cast_slice(words))?;
+                    self.uploader.upload(&buffer, bytemuck::cast_slice(words))?;
                     Some(buffer)
                 }
                 None => None,

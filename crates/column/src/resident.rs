@@ -18,6 +18,7 @@ use warpcube_gpu::{Device, DeviceBuffer, GpuError, Reservation};
 use crate::dictionary::Dictionary;
 use crate::error::{ColumnError, Result};
 use crate::load::{ColumnSource, LoadLimits, LoadReport, Loaded, Room, load};
+use crate::staging::StagingPool;
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 
@@ -208,6 +209,7 @@ struct State {
 /// The columns resident on one device.
 pub struct Residency {
     device: Device,
+    staging: StagingPool,
     state: Mutex<State>,
     loading: Mutex<()>,
     /// Read while a statement is being admitted, written by one that wants to be the only one.
@@ -229,6 +231,7 @@ impl Residency {
     pub fn new(device: Device) -> Residency {
         Residency {
             device,
+            staging: StagingPool::default(),
             state: Mutex::default(),
             loading: Mutex::new(()),
             admission: RwLock::new(()),
@@ -333,7 +336,7 @@ impl Residency {
         };
         let room = Evicting { residency: self, table: request.source.name() };
         let span = tracing::info_span!("load", table = request.source.name(), columns = missing.len());
-        let loaded = span.in_scope(|| load(&self.device, request.source.as_ref(), &missing, limits, &room))?;
+        let loaded = span.in_scope(|| load(&self.device, request.source.as_ref(), &missing, limits, &room, &self.staging))?;
         report.rows += loaded.report.rows;
         report.bytes += loaded.report.bytes;
         report.elapsed += loaded.report.elapsed;
