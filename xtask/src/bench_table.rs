@@ -86,7 +86,7 @@ fn table(results: &Value, name: &str) -> Result<String> {
     for (name, value) in results["params"].as_object().into_iter().flatten() {
         head.push_str(&format!(", {name} {}", value.to_string().trim_matches('"')));
     }
-    for (what, key) in [("driver", "driver"), ("", "date"), ("commit", "commit")] {
+    for (what, key) in [("CUDA driver", "driver"), ("", "date"), ("commit", "commit")] {
         if let Some(value) = text(key) {
             head.push_str(&format!(", {what}{}{value}", if what.is_empty() { "" } else { " " }));
         }
@@ -98,7 +98,7 @@ fn table(results: &Value, name: &str) -> Result<String> {
     };
     let shown: Vec<&Column> =
         COLUMNS.iter().filter(|column| cases.iter().any(|case| figure(case, column).is_some())).collect();
-    let mut table = format!("{head}; {rows} ([{name}]({RESULTS}/{name})).\n\n| case |");
+    let mut table = format!("{head};\n{rows} ([{name}]({RESULTS}/{name})).\n\n| case |");
     shown.iter().for_each(|column| table.push_str(&format!(" {} |", column.title)));
     table.push_str(&format!("\n|---|{}\n", "---:|".repeat(shown.len())));
     for case in cases {
@@ -154,10 +154,11 @@ mod tests {
         });
         let table = table(&results, "x.json").unwrap();
         let lines: Vec<&str> = table.lines().collect();
-        assert!(lines[0].starts_with("**SSB on D**, sf 20, 2026-01-31; 2 of 2 answers"), "{table}");
-        assert_eq!(lines[2], "| case | rows | device, ms | warm, ms |");
-        assert_eq!(lines[4], "| q1.1 | 1 | 0.500 | 1.00 |");
-        assert_eq!(lines[5], "| q1.2 | 1 | 2.000 |  |");
-        assert_eq!(lines[6], "| geometric mean |  | 1.000 |  |");
+        assert_eq!(lines[0], "**SSB on D**, sf 20, 2026-01-31;");
+        assert!(lines[1].starts_with("2 of 2 answers compared"), "{table}");
+        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms |");
+        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 |");
+        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |");
+        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |");
     }
 }

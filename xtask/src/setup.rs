@@ -40,11 +40,15 @@ pub(crate) fn run() -> Result<()> {
 /// # Errors
 /// What to do by hand.
 pub(crate) fn compiler() -> Result<()> {
-    let name = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
+    let named = std::env::var("CXX").ok().filter(|name| !name.is_empty());
+    let name = named.clone().unwrap_or_else(|| "g++".into());
     let works = || succeeds(program(&name).arg("--version"));
     if works() {
         println!("C++ compiler: {name}");
         return Ok(());
+    }
+    if named.is_some() {
+        return Err(format!("CXX names '{name}', which does not run"));
     }
     apt_get(&["g++"]).map_err(|reason| {
         format!("no C++ compiler ('{name}'): {reason}; the emulated device needs g++ 9 or later (or name one in CXX)")
@@ -154,6 +158,7 @@ fn apt_get(packages: &[&str]) -> Result<()> {
         command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-y"]).args(arguments);
         run_program(&mut command)
     };
-    apt_get(&["update"])?;
+    // Old lists may do; what they lack the installation will name.
+    let _ = apt_get(&["update"]);
     apt_get(&[&["install", "--no-install-recommends"], packages].concat())
 }

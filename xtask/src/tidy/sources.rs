@@ -24,6 +24,10 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
         if code {
             whole(file, files, &mut findings);
         }
+        let manifest = file.path.ends_with("/Cargo.toml") && !file.path.starts_with("bench/");
+        if manifest && !file.path.starts_with(UNSAFE) && !file.text.contains("[lints]\nworkspace = true\n") {
+            findings.push(format!("{}: does not take the workspace's lints", file.path));
+        }
         if code || file.is(&PROSE) {
             lines(file, code, &mut findings);
         }
@@ -145,6 +149,7 @@ mod tests {
             ("crates/a/src/lib.rs", "//! P.", "line break"),
             ("crates/a/src/b.rs", "//! P.\n", "no module"),
             ("crates/a/kernels/b.cuh", "int x;\n", "what it is for"),
+            ("crates/a/Cargo.toml", "[lints]\n", "lints"),
         ];
         for (path, text, expected) in cases {
             let found = findings(path, text);
