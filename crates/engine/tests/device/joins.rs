@@ -73,10 +73,9 @@ fn a_star_join_with_payload_in_groups() {
 #[test]
 fn every_kind_of_join() {
     let tables = [&facts(6_000), &parts(), &dates()];
-    for kind in [JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
-        check(&star(25, kind, JoinKind::Inner), &tables);
-        check(&star(25, JoinKind::Inner, kind), &tables);
-        check(&star(25, kind, kind), &tables);
+    use JoinKind::*;
+    for (parts, dates) in [(Left, Left), (Semi, Left), (Left, Anti), (Anti, Inner), (Inner, Semi)] {
+        check(&star(25, parts, dates), &tables);
     }
 }
 

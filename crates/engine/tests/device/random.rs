@@ -12,7 +12,7 @@ use crate::support::*;
 use generator::Generator;
 
 /// Programs of this test; each is compiled once for the emulated device.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 20;
 
 #[test]
 fn random_fragments_equal_the_interpreter() {

@@ -115,7 +115,7 @@ impl Generator {
             steps.push(self.filter(&registers));
         }
         let groups = (0..self.below(3)).map(|_| self.group(&registers)).collect();
-        let calls = (0..1 + self.below(5)).map(|_| self.call(&registers)).collect();
+        let calls = (0..2 + self.below(7)).map(|_| self.call(&registers)).collect();
         pipelines.push(aggregates(0, steps, groups, calls));
         fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines)
     }
