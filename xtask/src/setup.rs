@@ -42,7 +42,10 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn compiler() -> Result<()> {
     let named = std::env::var("CXX").ok().filter(|name| !name.is_empty());
     let name = named.clone().unwrap_or_else(|| "g++".into());
-    let works = || succeeds(program(&name).arg("--version"));
+    // CXX may bring flags.
+    let mut words = name.split_whitespace();
+    let (first, flags) = (words.next().unwrap_or_default(), words.collect::<Vec<_>>());
+    let works = || succeeds(program(first).args(&flags).arg("--version"));
     if works() {
         println!("C++ compiler: {name}");
         return Ok(());

@@ -7,6 +7,7 @@
 //! The last line is `N passed, N failed, N skipped`: tests, and one more failed for every other stage that failed, one
 //! more skipped for every check that could not be made here.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -113,10 +114,21 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         built = stages.run("build", |_| tests.build().map(drop));
     }
     if built {
+        let before = emulated_programs();
         stages.run("tests", |stages| tests.run(&mut stages.tests));
+        println!("{} programs were compiled for the emulated device", emulated_programs().saturating_sub(before));
         stages.run("documentation tests", |stages| tests.documentation(&mut stages.tests));
     }
     summary(&stages)
+}
+
+/// Programs kept compiled for the emulated device, in the folder that `crates/gpu` chooses.
+fn emulated_programs() -> usize {
+    let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let kept = folder("WARPCUBE_EMULATOR_CACHE").or_else(|| Some(cache()?.join("warpcube/emulated")));
+    let entries = kept.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "so")).count()
 }
 
 /// Whether rustfmt would change anything; it names the files.
@@ -153,7 +165,7 @@ const FAILED_TESTS: &str = "tests failed";
 struct Tests {
     packages: Vec<String>,
     linted: bool,
-    nvrtc: Option<std::path::PathBuf>,
+    nvrtc: Option<PathBuf>,
     nextest: bool,
 }
 
