@@ -7,6 +7,7 @@ mod doctor;
 mod error;
 mod feeder;
 mod footer;
+mod host;
 mod logging;
 mod output;
 mod progress;
@@ -19,11 +20,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use tokio::runtime::Runtime;
 use warpcube_sql::{Session, SessionOptions};
 
 use cli::{Cli, Command};
-use error::{CliError, Result};
+use error::Result;
+use host::Host;
 use output::Target;
 use runner::{Runner, report_error};
 use shell::commands::Next;
@@ -34,44 +35,33 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    let runtime = match Runtime::new() {
-        Ok(runtime) => Arc::new(runtime),
-        Err(error) => {
-            report_error(&CliError::Usage(format!("no threads to run on: {error}")));
-            return ExitCode::from(1);
-        }
-    };
-    let code = match start(&cli, &matches, &runtime) {
-        Ok(failures) => u8::from(failures > 0),
+    let done = Host::new().and_then(|host| start(&cli, &matches, &Arc::new(host)));
+    match done {
+        Ok(failures) => ExitCode::from(u8::from(failures > 0)),
         Err(error) => {
             if !error.is_closed() {
                 report_error(&error);
             }
-            error.exit_code()
+            ExitCode::from(error.exit_code())
         }
-    };
-    // A statement that was let go may still be busy; the program does not wait for it.
-    if let Some(runtime) = Arc::into_inner(runtime) {
-        runtime.shutdown_background();
     }
-    ExitCode::from(code)
 }
 
 /// Does what the command line asks; gives the number of statements that failed and were gone on from.
-fn start(cli: &Cli, matches: &ArgMatches, runtime: &Arc<Runtime>) -> Result<usize> {
+fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     logging::start(cli.common.log.as_deref())?;
     if let Some(Command::Doctor { json }) = &cli.command {
         return doctor::run(*json);
     }
     let assignments = config::assignments(&cli.run, &cli.common)?;
     match &cli.command {
-        Some(Command::Ssb(arguments)) => return bench::run("ssb", arguments, assignments, runtime).map(|()| 0),
-        Some(Command::Tpch(arguments)) => return bench::run("tpch", arguments, assignments, runtime).map(|()| 0),
+        Some(Command::Ssb(arguments)) => return bench::run("ssb", arguments, assignments, host).map(|()| 0),
+        Some(Command::Tpch(arguments)) => return bench::run("tpch", arguments, assignments, host).map(|()| 0),
         _ => {}
     }
     let options = SessionOptions::new().with_assignments(assignments);
     let session = Session::new(options).map_err(config::as_usage)?;
-    let mut runner = Runner::new(session, runtime.clone(), Target::new(cli.run.output.clone()))?;
+    let mut runner = Runner::new(session, host.clone(), Target::new(cli.run.output.clone()));
     runner.continue_on_error = cli.run.continue_on_error;
     let steps = steps(cli, matches);
     if steps.is_empty() {

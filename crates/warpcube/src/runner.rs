@@ -1,8 +1,8 @@
 //! Runs statements and scripts: rows to the output, a footer and a progress bar to the standard error, Ctrl-C.
 //!
-//! A statement runs in a task of its own on the runtime's threads, and this thread only takes its batches. So whatever
-//! a statement is stuck in, Ctrl-C gives control back at once: the statement is told to stop, its task is let go, and
-//! nobody waits for it.
+//! A statement runs in a task of its own on other threads, and this thread only takes its batches. So whatever a
+//! statement is stuck in, Ctrl-C and the timeout give control back at once: the statement is told to stop, its task is
+//! let go, and nobody waits for it.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -12,13 +12,13 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 use warpcube_sql::{Execution, Progress, Script, Session, SqlError, StatementReport, Summary};
 
 use crate::error::{CliError, Result};
 use crate::footer::footer;
+use crate::host::Host;
 use crate::output::{Output, Target};
 use crate::feeder::{Feeder, Piece};
 use crate::progress::Bar;
@@ -37,14 +37,25 @@ enum Message {
     Done,
 }
 
+/// How the taking of a statement's rows ended.
+enum Taken {
+    /// All is written; a statement may give no result.
+    All { has_rows: bool },
+    /// The statement ended with an error.
+    Failed(SqlError),
+    /// The statement's task ended without a word: it panicked.
+    Silence,
+}
+
 /// Asks a running statement how far it is.
 type HowFar = Box<dyn Fn() -> Progress + Send>;
 
 /// Runs statements in a session.
 pub(crate) struct Runner {
     pub(crate) session: Session,
-    runtime: Arc<Runtime>,
-    interrupt: Signal,
+    host: Arc<Host>,
+    /// Ctrl-C, listened for from the first statement on.
+    interrupt: Option<Signal>,
     target: Target,
     /// Whether a person sits before it: footers are written, and errors do not end a script.
     pub(crate) interactive: bool,
@@ -55,12 +66,8 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// A runner whose results go to `target`.
-    pub(crate) fn new(session: Session, runtime: Arc<Runtime>, target: Target) -> Result<Runner> {
-        let interrupt = {
-            let _guard = runtime.enter();
-            signal(SignalKind::interrupt()).map_err(|error| CliError::Usage(format!("no signals here: {error}")))?
-        };
-        Ok(Runner { session, runtime, interrupt, target, interactive: false, continue_on_error: false, failures: 0 })
+    pub(crate) fn new(session: Session, host: Arc<Host>, target: Target) -> Runner {
+        Runner { session, host, interrupt: None, target, interactive: false, continue_on_error: false, failures: 0 }
     }
 
     /// Runs one statement, writes its rows and its footer.
@@ -75,26 +82,42 @@ impl Runner {
     fn execute(&mut self, sql: &str) -> Result<(Summary, bool)> {
         let report = StatementReport::new();
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let task = self.runtime.spawn(run(self.session.clone(), sql.to_string(), report.clone(), sender));
-        let runtime = self.runtime.clone();
-        match runtime.block_on(self.take(receiver)) {
-            Ok(Some(has_rows)) => Ok((report.summary(), has_rows)),
-            Ok(None) => {
-                let panic = runtime.block_on(task).err().map_or("a task ended early".into(), |error| error.to_string());
+        let host = self.host.clone();
+        let task = host.spawn(run(self.session.clone(), sql.to_string(), report.clone(), sender));
+        match host.block_on(self.take(receiver)) {
+            Ok(Taken::All { has_rows }) => Ok((report.summary(), has_rows)),
+            Ok(Taken::Failed(error)) => Err(error.into()),
+            Ok(Taken::Silence) => {
+                let panic = host.block_on(task).err().map_or("a task ended early".into(), |error| error.to_string());
                 Err(SqlError::Internal(panic).into())
             }
             Err(error) => {
+                // The statement goes on until it notices, and must not keep threads from the next.
                 report.cancel().cancel();
                 task.abort();
+                host.abandon()?;
                 Err(error)
             }
         }
     }
 
-    /// Takes what a statement gives until it ends or the user has enough; says whether it gave a result, and nothing
-    /// where its task ended without a word.
-    async fn take(&mut self, mut receiver: mpsc::Receiver<Message>) -> Result<Option<bool>> {
+    /// Takes what a statement gives until it ends; an error means that it goes on and nobody wants it any more.
+    async fn take(&mut self, mut receiver: mpsc::Receiver<Message>) -> Result<Taken> {
         let settings = self.session.settings();
+        let listening = match self.interrupt.take() {
+            Some(interrupt) => interrupt,
+            None => self.host.interrupts()?,
+        };
+        let interrupt = self.interrupt.insert(listening);
+        // The session watches the time too, but its clock stands still while all its threads are busy.
+        let allowed = settings.timeout;
+        let timeout = async move {
+            match allowed {
+                Some(allowed) => tokio::time::sleep(allowed).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(timeout);
         let mut bar = Bar::new("running");
         let mut tick = tokio::time::interval(TICK);
         let mut how_far: HowFar = Box::new(Progress::default);
@@ -102,8 +125,12 @@ impl Runner {
         loop {
             let message = tokio::select! {
                 biased;
-                _ = self.interrupt.recv() => return Err(SqlError::Cancelled.into()),
+                _ = interrupt.recv() => return Err(SqlError::Cancelled.into()),
                 message = receiver.recv() => message,
+                () = &mut timeout => {
+                    let milliseconds = allowed.unwrap_or_default().as_millis();
+                    return Err(SqlError::TimedOut { milliseconds }.into());
+                }
                 _ = tick.tick() => {
                     bar.update(how_far());
                     continue;
@@ -126,10 +153,10 @@ impl Runner {
                     bar.clear();
                     let has_rows = output.is_some();
                     output.map_or(Ok(()), Output::finish)?;
-                    return Ok(Some(has_rows));
+                    return Ok(Taken::All { has_rows });
                 }
-                Some(Message::Failed(error)) => return Err(error.into()),
-                None => return Ok(None),
+                Some(Message::Failed(error)) => return Ok(Taken::Failed(error)),
+                None => return Ok(Taken::Silence),
             }
         }
     }
@@ -196,15 +223,8 @@ impl Runner {
 
     /// Forgets a Ctrl-C that came while no statement ran.
     pub(crate) fn forget_interrupt(&mut self) {
-        let runtime = self.runtime.clone();
-        runtime.block_on(async {
-            let nothing = std::future::ready(());
-            tokio::select! {
-                biased;
-                _ = self.interrupt.recv() => {}
-                () = nothing => {}
-            }
-        });
+        // A new listener knows nothing of signals before it.
+        self.interrupt = None;
     }
 }
 

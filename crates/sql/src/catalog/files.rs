@@ -153,6 +153,11 @@ impl ExternalTable {
                 return Err(diagnose::explain(suspects, error.into()).await);
             }
         };
+        if listing.schema().fields().is_empty() {
+            let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();
+            let error = SqlError::FileCorrupt { path: first, reason: "it is empty; there is nothing to tell its columns".into() };
+            return Err(diagnose::explain(suspects, error).await);
+        }
         let table = if trailing { without_trailing_column(&resolved, &listing)? } else { listing.clone() };
         let mut external =
             ExternalTable { command: Arc::new(command.clone()), table, listing, snapshot: FileSnapshot::default() };

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use warpcube_datagen::{DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
 use warpcube_sql::{Progress, Session};
 
 use super::suite::{Generator, Suite};
 use crate::error::{CliError, Result};
 use crate::footer;
+use crate::host::Host;
 use crate::progress::Bar;
 
 /// How often the progress bar is drawn.
@@ -23,12 +23,10 @@ struct Follower {
     /// Rows done and rows in all of each table that was begun, by order of beginning.
     tables: std::sync::Mutex<Vec<(String, u64, u64)>>,
     stop: AtomicBool,
-    reports: AtomicU64,
 }
 
 impl warpcube_datagen::Progress for Follower {
     fn rows(&self, table: &str, done: u64, total: u64) {
-        self.reports.fetch_add(1, Ordering::Relaxed);
         // A thread that panicked while it held the lock has left numbers that are good enough for a bar.
         let mut tables = self.tables.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match tables.iter_mut().find(|(name, ..)| name == table) {
@@ -53,12 +51,12 @@ impl Follower {
 }
 
 /// Makes the tables in `folder` unless they are there; gives their names and paths.
-pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, runtime: &Arc<Runtime>) -> Result<Vec<(String, PathBuf)>> {
+pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, host: &Host) -> Result<Vec<(String, PathBuf)>> {
     let follower = Arc::new(Follower::default());
     let generator = suite.generator;
     let work = {
         let (follower, folder) = (follower.clone(), folder.to_path_buf());
-        runtime.spawn_blocking(move || -> std::result::Result<WriteReport, DatagenError> {
+        host.spawn_blocking(move || -> std::result::Result<WriteReport, DatagenError> {
             let options = WriteOptions::default();
             match generator {
                 Generator::Ssb => write_ssb_parquet(&folder, sf, &options, follower.as_ref()),
@@ -67,13 +65,14 @@ pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, runtime: &Arc<Runtime>
         })
     };
     let mut bar = Bar::new(&format!("making {} at scale {sf}", suite.name));
-    let report = runtime.block_on(async {
+    let mut interrupts = host.interrupts()?;
+    let report = host.block_on(async {
         tokio::pin!(work);
         let mut tick = tokio::time::interval(TICK);
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                _ = tokio::signal::ctrl_c() => follower.stop.store(true, Ordering::Relaxed),
+                _ = interrupts.recv() => follower.stop.store(true, Ordering::Relaxed),
                 _ = tick.tick() => bar.update(follower.progress()),
             }
         }

@@ -46,10 +46,16 @@ impl Measured {
     }
 }
 
-/// Runs a case once; its rows and the time from text to rows.
-pub(super) async fn once(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Duration)> {
-    let (rows, _, time) = run(session, case).await?;
-    Ok((rows, time))
+/// Runs a case in the rival's session as often as in ours; its rows and the median of its warm times.
+pub(super) async fn rival(session: &Session, case: &Case, runs: usize) -> Result<(Vec<RecordBatch>, Duration)> {
+    let (mut answer, ..) = run(session, case).await?;
+    let mut times = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        let (rows, _, time) = run(session, case).await?;
+        answer = rows;
+        times.push(time);
+    }
+    Ok((answer, median(times)))
 }
 
 async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summary, Duration)> {

@@ -12,72 +12,47 @@ mod suite;
 mod verify;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use tokio::runtime::Runtime;
 use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
 
 use crate::cli::BenchArgs;
 use crate::config;
 use crate::error::{CliError, Result};
+use crate::host::Host;
 use measure::Measured;
 use suite::Suite;
 
 /// Runs a benchmark.
-pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, runtime: &Arc<Runtime>) -> Result<()> {
+pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
     let suite = suite::find(name)?.only(&arguments.queries)?;
     if arguments.runs == 0 {
         return Err(CliError::Usage("--runs takes 1 or more".into()));
     }
-    let flag = |name: &str, value: &str, flag: &str| Assignment {
-        name: name.into(),
-        value: value.into(),
-        origin: Origin::Flag(flag.into()),
-    };
     let mut settings = settings;
     settings.extend(arguments.encoding.as_deref().map(|value| flag("warpcube.encoding", value, "--encoding")));
     let session = Session::new(SessionOptions::new().with_assignments(settings.clone())).map_err(config::as_usage)?;
     let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
-    let tables = data::make(&suite, arguments.sf, &folder, runtime)?;
+    let tables = data::make(&suite, arguments.sf, &folder, host)?;
 
-    runtime.block_on(async {
-        let interrupted = tokio::signal::ctrl_c();
-        tokio::select! {
-            _ = interrupted => Err(warpcube_sql::SqlError::Cancelled.into()),
-            done = all(&suite, arguments, &session, settings, &tables) => done,
-        }
-    })
+    host.run(all(suite, arguments.clone(), session, settings, tables))
 }
 
 async fn all(
-    suite: &Suite,
-    arguments: &BenchArgs,
-    session: &Session,
+    suite: Suite,
+    arguments: BenchArgs,
+    session: Session,
     settings: Vec<Assignment>,
-    tables: &[(String, PathBuf)],
+    tables: Vec<(String, PathBuf)>,
 ) -> Result<()> {
-    data::register(session, tables).await?;
-    // The rival and judge: the same files through DataFusion alone.
-    let judge = match arguments.verify {
-        true => {
-            let cpu = Assignment {
-                name: "warpcube.device".into(),
-                value: "cpu".into(),
-                origin: Origin::Flag("--verify".into()),
-            };
-            let judge = Session::new(SessionOptions::new().with_assignments(settings.into_iter().chain([cpu])))?;
-            data::register(&judge, tables).await?;
-            Some(judge)
-        }
-        false => None,
-    };
+    data::register(&session, &tables).await?;
+    let judge = if arguments.verify { Some(judge(settings, &tables).await?) } else { None };
     let mut results: Vec<Measured> = Vec::new();
     let mut differences = Vec::new();
-    let mut printer = print::Printer::new(suite, session);
+    let printer = print::Printer::new(&suite, &session);
     for case in &suite.cases {
-        let mut measured = measure::case(session, case, arguments.runs).await?;
+        let mut measured = measure::case(&session, case, arguments.runs).await?;
         if let Some(judge) = &judge {
-            let (answer, time) = measure::once(judge, case).await?;
+            let (answer, time) = measure::rival(judge, case, arguments.runs).await?;
             measured.cpu = Some(time);
             let difference = verify::compare(&case.sql, &measured.answer, &answer);
             measured.verified = Some(difference.is_none());
@@ -90,12 +65,26 @@ async fn all(
     }
     printer.end(&results);
     if let Some(path) = &arguments.json {
-        json::write(path, suite, arguments, session, &results)?;
+        json::write(path, &suite, &arguments, &session, &results)?;
     }
     match differences.is_empty() {
         true => Ok(()),
         false => Err(CliError::Verify(differences.join("; "))),
     }
+}
+
+/// The judge and rival: the same files through DataFusion alone.
+async fn judge(mut settings: Vec<Assignment>, tables: &[(String, PathBuf)]) -> Result<Session> {
+    for (name, value) in [("warpcube.device", "cpu"), ("warpcube.placement", "cpu")] {
+        settings.push(flag(name, value, "--verify"));
+    }
+    let judge = Session::new(SessionOptions::new().with_assignments(settings))?;
+    data::register(&judge, tables).await?;
+    Ok(judge)
+}
+
+fn flag(name: &str, value: &str, flag: &str) -> Assignment {
+    Assignment { name: name.into(), value: value.into(), origin: Origin::Flag(flag.into()) }
 }
 
 /// `warpcube/data/ssb-sf1` in the user's cache folder.

@@ -26,7 +26,7 @@ impl Printer {
     }
 
     /// Prints one case.
-    pub(super) fn case(&mut self, measured: &Measured) {
+    pub(super) fn case(&self, measured: &Measured) {
         let maybe = |value: Option<Duration>| value.map_or_else(|| "-".to_string(), time);
         let percent = |share: Option<f64>| share.map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0));
         println!(

@@ -113,8 +113,8 @@ impl Output {
         let is_file = place.is_some();
         let writer: io::Result<Box<dyn ResultWriter>> = match format {
             Format::Auto | Format::Table => Ok(Box::new(TableWriter::new(sink, schema, terminal, max_rows))),
-            Format::Csv => Ok(writers::separated(sink, &schema, b',')),
-            Format::Tsv => Ok(writers::separated(sink, &schema, b'\t')),
+            Format::Csv => Ok(writers::separated(sink, schema, b',')),
+            Format::Tsv => Ok(writers::separated(sink, schema, b'\t')),
             Format::Json => Ok(writers::json(sink)),
             Format::Ndjson => Ok(writers::ndjson(sink)),
             Format::Parquet => writers::parquet(sink, schema),

@@ -13,6 +13,9 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 
 use super::ResultWriter;
 
+/// Terminals that say they are narrower than this many characters do not know their width.
+const NARROWEST: u16 = 20;
+
 /// Collects rows and writes them as one table.
 pub(super) struct TableWriter {
     sink: Box<dyn Write + Send>,
@@ -60,9 +63,12 @@ impl ResultWriter for TableWriter {
 fn build(schema: &SchemaRef, batches: &[RecordBatch], terminal: bool) -> Result<Table, arrow::error::ArrowError> {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
-    // A table that is not for a terminal is as wide as its content.
-    let arrangement = if terminal { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
-    table.set_content_arrangement(arrangement);
+    // A table that is not for a terminal is as wide as its content, and so is one for a terminal that does not know
+    // how wide it is.
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    if !terminal || table.width().is_none_or(|width| width < NARROWEST) {
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
     let aligned = |cell: Cell, column: usize| match schema.field(column).data_type().is_numeric() {
         true => cell.set_alignment(CellAlignment::Right),
         false => cell,

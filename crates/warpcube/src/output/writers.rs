@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use arrow::array::RecordBatch;
 use arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json::WriterBuilder as JsonWriterBuilder;
@@ -31,47 +31,34 @@ fn as_io(error: ArrowError) -> io::Error {
 
 struct Separated {
     writer: CsvWriter<Sink>,
+    /// The columns, until the header is written.
+    header: Option<SchemaRef>,
 }
 
-/// Values with a separator between them and a header.
-pub(super) fn separated(sink: Sink, schema: &SchemaRef, delimiter: u8) -> Box<dyn ResultWriter> {
-    let mut writer = CsvWriterBuilder::new().with_header(true).with_delimiter(delimiter).build(sink);
-    // An empty result still has its header; the writer makes that with the first batch, however empty.
-    let header = RecordBatch::new_empty(schema.clone());
-    let started = writer.write(&header);
-    match started {
-        Ok(()) => Box::new(Separated { writer }),
-        Err(error) => Box::new(Failed(Some(as_io(error)))),
-    }
+/// Values with a separator between them and a header, which comes with the first rows or at the end: a statement that
+/// fails at once writes nothing.
+pub(super) fn separated(sink: Sink, schema: SchemaRef, delimiter: u8) -> Box<dyn ResultWriter> {
+    let writer = CsvWriterBuilder::new().with_header(true).with_delimiter(delimiter).build(sink);
+    Box::new(Separated { writer, header: Some(schema) })
 }
 
 impl ResultWriter for Separated {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
-        for column in batch.schema().fields() {
-            if column.data_type().is_nested() && !matches!(column.data_type(), DataType::Dictionary(_, _)) {
-                let reason = format!("column '{}' has type {}, which CSV cannot hold", column.name(), column.data_type());
-                return Err(io::Error::other(reason));
-            }
+        self.header = None;
+        let schema = batch.schema();
+        if let Some(column) = schema.fields().iter().find(|column| column.data_type().is_nested()) {
+            let (name, kind) = (column.name(), column.data_type());
+            return Err(io::Error::other(format!("column '{name}' has type {kind}, which CSV cannot hold")));
         }
         self.writer.write(batch).map_err(as_io)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // An empty batch makes the writer hand on what it has kept.
-        Ok(())
-    }
-}
-
-/// A writer that could not start; gives its error to the first who writes.
-struct Failed(Option<io::Error>);
-
-impl ResultWriter for Failed {
-    fn write(&mut self, _batch: &RecordBatch) -> io::Result<()> {
-        self.finish()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.0.take().map_or(Ok(()), Err)
+        // The writer makes the header with its first batch, however empty, and hands on what it has after each.
+        match self.header.take() {
+            Some(schema) => self.writer.write(&RecordBatch::new_empty(schema)).map_err(as_io),
+            None => Ok(()),
+        }
     }
 }
 

@@ -24,12 +24,15 @@ const HISTORY_LINES: usize = 10_000;
 pub(crate) fn run(runner: &mut Runner) -> Result<()> {
     runner.interactive = true;
     eprintln!("Warpcube {}. Statements end with ';'. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
-    if let Some(path) = startup_file()
-        && matches!(runner.file(&path), Ok(Next::Quit))
-    {
-        return Ok(());
-    }
+    // The editor takes SIGINT for itself when it is made; who listens later shares it.
     let mut editor = editor(runner)?;
+    if let Some(path) = startup_file() {
+        match runner.file(&path) {
+            Ok(Next::Quit) => return Ok(()),
+            Ok(Next::Prompt) => {}
+            Err(error) => report_error(&error),
+        }
+    }
     let history = history_file();
     if let Some(path) = &history {
         // There is none before the first session ends.

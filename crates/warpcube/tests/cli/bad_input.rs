@@ -84,7 +84,7 @@ fn csv_rows_that_do_not_fit() {
 
     let late = place.write("late.csv", format!("a,price\n{}", rows("1,2,3\n")));
     let error = place.error("SELECT sum(price) FROM 'late.csv'");
-    let expected = "line 5002: incorrect number of fields, expected 2 got more than 2";
+    let expected = "line 5002: incorrect number of fields, expected 2 got 3";
     assert_eq!(error, format!("FILE-004 {}, {expected}", text(&late)));
 
     place.write("declared.csv", "a,b\n1,x\n");
@@ -135,8 +135,10 @@ fn divisions_and_overflows_by_datafusions_rules() {
     let place = Place::new();
     let table = "CREATE TABLE t AS VALUES (1, 0), (2, 2); ";
     assert_eq!(place.error(&format!("{table} SELECT column1 / column2 FROM t")), "SQL-006 division by zero");
-    let guarded = "SELECT column1 AS a FROM t WHERE column2 <> 0 AND 10 / column2 > 1";
-    assert_eq!(place.csv(&format!("{table} {guarded}")), "a\n2\n");
+    // DataFusion leaves out the right side of AND only where the left one is false for nearly all rows of a batch.
+    let rare = "CREATE TABLE r AS SELECT value AS a, CASE value WHEN 7 THEN 2 ELSE 0 END AS b FROM generate_series(1, 100)";
+    let guarded = "SELECT a FROM r WHERE b <> 0 AND 10 / b > 1";
+    assert_eq!(place.csv(&format!("{rare}; {guarded}")), "a\n7\n");
     assert_eq!(place.csv("SELECT 9223372036854775807 + 1 AS wrapped"), "wrapped\n-9223372036854775808\n");
     assert!(place.error("SELECT CAST('x' AS INT)").starts_with("SQL-006 "));
 }
@@ -146,7 +148,7 @@ fn a_session_goes_on_after_every_error() {
     let place = Place::new();
     place.write("bad.csv", "a\n1\n2,3\n");
     let script = "SELECT * FROM 'bad.csv';\nSELECT 1 / 0;\nSELEC;\nSELECT nope;\nSELECT * FROM 'none.csv';\n\
-                  SET warpcube.device = 'gpu';\nLOAD TABLE;\nSELECT 'still here' AS a;";
+                  SET warpcube.device = 'moon';\nLOAD TABLE;\nSELECT 'still here' AS a;";
     let ran = place.input(&["--format", "csv", "--continue-on-error", "--device", "cpu"], script);
     assert_eq!((ran.code, ran.out.as_str()), (1, "a\nstill here\n"));
     let codes: Vec<&str> = ran.err.lines().map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap()).collect();

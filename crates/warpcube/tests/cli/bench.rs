@@ -41,5 +41,5 @@ fn wrong_benchmarks() {
     let place = Place::new();
     assert!(place.run(&["ssb", "--queries", "q7.1", "--dir", "d"]).error(2).starts_with("CLI-001 --queries q7.1: "));
     assert!(place.run(&["ssb", "--runs", "0", "--dir", "d"]).error(2).starts_with("CLI-001 --runs"));
-    assert!(place.run(&["ssb", "--sf", "-1", "--dir", "d"]).error(1).starts_with("CLI-007 scale factor -1 is out of range"));
+    assert!(place.run(&["ssb", "--sf", "0", "--dir", "d"]).error(1).starts_with("CLI-007 scale factor 0 is out of range"));
 }

@@ -80,7 +80,7 @@ fn tables_views_inserts_and_descriptions() {
                INSERT INTO t VALUES (10); CREATE VIEW v AS SELECT sum(a) AS s FROM t; SELECT * FROM v; \
                DESCRIBE t; SELECT table_name, table_type FROM information_schema.tables \
                WHERE table_schema = 'public' ORDER BY 1";
-    let expected = "count\n1\ns\n16\ncolumn_name,data_type,is_nullable\na,Int64,YES\n\
+    let expected = "count\n1\ns\n16\ncolumn_name,data_type,is_nullable\na,Int64,NO\n\
                     table_name,table_type\nt,BASE TABLE\nv,VIEW\n";
     assert_eq!(place.csv(sql), expected);
     let sql = "CREATE SCHEMA s; CREATE TABLE s.t AS VALUES (1); SELECT count(*) AS n FROM s.t; SELECT * FROM t";

@@ -1,0 +1,103 @@
+//! Two runtimes: one whose threads do the work, and one for this thread, which watches.
+//!
+//! Signals and timers are served by a runtime's idle threads. A statement may keep every working thread busy without a
+//! pause, so Ctrl-C and timeouts are watched from a runtime that does nothing else.
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+use warpcube_sql::SqlError;
+
+use crate::error::{CliError, Result};
+
+/// Where work and waiting are done.
+pub(crate) struct Host {
+    watch: Runtime,
+    /// None only once the host is dropped.
+    work: Mutex<Option<Runtime>>,
+}
+
+impl Host {
+    /// Starts the threads.
+    pub(crate) fn new() -> Result<Host> {
+        let failed = |error: std::io::Error| CliError::Usage(format!("no threads to run on: {error}"));
+        let watch = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        Ok(Host { watch, work: Mutex::new(Some(Runtime::new().map_err(failed)?)) })
+    }
+
+    /// Starts work on the working threads.
+    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.runtime().spawn(work)
+    }
+
+    /// Starts work that blocks.
+    pub(crate) fn spawn_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        self.runtime().spawn_blocking(work)
+    }
+
+    /// Waits on this thread for what is done elsewhere.
+    pub(crate) fn block_on<T>(&self, waiting: impl Future<Output = T>) -> T {
+        self.watch.block_on(waiting)
+    }
+
+    /// Does work on the working threads until it ends or the user interrupts it.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let mut interrupts = self.interrupts()?;
+        let mut task = self.spawn(work);
+        self.block_on(async {
+            tokio::select! {
+                biased;
+                _ = interrupts.recv() => {
+                    task.abort();
+                    self.abandon()?;
+                    Err(SqlError::Cancelled.into())
+                }
+                ended = &mut task => match ended {
+                    Ok(result) => result,
+                    Err(error) => Err(SqlError::Internal(error.to_string()).into()),
+                },
+            }
+        })
+    }
+
+    /// Ctrl-C from now on.
+    pub(crate) fn interrupts(&self) -> Result<Signal> {
+        let _guard = self.watch.enter();
+        signal(SignalKind::interrupt()).map_err(|error| CliError::Usage(format!("no signals here: {error}")))
+    }
+
+    /// Lets go of everything that runs, and goes on with new threads: the old ones end when what they are busy with
+    /// gives control back, which may be long after.
+    pub(crate) fn abandon(&self) -> Result<()> {
+        let fresh = Runtime::new().map_err(|error| CliError::Usage(format!("no threads to run on: {error}")))?;
+        if let Some(old) = self.lock().replace(fresh) {
+            old.shutdown_background();
+        }
+        Ok(())
+    }
+
+    fn runtime(&self) -> Handle {
+        self.lock().as_ref().expect("the working threads live as long as their host").handle().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Runtime>> {
+        // A runtime is replaced as a whole, so a panic elsewhere leaves a good one.
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // A statement that was let go may still be busy; nobody waits for it.
+        let work = self.lock().take();
+        if let Some(work) = work {
+            work.shutdown_background();
+        }
+    }
+}
