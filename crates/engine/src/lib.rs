@@ -26,4 +26,4 @@ pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
     Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
 };
-pub use run::{Engine, StageReport, RunOptions, RunReport};
+pub use run::{Engine, RunOptions, RunReport, StageReport};

@@ -17,8 +17,8 @@ use crate::codegen::pipeline::BoundPipeline;
 use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, Result};
 use crate::ir::Fragment;
-use crate::stage::Stage;
 use crate::result::{GroupRows, batch};
+use crate::stage::Stage;
 
 /// Slots of a hashed group table at first.
 const GROUP_SLOTS_FIRST: u64 = 1 << 20;

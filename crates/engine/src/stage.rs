@@ -41,11 +41,7 @@ pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Sta
     }
     stages.sort_by_key(|(level, _, _)| *level);
     let name = |position: usize| format!("stage_{position}");
-    stages
-        .into_iter()
-        .enumerate()
-        .map(|(position, (_, _, members))| Stage { name: name(position), members })
-        .collect()
+    stages.into_iter().enumerate().map(|(position, (_, _, members))| Stage { name: name(position), members }).collect()
 }
 
 impl Stage {
@@ -67,7 +63,9 @@ impl Stage {
         }
         let min_blocks = self.members.iter().map(|index| bound[*index].min_blocks).min().unwrap_or(1);
         let block = bound[first].block;
-        format!("struct {name}_params {{ {members}}};\nWC_KERNEL({name}, {name}_params, {block}, {min_blocks}) {{\n{body}}}\n")
+        format!(
+            "struct {name}_params {{ {members}}};\nWC_KERNEL({name}, {name}_params, {block}, {min_blocks}) {{\n{body}}}\n"
+        )
     }
 
     /// Dynamic shared memory of a block in bytes.
