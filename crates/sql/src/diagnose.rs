@@ -332,7 +332,9 @@ mod tests {
 
     #[test]
     fn broken_files_are_told() {
-        assert!(first_error(b"PAR1 and no more", Format::Parquet).unwrap().starts_with("FILE-003 F: not a Parquet file"));
+        assert!(
+            first_error(b"PAR1 and no more", Format::Parquet).unwrap().starts_with("FILE-003 F: not a Parquet file")
+        );
         assert!(first_error(b"ARROW1 nor this", Format::Arrow).unwrap().starts_with("FILE-003 F: not an Arrow IPC"));
         let uncompressed = FileCompressionType::from(CompressionTypeVariant::UNCOMPRESSED);
         let json = first_error(b"{\"a\":1}\n{\"a\":\n", Format::Json(None, uncompressed)).unwrap();

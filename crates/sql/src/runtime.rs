@@ -7,10 +7,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use datafusion::execution::SessionState;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 use parking_lot::RwLock;
 

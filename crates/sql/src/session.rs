@@ -4,6 +4,9 @@
 //! finds in its task's configuration. What a statement changes (settings, prepared statements, tables) is in the
 //! session for the next one. Statements may run at the same time from several threads.
 
+mod assign;
+mod own;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList, TableProvider};
+use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
 use datafusion::common::TableReference;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
@@ -21,24 +24,23 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
-use crate::catalog::{self, CATALOG, CatalogShared, Kept, SCHEMA, SessionCatalog, SessionSchema};
+use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
-use crate::device_tables::{self, DeviceTables};
+use crate::device_tables::DeviceTables;
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, Engines};
-use crate::nearest::nearest;
 use crate::plans::{self, Epoch, PlanCache, Planned};
 use crate::progress::Progress;
 use crate::report::StatementReport;
 use crate::runtime::{self, RuntimeChoice};
-use crate::settings::{Assignment, Origin, PREFIX, Settings};
-use crate::show;
+use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched};
+use assign::{bad_value, check_known};
 
 /// What a session starts with.
 #[derive(Debug, Clone, Default)]
@@ -145,7 +147,8 @@ impl Session {
         let mut config = SessionConfig::new()
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
-            .with_default_catalog_and_schema(CATALOG, SCHEMA);
+            .with_default_catalog_and_schema(CATALOG, SCHEMA)
+            .with_extension(Arc::new(FileMemory::default()));
         let mut settings = Settings::default();
         let mut origins = BTreeMap::new();
         let mut runtime = RuntimeChoice::default();
@@ -315,11 +318,7 @@ impl Session {
     }
 
     /// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
-    fn check_definition(
-        &self,
-        state: &SessionState,
-        definition: &DdlStatement,
-    ) -> Result<Option<Kept>> {
+    fn check_definition(&self, state: &SessionState, definition: &DdlStatement) -> Result<Option<Kept>> {
         let replaced = match definition {
             DdlStatement::CreateExternalTable(table) => {
                 catalog::stored_as(&table.file_type, &table.locations.join(", "))?;
@@ -393,55 +392,6 @@ impl Session {
         Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical) })
     }
 
-    /// Runs a statement of ours.
-    async fn own(&self, statement: OwnStatement, report: &Arc<StatementReport>) -> Result<Execution> {
-        let state = self.inner.context.state();
-        let batch = match statement {
-            OwnStatement::ShowAll { verbose } => {
-                show::batch(&show::entries(&state), &self.inner.origins.lock(), verbose)?
-            }
-            OwnStatement::ShowSetting { name } => {
-                crate::settings::setting(&name)?;
-                let mut entries = show::entries(&state);
-                entries.retain(|entry| entry.key == name);
-                show::batch(&entries, &self.inner.origins.lock(), false)?
-            }
-            OwnStatement::ResetSetting { name } => {
-                let (settings, origins) = &self.inner.start;
-                let value = settings.value(&name)?;
-                self.assign(&name, &value, origins.get(&name).cloned().unwrap_or(Origin::Default))?;
-                return Ok(self.nothing(report));
-            }
-            OwnStatement::ShowDeviceTables => {
-                let tables = self.device_tables().map(|tables| tables.show()).unwrap_or_default();
-                device_tables::batch(&tables)?
-            }
-            OwnStatement::LoadTable { table, columns } => {
-                let tables = self.device_tables_for("LOAD TABLE")?;
-                let provider = self.table(&state, &table).await?;
-                let provider = provider.ok_or(SqlError::UnknownTable { name: table.clone(), nearest: None })?;
-                check_columns(&provider, &columns)?;
-                device_tables::batch(&[tables.load(&state, &table, provider, &columns, report).await?])?
-            }
-            OwnStatement::EvictTable { table } => {
-                let tables = self.device_tables_for("EVICT TABLE")?;
-                let provider = self.table(&state, &table).await?;
-                let known = provider.is_some();
-                let evicted = tables.evict(&table, provider).await?;
-                if evicted.is_none() && !known {
-                    return Err(SqlError::UnknownTable { name: table, nearest: None });
-                }
-                device_tables::batch(evicted.as_slice())?
-            }
-        };
-        report.add_rows(batch.num_rows() as u64);
-        report.finish();
-        let schema = batch.schema();
-        let rows = futures::stream::iter([Ok(batch)]);
-        let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows.boxed()));
-        Ok(Execution { schema, stream, report: report.clone(), plan: None })
-    }
-
     /// The result of a statement that gives no rows.
     fn nothing(&self, report: &Arc<StatementReport>) -> Execution {
         report.finish();
@@ -471,85 +421,11 @@ impl Session {
         Ok(())
     }
 
-    /// The table a name means now, or none.
-    async fn table(&self, state: &SessionState, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        // A path is one name however many dots it has.
-        let reference = match name.contains('/') || name.contains('*') {
-            true => TableReference::bare(name),
-            false => TableReference::parse_str(name),
-        };
-        let schema = state.schema_for_ref(reference.clone())?;
-        Ok(schema.table(reference.table()).await?)
-    }
-
     /// The settings under `warpcube.` as they are now.
     pub fn settings(&self) -> Settings {
         let state = self.inner.context.state_ref();
         let state = state.read();
         state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default()
-    }
-
-    /// Sets a setting of `warpcube.` or `datafusion.`, as `SET` does.
-    pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        self.assign(name, value, Origin::Statement)
-    }
-
-    fn assign(&self, name: &str, value: &str, origin: Origin) -> Result<()> {
-        if name.split('.').next() == Some(PREFIX) {
-            let before = self.settings();
-            let mut after = before.clone();
-            after.assign(name, value, None)?;
-            self.take_effect(&before, &after)?;
-            let state = self.inner.context.state_ref();
-            state.write().config_mut().options_mut().extensions.insert(after);
-        } else {
-            check_known(name, self.setting_names())?;
-            match RuntimeChoice::is_runtime(name) {
-                true => self.set_runtime(name, value)?,
-                false => {
-                    let state = self.inner.context.state_ref();
-                    let set = state.write().config_mut().options_mut().set(name, value);
-                    set.map_err(|error| bad_value(name, value, &error.into(), None))?;
-                    runtime::refresh_functions(&state)?;
-                }
-            }
-        }
-        self.inner.changes.fetch_add(1, Ordering::AcqRel);
-        match origin {
-            Origin::Default => self.inner.origins.lock().remove(name),
-            origin => self.inner.origins.lock().insert(name.to_string(), origin),
-        };
-        Ok(())
-    }
-
-    /// Brings device, memory pool and partitions in line with changed settings.
-    fn take_effect(&self, before: &Settings, after: &Settings) -> Result<()> {
-        if before.device != after.device || before.device_memory != after.device_memory {
-            self.inner.device.choose(after)?;
-        }
-        let state = self.inner.context.state_ref();
-        if before.memory_limit != after.memory_limit || before.spill_folder != after.spill_folder {
-            let environment = runtime::build(after, Some(state.read().runtime_env()))?;
-            let mut state = state.write();
-            *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
-        }
-        if before.target_partitions != after.target_partitions {
-            let partitions = match after.target_partitions {
-                0 => SessionConfig::new().target_partitions(),
-                partitions => partitions,
-            };
-            state.write().config_mut().options_mut().execution.target_partitions = partitions;
-        }
-        Ok(())
-    }
-
-    fn set_runtime(&self, name: &str, value: &str) -> Result<()> {
-        let state = self.inner.context.state_ref();
-        runtime::set(&state, name, value).map_err(|error| bad_value(name, value, &error, None))
-    }
-
-    fn setting_names(&self) -> Vec<String> {
-        show::entries(&self.inner.context.state()).into_iter().map(|entry| entry.key).collect()
     }
 
     /// The names of all tables and views, and of the columns of each.
@@ -593,16 +469,6 @@ impl Session {
     fn device_tables(&self) -> Option<Arc<dyn DeviceTables>> {
         self.inner.device_tables.read().clone()
     }
-
-    fn device_tables_for(&self, statement: &'static str) -> Result<Arc<dyn DeviceTables>> {
-        match (self.inner.device.reason(), self.device_tables()) {
-            (None, Some(tables)) => Ok(tables),
-            (reason, _) => {
-                let reason = reason.unwrap_or_else(|| "device memory is not managed in this session".into());
-                Err(SqlError::NoDevice { statement, reason })
-            }
-        }
-    }
 }
 
 /// Refuses a view over itself: it would be planned from its text, and so for ever.
@@ -633,29 +499,4 @@ fn executed(parsed: &ParsedStatement) -> Option<String> {
     let SqlStatement::Execute { name: Some(name), .. } = statement.as_ref() else { return None };
     // The planner keeps prepared statements under the name as it prints.
     Some(name.to_string())
-}
-
-fn check_known(name: &str, known: impl IntoIterator<Item = String>) -> Result<()> {
-    let known: Vec<String> = known.into_iter().collect();
-    if known.iter().any(|known| known == name) {
-        return Ok(());
-    }
-    let nearest = nearest(name, known);
-    Err(SqlError::UnknownSetting { name: name.to_string(), nearest })
-}
-
-fn check_columns(table: &Arc<dyn TableProvider>, columns: &[String]) -> Result<()> {
-    let schema = table.schema();
-    let names = || schema.fields().iter().map(|field| field.name().clone());
-    match columns.iter().find(|column| !names().any(|name| name == **column)) {
-        Some(column) => Err(SqlError::UnknownColumn { name: column.clone(), nearest: nearest(column, names()) }),
-        None => Ok(()),
-    }
-}
-
-fn bad_value(name: &str, value: &str, error: &SqlError, origin: Option<String>) -> SqlError {
-    let text = error.to_string();
-    let reason = text.split_once(' ').map_or(text.as_str(), |(_, reason)| reason);
-    let expected = format!("another value: {reason}");
-    SqlError::SettingValue { name: name.to_string(), value: value.to_string(), expected, origin }
 }

@@ -21,11 +21,7 @@ pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {
 }
 
 /// One row for each of `entries`: name, value, origin and, if asked for, description.
-pub(crate) fn batch(
-    entries: &[ConfigEntry],
-    origins: &BTreeMap<String, Origin>,
-    verbose: bool,
-) -> Result<RecordBatch> {
+pub(crate) fn batch(entries: &[ConfigEntry], origins: &BTreeMap<String, Origin>, verbose: bool) -> Result<RecordBatch> {
     let origin = |entry: &ConfigEntry| origins.get(&entry.key).unwrap_or(&Origin::Default).to_string();
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("name", Arc::new(entries.iter().map(|entry| Some(entry.key.as_str())).collect::<StringArray>())),

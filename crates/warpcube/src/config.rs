@@ -140,11 +140,8 @@ mod tests {
         let mut found = BTreeMap::new();
         flatten(None, &table, &mut found).unwrap();
         let found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let expected = [
-            ("datafusion.execution.batch_size", "4096"),
-            ("warpcube.device", "cpu"),
-            ("warpcube.timeout", "1s"),
-        ];
+        let expected =
+            [("datafusion.execution.batch_size", "4096"), ("warpcube.device", "cpu"), ("warpcube.timeout", "1s")];
         assert_eq!(found, expected);
     }
 

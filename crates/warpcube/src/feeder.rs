@@ -69,10 +69,7 @@ impl Feeder {
     pub(crate) fn end(&mut self) -> Vec<(Piece, usize)> {
         let start = self.start;
         let statements = Script::split(&std::mem::take(&mut self.text)).into_statements();
-        statements
-            .into_iter()
-            .map(|statement| (Piece::Statement(statement.sql), start + statement.line - 1))
-            .collect()
+        statements.into_iter().map(|statement| (Piece::Statement(statement.sql), start + statement.line - 1)).collect()
     }
 }
 

@@ -44,10 +44,7 @@ impl Host {
     }
 
     /// Does work on the working threads until it ends or the user interrupts it.
-    pub(crate) fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
+    pub(crate) fn run<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
         let mut interrupts = self.interrupts()?;
         let mut task = self.spawn(work);
         self.block_on(async {

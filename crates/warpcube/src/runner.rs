@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use warpcube_sql::{Execution, Progress, Script, Session, SqlError, StatementReport, Summary};
 
 use crate::error::{CliError, Result};
+use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
 use crate::host::Host;
 use crate::output::{Output, Target};
-use crate::feeder::{Feeder, Piece};
 use crate::progress::Bar;
 use crate::shell::commands::{self, Next};
 

@@ -4,6 +4,7 @@
 //! and an unknown extension are errors; TSV, `.tbl` and compressed files are told by their extension; and every table
 //! remembers the files it was made from ([`FileSnapshot`]) and the command that made it, so that it can be made anew.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -20,6 +21,7 @@ use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::object_store::ObjectMeta;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
+use parking_lot::Mutex;
 
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::special::DerivedTable;
@@ -40,6 +42,21 @@ struct FileIdentity {
     tag: String,
 }
 
+impl FileIdentity {
+    /// A file of this machine as it is now; none where it cannot be looked at.
+    fn of(path: &Path) -> Option<FileIdentity> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = std::fs::metadata(path).ok()?;
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Some(FileIdentity {
+            path: path.display().to_string(),
+            bytes: metadata.len(),
+            modified_ns: modified.map_or(0, |time| time.as_nanos() as i128),
+            tag: metadata.ino().to_string(),
+        })
+    }
+}
+
 /// The files of a table as they were when they were looked at; two that are equal mean that nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileSnapshot {
@@ -54,7 +71,7 @@ impl FileSnapshot {
         let mut snapshot = FileSnapshot::default();
         for url in table.table_paths() {
             match local_file(url) {
-                Some(path) => snapshot.add_local(url, &path),
+                Some(path) => snapshot.add_local(&path),
                 None => snapshot.add_listed(runtime, url, &table.options().file_extension).await?,
             }
         }
@@ -71,32 +88,25 @@ impl FileSnapshot {
         self.files.is_empty()
     }
 
-    fn add_local(&mut self, url: &ListingTableUrl, path: &Path) {
-        use std::os::unix::fs::MetadataExt;
-        match std::fs::metadata(path) {
-            Ok(metadata) => self.files.push(FileIdentity {
-                path: url.prefix().to_string(),
-                bytes: metadata.len(),
-                modified_ns: metadata
-                    .modified()
-                    .ok()
-                    .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-                    .map_or(0, |time| time.as_nanos() as i128),
-                tag: metadata.ino().to_string(),
-            }),
-            Err(_) => self.missing.push(path.display().to_string()),
+    fn add_local(&mut self, path: &Path) {
+        match FileIdentity::of(path) {
+            Some(identity) => self.files.push(identity),
+            None => self.missing.push(path.display().to_string()),
         }
     }
 
     async fn add_listed(&mut self, runtime: &RuntimeEnv, url: &ListingTableUrl, extension: &str) -> Result<()> {
         let store = runtime.object_store(url.object_store())?;
-        let mut listed: Vec<ObjectMeta> =
-            store.list(Some(url.prefix())).try_collect().await.map_err(|error| SqlError::FileAccess(error.to_string()))?;
+        let mut listed: Vec<ObjectMeta> = store
+            .list(Some(url.prefix()))
+            .try_collect()
+            .await
+            .map_err(|error| SqlError::FileAccess(error.to_string()))?;
         // Stores list in any order; the same files must give the same snapshot.
         listed.sort_by(|a, b| a.location.cmp(&b.location));
-        let wanted = listed.into_iter().filter(|meta| {
-            meta.location.as_ref().ends_with(extension) && url.contains(&meta.location, true)
-        });
+        let wanted = listed
+            .into_iter()
+            .filter(|meta| meta.location.as_ref().ends_with(extension) && url.contains(&meta.location, true));
         self.files.extend(wanted.map(|meta| FileIdentity {
             path: meta.location.to_string(),
             bytes: meta.size,
@@ -107,6 +117,33 @@ impl FileSnapshot {
     }
 }
 
+/// The files of this machine that a session has made tables of, as they were.
+///
+/// DataFusion's caches of footers and statistics tell a file from its successor by size and time alone. A file that
+/// took another's place with both kept (as copying tools do) is told by its inode here, and the caches are emptied.
+#[derive(Debug, Default)]
+pub(crate) struct FileMemory {
+    seen: Mutex<HashMap<PathBuf, FileIdentity>>,
+}
+
+impl FileMemory {
+    /// Looks at files; empties the runtime's caches if one of them is not what it was.
+    fn look(&self, runtime: &RuntimeEnv, files: &[PathBuf]) {
+        let mut seen = self.seen.lock();
+        let mut changed = false;
+        for path in files {
+            let Some(now) = FileIdentity::of(path) else { continue };
+            changed |= seen.get(path).is_some_and(|before| *before != now);
+            seen.insert(path.clone(), now);
+        }
+        if changed {
+            runtime.cache_manager.get_file_metadata_cache().clear();
+            if let Some(statistics) = runtime.cache_manager.get_file_statistic_cache() {
+                statistics.clear();
+            }
+        }
+    }
+}
 
 /// The path of a URL that names one file of this machine.
 fn local_file(url: &ListingTableUrl) -> Option<PathBuf> {
@@ -140,6 +177,9 @@ impl ExternalTable {
         for location in &mut resolved.locations {
             files.extend(resolve(location, &command.file_type, !command.schema.fields().is_empty())?);
         }
+        if let Some(memory) = state.config().get_extension::<FileMemory>() {
+            memory.look(state.runtime_env(), &files);
+        }
         set_defaults(&mut resolved, &files);
 
         let trailing = file_type.trailing_separator && has_trailing_separator(&resolved, &files);
@@ -155,7 +195,10 @@ impl ExternalTable {
         };
         if listing.schema().fields().is_empty() {
             let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();
-            let error = SqlError::FileCorrupt { path: first, reason: "it is empty; there is nothing to tell its columns".into() };
+            let error = SqlError::FileCorrupt {
+                path: first,
+                reason: "it is empty; there is nothing to tell its columns".into(),
+            };
             return Err(diagnose::explain(suspects, error).await);
         }
         let table = if trailing { without_trailing_column(&resolved, &listing)? } else { listing.clone() };
@@ -368,7 +411,8 @@ fn data_files(folder: &Path) -> Vec<PathBuf> {
 fn missing(path: &str) -> SqlError {
     let wanted = Path::new(path);
     let folder = wanted.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let names = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names =
+        std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let name = wanted.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     SqlError::FileMissing { path: path.to_string(), nearest: nearest(&name, names) }
 }

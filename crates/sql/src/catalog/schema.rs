@@ -14,8 +14,8 @@ use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use parking_lot::RwLock;
 
 use super::CatalogShared;
@@ -59,9 +59,8 @@ impl SessionSchema {
 
     /// Names of tables and of their columns as they were when last looked at.
     pub(crate) fn describe(&self) -> Vec<(String, Vec<String>)> {
-        let columns = |table: &Arc<dyn TableProvider>| {
-            table.schema().fields().iter().map(|field| field.name().clone()).collect()
-        };
+        let columns =
+            |table: &Arc<dyn TableProvider>| table.schema().fields().iter().map(|field| field.name().clone()).collect();
         self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
     }
 

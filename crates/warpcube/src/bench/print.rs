@@ -28,7 +28,8 @@ impl Printer {
     /// Prints one case.
     pub(super) fn case(&self, measured: &Measured) {
         let maybe = |value: Option<Duration>| value.map_or_else(|| "-".to_string(), time);
-        let percent = |share: Option<f64>| share.map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0));
+        let percent =
+            |share: Option<f64>| share.map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0));
         println!(
             "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}  {}",
             measured.name,

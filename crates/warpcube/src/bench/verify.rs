@@ -84,7 +84,9 @@ pub(super) fn compare(sql: &str, answer: &[RecordBatch], expected: &[RecordBatch
     if let Some(row) = sorted.iter().zip(&wanted_sorted).position(differs) {
         return Some(format!("first differing row {}, expected {}", show(&sorted[row]), show(&wanted_sorted[row])));
     }
-    ordered.map(|row| format!("row {} is {}, expected {} there by ORDER BY", row + 1, show(&found[row]), show(&wanted[row])))
+    ordered.map(|row| {
+        format!("row {} is {}, expected {} there by ORDER BY", row + 1, show(&found[row]), show(&wanted[row]))
+    })
 }
 
 fn show(row: &[Value]) -> String {

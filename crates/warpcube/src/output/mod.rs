@@ -150,7 +150,11 @@ impl Output {
     fn error(&self, error: &io::Error) -> CliError {
         // Some writers keep of an I/O error only its text.
         let is_closed = error.kind() == io::ErrorKind::BrokenPipe || error.to_string().contains("Broken pipe");
-        if is_closed { CliError::Closed } else { CliError::Output { target: self.target.clone(), reason: error.to_string() } }
+        if is_closed {
+            CliError::Closed
+        } else {
+            CliError::Output { target: self.target.clone(), reason: error.to_string() }
+        }
     }
 }
 

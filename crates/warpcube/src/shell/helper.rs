@@ -11,12 +11,80 @@ use super::commands::COMMANDS;
 
 /// Words that statements are made of.
 const KEYWORDS: [&str; 74] = [
-    "ALL", "ANALYZE", "AND", "AS", "ASC", "AVG", "BETWEEN", "BY", "CASE", "CAST", "COALESCE", "COLUMNS", "COPY", "COUNT",
-    "CREATE", "CROSS", "DEALLOCATE", "DELETE", "DESC", "DESCRIBE", "DEVICE", "DISTINCT", "DROP", "ELSE", "END", "EVICT",
-    "EXCEPT", "EXECUTE", "EXISTS", "EXPLAIN", "EXTERNAL", "EXTRACT", "FALSE", "FILTER", "FROM", "FULL", "GROUP",
-    "HAVING", "IN", "INNER", "INSERT", "INTERSECT", "INTERVAL", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "LOAD",
-    "LOCATION", "MAX", "MIN", "NOT", "NULL", "OFFSET", "ON", "OPTIONS", "OR", "ORDER", "OVER", "PARTITION", "PREPARE",
-    "RIGHT", "SELECT", "SET", "SHOW", "STORED", "SUM", "TABLE", "UNION", "VALUES", "WHERE", "WITH",
+    "ALL",
+    "ANALYZE",
+    "AND",
+    "AS",
+    "ASC",
+    "AVG",
+    "BETWEEN",
+    "BY",
+    "CASE",
+    "CAST",
+    "COALESCE",
+    "COLUMNS",
+    "COPY",
+    "COUNT",
+    "CREATE",
+    "CROSS",
+    "DEALLOCATE",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DEVICE",
+    "DISTINCT",
+    "DROP",
+    "ELSE",
+    "END",
+    "EVICT",
+    "EXCEPT",
+    "EXECUTE",
+    "EXISTS",
+    "EXPLAIN",
+    "EXTERNAL",
+    "EXTRACT",
+    "FALSE",
+    "FILTER",
+    "FROM",
+    "FULL",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INTERSECT",
+    "INTERVAL",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "LOAD",
+    "LOCATION",
+    "MAX",
+    "MIN",
+    "NOT",
+    "NULL",
+    "OFFSET",
+    "ON",
+    "OPTIONS",
+    "OR",
+    "ORDER",
+    "OVER",
+    "PARTITION",
+    "PREPARE",
+    "RIGHT",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "STORED",
+    "SUM",
+    "TABLE",
+    "UNION",
+    "VALUES",
+    "WHERE",
+    "WITH",
 ];
 
 /// Answers the editor from the session's catalog.
@@ -64,9 +132,9 @@ impl Completer for Helper {
             return self.files.complete(line, at, context);
         }
         let is_word = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
-        let start = before.rfind(|character| !is_word(character)).map_or(0, |found| {
-            found + before[found..].chars().next().map_or(1, char::len_utf8)
-        });
+        let start = before
+            .rfind(|character| !is_word(character))
+            .map_or(0, |found| found + before[found..].chars().next().map_or(1, char::len_utf8));
         let word = &before[start..];
         // After `table.` only the part behind the dot is completed, unless it is a setting.
         let (start, word) = match word.rsplit_once('.') {

@@ -36,7 +36,10 @@ fn wrong_extensions_and_formats() {
     place.write("a.csv", "a,b\n1,2\n");
     place.write("really.parquet", "a,b\n1,2\n");
     let error = place.error("SELECT * FROM 'a.xlsx'");
-    assert!(error.starts_with("FILE-002 a.xlsx: the extension '.xlsx' is not known; supported are .parquet"), "{error}");
+    assert!(
+        error.starts_with("FILE-002 a.xlsx: the extension '.xlsx' is not known; supported are .parquet"),
+        "{error}"
+    );
     let error = place.error("SELECT * FROM './plain'");
     assert!(error.starts_with("FILE-002 ./plain: it has no extension"), "{error}");
     let error = place.error("SELECT * FROM 'really.parquet'");
@@ -90,7 +93,10 @@ fn csv_rows_that_do_not_fit() {
     place.write("declared.csv", "a,b\n1,x\n");
     let sql = "CREATE EXTERNAL TABLE t (a INT, b INT) STORED AS CSV LOCATION 'declared.csv'; SELECT b FROM t";
     let error = place.error(sql);
-    assert!(error.contains("declared.csv, line 2, column 'b': Error while parsing value 'x' as type 'Int32'"), "{error}");
+    assert!(
+        error.contains("declared.csv, line 2, column 'b': Error while parsing value 'x' as type 'Int32'"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -136,7 +142,8 @@ fn divisions_and_overflows_by_datafusions_rules() {
     let table = "CREATE TABLE t AS VALUES (1, 0), (2, 2); ";
     assert_eq!(place.error(&format!("{table} SELECT column1 / column2 FROM t")), "SQL-006 division by zero");
     // DataFusion leaves out the right side of AND only where the left one is false for nearly all rows of a batch.
-    let rare = "CREATE TABLE r AS SELECT value AS a, CASE value WHEN 7 THEN 2 ELSE 0 END AS b FROM generate_series(1, 100)";
+    let rare =
+        "CREATE TABLE r AS SELECT value AS a, CASE value WHEN 7 THEN 2 ELSE 0 END AS b FROM generate_series(1, 100)";
     let guarded = "SELECT a FROM r WHERE b <> 0 AND 10 / b > 1";
     assert_eq!(place.csv(&format!("{rare}; {guarded}")), "a\n7\n");
     assert_eq!(place.csv("SELECT 9223372036854775807 + 1 AS wrapped"), "wrapped\n-9223372036854775808\n");
@@ -151,6 +158,7 @@ fn a_session_goes_on_after_every_error() {
                   SET warpcube.device = 'moon';\nLOAD TABLE;\nSELECT 'still here' AS a;";
     let ran = place.input(&["--format", "csv", "--continue-on-error", "--device", "cpu"], script);
     assert_eq!((ran.code, ran.out.as_str()), (1, "a\nstill here\n"));
-    let codes: Vec<&str> = ran.err.lines().map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap()).collect();
+    let codes: Vec<&str> =
+        ran.err.lines().map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap()).collect();
     assert_eq!(codes, ["FILE-004", "SQL-006", "SQL-001", "SQL-003", "FILE-001", "CFG-002", "SQL-001"]);
 }

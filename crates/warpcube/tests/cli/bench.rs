@@ -7,10 +7,16 @@ use crate::harness::Place;
 #[test]
 fn ssb_runs_verifies_and_writes_its_results() {
     let place = Place::new();
-    let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--verify", "--json", "r.json", "--runs", "1", "--device", "cpu"];
+    let arguments =
+        ["ssb", "--sf", "0.01", "--dir", "d", "--verify", "--json", "r.json", "--runs", "1", "--device", "cpu"];
     let ran = place.run(&arguments);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(ran.out.lines().filter(|line| line.starts_with('q') && line.ends_with("yes")).count(), 13, "{}", ran.out);
+    assert_eq!(
+        ran.out.lines().filter(|line| line.starts_with('q') && line.ends_with("yes")).count(),
+        13,
+        "{}",
+        ran.out
+    );
     let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
     assert_eq!((&found["suite"], &found["params"]["sf"]), (&"ssb".into(), &0.01.into()));
     let results = found["results"].as_array().unwrap();
@@ -22,7 +28,8 @@ fn ssb_runs_verifies_and_writes_its_results() {
         // What was not measured is absent.
         assert!(result.get("device_ms").is_none() && result.get("share_of_peak").is_none(), "{result}");
     }
-    let again = place.run(&["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1,q4.3", "--runs", "1", "--device", "cpu"]);
+    let again =
+        place.run(&["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1,q4.3", "--runs", "1", "--device", "cpu"]);
     assert!(again.err.contains("(was there)"), "{again:?}");
     assert_eq!(again.out.lines().filter(|line| line.starts_with('q') && !line.starts_with("query")).count(), 2);
 }
@@ -41,5 +48,7 @@ fn wrong_benchmarks() {
     let place = Place::new();
     assert!(place.run(&["ssb", "--queries", "q7.1", "--dir", "d"]).error(2).starts_with("CLI-001 --queries q7.1: "));
     assert!(place.run(&["ssb", "--runs", "0", "--dir", "d"]).error(2).starts_with("CLI-001 --runs"));
-    assert!(place.run(&["ssb", "--sf", "0", "--dir", "d"]).error(1).starts_with("CLI-007 scale factor 0 is out of range"));
+    assert!(
+        place.run(&["ssb", "--sf", "0", "--dir", "d"]).error(1).starts_with("CLI-007 scale factor 0 is out of range")
+    );
 }

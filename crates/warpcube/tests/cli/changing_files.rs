@@ -85,6 +85,28 @@ fn a_replaced_file_is_read_anew() {
 }
 
 #[test]
+fn a_file_replaced_by_one_of_the_same_size_and_time() {
+    let place = Place::new();
+    let file = place.copy("SELECT 1 AS a UNION ALL SELECT 5", "t.parquet");
+    let other = place.copy("SELECT 2 AS a UNION ALL SELECT 6", "other.parquet");
+    let (before, after) = (std::fs::metadata(&file).unwrap(), std::fs::metadata(&other).unwrap());
+    assert_eq!(before.len(), after.len());
+    let mut session = Dialogue::new(&place);
+    session.ask("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 't.parquet'");
+    // Both are answered from the statistics of the footer.
+    let all = ["SELECT min(a) AS a, max(a) AS b FROM t", "SELECT min(a) AS a, max(a) AS b FROM 't.parquet'"];
+    for sql in all {
+        assert_eq!(session.ask(sql), "a,b 1,5", "{sql}");
+    }
+    std::fs::File::options().write(true).open(&other).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    std::fs::rename(&other, &file).unwrap();
+    for sql in all {
+        assert_eq!(session.ask(sql), "a,b 2,6", "{sql}");
+    }
+    assert_eq!(session.errors(), [""; 0]);
+}
+
+#[test]
 fn files_added_to_a_folder_and_deleted_from_it() {
     let place = Place::new();
     place.copy("SELECT 1 AS a", "t/one.parquet");
@@ -122,7 +144,10 @@ fn a_deleted_file_is_an_error_and_not_an_empty_table() {
     assert_eq!(session.ask("SELECT * FROM t"), "a 5");
     let errors = session.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");
-    assert!(errors.iter().all(|error| error.contains("FILE-001") && error.contains("t.csv: no such file")), "{errors:?}");
+    assert!(
+        errors.iter().all(|error| error.contains("FILE-001") && error.contains("t.csv: no such file")),
+        "{errors:?}"
+    );
     assert!(errors[0].contains(&text(&file)), "{errors:?}");
 }
 

@@ -13,7 +13,10 @@ fn files_are_tables_by_their_name() {
     place.write("a.tsv", "id\tname\n1\tone\n2\ttwo\n");
     place.write("a.ndjson", "{\"id\":1,\"name\":\"one\"}\n{\"id\":2,\"name\":\"two\"}\n");
     place.write("a.json", "[{\"id\":1,\"name\":\"one\"},\n {\"id\":2,\"name\":\"two\"}]");
-    place.copy("SELECT * FROM 'a.csv'".replace("a.csv", &place.path("a.csv").display().to_string()).as_str(), "a.parquet");
+    place.copy(
+        "SELECT * FROM 'a.csv'".replace("a.csv", &place.path("a.csv").display().to_string()).as_str(),
+        "a.parquet",
+    );
     for name in ["a.csv", "a.tsv", "a.ndjson", "a.json", "a.parquet"] {
         assert_eq!(place.csv(&format!("SELECT id, name FROM '{name}' ORDER BY id")), ROWS, "{name}");
         assert_eq!(place.csv(&format!("SELECT count(*) AS n FROM \"./{name}\"")), "n\n2\n", "{name}");
@@ -23,10 +26,14 @@ fn files_are_tables_by_their_name() {
 #[test]
 fn compressed_text_is_read() {
     let place = Place::new();
-    place.csv(&format!("COPY (SELECT 1 AS id, 'one' AS name) TO '{}' STORED AS CSV OPTIONS ('format.compression' 'gzip')",
-        place.path("g.csv.gz").display()));
-    place.csv(&format!("COPY (SELECT 1 AS id, 'one' AS name) TO '{}' STORED AS CSV OPTIONS ('format.compression' 'zstd')",
-        place.path("z.csv.zst").display()));
+    place.csv(&format!(
+        "COPY (SELECT 1 AS id, 'one' AS name) TO '{}' STORED AS CSV OPTIONS ('format.compression' 'gzip')",
+        place.path("g.csv.gz").display()
+    ));
+    place.csv(&format!(
+        "COPY (SELECT 1 AS id, 'one' AS name) TO '{}' STORED AS CSV OPTIONS ('format.compression' 'zstd')",
+        place.path("z.csv.zst").display()
+    ));
     for name in ["g.csv.gz", "z.csv.zst"] {
         assert_ne!(&place.read(name)[..2], b"id", "{name} is not compressed");
         assert_eq!(place.csv(&format!("SELECT * FROM '{name}'")), "id,name\n1,one\n", "{name}");

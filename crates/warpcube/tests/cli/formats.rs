@@ -45,7 +45,11 @@ fn files_are_written_by_their_extension_and_read_back() {
     let place = Place::new();
     for name in ["r.parquet", "r.arrow", "r.csv", "r.tsv", "r.json", "r.ndjson"] {
         assert_eq!(place.run(&["-c", QUERY, "--output", name]).ok(), "");
-        assert_eq!(place.csv(&format!("SELECT * FROM '{name}' ORDER BY id")), "id,name,price\n1,a|b,1.5\n2,,\n", "{name}");
+        assert_eq!(
+            place.csv(&format!("SELECT * FROM '{name}' ORDER BY id")),
+            "id,name,price\n1,a|b,1.5\n2,,\n",
+            "{name}"
+        );
     }
     place.run(&["-c", QUERY, "--output", "odd.dat", "--format", "ndjson"]).ok();
     assert_eq!(place.read("odd.dat").iter().filter(|byte| **byte == b'\n').count(), 2);
@@ -65,7 +69,8 @@ fn streams_of_arrow_and_parquet_go_through_pipes() {
 fn a_failed_statement_leaves_the_file_that_was_there() {
     let place = Place::new();
     place.write("kept.csv", "old\n");
-    let error = place.run(&["-c", "SELECT 1 / (value - 9000) AS x FROM generate_series(1, 9000)", "-o", "kept.csv"]).error(1);
+    let error =
+        place.run(&["-c", "SELECT 1 / (value - 9000) AS x FROM generate_series(1, 9000)", "-o", "kept.csv"]).error(1);
     assert!(error.starts_with("SQL-006 "), "{error}");
     assert_eq!(place.read("kept.csv"), b"old\n");
     let left: Vec<_> = std::fs::read_dir(place.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -89,8 +94,11 @@ fn outputs_that_cannot_be() {
 fn a_closed_pipe_is_no_error() {
     let place = Place::new();
     let program = env!("CARGO_BIN_EXE_warpcube");
-    let script = format!("'{program}' --format csv -c 'SELECT * FROM generate_series(1, 3000000)' | head -n 1; echo ${{PIPESTATUS[0]}}");
-    let output = std::process::Command::new("bash").args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
+    let script = format!(
+        "'{program}' --format csv -c 'SELECT * FROM generate_series(1, 3000000)' | head -n 1; echo ${{PIPESTATUS[0]}}"
+    );
+    let output =
+        std::process::Command::new("bash").args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "value\n0\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

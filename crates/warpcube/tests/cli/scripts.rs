@@ -60,7 +60,8 @@ fn the_footer_is_on_the_standard_error_and_only_when_asked_for() {
     let lines: Vec<&str> = ran.err.lines().collect();
     assert!(lines[0].starts_with("(1 row, ") && lines[0].ends_with("ms)"), "{}", ran.err);
     assert!(lines[1].starts_with("(done, "), "{}", ran.err);
-    let quiet = place.input(&["--format", "csv"], "\\timing on\nSELECT 1 AS a;\n\\timing off\nSELECT 2 AS a;\n\\q\nSELECT 3;");
+    let quiet =
+        place.input(&["--format", "csv"], "\\timing on\nSELECT 1 AS a;\n\\timing off\nSELECT 2 AS a;\n\\q\nSELECT 3;");
     assert_eq!((quiet.out.as_str(), quiet.err.lines().count()), ("a\n1\na\n2\n", 1), "{quiet:?}");
 }
 
@@ -80,7 +81,8 @@ fn backslash_commands_in_scripts() {
 fn an_interrupt_cancels_at_once_and_exits_with_130() {
     let place = Place::new();
     // Counting a product of this size takes minutes; its operators give control back only between batches.
-    let sql = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value + b.value = 7";
+    let sql =
+        "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value + b.value = 7";
     let child = place.command().args(["-c", sql]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     let clock = Instant::now();
@@ -96,7 +98,8 @@ fn an_interrupt_cancels_at_once_and_exits_with_130() {
 #[test]
 fn a_timeout_ends_a_statement_and_not_the_session() {
     let place = Place::new();
-    let sql = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value + b.value = 7";
+    let sql =
+        "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value + b.value = 7";
     let script = format!("SET warpcube.timeout = '300ms';\n{sql};\nSELECT 1 AS a;");
     let ran = place.input(&["--format", "csv", "--continue-on-error"], &script);
     assert_eq!(ran.out, "a\n1\n");

@@ -13,7 +13,8 @@ fn a_flag_wins_over_the_environment_over_a_file_over_the_default() {
     let show = ["--format", "csv", "-c", "SHOW warpcube.timeout"];
     assert_eq!(shown(&place.run(&show).ok()), "warpcube.timeout,off,default");
 
-    let file = place.write("config/warpcube/config.toml", "timeout = '1s'\n[datafusion.execution]\nbatch_size = 4096\n");
+    let file =
+        place.write("config/warpcube/config.toml", "timeout = '1s'\n[datafusion.execution]\nbatch_size = 4096\n");
     assert_eq!(shown(&place.run(&show).ok()), format!("warpcube.timeout,1s,file {}", file.display()));
 
     let output = place.command().args(show).env("WARPCUBE_TIMEOUT", "2s").output().unwrap();
@@ -40,7 +41,9 @@ fn another_configuration_file() {
     place.write("mine.toml", "max_rows = 7\n");
     let out = place.run(&["--config", "mine.toml", "--format", "csv", "-c", "SHOW warpcube.max_rows"]).ok();
     assert_eq!(shown(&out), "warpcube.max_rows,7,file mine.toml");
-    assert!(place.run(&["--config", "none.toml", "-c", "SELECT 1"]).error(2).starts_with("CLI-003 cannot read none.toml"));
+    assert!(
+        place.run(&["--config", "none.toml", "-c", "SELECT 1"]).error(2).starts_with("CLI-003 cannot read none.toml")
+    );
 }
 
 #[test]
@@ -55,7 +58,10 @@ fn mistakes_in_settings_are_told_with_their_origin() {
     assert!(broken.starts_with("CLI-004 broken.toml: line 2: "), "{broken}");
     place.write("wrong.toml", "memory_limit = 'much'\n");
     let wrong = place.run(&["--config", "wrong.toml", "-c", "SELECT 1"]).error(2);
-    assert!(wrong.contains("CFG-002 warpcube.memory_limit = 'much' (from file wrong.toml): expected 'auto', bytes"), "{wrong}");
+    assert!(
+        wrong.contains("CFG-002 warpcube.memory_limit = 'much' (from file wrong.toml): expected 'auto', bytes"),
+        "{wrong}"
+    );
     let output = place.command().args(["-c", "SELECT 1"]).env("WARPCUBE_PLACEMENT", "moon").output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("(from environment WARPCUBE_PLACEMENT): expected 'auto', 'cuda' or 'cpu'"), "{error}");
