@@ -107,21 +107,21 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "The device: 'auto' takes the first GPU and the CPU where there is none, 'cuda' and 'cuda:N' fail \
                       without that GPU, 'cpu' never touches one.",
         get: |s| s.device.to_string(),
-        set: |s, v| Some(s.device = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.device = value).ok(),
     },
     SettingInfo {
         name: "warpcube.device_memory",
         expected: BUDGET,
         description: "Most device memory to use; 'auto' is nine tenths of what is free when the device is opened.",
         get: |s| s.device_memory.to_string(),
-        set: |s, v| Some(s.device_memory = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.device_memory = value).ok(),
     },
     SettingInfo {
         name: "warpcube.dictionary_limit",
         expected: COUNT,
         description: "Most different strings of a column on the device; a column with more stays on the CPU.",
         get: |s| s.dictionary_limit.to_string(),
-        set: |s, v| Some(s.dictionary_limit = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.dictionary_limit = value).ok(),
     },
     SettingInfo {
         name: "warpcube.encoding",
@@ -129,28 +129,28 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "How columns are kept on the device: 'auto' in the smallest encoding that is worth it, 'plain' as \
                       they are.",
         get: |s| s.encoding.to_string(),
-        set: |s, v| Some(s.encoding = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.encoding = value).ok(),
     },
     SettingInfo {
         name: "warpcube.format",
         expected: "'auto', 'table', 'csv', 'tsv', 'json', 'ndjson', 'parquet' or 'arrow'",
         description: "How the program writes results; 'auto' is a table, or the format of --output's extension.",
         get: |s| s.format.to_string(),
-        set: |s, v| Some(s.format = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.format = value).ok(),
     },
     SettingInfo {
         name: "warpcube.host_memory",
         expected: BUDGET,
         description: "Most host memory for encoded copies of columns that left the device.",
         get: |s| s.host_memory.to_string(),
-        set: |s, v| Some(s.host_memory = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.host_memory = value).ok(),
     },
     SettingInfo {
         name: "warpcube.max_rows",
         expected: COUNT,
         description: "Most rows of a table written to a terminal; 0 means all.",
         get: |s| s.max_rows.to_string(),
-        set: |s, v| Some(s.max_rows = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.max_rows = value).ok(),
     },
     SettingInfo {
         name: "warpcube.memory_limit",
@@ -158,7 +158,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most memory for operators on the CPU; sorts, joins and aggregations past it spill to disk. \
                       'auto' means no limit.",
         get: |s| s.memory_limit.to_string(),
-        set: |s, v| Some(s.memory_limit = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.memory_limit = value).ok(),
     },
     SettingInfo {
         name: "warpcube.placement",
@@ -166,35 +166,38 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Where fragments run: 'auto' where the model finds it cheaper, 'cuda' on the GPU or not at all, \
                       'cpu' on the CPU.",
         get: |s| s.placement.to_string(),
-        set: |s, v| Some(s.placement = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },
     SettingInfo {
         name: "warpcube.spill_folder",
         expected: "a folder, or 'auto'",
         description: "Folder for data spilled by the CPU; 'auto' is the system's temporary folder.",
         get: |s| s.spill_folder.as_ref().map_or("auto".into(), |folder| folder.display().to_string()),
-        set: |s, v| Some(s.spill_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v))),
+        set: |s, v| {
+            s.spill_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v));
+            Some(())
+        },
     },
     SettingInfo {
         name: "warpcube.target_partitions",
         expected: COUNT,
         description: "Partitions of a plan on the CPU; 0 means one a core.",
         get: |s| s.target_partitions.to_string(),
-        set: |s, v| Some(s.target_partitions = v.parse().ok()?),
+        set: |s, v| v.parse().map(|value| s.target_partitions = value).ok(),
     },
     SettingInfo {
         name: "warpcube.timeout",
         expected: "a time such as '30s', '500ms' or '2min', or 'off'",
         description: "Longest time a statement may take; it is cancelled after that.",
         get: |s| show_duration(s.timeout),
-        set: |s, v| Some(s.timeout = parse_duration(v)?),
+        set: |s, v| parse_duration(v).map(|value| s.timeout = value),
     },
     SettingInfo {
         name: "warpcube.timing",
         expected: "'on' or 'off'",
         description: "Whether the program writes rows, time and placement after each statement (always in the shell).",
         get: |s| if s.timing { "on".into() } else { "off".into() },
-        set: |s, v| Some(s.timing = boolean(v)?),
+        set: |s, v| boolean(v).map(|value| s.timing = value),
     },
 ];
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::util::display::{ArrayFormatter, FormatOptions, array_value_to_string};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 
@@ -48,7 +48,9 @@ impl ResultWriter for TableWriter {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        if !self.schema.fields().is_empty() {
+        if is_plan(&self.schema) {
+            write_plans(&mut self.sink, &self.batches)?;
+        } else if !self.schema.fields().is_empty() {
             let table = build(&self.schema, &self.batches, self.terminal).map_err(io::Error::other)?;
             writeln!(self.sink, "{table}")?;
         }
@@ -58,6 +60,26 @@ impl ResultWriter for TableWriter {
         }
         self.sink.flush()
     }
+}
+
+/// Whether the rows are plans, as EXPLAIN gives them.
+fn is_plan(schema: &SchemaRef) -> bool {
+    schema.fields().iter().map(|field| field.name().as_str()).eq(["plan_type", "plan"])
+}
+
+/// Plans are text of many long lines, which columns would only tear apart.
+fn write_plans(sink: &mut impl Write, batches: &[RecordBatch]) -> io::Result<()> {
+    for batch in batches {
+        let text =
+            |column: usize, row: usize| array_value_to_string(batch.column(column), row).map_err(io::Error::other);
+        for row in 0..batch.num_rows() {
+            writeln!(sink, "{}:", text(0, row)?)?;
+            for line in text(1, row)?.trim_end().lines() {
+                writeln!(sink, "  {line}")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn build(schema: &SchemaRef, batches: &[RecordBatch], terminal: bool) -> Result<Table, arrow::error::ArrowError> {

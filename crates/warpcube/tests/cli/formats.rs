@@ -41,6 +41,13 @@ fn tables_stand_in_columns_and_are_whole_in_a_pipe() {
 }
 
 #[test]
+fn plans_are_text() {
+    let plan = formatted("table", "EXPLAIN SELECT 1 AS a");
+    assert!(plan.starts_with("logical_plan:\n  Projection: Int64(1) AS a\n    EmptyRelation"), "{plan}");
+    assert!(!plan.contains('│'), "{plan}");
+}
+
+#[test]
 fn files_are_written_by_their_extension_and_read_back() {
     let place = Place::new();
     for name in ["r.parquet", "r.arrow", "r.csv", "r.tsv", "r.json", "r.ndjson"] {
