@@ -116,12 +116,10 @@ WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, u
 // The next ticket, drawn by one lane; past the last one where the run is lost: an error, a flag, or cancelled.
 // `control`: error, flags, cancel (lower 32 bits), one 64-bit word each.
 WC_DEVICE uint32_t wc_draw_ticket(const uint64_t* control, uint32_t* counter, uint32_t lane) {
-    uint32_t ticket = 0xffffffffu;
-    if (lane == 0) {
-        const uint64_t lost = wc_load_relaxed(control) | wc_load_relaxed(control + 1) | wc_load_relaxed(control + 2);
-        if (lost == 0) ticket = wc_fetch_add(counter, 1u);
-    }
-    return __shfl_sync(WC_FULL_MASK, ticket, 0);
+    if (lane != 0) return 0xffffffffu;
+    const uint32_t ticket = wc_fetch_add(counter, 1u);
+    const uint64_t lost = wc_load_relaxed(control) | wc_load_relaxed(control + 1) | wc_load_relaxed(control + 2);
+    return lost == 0 ? ticket : 0xffffffffu;
 }
 
 WC_DEVICE void wc_raise(uint64_t* slot, uint64_t code) { wc_compare_swap(slot, 0, code); }

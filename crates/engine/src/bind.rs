@@ -38,7 +38,11 @@ pub(crate) struct BoundFragment {
     pub(crate) stages: Vec<Stage>,
     pub(crate) arena: Arena,
     pub(crate) control: Zone,
+    /// All kernels.
     pub(crate) program: Arc<Program>,
+    /// What is compiled: a program a stage, side by side, then the one that gathers groups. NVRTC takes some tenths of
+    /// a second for a large kernel; for the emulated device, whose compiler starts slowly, all kernels are one program.
+    pub(crate) parts: Vec<Program>,
     pub(crate) groups: BoundGroups,
     /// Where compacted groups go; `None` if the group table is downloaded whole.
     pub(crate) compacted: Option<Compacted>,
@@ -119,7 +123,21 @@ pub(crate) fn bind(
         source.push_str(COMPACT);
     }
     let program = Arc::new(Program::new("fragment", source));
-    Ok(BoundFragment { pipelines, scans, stages, arena, control, program, groups, compacted })
+    let parts = match info.emulated {
+        true => vec![program.as_ref().clone()],
+        false => parts(&pipelines, &stages, compacted.is_some()),
+    };
+    Ok(BoundFragment { pipelines, scans, stages, arena, control, program, parts, groups, compacted })
+}
+
+/// A program a stage, then the one that gathers groups.
+fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool) -> Vec<Program> {
+    let stage = |stage: &Stage| {
+        let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
+        Program::new(stage.name.clone(), format!("{LIBRARY}{members}{}", stage.source(pipelines)))
+    };
+    let gather = compacted.then(|| Program::new("compact", format!("{LIBRARY}{COMPACT}")));
+    stages.iter().map(stage).chain(gather).collect()
 }
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {

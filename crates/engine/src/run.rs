@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
-use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream, size_class};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, Program, Stream, size_class};
 
 use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
 use crate::binding::{Binding, BindingCache, Found, Launch};
@@ -202,12 +202,14 @@ impl Engine {
     ) -> Result<Binding> {
         let start = Instant::now();
         let compiles = self.device().compiles();
-        let module = self.device().compile(&fragment.program)?;
+        let modules = self.compile(&fragment.parts)?;
+        // All kernels of one program, or those of a stage in the stage's.
+        let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.stages.len());
-        for stage in &fragment.stages {
-            launches.push(self.launch_of(&fragment, stage, module.kernel(&stage.name)?)?);
+        for (position, stage) in fragment.stages.iter().enumerate() {
+            launches.push(self.launch_of(&fragment, stage, module(position).kernel(&stage.name)?)?);
         }
-        let compact = fragment.compacted.map(|_| module.kernel("compact_groups")).transpose()?;
+        let compact = fragment.compacted.map(|_| module(modules.len() - 1).kernel("compact_groups")).transpose()?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
         Ok(Binding::new(fragment, tables, guesses, launches, compact))
@@ -297,6 +299,17 @@ impl Engine {
             });
         }
         Ok(rows)
+    }
+
+    /// Compiles programs side by side.
+    fn compile(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
+        let device = self.device();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = programs[1..].iter().map(|program| scope.spawn(|| device.compile(program))).collect();
+            let first = device.compile(&programs[0]);
+            let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
+            Ok(std::iter::once(first).chain(others).collect::<Result<_, GpuError>>()?)
+        })
     }
 
     /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.

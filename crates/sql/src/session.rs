@@ -7,7 +7,7 @@
 mod assign;
 mod own;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -310,9 +310,10 @@ impl Session {
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         let planned = Arc::new(self.inner.planner.lower(&optimized, &state).await?);
         if repeatable {
-            let mut tables = references;
-            tables.extend(plans::scanned(&optimized)?);
-            self.inner.plans.keep(sql, epoch, tables, &planned);
+            // Tables of views and of aliases are named in the plan alone.
+            let named = references.into_iter().chain(plans::scanned(&optimized)?);
+            let tables: BTreeSet<_> = named.map(|table| table.resolve(CATALOG, SCHEMA)).collect();
+            self.inner.plans.keep(sql, epoch, tables.into_iter().map(TableReference::from).collect(), &planned);
         }
         self.run_planned(state, &planned, writes, report, deadline, clock).await
     }
@@ -349,7 +350,8 @@ impl Session {
         // with a table is for the statement's own planning to tell.
         for table in tables.iter() {
             let Ok(schema) = state.schema_for_ref(table.clone()) else { return Ok(None) };
-            if !matches!(schema.table(table.table()).await, Ok(Some(_))) {
+            // A path in place of a name is looked at without a trace in the generation.
+            if !schema.table_exist(table.table()) || !matches!(schema.table(table.table()).await, Ok(Some(_))) {
                 return Ok(None);
             }
         }
@@ -362,8 +364,12 @@ impl Session {
         match &*lean {
             Some((known, state)) if *known == settings => state.clone(),
             _ => {
+                // Plans hold the functions they call: without the registries a state is copied in no time.
                 let state = SessionStateBuilder::new_from_existing(self.inner.context.state())
                     .with_physical_optimizer_rules(Vec::new())
+                    .with_scalar_functions(Vec::new())
+                    .with_aggregate_functions(Vec::new())
+                    .with_window_functions(Vec::new())
                     .build();
                 let config = state.config().clone().with_target_partitions(1);
                 let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();

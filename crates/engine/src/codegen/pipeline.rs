@@ -308,9 +308,12 @@ impl KernelWriter<'_> {
         let _ = writeln!(
             w,
             "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {TICKETS_OFFSET}) + {index};
+    uint32_t drawn = wc_draw_ticket({control}, ticket_counter, lane);
     for (;;) {{
-        const uint32_t ticket = wc_draw_ticket({control}, ticket_counter, lane);
+        const uint32_t ticket = __shfl_sync(WC_FULL_MASK, drawn, 0);
         if (ticket >= (uint32_t){tickets}) break;
+        // The next ticket comes while this one is worked on.
+        drawn = wc_draw_ticket({control}, ticket_counter, lane);
         const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket);
         const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * (uint32_t){ticket_rows};
         const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
@@ -365,6 +368,8 @@ impl KernelWriter<'_> {
             true => (1024, 1),
             false if cells_per_warp > 0 => (256, 2),
             false if self.split.in_place => (256, 2),
+            // Few columns in flight leave registers for more warps.
+            false if self.split.loaded.len() <= 1 => (256, 6),
             false => (256, 4),
         };
         let warps = block as usize / 32;

@@ -70,9 +70,16 @@ impl FileSnapshot {
     pub async fn take(runtime: &RuntimeEnv, table: &ListingTable) -> Result<FileSnapshot> {
         let mut snapshot = FileSnapshot::default();
         for url in table.table_paths() {
-            match local_file(url) {
-                Some(path) => snapshot.add_local(&path),
-                None => snapshot.add_listed(runtime, url, &table.options().file_extension).await?,
+            let extension = &table.options().file_extension;
+            match (local_file(url), local_folder(url)) {
+                (Some(path), _) => snapshot.add_local(&path),
+                // Object stores list local folders on other threads; a look at some dozen files is sooner done here.
+                (None, Some(folder)) => {
+                    let files = data_files(&folder).into_iter();
+                    let wanted = files.filter(|path| path.to_string_lossy().ends_with(extension.as_str()));
+                    wanted.for_each(|path| snapshot.add_local(&path));
+                }
+                (None, None) => snapshot.add_listed(runtime, url, extension).await?,
             }
         }
         Ok(snapshot)
@@ -148,6 +155,13 @@ impl FileMemory {
 /// The path of a URL that names one file of this machine.
 fn local_file(url: &ListingTableUrl) -> Option<PathBuf> {
     (url.scheme() == "file" && !url.is_collection() && url.get_glob().is_none())
+        .then(|| url.get_url().to_file_path().ok())
+        .flatten()
+}
+
+/// The path of a URL that names a folder of this machine.
+fn local_folder(url: &ListingTableUrl) -> Option<PathBuf> {
+    (url.scheme() == "file" && url.is_collection() && url.get_glob().is_none())
         .then(|| url.get_url().to_file_path().ok())
         .flatten()
 }

@@ -63,7 +63,7 @@ impl CatalogShared {
     }
 
     /// A copy of the session's state. Copying costs some microseconds, so it is taken only where it is needed.
-    fn session(&self) -> Option<SessionState> {
+    pub(crate) fn session(&self) -> Option<SessionState> {
         self.state.get()?.upgrade().map(|state| state.read().clone())
     }
 

@@ -29,6 +29,7 @@ use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 
 use super::finish::finish;
 use super::source::{TableColumns, load_threads};
+use crate::catalog::CatalogShared;
 use crate::lower::Lowered;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -40,6 +41,7 @@ pub(crate) struct DeviceExec {
     original: Arc<LogicalPlan>,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
+    catalog: Arc<CatalogShared>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -51,6 +53,7 @@ impl DeviceExec {
         original: LogicalPlan,
         engine: Arc<Engine>,
         state: Arc<SessionState>,
+        catalog: Arc<CatalogShared>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
         let properties = PlanProperties::new(
@@ -64,6 +67,7 @@ impl DeviceExec {
             original: Arc::new(original),
             engine,
             state,
+            catalog,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -130,6 +134,7 @@ struct Work {
     original: Arc<LogicalPlan>,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
+    catalog: Arc<CatalogShared>,
     schema: SchemaRef,
     report: Option<Arc<StatementReport>>,
 }
@@ -207,9 +212,14 @@ impl Work {
                 reason: Some(error.to_string()),
             });
         }
+        // The statement's own state may be one for plans with nothing to optimise; this one has.
+        let mut state = self.catalog.session().unwrap_or_else(|| self.state.as_ref().clone());
+        if let Some(report) = &self.report {
+            state.config_mut().set_extension(report.clone());
+        }
         let planner = DefaultPhysicalPlanner::default();
-        let plan = planner.create_physical_plan(&self.original, self.state.as_ref()).await?;
-        let stream = execute_stream(plan, self.state.task_ctx())?;
+        let plan = planner.create_physical_plan(&self.original, &state).await?;
+        let stream = execute_stream(plan, state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.
         let schema = self.schema.clone();
         let relabelled = stream.map(move |batch| Ok(batch?.with_schema(schema.clone())?));
@@ -281,6 +291,7 @@ impl ExecutionPlan for DeviceExec {
             original: self.original.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
+            catalog: self.catalog.clone(),
             schema: self.schema(),
             report: StatementReport::of(&context),
         };
@@ -289,6 +300,7 @@ impl ExecutionPlan for DeviceExec {
             original: self.original.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
+            catalog: self.catalog.clone(),
             properties: self.properties.clone(),
             metrics: self.metrics.clone(),
         };

@@ -57,7 +57,11 @@ impl DevicePlanner {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
         }
-        let extension = DeviceExtension { engines: self.engines.clone(), state: state.clone() };
+        let extension = DeviceExtension {
+            engines: self.engines.clone(),
+            catalog: self.catalog.clone(),
+            state: state.clone(),
+        };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         planner.create_physical_plan(&planned.plan, state.as_ref()).await
     }
@@ -82,6 +86,7 @@ impl QueryPlanner for DevicePlanner {
 /// Turns device nodes into device operators.
 struct DeviceExtension {
     engines: Arc<Engines>,
+    catalog: Arc<CatalogShared>,
     state: Arc<SessionState>,
 }
 
@@ -101,7 +106,13 @@ impl ExtensionPlanner for DeviceExtension {
             .engines
             .get()
             .ok_or_else(|| DataFusionError::Internal("the device left between two steps of planning".into()))?;
-        let exec = DeviceExec::new(node.lowered().clone(), node.original().clone(), engine, self.state.clone());
+        let exec = DeviceExec::new(
+            node.lowered().clone(),
+            node.original().clone(),
+            engine,
+            self.state.clone(),
+            self.catalog.clone(),
+        );
         Ok(Some(Arc::new(exec)))
     }
 }
