@@ -1,4 +1,4 @@
-//! The last step of an aggregation, on the host: averages from sums and counts.
+//! The last step of an aggregation, on the host: averages and variances from sums and counts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaR
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 
-use crate::lower::Finish;
+use crate::lower::{Finish, Spread};
 
 /// The node's output from the fragment's batch, whose first `groups` columns are groups.
 pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
@@ -21,6 +21,9 @@ pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
             Finish::Average { sum, count } => average(aggregate(*sum), aggregate(*count)),
             Finish::DecimalAverage { sum, count, more_digits } => {
                 decimal_average(aggregate(*sum), aggregate(*count), *more_digits, field.data_type())?
+            }
+            Finish::Variance { sum, squares, count, spread } => {
+                variance(aggregate(*sum), aggregate(*squares), aggregate(*count), *spread)
             }
         };
         columns.push(match column.data_type() == field.data_type() {
@@ -62,4 +65,24 @@ fn decimal_average(sum: &ArrayRef, count: &ArrayRef, more_digits: u32, data_type
         values.push(value);
     }
     Ok(Arc::new(Decimal128Array::from(values).with_precision_and_scale(*precision, *scale)?))
+}
+
+/// The numerator `n Σx² − (Σx)²` is exact wherever it fits, so that nothing cancels.
+fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread) -> ArrayRef {
+    let (sum, squares) = (sum.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal128Type>());
+    let count = count.as_primitive::<Int64Type>();
+    let value = |row: usize| {
+        let n = count.value(row);
+        let divisor = if spread.sample { n - 1 } else { n };
+        if divisor <= 0 {
+            return None;
+        }
+        let (sum, squares) = (sum.value(row), squares.value(row));
+        let exact = squares.checked_mul(n.into()).zip(sum.checked_mul(sum)).map(|(one, other)| (one - other) as f64);
+        let numerator = exact.unwrap_or_else(|| squares as f64 * n as f64 - sum as f64 * sum as f64).max(0.0);
+        let unit = 10f64.powi(-2 * i32::from(spread.scale));
+        let variance = numerator / (n as f64 * divisor as f64) * unit;
+        Some(if spread.root { variance.sqrt() } else { variance })
+    };
+    Arc::new((0..sum.len()).map(value).collect::<Float64Array>())
 }

@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
-use warpcube_engine::{AggregateCall, AggregateKind, BindingCache, Sink};
+use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, BindingCache, Expr as Device, Sink, Ty};
 
 use super::expr::Translator;
 use super::graph::{Core, Graph, describe, rewrite};
@@ -22,6 +22,19 @@ pub(crate) enum Finish {
     Average { sum: usize, count: usize },
     /// A decimal sum over a count, with more digits after the point.
     DecimalAverage { sum: usize, count: usize, more_digits: u32 },
+    /// A variance, or its root, from exact sums of integers and of their squares.
+    Variance { sum: usize, squares: usize, count: usize, spread: Spread },
+}
+
+/// Which measure of spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    /// Of a sample: divided by one less than the count.
+    pub(crate) sample: bool,
+    /// The root: a standard deviation.
+    pub(crate) root: bool,
+    /// Digits after the point of the values.
+    pub(crate) scale: i8,
 }
 
 /// Translates an aggregation with all below it.
@@ -44,8 +57,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     }
     let tree = Tree::plan(&graph, &core, &sink)?;
     let mut finish: Vec<Finish> = (0..groups.len()).map(Finish::Group).collect();
-    let result_types: Vec<DataType> =
-        aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
+    let result_types: Vec<DataType> = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let (fragment, tables) = tree.pipelines(&sink, |translator| {
         let mut device_groups = Vec::with_capacity(groups.len());
         for (group, data_type) in groups.iter().zip(&result_types) {
@@ -60,7 +72,13 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         }
         Ok(Sink::Aggregate { groups: device_groups, aggregates })
     })?;
-    Ok(Lowered { fragment, tables, finish, what: describe(&aggregate.input, "aggregate"), binding: BindingCache::default() })
+    Ok(Lowered {
+        fragment,
+        tables,
+        finish,
+        what: describe(&aggregate.input, "aggregate"),
+        binding: BindingCache::default(),
+    })
 }
 
 fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {
@@ -98,13 +116,13 @@ fn translate_call(
             let argument = translator.translate(argument)?;
             Ok(Finish::Aggregate(add(AggregateKind::Count, Some(argument), data_type)))
         }
-        "sum" | "min" | "max" => {
+        "sum" | "min" | "max" | "bool_and" | "bool_or" => {
             let kind = match name {
                 "sum" => AggregateKind::Sum,
-                "min" => AggregateKind::Min,
+                "min" | "bool_and" => AggregateKind::Min,
                 _ => AggregateKind::Max,
             };
-            warpcube_engine::Ty::of(data_type).ok_or_else(|| format!("{name} of type {data_type}"))?;
+            Ty::of(data_type).ok_or_else(|| format!("{name} of type {data_type}"))?;
             let argument = translator.translate(argument)?;
             Ok(Finish::Aggregate(add(kind, Some(argument), data_type)))
         }
@@ -127,6 +145,31 @@ fn translate_call(
                 _ => Err(format!("an average of type {input}")),
             }
         }
+        "var" | "var_pop" | "stddev" | "stddev_pop" => {
+            let (value, scale) = exact(argument, translator)?;
+            let square = Device::binary(BinaryOp::Mul, value.clone(), value.clone());
+            let exact = DataType::Decimal128(38, 0);
+            let sum = add(AggregateKind::Sum, Some(value.clone()), &exact);
+            let squares = add(AggregateKind::Sum, Some(square), &exact);
+            let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
+            let spread = Spread { sample: !name.ends_with("_pop"), root: name.starts_with("stddev"), scale };
+            Ok(Finish::Variance { sum, squares, count, spread })
+        }
         other => Err(format!("the aggregate function '{other}'")),
+    }
+}
+
+/// The argument of a variance before it was made a double: an integer or a decimal, with its digits after the point.
+///
+/// Sums of squares of doubles would lose what they are taken for where values lie far from zero.
+fn exact(argument: &Expr, translator: &Translator) -> Result<(Device, i8), Reason> {
+    let inner = match argument {
+        Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
+        other => other,
+    };
+    match translator.data_type(inner)? {
+        DataType::Decimal128(_, scale) => Ok((translator.translate(inner)?, scale)),
+        data_type if data_type.is_integer() => Ok((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)),
+        data_type => Err(format!("a variance of type {data_type}")),
     }
 }

@@ -7,9 +7,9 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Volatility};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use warpcube_column::is_string;
-use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
+use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
-use super::Reason;
+use super::{Reason, dates};
 use super::graph::columns;
 use super::strings::StringExpression;
 
@@ -63,11 +63,15 @@ impl<'a> Translator<'a> {
             Expr::BinaryExpr(binary) => self.binary(binary, expr),
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
             Expr::Negative(inner) => {
-                if !matches!(self.ty(inner)?, Ty::F32 | Ty::F64) {
-                    // Negating the smallest integer raises on the CPU.
-                    return Err(format!("the negation '{expr}'"));
+                match self.ty(inner)? {
+                    Ty::F32 | Ty::F64 => self.unary(UnaryOp::Negate, inner),
+                    // Negating the smallest integer raises on the CPU, as does its quotient by -1 everywhere.
+                    ty @ (Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64) if self.data_type(inner)?.is_integer() => {
+                        let minus_one = Device::Literal(Literal::Int(-1), ty);
+                        Ok(Device::binary(BinaryOp::Div, self.translate(inner)?, minus_one))
+                    }
+                    _ => Err(format!("the negation '{expr}'")),
                 }
-                self.unary(UnaryOp::Negate, inner)
             }
             Expr::IsNull(inner) => self.unary(UnaryOp::IsNull, inner),
             Expr::IsNotNull(inner) => self.unary(UnaryOp::IsNotNull, inner),
@@ -243,6 +247,9 @@ impl<'a> Translator<'a> {
                     (Some(_), Some(to)) => Ok(Device::Cast(Box::new(inner), to)),
                 }
             }
+            (DataType::Date64 | DataType::Timestamp(_, None), DataType::Date32) => {
+                dates::days(inner, &from).ok_or_else(|| format!("a conversion from {from} to {to}"))
+            }
             (DataType::Boolean, to) if to.is_integer() => match Ty::of(to) {
                 Some(to) => Ok(Device::Cast(Box::new(inner), to)),
                 None => refuse(),
@@ -258,17 +265,19 @@ impl<'a> Translator<'a> {
         match (function.name(), function.args.as_slice()) {
             ("date_part", [Expr::Literal(part, _), date]) => {
                 let part = part.try_as_str().flatten().unwrap_or_default().to_ascii_lowercase();
-                let part = match part.as_str() {
-                    "year" => DatePart::Year,
-                    "quarter" => DatePart::Quarter,
-                    "month" => DatePart::Month,
-                    "day" => DatePart::Day,
-                    other => return Err(format!("the date part '{other}'")),
-                };
-                if self.data_type(date)? != DataType::Date32 || self.data_type(expr)? != DataType::Int32 {
+                let input = self.data_type(date)?;
+                if self.data_type(expr)? != DataType::Int32 {
                     return Err(format!("the expression '{expr}'"));
                 }
-                Ok(Device::DatePart(part, Box::new(self.translate(date)?)))
+                dates::part(&part, self.translate(date)?, &input)
+            }
+            ("date_trunc", [Expr::Literal(unit, _), date]) => {
+                let unit = unit.try_as_str().flatten().unwrap_or_default().to_ascii_lowercase();
+                let input = self.data_type(date)?;
+                if self.data_type(expr)? != input {
+                    return Err(format!("the expression '{expr}'"));
+                }
+                dates::truncate(&unit, self.translate(date)?, &input)
             }
             ("coalesce", [first, others @ ..]) if !others.is_empty() => {
                 let ty = self.data_type(expr)?;

@@ -7,6 +7,7 @@
 //! values in the tables.
 
 mod aggregate;
+mod dates;
 mod expr;
 mod graph;
 mod node;
@@ -21,7 +22,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Extension, LogicalPlan};
 use warpcube_engine::{BindingCache, Fragment};
 
-pub(crate) use aggregate::Finish;
+pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use node::DeviceNode;
 pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables};
 

@@ -246,7 +246,7 @@ fn column(random: &mut Random, rows: usize) -> (ArrayRef, bool) {
 /// A type whose values are integers inside, with the bounds of values worth drawing.
 fn integer_type(random: &mut Random) -> (DataType, i128, i128) {
     let years = 150i128 * 365 * 86_400;
-    match random.below(16) {
+    match random.below(17) {
         0 => (DataType::Int8, i8::MIN.into(), i8::MAX.into()),
         1 => (DataType::Int16, i16::MIN.into(), i16::MAX.into()),
         2 | 3 => (DataType::Int32, i32::MIN.into(), i32::MAX.into()),
@@ -256,7 +256,7 @@ fn integer_type(random: &mut Random) -> (DataType, i128, i128) {
         8 => (DataType::UInt32, 0, u32::MAX.into()),
         9 => (DataType::UInt64, 0, u64::MAX.into()),
         10 | 11 => (DataType::Date32, -30_000, 60_000),
-        12 => {
+        12 | 13 => {
             let (unit, factor) = *random.pick(&[
                 (TimeUnit::Second, 1),
                 (TimeUnit::Millisecond, 1_000),

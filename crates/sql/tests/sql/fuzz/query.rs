@@ -238,7 +238,7 @@ impl<'a> Generator<'a> {
                 None => format!("{name} {operator} {one}"),
             },
             5 if column.data_type == DataType::Date32 => {
-                let part = *self.random.pick(&["year", "month", "day", "quarter"]);
+                let part = *self.random.pick(&["year", "month", "day", "quarter", "dow"]);
                 format!("date_part('{part}', {name}) {operator} {}", self.random.below(12))
             }
             _ => format!("{name} {operator} {one}"),
@@ -268,6 +268,18 @@ impl<'a> Generator<'a> {
         match &column.data_type {
             data_type if data_type.is_floating() && self.random.chance(80) => format!("{name} IS NULL"),
             DataType::Date32 if self.random.chance(60) => format!("date_part('year', {name})"),
+            DataType::Timestamp(_, _) => match self.random.below(4) {
+                0 => format!("CAST({name} AS DATE)"),
+                1 => {
+                    let part = *self.random.pick(&["year", "month", "dow", "hour", "minute", "second"]);
+                    format!("date_part('{part}', {name})")
+                }
+                2 => {
+                    let units = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"];
+                    format!("date_trunc('{}', {name})", self.random.pick(&units))
+                }
+                _ => name,
+            },
             data_type if is_text(data_type) && self.random.chance(20) => format!("length({name})"),
             data_type if data_type.is_integer() && self.random.chance(10) => format!("{name} % 7"),
             _ => name,
@@ -282,6 +294,17 @@ impl<'a> Generator<'a> {
             6..=10 => format!("SUM({})", self.number(numeric)),
             11..=13 => format!("AVG({})", self.number(|column| numeric(column) && !column.wide)),
             14 => format!("COUNT(DISTINCT {})", self.any().1.name),
+            15 => {
+                let function = *self.random.pick(&["VAR", "VAR_POP", "STDDEV", "STDDEV_POP"]);
+                match self.column(|column| numeric(column) && !column.wide) {
+                    Some((_, column)) => format!("{function}({})", column.name),
+                    None => "COUNT(1)".into(),
+                }
+            }
+            16 => match self.column(|column| column.data_type == DataType::Boolean) {
+                Some((_, column)) => format!("{}({})", self.random.pick(&["BOOL_AND", "BOOL_OR"]), column.name),
+                None => "COUNT(1)".into(),
+            },
             _ => format!("{}({})", self.random.pick(&["MIN", "MAX"]), self.any().1.name),
         };
         match self.random.chance(20) {
@@ -309,6 +332,7 @@ impl<'a> Generator<'a> {
             4 => format!("COALESCE({name}, {literal})"),
             5 => format!("NULLIF({name}, {literal})"),
             6 if small => format!("CAST({name} AS DOUBLE)"),
+            8 if small && !column.data_type.is_unsigned_integer() => format!("-{name}"),
             7 if small && column.data_type.is_integer() => format!("CAST({name} AS BIGINT) * 3"),
             _ => name,
         }

@@ -1,0 +1,163 @@
+//! Parts and truncations of dates and timestamps, as arithmetic over days and ticks.
+//!
+//! A timestamp is a number of ticks since 1970 and floors to days; a day becomes year, month and day on the device
+//! ([`DatePart`]). The first day of a year or quarter is found by taking away the days since then, so that its bounds stay
+//! as narrow as those of the day. Timestamps with a time zone are left to the CPU.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
+
+use super::Reason;
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// Ticks of a second; `None` if the type has no ticks or a time zone.
+fn ticks(data_type: &DataType) -> Option<i64> {
+    match data_type {
+        DataType::Timestamp(TimeUnit::Second, None) => Some(1),
+        DataType::Timestamp(TimeUnit::Millisecond, None) | DataType::Date64 => Some(1_000),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => Some(1_000_000),
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => Some(1_000_000_000),
+        _ => None,
+    }
+}
+
+fn long(number: i64) -> Device {
+    Device::Literal(Literal::Int(number.into()), Ty::I64)
+}
+
+fn int(number: i32) -> Device {
+    Device::Literal(Literal::Int(number.into()), Ty::I32)
+}
+
+fn op(op: BinaryOp, left: Device, right: Device) -> Device {
+    Device::binary(op, left, right)
+}
+
+/// `value` divided by a positive number, rounded down; intermediate results never leave the range of the quotient.
+fn floor_quotient(value: Device, divisor: i64) -> Device {
+    if divisor == 1 {
+        return value;
+    }
+    let quotient = op(BinaryOp::Div, value.clone(), long(divisor));
+    let below = op(BinaryOp::Lt, op(BinaryOp::Rem, value, long(divisor)), long(0));
+    Device::Case(vec![(below, op(BinaryOp::Sub, quotient.clone(), long(1)))], Box::new(quotient))
+}
+
+/// The remainder of [`floor_quotient`], never negative.
+fn floor_remainder(value: Device, divisor: i64) -> Device {
+    let remainder = op(BinaryOp::Rem, value, long(divisor));
+    let below = op(BinaryOp::Lt, remainder.clone(), long(0));
+    Device::Case(vec![(below, op(BinaryOp::Add, remainder.clone(), long(divisor)))], Box::new(remainder))
+}
+
+fn narrow(value: Device) -> Device {
+    Device::Cast(Box::new(value), Ty::I32)
+}
+
+fn widen(value: Device) -> Device {
+    Device::Cast(Box::new(value), Ty::I64)
+}
+
+/// Days since 1970 of a date or timestamp.
+pub(crate) fn days(value: Device, data_type: &DataType) -> Option<Device> {
+    if *data_type == DataType::Date32 {
+        return Some(value);
+    }
+    Some(narrow(floor_quotient(value, DAY_SECONDS * ticks(data_type)?)))
+}
+
+/// A part of a date or timestamp, as an `Int32`.
+pub(crate) fn part(part: &str, value: Device, data_type: &DataType) -> Result<Device, Reason> {
+    let refuse = || format!("the date part '{part}' of {data_type}");
+    let of_date = match part {
+        "year" => Some(DatePart::Year),
+        "quarter" => Some(DatePart::Quarter),
+        "month" => Some(DatePart::Month),
+        "day" => Some(DatePart::Day),
+        _ => None,
+    };
+    if let Some(part) = of_date {
+        return Ok(Device::DatePart(part, Box::new(days(value, data_type).ok_or_else(refuse)?)));
+    }
+    if part == "dow" {
+        // Day 0 was a Thursday, and weeks start with Sunday as 0.
+        let days = widen(days(value, data_type).ok_or_else(refuse)?);
+        return Ok(narrow(floor_remainder(op(BinaryOp::Add, days, long(4)), 7)));
+    }
+    let (seconds, modulus) = match part {
+        "hour" => (3600, 24),
+        "minute" => (60, 60),
+        "second" => (1, 60),
+        _ => return Err(refuse()),
+    };
+    let ticks = ticks(data_type).ok_or_else(refuse)?;
+    let of_day = floor_remainder(value, DAY_SECONDS * ticks);
+    let whole = op(BinaryOp::Div, of_day, long(seconds * ticks));
+    Ok(narrow(op(BinaryOp::Rem, whole, long(modulus))))
+}
+
+/// A timestamp cut to a unit of time, in its own ticks.
+pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Result<Device, Reason> {
+    let refuse = || format!("the truncation of {data_type} to '{unit}'");
+    if *data_type == DataType::Date64 {
+        return Err(refuse());
+    }
+    let ticks = ticks(data_type).ok_or_else(refuse)?;
+    let seconds = match unit {
+        "second" => Some(1),
+        "minute" => Some(60),
+        "hour" => Some(3600),
+        "day" => Some(DAY_SECONDS),
+        _ => None,
+    };
+    if let Some(seconds) = seconds {
+        let size = seconds * ticks;
+        return Ok(op(BinaryOp::Mul, floor_quotient(value, size), long(size)));
+    }
+    let day = days(value, data_type).ok_or_else(refuse)?;
+    let of_date = |part| Device::DatePart(part, Box::new(day.clone()));
+    let first = match unit {
+        "week" => {
+            // Weeks start with Monday, three days before day 0.
+            let wide = widen(day);
+            op(BinaryOp::Sub, wide.clone(), floor_remainder(op(BinaryOp::Add, wide, long(3)), 7))
+        }
+        "month" => {
+            let before = op(BinaryOp::Sub, of_date(DatePart::Day), int(1));
+            widen(op(BinaryOp::Sub, day.clone(), before))
+        }
+        "quarter" => {
+            let month = op(BinaryOp::Sub, op(BinaryOp::Mul, of_date(DatePart::Quarter), int(3)), int(2));
+            let year = of_date(DatePart::Year);
+            let of_year = op(BinaryOp::Add, days_before(&year, of_date(DatePart::Month)), of_date(DatePart::Day));
+            let before = op(BinaryOp::Sub, op(BinaryOp::Sub, of_year, days_before(&year, month)), int(1));
+            widen(op(BinaryOp::Sub, day.clone(), before))
+        }
+        "year" => {
+            let months = days_before(&of_date(DatePart::Year), of_date(DatePart::Month));
+            let before = op(BinaryOp::Sub, op(BinaryOp::Add, months, of_date(DatePart::Day)), int(1));
+            widen(op(BinaryOp::Sub, day.clone(), before))
+        }
+        _ => return Err(refuse()),
+    };
+    Ok(op(BinaryOp::Mul, first, long(DAY_SECONDS * ticks)))
+}
+
+/// Days of a year before the first of a month.
+///
+/// From March on, months have 31, 30, 31, 30, 31 days in turn: (153 m + 2) / 5 days before the m-th after March.
+fn days_before(year: &Device, month: Device) -> Device {
+    let divides = |number| {
+        let remainder = op(BinaryOp::Rem, year.clone(), int(number));
+        op(BinaryOp::Eq, remainder, int(0))
+    };
+    let century = Device::Unary(UnaryOp::Not, Box::new(divides(100)));
+    let is_leap = op(BinaryOp::And, divides(4), op(BinaryOp::Or, century, divides(400)));
+    let winter = Device::Case(vec![(is_leap, int(60))], Box::new(int(59)));
+    let since_march = op(BinaryOp::Sub, month.clone(), int(3));
+    let later = op(BinaryOp::Div, op(BinaryOp::Add, op(BinaryOp::Mul, since_march, int(153)), int(2)), int(5));
+    let early = op(BinaryOp::Mul, op(BinaryOp::Sub, month.clone(), int(1)), int(31));
+    let after_february = op(BinaryOp::Gt, month, int(2));
+    Device::Case(vec![(after_february, op(BinaryOp::Add, later, winter))], Box::new(early))
+}
