@@ -1,7 +1,7 @@
-//! Random fragments over random tables: seeded, so that every run has the same ones and the compiler's cache knows them.
+//! Random fragments over random tables: seeded, so that every run has the same ones and the compiler's cache knows
+//! them.
 //!
-//! Each seed gives one program, run over several tables whose columns have the same nullability: data may change which
-//! rows raise, match or collide, but hardly ever the source.
+//! Each seed gives one program and its tables, run in three lane orders.
 
 mod generator;
 

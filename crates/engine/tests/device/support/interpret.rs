@@ -35,6 +35,8 @@ pub enum Outcome {
 }
 
 type Table = HashMap<Vec<String>, Vec<Typed>>;
+/// What dictionary functions gave, by function and string.
+type Results = HashMap<(String, Option<Arc<str>>), Option<Scalar>>;
 
 /// Runs a fragment over its tables.
 pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
@@ -295,7 +297,7 @@ pub fn evaluate(expr: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
             (Ty::I32, value.map(|value| Scalar::Int(date_part(*part, value.int()))))
         }
         Expr::Lookup(register, function, ty) => {
-            thread_local!(static KNOWN: RefCell<HashMap<(String, Option<Arc<str>>), Option<Scalar>>> = RefCell::default());
+            thread_local!(static KNOWN: RefCell<Results> = RefCell::default());
             let text = registers[*register].1.as_ref().map(|value| Arc::<str>::from(value.text()));
             let key = (function.describe(), text.clone());
             let value = KNOWN.with_borrow_mut(|known| {
