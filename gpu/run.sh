@@ -12,6 +12,7 @@ out=${OUT:-gpu/out}
 data=${DATA:-/tmp/warpcube-data}
 mkdir -p "$out" "$data"
 failed=0
+fields=name,driver_version,memory.total,clocks.sm,clocks.mem
 
 # limit NAME SECONDS COMMAND…: runs a stage, its log in $out/NAME.log
 limit() {
@@ -27,10 +28,18 @@ limit() {
 
 for stage in "$@"; do
     case $stage in
-    probe) limit probe 60 bash -c "nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv; '$warpcube' doctor" ;;
-    answers) limit answers 120 "$warpcube" ssb --sf 1 --dir "$data/ssb1" --device cuda --verify --json "$out/ssb-sf1.json" ;;
-    ssb) limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" --json "$out/ssb-sf20.json" ;;
-    tpch) limit tpch 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify --json "$out/tpch.json" ;;
+    probe) limit probe 60 bash -c "nvidia-smi --query-gpu=$fields --format=csv; '$warpcube' doctor" ;;
+    answers)
+        limit answers 120 "$warpcube" ssb --sf 1 --dir "$data/ssb1" --device cuda --verify --json "$out/ssb-sf1.json"
+        ;;
+    ssb)
+        limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
+            --json "$out/ssb-h200-sf20.json"
+        ;;
+    tpch)
+        limit tpch 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
+            --json "$out/tpch-h200-sf10.json"
+        ;;
     *)
         echo "unknown stage '$stage': probe, answers, ssb, tpch" >&2
         exit 2

@@ -203,7 +203,17 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
             .iter()
             .map(|t| SegmentBuilder::new(&t.name, &t.data_type, t.dictionary.as_ref().map(|d| d.local())))
             .collect::<Result<_>>()?;
-        Ok(PartitionLoader { device, uploader, limits, room, encode_ns, table, builders, filled: 0, chunks: Vec::new() })
+        Ok(PartitionLoader {
+            device,
+            uploader,
+            limits,
+            room,
+            encode_ns,
+            table,
+            builders,
+            filled: 0,
+            chunks: Vec::new(),
+        })
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {

@@ -336,7 +336,8 @@ impl Residency {
         };
         let room = Evicting { residency: self, table: request.source.name() };
         let span = tracing::info_span!("load", table = request.source.name(), columns = missing.len());
-        let loaded = span.in_scope(|| load(&self.device, request.source.as_ref(), &missing, limits, &room, &self.staging))?;
+        let loaded =
+            span.in_scope(|| load(&self.device, request.source.as_ref(), &missing, limits, &room, &self.staging))?;
         report.rows += loaded.report.rows;
         report.bytes += loaded.report.bytes;
         report.elapsed += loaded.report.elapsed;

@@ -129,7 +129,9 @@ WC_DEVICE int64_t wc_order(double value) {
     int64_t bits = __double_as_longlong(value);
     return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
-WC_DEVICE double wc_unorder(int64_t bits) { return __longlong_as_double(bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1)); }
+WC_DEVICE double wc_unorder(int64_t bits) {
+    return __longlong_as_double(bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1));
+}
 
 // Civil date of a day count (Howard Hinnant, "chrono-compatible low-level date algorithms").
 struct WcDate { int32_t year, month, day; };

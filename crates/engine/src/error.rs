@@ -20,7 +20,10 @@ pub enum EngineError {
     #[error("ENG-003 malformed fragment: {0}")]
     Malformed(String),
     /// Generated source could not be written where it was asked for.
-    #[error("ENG-004 cannot write generated source to {path}: {error}; name a folder that can be written", path = path.display())]
+    #[error(
+        "ENG-004 cannot write generated source to {path}: {error}; name a folder that can be written",
+        path = path.display()
+    )]
     Dump {
         /// The file.
         path: std::path::PathBuf,

@@ -15,8 +15,8 @@ pub(crate) struct Stage {
     pub(crate) members: Vec<usize>,
 }
 
-/// Groups pipelines: each runs in a stage after those of all tables it probes, and shares one with pipelines of the same
-/// block size.
+/// Groups pipelines: each runs in a stage after those of all tables it probes, and shares one with pipelines of the
+/// same block size.
 pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Stage> {
     let mut levels: Vec<usize> = Vec::with_capacity(pipelines.len());
     for pipeline in pipelines {
@@ -63,9 +63,8 @@ impl Stage {
         }
         let min_blocks = self.members.iter().map(|index| bound[*index].min_blocks).min().unwrap_or(1);
         let block = bound[first].block;
-        format!(
-            "struct {name}_params {{ {members}}};\nWC_KERNEL({name}, {name}_params, {block}, {min_blocks}) {{\n{body}}}\n"
-        )
+        let params = format!("{name}_params");
+        format!("struct {params} {{ {members}}};\nWC_KERNEL({name}, {params}, {block}, {min_blocks}) {{\n{body}}}\n")
     }
 
     /// Dynamic shared memory of a block in bytes.

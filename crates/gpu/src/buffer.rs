@@ -101,7 +101,8 @@ impl HostBuffer {
 
     /// The content, to be written.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as for `as_slice`; streams that read it have been synchronised (`Stream::upload_from` keeps the buffer).
+        // SAFETY: as for `as_slice`; streams that read it have been synchronised (`Stream::upload_from` keeps the
+        // buffer).
         unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) }
     }
 }

@@ -224,8 +224,7 @@ impl Stream {
         self.buffers.extend(params.buffers.iter().cloned());
         // SAFETY: the buffers named in `params` are of this device and are kept until the stream is synchronised; the
         // struct's layout is the launcher's obligation, checked by running each kernel on the emulated device.
-        let result =
-            unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes) };
+        let result = unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes) };
         self.device.note(result)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! What is kept is the optimised logical plan with its device nodes (which keep their bound kernels), never a physical
 //! operator: those can be run only once. An entry is good while the catalog and the settings are those it was planned
-//! under and the files of its tables have not changed. Statements with functions such as `now()` are planned every time,
-//! since the optimiser folds them to a constant.
+//! under and the files of its tables have not changed. Statements with functions such as `now()` are planned every
+//! time, since the optimiser folds them to a constant.
 
 use std::sync::Arc;
 

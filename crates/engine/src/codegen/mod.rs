@@ -4,6 +4,7 @@
 //! computes what is known of their values on the way, [`pipeline`] writes the kernel around them.
 
 pub(crate) mod expr;
+pub(crate) mod interval;
 pub(crate) mod params;
 pub(crate) mod pipeline;
 pub(crate) mod rows;

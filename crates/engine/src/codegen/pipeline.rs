@@ -2,10 +2,10 @@
 //!
 //! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
 //! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
-//! the lane's `alive` word. What remains runs a row at a time (`process`): either in place, or, where few rows are left,
-//! from a warp-private queue in shared memory that is drained 32 rows at a time, so that further columns are gathered
-//! for survivors only. Source: tile-based execution of Shanbhag, *Interactive Data Analytics Using GPUs*, chapter 3;
-//! the queue and the row map are ours.
+//! the lane's `alive` word. What remains runs a row at a time (`process`): either in place, or, where few rows are
+//! left, from a warp-private queue in shared memory that is drained 32 rows at a time, so that further columns are
+//! gathered for survivors only. Source: tile-based execution of Shanbhag, *Interactive Data Analytics Using GPUs*,
+//! chapter 3; the queue and the row map are ours.
 
 use std::fmt::Write;
 

@@ -159,8 +159,8 @@ fn accumulators(
     fill(&mut emitter, aggregates, single, rows, None)
 }
 
-/// Adds the aggregates' cells; a global aggregation counts its rows to tell NULL from a value. `settled` are the cells of
-/// the dry run.
+/// Adds the aggregates' cells; a global aggregation counts its rows to tell NULL from a value. `settled` are the
+/// cells of the dry run.
 fn fill(
     emitter: &mut Emitter,
     aggregates: &[AggregateCall],

@@ -155,8 +155,7 @@ pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> 
         ),
         multiprocessors: context.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
         shared_memory_per_block: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
-        shared_memory_per_multiprocessor: context
-            .attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?
+        shared_memory_per_multiprocessor: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?
             as usize,
         l2_bytes: context.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
         memory_bytes: memory as u64,

@@ -151,9 +151,8 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     };
     let mut handle: Handle = std::ptr::null_mut();
     // SAFETY: source and name live until the program is destroyed below.
-    let status = unsafe {
-        (api.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, std::ptr::null(), std::ptr::null())
-    };
+    let status =
+        unsafe { (api.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, std::ptr::null(), std::ptr::null()) };
     if status != 0 {
         return Err(failed("nvrtcCreateProgram", status));
     }

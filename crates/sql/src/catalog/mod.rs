@@ -115,7 +115,10 @@ impl CatalogProvider for SessionCatalog {
             && !cascade
             && !schema.table_names().is_empty()
         {
-            return exec_err!("schema '{name}' holds {}; add CASCADE to drop them too", schema.table_names().join(", "));
+            return exec_err!(
+                "schema '{name}' holds {}; add CASCADE to drop them too",
+                schema.table_names().join(", ")
+            );
         }
         self.shared.changed();
         Ok(schemas.remove(name))

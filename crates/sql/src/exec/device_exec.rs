@@ -110,8 +110,8 @@ impl DisplayAs for DeviceExec {
                         }
                     };
                     let table = &fragment.tables[pipeline.table];
-                    let columns = table.columns.len();
-                    write!(f, "{separator}{}({columns} columns) → {} steps → {sink}", table.name, pipeline.steps.len())?;
+                    let (columns, steps) = (table.columns.len(), pipeline.steps.len());
+                    write!(f, "{separator}{}({columns} columns) → {steps} steps → {sink}", table.name)?;
                 }
                 write!(f, "]")
             }
@@ -157,9 +157,8 @@ impl Work {
             let partitions = load_threads(&settings);
             move || {
                 let _entered = span.entered();
-                let source = |info: &Arc<_>| {
-                    TableColumns::new(Arc::clone(info), state.clone(), runtime.clone(), partitions)
-                };
+                let source =
+                    |info: &Arc<_>| TableColumns::new(Arc::clone(info), state.clone(), runtime.clone(), partitions);
                 let requests: Vec<TableRequest> = lowered
                     .tables
                     .iter()

@@ -56,9 +56,8 @@ fn decimal_average(sum: &ArrayRef, count: &ArrayRef, more_digits: u32, data_type
             0 => None,
             count => {
                 let scaled = sum.value(row).checked_mul(10i128.pow(more_digits));
-                let scaled = scaled.ok_or_else(|| {
-                    DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".to_string())
-                })?;
+                let scaled = scaled
+                    .ok_or_else(|| DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".to_string()))?;
                 Some(scaled / i128::from(count))
             }
         };

@@ -57,11 +57,8 @@ impl DevicePlanner {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
         }
-        let extension = DeviceExtension {
-            engines: self.engines.clone(),
-            catalog: self.catalog.clone(),
-            state: state.clone(),
-        };
+        let extension =
+            DeviceExtension { engines: self.engines.clone(), catalog: self.catalog.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         planner.create_physical_plan(&planned.plan, state.as_ref()).await
     }

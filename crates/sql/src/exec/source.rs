@@ -78,10 +78,8 @@ impl ColumnSource for TableColumns {
         state.config_mut().options_mut().execution.target_partitions = self.partitions;
         let session: &dyn Session = &state;
         let projection = columns.to_vec();
-        let plan = self
-            .runtime
-            .block_on(self.info.provider.scan(session, Some(&projection), &[], None))
-            .map_err(failed)?;
+        let plan =
+            self.runtime.block_on(self.info.provider.scan(session, Some(&projection), &[], None)).map_err(failed)?;
         let plan = plan.repartitioned(self.partitions, state.config().options()).map_err(failed)?.unwrap_or(plan);
         Ok(Box::new(TableScan { plan, context: state.task_ctx(), runtime: self.runtime.clone() }))
     }

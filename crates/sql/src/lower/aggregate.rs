@@ -81,7 +81,8 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     })
 }
 
-fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {
+/// The call inside an aggregate's expression.
+pub(crate) fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {
     match expr {
         Expr::Alias(alias) => as_function(&alias.expr),
         Expr::AggregateFunction(function) => Ok(function),

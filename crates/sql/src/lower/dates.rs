@@ -1,8 +1,8 @@
 //! Parts and truncations of dates and timestamps, as arithmetic over days and ticks.
 //!
 //! A timestamp is a number of ticks since 1970 and floors to days; a day becomes year, month and day on the device
-//! ([`DatePart`]). The first day of a year or quarter is found by taking away the days since then, so that its bounds stay
-//! as narrow as those of the day. Timestamps with a time zone are left to the CPU.
+//! ([`DatePart`]). The first day of a year or quarter is found by taking away the days since then, so that its bounds
+//! stay as narrow as those of the day. Timestamps with a time zone are left to the CPU.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, ScalarValue};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Volatility};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Volatility};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
-use super::{Reason, dates};
 use super::graph::columns;
 use super::strings::StringExpression;
+use super::{Reason, dates};
 
 /// Longest IN list that is compared value by value.
 const IN_LIST_MAX: usize = 64;
@@ -64,7 +64,7 @@ impl<'a> Translator<'a> {
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
             Expr::Negative(inner) => {
                 match self.ty(inner)? {
-                    Ty::F32 | Ty::F64 => self.unary(UnaryOp::Negate, inner),
+                    Ty::F32 | Ty::F64 | Ty::I128 => self.unary(UnaryOp::Negate, inner),
                     // Negating the smallest integer raises on the CPU, as does its quotient by -1 everywhere.
                     ty @ (Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64) if self.data_type(inner)?.is_integer() => {
                         let minus_one = Device::Literal(Literal::Int(-1), ty);
@@ -241,12 +241,10 @@ impl<'a> Translator<'a> {
                 Ok(rescale(Device::Cast(Box::new(inner), Ty::I128), *s))
             }
             (DataType::Decimal128(_, scale), DataType::Float64) => Ok(Device::DecimalToFloat(Box::new(inner), *scale)),
-            (from, to) if from.is_numeric() && to.is_numeric() => {
-                match (Ty::of(from), Ty::of(to)) {
-                    (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
-                    (Some(_), Some(to)) => Ok(Device::Cast(Box::new(inner), to)),
-                }
-            }
+            (from, to) if from.is_numeric() && to.is_numeric() => match (Ty::of(from), Ty::of(to)) {
+                (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
+                (Some(_), Some(to)) => Ok(Device::Cast(Box::new(inner), to)),
+            },
             (DataType::Date64 | DataType::Timestamp(_, None), DataType::Date32) => {
                 dates::days(inner, &from).ok_or_else(|| format!("a conversion from {from} to {to}"))
             }

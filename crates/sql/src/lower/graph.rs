@@ -13,8 +13,8 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator};
 use warpcube_engine::JoinKind;
 
-use super::tables::{TableFacts, TableInfo};
 use super::Reason;
+use super::tables::{TableFacts, TableInfo};
 
 /// A scan.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ impl Graph {
         Graph { relations: Vec::new(), schema: DFSchema::empty() }
     }
 
-    /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the plan.
+    /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the
+    /// plan.
     pub(crate) fn flatten(
         &mut self,
         plan: &LogicalPlan,
@@ -142,10 +143,8 @@ impl Graph {
         let mut on = Vec::with_capacity(join.on.len());
         for (left, right) in &join.on {
             let (of_kept, of_hung) = if flipped { (right, left) } else { (left, right) };
-            let pair = (
-                rewrite(of_kept, kept.schema(), &kept_columns)?,
-                rewrite(of_hung, hung.schema(), &own_columns)?,
-            );
+            let pair =
+                (rewrite(of_kept, kept.schema(), &kept_columns)?, rewrite(of_hung, hung.schema(), &own_columns)?);
             on.push(pair);
         }
         core.hanging.push(Hanging { kind, on, core: own });

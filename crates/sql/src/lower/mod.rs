@@ -1,13 +1,14 @@
 //! From DataFusion's final logical plan to fragments for the engine.
 //!
 //! Every aggregation is looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and
-//! filters ([`graph`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]), expressions
-//! are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that keeps the original plan
-//! for the CPU. What cannot be translated stays as it was, with the reason. Shapes only: nothing here depends on the
-//! values in the tables.
+//! filters ([`graph`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]),
+//! expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that keeps the
+//! original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only: nothing here
+//! depends on the values in the tables.
 
 mod aggregate;
 mod dates;
+mod distinct;
 mod expr;
 mod graph;
 mod node;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Extension, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan};
 use warpcube_engine::{BindingCache, Fragment};
 
 pub(crate) use aggregate::{Finish, Spread};
@@ -57,13 +58,9 @@ pub(crate) struct Refused {
 pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
     let lowered = plan.clone().transform_down_with_subqueries(|plan| {
         let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-        match aggregate::lower(aggregate, facts) {
-            Ok(lowered) => {
-                let node = DeviceNode::new(lowered, plan);
-                let extension = LogicalPlan::Extension(Extension { node: Arc::new(node) });
-                // The node keeps its original plan to itself: nothing below is looked at again.
-                Ok(Transformed::new(extension, true, TreeNodeRecursion::Jump))
-            }
+        match lower_one(aggregate, facts) {
+            // The node keeps its original plan to itself: nothing below is looked at again.
+            Ok(plan) => Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump)),
             Err(reason) => {
                 refused.push(Refused { what: graph::describe(&aggregate.input, "aggregate"), reason });
                 Ok(Transformed::no(plan))
@@ -71,4 +68,17 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
         }
     })?;
     Ok(lowered.data)
+}
+
+/// The plan in place of one aggregation.
+fn lower_one(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<LogicalPlan, Reason> {
+    let Some(split) = distinct::split(aggregate)? else { return device(aggregate, facts) };
+    let inner = device(&split.inner, facts)?;
+    split.above(inner).map_err(|error| error.strip_backtrace())
+}
+
+fn device(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<LogicalPlan, Reason> {
+    let lowered = aggregate::lower(aggregate, facts)?;
+    let node = DeviceNode::new(lowered, LogicalPlan::Aggregate(aggregate.clone()));
+    Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }

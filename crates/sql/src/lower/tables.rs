@@ -52,11 +52,7 @@ fn address<T: ?Sized>(source: &Arc<T>) -> usize {
 }
 
 /// Looks at all tables that a plan scans.
-pub(crate) async fn describe_tables(
-    plan: &LogicalPlan,
-    state: &SessionState,
-    generation: u64,
-) -> Result<TableFacts> {
+pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, generation: u64) -> Result<TableFacts> {
     let mut scans: Vec<(String, Arc<dyn TableSource>)> = Vec::new();
     plan.apply_with_subqueries(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {

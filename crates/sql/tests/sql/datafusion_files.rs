@@ -3,8 +3,8 @@
 //! The files come with the crate `datafusion-sqllogictest`, which is looked for where Cargo unpacks crates (or in
 //! `WARPCUBE_SQLLOGICTEST`); the data that it lacks in `WARPCUBE_SQLLOGICTEST_DATA`, laid out as `testing/data/…` and
 //! `core/tests/data/…`. What is not there is skipped and counted. Skipped as well: plans as text (EXPLAIN), and what
-//! needs functions or tables that only DataFusion's own runner has. The device answers a fixed number of queries a file,
-//! all of them with `WARPCUBE_SQLLOGICTEST_ALL=1`; how many is recorded in `placed.txt` and may only rise.
+//! needs functions or tables that only DataFusion's own runner has. The device answers a fixed number of queries a
+//! file, all of them with `WARPCUBE_SQLLOGICTEST_ALL=1`; how many is recorded in `placed.txt` and may only rise.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

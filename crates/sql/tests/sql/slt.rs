@@ -1,7 +1,8 @@
 //! The SQL files of `slt/`, on the CPU and on the emulated device, with where their queries run.
 //!
 //! A comment `# placement: device`, `# placement: cpu <part of the reason>`, `# placement: partly <part of the reason>`
-//! (some fragments on the device, another not) or `# placement: any` holds for all queries up to the next one; `$folder` in a statement is a folder of the file's own, empty at first. With
+//! (some fragments on the device, another not) or `# placement: any` holds for all queries up to the next one;
+//! `$folder` in a statement is a folder of the file's own, empty at first. With
 //! `WARPCUBE_SLT_UPDATE=1` what files expect of queries is replaced by the CPU's answers.
 
 use std::path::{Path, PathBuf};

@@ -107,7 +107,8 @@ fn inserts_go_into_folders() {
 
 #[test]
 fn prepared_statements_take_parameters() {
-    let sql = "CREATE TABLE t AS VALUES (1), (2), (3); PREPARE p(INT) AS SELECT count(*) AS n FROM t WHERE column1 >= $1; \
+    let sql = "CREATE TABLE t AS VALUES (1), (2), (3); \
+               PREPARE p(INT) AS SELECT count(*) AS n FROM t WHERE column1 >= $1; \
                EXECUTE p(2); EXECUTE p(3); DEALLOCATE p";
     assert_eq!(Place::new().csv(sql), "n\n2\nn\n1\n");
 }
