@@ -28,7 +28,7 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub data_type: DataType,
-    /// Values reach to the bounds of the type: sums as doubles would depend on their order.
+    /// Values reach to the bounds of the type, or are infinite or NaN: sums as doubles would depend on their order.
     pub wide: bool,
 }
 
@@ -201,7 +201,7 @@ fn column(random: &mut Random, rows: usize) -> (ArrayRef, bool) {
     }
     if kind < 7 {
         let data_type = random.pick(&[DataType::Float64, DataType::Float32]).clone();
-        return (floats(random, rows, nulls, &data_type), false);
+        return floats(random, rows, nulls, &data_type);
     }
     if kind == 7 {
         let value = |_| (!random.chance(nulls)).then(|| random.chance(40));
@@ -293,7 +293,7 @@ fn numbers(values: &[Option<i128>], data_type: &DataType) -> ArrayRef {
 }
 
 /// Multiples of a quarter, whose sums are exact, and now and then what floats are feared for.
-fn floats(random: &mut Random, rows: usize, nulls: u64, data_type: &DataType) -> ArrayRef {
+fn floats(random: &mut Random, rows: usize, nulls: u64, data_type: &DataType) -> (ArrayRef, bool) {
     let special = random.chance(20);
     let span = *random.pick(&[4, 400, 100_000]);
     let value = |_| {
@@ -308,7 +308,7 @@ fn floats(random: &mut Random, rows: usize, nulls: u64, data_type: &DataType) ->
         })
     };
     let values: ArrayRef = Arc::new((0..rows).map(value).collect::<Float64Array>());
-    cast(&values, data_type).expect("floats convert")
+    (cast(&values, data_type).expect("floats convert"), special)
 }
 
 fn strings(random: &mut Random, rows: usize, nulls: u64) -> ArrayRef {

@@ -305,7 +305,13 @@ impl<'a> Generator<'a> {
                 Some((_, column)) => format!("{}({})", self.random.pick(&["BOOL_AND", "BOOL_OR"]), column.name),
                 None => "COUNT(1)".into(),
             },
-            _ => format!("{}({})", self.random.pick(&["MIN", "MAX"]), self.any().1.name),
+            _ => {
+                // DataFusion's grouped extremes of NaN and infinities depend on the order of the rows.
+                match self.column(|column| !column.wide || !column.data_type.is_floating()) {
+                    Some((_, column)) => format!("{}({})", self.random.pick(&["MIN", "MAX"]), column.name),
+                    None => "COUNT(1)".into(),
+                }
+            }
         };
         match self.random.chance(20) {
             true => format!("{call} FILTER (WHERE {})", self.condition(1)),
