@@ -54,7 +54,7 @@ fn kind_of(reason: &str) -> String {
         if *c == '\'' {
             quoted = !quoted;
         }
-        !quoted
+        !quoted && !c.is_ascii_digit()
     });
     kept.take(90).collect()
 }
