@@ -204,6 +204,23 @@ struct ColumnEntry {
 struct State {
     tables: HashMap<String, TableEntry>,
     clock: u64,
+    /// Columns that were found not to fit the device, so that they are not read in vain again; the oldest first.
+    refused: Vec<(RefusedUnder, ColumnError)>,
+}
+
+/// Key and version of a table, and the limit on its dictionaries.
+type RefusedUnder = (String, String, usize);
+
+/// Refused columns that are remembered.
+const REFUSED_MAX: usize = 256;
+
+impl State {
+    fn refuse(&mut self, under: RefusedUnder, error: ColumnError) {
+        if self.refused.len() == REFUSED_MAX {
+            self.refused.remove(0);
+        }
+        self.refused.push((under, error));
+    }
 }
 
 /// The columns resident on one device.
@@ -334,10 +351,21 @@ impl Residency {
             missing.dedup();
             missing
         };
+        let refused = (key.clone(), version.clone(), limits.dictionary_values);
+        if let Some((_, error)) = self.state.lock().refused.iter().find(|(known, _)| *known == refused)
+            && let ColumnError::Unsupported { column, .. } = error
+            && missing.iter().any(|index| request.source.schema().field(*index).name() == column)
+        {
+            return Err(error.clone());
+        }
         let room = Evicting { residency: self, table: request.source.name() };
         let span = tracing::info_span!("load", table = request.source.name(), columns = missing.len());
-        let loaded =
-            span.in_scope(|| load(&self.device, request.source.as_ref(), &missing, limits, &room, &self.staging))?;
+        let load = || load(&self.device, request.source.as_ref(), &missing, limits, &room, &self.staging);
+        let loaded = span.in_scope(load).inspect_err(|error| {
+            if error.is_unsupported() {
+                self.state.lock().refuse(refused, error.clone());
+            }
+        })?;
         report.rows += loaded.report.rows;
         report.bytes += loaded.report.bytes;
         report.elapsed += loaded.report.elapsed;

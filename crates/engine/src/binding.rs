@@ -4,13 +4,14 @@
 //! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use warpcube_column::{PinnedTable, ResidentColumn};
 use warpcube_gpu::{Kernel, LaunchShape};
 
 use crate::bind::{BoundFragment, Guesses};
+use crate::error::EngineError;
 
 /// How a stage is launched.
 pub(crate) struct Launch {
@@ -27,6 +28,8 @@ pub(crate) struct Binding {
     pub(crate) launches: Vec<Launch>,
     /// The kernel that gathers groups, where there is one.
     pub(crate) compact: Option<Kernel>,
+    /// Why a run over these columns was refused, if one was.
+    pub(crate) refused: OnceLock<EngineError>,
     columns: Vec<Weak<ResidentColumn>>,
     guesses: Guesses,
 }
@@ -41,7 +44,7 @@ impl Binding {
         compact: Option<Kernel>,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
-        Binding { fragment, launches, compact, columns, guesses }
+        Binding { fragment, launches, compact, refused: OnceLock::new(), columns, guesses }
     }
 
     fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {

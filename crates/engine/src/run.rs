@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -44,6 +44,8 @@ pub struct RunOptions {
     /// Slots that a hashed group table has at first, rounded up to a power of two; the engine chooses if none is given.
     /// A table that proves too small is enlarged and the fragment run again.
     pub group_slots: Option<u64>,
+    /// Most groups of a result; one with more is refused, this time and in later runs over the same columns.
+    pub groups_max: Option<u64>,
 }
 
 /// What one run did.
@@ -177,7 +179,12 @@ impl Engine {
         report.loaded.elapsed += pinned.loaded.elapsed;
         report.loaded.encode += pinned.loaded.encode;
         let binding = match found.into_inner().expect("admission binds") {
-            Found::Kept(binding) => binding,
+            Found::Kept(binding) => {
+                if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
+                    return Err(error.clone());
+                }
+                binding
+            }
             Found::New(fragment) => {
                 if let Some(folder) = &options.dump {
                     dump(&fragment.program, folder)?;
@@ -189,7 +196,11 @@ impl Engine {
         };
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
         report.program = Some(binding.fragment.program.clone());
-        self.execute(&binding, options, report)
+        self.execute(&binding, options, report).inspect_err(|error| {
+            if matches!(error, EngineError::Unsupported(_)) {
+                let _ = binding.refused.set(error.clone());
+            }
+        })
     }
 
     /// Compiles a bound fragment and chooses its launches.
@@ -222,7 +233,7 @@ impl Engine {
             Some(stream) => stream,
             None => self.device().stream()?,
         };
-        let rows = self.launch(binding, &arena, &mut stream, &options.limits.cancelled, report);
+        let rows = self.launch(binding, &arena, &mut stream, options, report);
         if rows.is_err() {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
@@ -240,19 +251,27 @@ impl Engine {
         binding: &Binding,
         arena: &DeviceBuffer,
         stream: &mut Stream,
-        cancelled: &Arc<AtomicBool>,
+        options: &RunOptions,
         report: &mut RunReport,
     ) -> Result<Option<GroupRows>> {
         let bound = &binding.fragment;
+        // What takes the host time comes first: from the first mark on the device waits for nothing but launches.
+        let params: Vec<Params> = bound
+            .stages
+            .iter()
+            .zip(&binding.launches)
+            .map(|(stage, launch)| {
+                let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
+                let params = members.fold(Params::new(), |params, member| add_params(params, bound, member, arena));
+                launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)))
+            })
+            .collect();
         stream.upload(arena, 0, bound.arena.constants())?;
         let mut marks = vec![stream.mark()?];
         let (offset, bytes) = bound.arena.zeroed_range();
         stream.fill(arena, offset, 0, bytes)?;
-        for (stage, launch) in bound.stages.iter().zip(&binding.launches) {
-            let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
-            let params = members.fold(Params::new(), |params, pipeline| add_params(params, bound, pipeline, arena));
-            let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
-            stream.launch(&launch.kernel, launch.shape, &params)?;
+        for (launch, params) in binding.launches.iter().zip(&params) {
+            stream.launch(&launch.kernel, launch.shape, params)?;
             marks.push(stream.mark()?);
         }
         if let (Some(kernel), Some(compacted)) = (&binding.compact, bound.compacted) {
@@ -273,10 +292,10 @@ impl Engine {
         }
         let last = *marks.last().expect("there is a first mark");
         let rows = match bound.compacted {
-            Some(_) => read_compacted(bound, arena, stream)?,
+            Some(_) => read_compacted(bound, arena, stream, options.groups_max)?,
             None => read_whole(bound, arena, stream)?,
         };
-        if cancelled.load(Ordering::Relaxed) {
+        if options.limits.cancelled.load(Ordering::Relaxed) {
             return Err(GpuError::Cancelled.into());
         }
         report.device += milliseconds(stream.elapsed_ms(marks[0], last)?);
@@ -392,7 +411,12 @@ fn read_whole(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) 
 }
 
 /// Downloads compacted groups: usually at once, in two steps if there are many.
-fn read_compacted(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) -> Result<Option<GroupRows>> {
+fn read_compacted(
+    bound: &BoundFragment,
+    arena: &DeviceBuffer,
+    stream: &mut Stream,
+    groups_max: Option<u64>,
+) -> Result<Option<GroupRows>> {
     let compacted = bound.compacted.expect("the caller has looked");
     let offset = bound.arena.offset(compacted.zone);
     let row_words = bound.groups.cell_count + 1;
@@ -402,6 +426,9 @@ fn read_compacted(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stre
         return Ok(None);
     }
     let count = word(&bytes, 2).min(compacted.capacity) as usize;
+    if groups_max.is_some_and(|most| count as u64 > most) {
+        return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
+    }
     let wanted = 24 + count * row_words * 8;
     if wanted > bytes.len() {
         let have = bytes.len();

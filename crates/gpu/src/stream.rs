@@ -35,7 +35,10 @@ impl Params {
     pub fn buffer_at(mut self, buffer: &DeviceBuffer, offset: usize) -> Params {
         assert!(offset <= buffer.bytes(), "a parameter points past its buffer");
         self.bytes.extend_from_slice(&(buffer.address() + offset as u64).to_ne_bytes());
-        self.buffers.push(buffer.clone());
+        // Most members of a struct point into one buffer.
+        if self.buffers.last().is_none_or(|last| last.address() != buffer.address()) {
+            self.buffers.push(buffer.clone());
+        }
         self
     }
 

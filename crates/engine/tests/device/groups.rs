@@ -2,8 +2,7 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Int8Type, Int32Type, Int64Type, UInt16Type};
-use warpcube_column::LoadLimits;
-use warpcube_engine::{AggregateCall, BinaryOp, EngineError, RunOptions, Ty};
+use warpcube_engine::{AggregateCall, BinaryOp, BindingCache, EngineError, RunOptions, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -104,11 +103,26 @@ fn a_hash_table_that_is_too_small_grows() {
     let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
     let facts = table(6_000, 1_000, |key| (key as i64 - 500) * 1_000_000_007);
     let engine = engine(LaneOrder::Seeded(3));
-    let options = RunOptions { group_slots: Some(16), limits: LoadLimits::default(), dump: None };
+    let options = RunOptions { group_slots: Some(16), ..RunOptions::default() };
     let (small, report) = engine.run(&fragment, &requests(&fragment, &[&facts]), &options).unwrap();
     assert_eq!(report.reruns, 2, "16, 128, 1024 slots");
     check_on(&engine, &fragment, &[&facts]);
     assert!(small.num_rows() > 512, "more than half of the second table");
+}
+
+#[test]
+fn more_groups_than_wanted_are_refused_and_remembered() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let facts = table(6_000, 1_000, |key| (key as i64 - 500) * 1_000_000_007);
+    let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::default());
+    let few = RunOptions { groups_max: Some(100), ..RunOptions::default() };
+    for _ in 0..2 {
+        let refused = engine.run_again(&fragment, &cache, &requests(&fragment, &[&facts]), &few).unwrap_err();
+        assert!(matches!(&refused, EngineError::Unsupported(reason) if reason.contains("groups")), "{refused}");
+    }
+    let all = RunOptions::default();
+    let (batch, _) = engine.run_again(&fragment, &cache, &requests(&fragment, &[&facts]), &all).unwrap();
+    assert!(batch.num_rows() > 900);
 }
 
 #[test]

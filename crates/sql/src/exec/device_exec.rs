@@ -35,6 +35,10 @@ use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::Placement;
 
+/// Under placement `auto`, results with more groups are left to the CPU: bringing back and taking apart a group costs
+/// about as much as aggregating some ten rows there (TPC-H 18 at scale 10: 15 million groups took 4.1 s, the CPU 1.4).
+const AUTO_GROUPS_MAX: u64 = 512 << 10;
+
 /// Runs a fragment.
 pub(crate) struct DeviceExec {
     lowered: Arc<Lowered>,
@@ -150,7 +154,8 @@ impl Work {
             cancelled,
             ..LoadLimits::default()
         };
-        let options = RunOptions { limits, ..RunOptions::default() };
+        let groups_max = (settings.placement == Placement::Auto).then_some(AUTO_GROUPS_MAX);
+        let options = RunOptions { limits, groups_max, ..RunOptions::default() };
         let outcome = tokio::task::spawn_blocking({
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
             let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
@@ -218,10 +223,19 @@ impl Work {
         }
         let planner = DefaultPhysicalPlanner::default();
         let plan = planner.create_physical_plan(&self.original, &state).await?;
-        let stream = execute_stream(plan, state.task_ctx())?;
+        let stream = execute_stream(plan.clone(), state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.
         let schema = self.schema.clone();
         let relabelled = stream.map(move |batch| Ok(batch?.with_schema(schema.clone())?));
+        // Scans tell how many rows they read when all have come.
+        let report = self.report.clone();
+        let counted = stream::once(async move {
+            if let Some(report) = report {
+                report.add_host_rows(crate::progress::host_rows(&plan));
+            }
+            None
+        });
+        let relabelled = relabelled.map(Some).chain(counted).filter_map(|batch| async { batch });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), relabelled)))
     }
 }

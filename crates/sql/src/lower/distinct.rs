@@ -1,4 +1,5 @@
-//! Counts of distinct values as two aggregations: the device groups by the counted value too, the CPU counts those groups.
+//! Counts of distinct values as two aggregations: the device groups by the counted value too, the CPU counts those
+//! groups.
 //!
 //! `SELECT g, count(DISTINCT x), sum(y) … GROUP BY g` becomes
 //! `SELECT g, count(x), sum(s) FROM (SELECT g, x, sum(y) AS s … GROUP BY g, x) GROUP BY g`. All distinct counts of one
