@@ -57,6 +57,8 @@ pub(crate) struct Epoch {
     pub(crate) catalog: u64,
     /// Number of changes to the settings.
     pub(crate) settings: u64,
+    /// Number of fragments found unfit for the device.
+    pub(crate) refusals: u64,
 }
 
 #[derive(Debug)]

@@ -334,7 +334,11 @@ impl Session {
 
     /// What plans made now depend on.
     fn epoch(&self) -> Epoch {
-        Epoch { catalog: self.inner.catalog.generation(), settings: self.inner.changes.load(Ordering::Acquire) }
+        Epoch {
+            catalog: self.inner.catalog.generation(),
+            settings: self.inner.changes.load(Ordering::Acquire),
+            refusals: self.inner.planner.refusals(),
+        }
     }
 
     /// The plan of a statement that was planned before, if nothing it depends on has changed, and a copy of the state

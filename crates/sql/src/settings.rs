@@ -22,7 +22,7 @@ use crate::values::{Budget, DeviceChoice, Encoding, Format, Placement, boolean, 
 pub const PREFIX: &str = "warpcube";
 
 /// Dictionary entries of one string column past which it stays on the CPU.
-const DICTIONARY_LIMIT_DEFAULT: usize = 1 << 20;
+const DICTIONARY_LIMIT_DEFAULT: usize = 4 << 20;
 /// Rows of a table shown on a terminal.
 const MAX_ROWS_DEFAULT: usize = 100;
 

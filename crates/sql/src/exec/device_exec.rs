@@ -30,7 +30,7 @@ use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 use super::finish::finish;
 use super::source::{TableColumns, load_threads};
 use crate::catalog::CatalogShared;
-use crate::lower::Lowered;
+use crate::lower::{Lowered, Refusals};
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::Placement;
@@ -46,6 +46,7 @@ pub(crate) struct DeviceExec {
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
+    refusals: Arc<Refusals>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -58,6 +59,7 @@ impl DeviceExec {
         engine: Arc<Engine>,
         state: Arc<SessionState>,
         catalog: Arc<CatalogShared>,
+        refusals: Arc<Refusals>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
         let properties = PlanProperties::new(
@@ -72,6 +74,7 @@ impl DeviceExec {
             engine,
             state,
             catalog,
+            refusals,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -139,6 +142,7 @@ struct Work {
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
+    refusals: Arc<Refusals>,
     schema: SchemaRef,
     report: Option<Arc<StatementReport>>,
 }
@@ -216,6 +220,9 @@ impl Work {
                 reason: Some(error.to_string()),
             });
         }
+        if is_lasting(error) {
+            self.refusals.remember(&self.lowered.identity, error.to_string());
+        }
         // The statement's own state may be one for plans with nothing to optimise; this one has.
         let mut state = self.catalog.session().unwrap_or_else(|| self.state.as_ref().clone());
         if let Some(report) = &self.report {
@@ -237,6 +244,15 @@ impl Work {
         });
         let relabelled = relabelled.map(Some).chain(counted).filter_map(|batch| async { batch });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), relabelled)))
+    }
+}
+
+/// Whether the same fragment over the same tables would be refused again.
+fn is_lasting(error: &EngineError) -> bool {
+    match error {
+        EngineError::Unsupported(_) => true,
+        EngineError::Column(error) => error.is_unsupported(),
+        _ => false,
     }
 }
 
@@ -305,6 +321,7 @@ impl ExecutionPlan for DeviceExec {
             engine: self.engine.clone(),
             state: self.state.clone(),
             catalog: self.catalog.clone(),
+            refusals: self.refusals.clone(),
             schema: self.schema(),
             report: StatementReport::of(&context),
         };
@@ -314,6 +331,7 @@ impl ExecutionPlan for DeviceExec {
             engine: self.engine.clone(),
             state: self.state.clone(),
             catalog: self.catalog.clone(),
+            refusals: self.refusals.clone(),
             properties: self.properties.clone(),
             metrics: self.metrics.clone(),
         };

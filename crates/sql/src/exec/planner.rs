@@ -15,7 +15,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::device_exec::DeviceExec;
 use super::engines::Engines;
 use crate::catalog::CatalogShared;
-use crate::lower::{DeviceNode, Refused, describe_tables, lower};
+use crate::lower::{DeviceNode, Refusals, Refused, describe_tables, lower};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -26,12 +26,18 @@ use crate::values::Placement;
 pub(crate) struct DevicePlanner {
     engines: Arc<Engines>,
     catalog: Arc<CatalogShared>,
+    refusals: Arc<Refusals>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        DevicePlanner { engines, catalog }
+        DevicePlanner { engines, catalog, refusals: Arc::default() }
+    }
+
+    /// How many fragments were found unfit for the device so far; plans made before are worth making again.
+    pub(crate) fn refusals(&self) -> u64 {
+        self.refusals.count()
     }
 
     /// Replaces what can run on the device in an optimised plan.
@@ -40,7 +46,9 @@ impl DevicePlanner {
         if settings.placement == Placement::Cpu || self.engines.get().is_none() {
             return Ok(Planned { plan: plan.clone(), refused: Vec::new() });
         }
-        let facts = describe_tables(plan, state, self.catalog.generation()).await?;
+        let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
+        facts.refusals = self.refusals.clone();
+        facts.under = format!("{} {} {}", settings.placement, settings.dictionary_limit, settings.device_memory);
         let mut refused = Vec::new();
         let plan = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         Ok(Planned { plan, refused })
@@ -57,8 +65,12 @@ impl DevicePlanner {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
         }
-        let extension =
-            DeviceExtension { engines: self.engines.clone(), catalog: self.catalog.clone(), state: state.clone() };
+        let extension = DeviceExtension {
+            engines: self.engines.clone(),
+            catalog: self.catalog.clone(),
+            refusals: self.refusals.clone(),
+            state: state.clone(),
+        };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         planner.create_physical_plan(&planned.plan, state.as_ref()).await
     }
@@ -84,6 +96,7 @@ impl QueryPlanner for DevicePlanner {
 struct DeviceExtension {
     engines: Arc<Engines>,
     catalog: Arc<CatalogShared>,
+    refusals: Arc<Refusals>,
     state: Arc<SessionState>,
 }
 
@@ -109,6 +122,7 @@ impl ExtensionPlanner for DeviceExtension {
             engine,
             self.state.clone(),
             self.catalog.clone(),
+            self.refusals.clone(),
         );
         Ok(Some(Arc::new(exec)))
     }

@@ -78,6 +78,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         finish,
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),
+        identity: String::new(),
     })
 }
 

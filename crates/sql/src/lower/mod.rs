@@ -16,11 +16,14 @@ mod strings;
 mod tables;
 mod tree;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan};
+use parking_lot::Mutex;
 use warpcube_engine::{BindingCache, Fragment};
 
 pub(crate) use aggregate::{Finish, Spread};
@@ -43,6 +46,34 @@ pub(crate) struct Lowered {
     pub(crate) what: String,
     /// What its last run was bound to.
     pub(crate) binding: BindingCache,
+    /// What it is remembered by if a run finds that it cannot run on the device: its plan and its tables' versions.
+    pub(crate) identity: String,
+}
+
+/// Fragments that a run found unfit for the device, with the reason; planned again they stay on the CPU, where they
+/// run in as many partitions as everything else.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    reasons: Mutex<HashMap<String, Reason>>,
+    count: AtomicU64,
+}
+
+impl Refusals {
+    /// How many there have been so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Remembers a fragment.
+    pub(crate) fn remember(&self, identity: &str, reason: Reason) {
+        if self.reasons.lock().insert(identity.to_string(), reason).is_none() {
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn reason(&self, identity: &str) -> Option<Reason> {
+        self.reasons.lock().get(identity).cloned()
+    }
 }
 
 /// A part of a plan that stays on the CPU.
@@ -78,7 +109,13 @@ fn lower_one(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<L
 }
 
 fn device(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<LogicalPlan, Reason> {
-    let lowered = aggregate::lower(aggregate, facts)?;
-    let node = DeviceNode::new(lowered, LogicalPlan::Aggregate(aggregate.clone()));
+    let mut lowered = aggregate::lower(aggregate, facts)?;
+    let original = LogicalPlan::Aggregate(aggregate.clone());
+    let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
+    lowered.identity = format!("{} {} {versions:?}", facts.under, original.display_indent());
+    if let Some(reason) = facts.refusals.reason(&lowered.identity) {
+        return Err(reason);
+    }
+    let node = DeviceNode::new(lowered, original);
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }

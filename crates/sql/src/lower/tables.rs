@@ -17,6 +17,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::Refusals;
 use crate::catalog::FileSnapshot;
 
 /// A table of a statement.
@@ -38,6 +39,10 @@ pub(crate) struct TableInfo {
 #[derive(Debug, Default)]
 pub(crate) struct TableFacts {
     tables: HashMap<usize, Arc<TableInfo>>,
+    /// Fragments known not to fit the device.
+    pub(crate) refusals: Arc<Refusals>,
+    /// The settings on which it depends whether a fragment fits.
+    pub(crate) under: String,
 }
 
 impl TableFacts {

@@ -1,5 +1,6 @@
 //! Tests of the SQL layer: one binary, since each links DataFusion.
 
+mod again;
 mod datafusion_files;
 mod format;
 mod fuzz;
