@@ -305,7 +305,7 @@ impl Residency {
         transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
         report: &mut LoadReport,
         alone: bool,
-    ) -> (std::result::Result<(Vec<PinnedTable>, Reservation, Active), Refusal<E>>, bool) {
+    ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
         let _exclusive = alone.then(|| self.admission.write());
         let _shared = (!alone).then(|| self.admission.read());
         let others = self.active.load(Ordering::Acquire) > 0;
@@ -514,6 +514,9 @@ fn summary(table: &TableEntry) -> TableSummary {
         columns: entries.into_iter().map(|(_, entry)| column(entry)).collect(),
     }
 }
+
+/// What an admission holds: tables, transient memory, its place among the active statements.
+type Admitted = (Vec<PinnedTable>, Reservation, Active);
 
 enum Refusal<E> {
     Column(ColumnError),

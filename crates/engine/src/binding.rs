@@ -95,7 +95,7 @@ pub(crate) enum Found {
     /// A binding of an earlier run.
     Kept(Arc<Binding>),
     /// A fragment just bound, not compiled yet.
-    New(BoundFragment),
+    New(Box<BoundFragment>),
 }
 
 impl Found {

@@ -166,7 +166,7 @@ impl Engine {
             let clock = Instant::now();
             let binding = match cache.get(tables, guesses) {
                 Some(binding) => Found::Kept(binding),
-                None => Found::New(bind(fragment, tables, self.device().info(), guesses)?),
+                None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses)?)),
             };
             let bytes = size_class(binding.fragment().arena.bytes().max(1)) as u64;
             *found.lock() = Some(binding);
@@ -189,7 +189,7 @@ impl Engine {
                 if let Some(folder) = &options.dump {
                     dump(&fragment.program, folder)?;
                 }
-                let binding = Arc::new(self.prepare(fragment, &pinned.tables, guesses, report)?);
+                let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, report)?);
                 cache.keep(&binding);
                 binding
             }
@@ -398,9 +398,9 @@ fn read_whole(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) 
     }
     let mut rows = GroupRows::default();
     let cell_words = &tail[cells - seen..];
-    for place in 0..groups.places as usize {
+    for (place, mark) in tail[..groups.places as usize].iter().enumerate() {
         // A global aggregation has its one row whether anything went in or not.
-        if tail[place] == 0 && groups.grouping != Grouping::Single {
+        if *mark == 0 && groups.grouping != Grouping::Single {
             continue;
         }
         rows.keys.push(place as u64);

@@ -92,7 +92,7 @@ fn conversions_to_integers_truncate_and_raise() {
     let table = MemoryTable::new(
         "t",
         vec![
-            ("a", numbers::<Float64Type>(rows, |row| (row % 8 != 1).then(|| (row as f64 - 300.0) * 0.7))),
+            ("a", numbers::<Float64Type>(rows, |row| (row % 8 != 1).then_some((row as f64 - 300.0) * 0.7))),
             ("c", numbers::<Float32Type>(rows, |row| Some(row as f32 * 0.4))),
             ("id", numbers::<Int32Type>(rows, |row| Some(row as i32))),
         ],
