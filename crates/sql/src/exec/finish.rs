@@ -78,7 +78,7 @@ fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread
         }
         let (sum, squares) = (sum.value(row), squares.value(row));
         let exact = squares.checked_mul(n.into()).zip(sum.checked_mul(sum)).map(|(one, other)| (one - other) as f64);
-        let numerator = exact.unwrap_or_else(|| squares as f64 * n as f64 - sum as f64 * sum as f64).max(0.0);
+        let numerator = exact.unwrap_or(squares as f64 * n as f64 - sum as f64 * sum as f64).max(0.0);
         let unit = 10f64.powi(-2 * i32::from(spread.scale));
         let variance = numerator / (n as f64 * divisor as f64) * unit;
         Some(if spread.root { variance.sqrt() } else { variance })

@@ -81,13 +81,15 @@ impl Missing {
         if self.tables.iter().any(|table| lower.contains(table.as_str())) {
             return Some("data that is not here");
         }
-        if let Some(path) = quoted_path(sql) {
-            if !folder.join(path).exists() && !Path::new(path).exists() && !path.contains("scratch") {
-                let words: Vec<&str> = lower.split_whitespace().collect();
-                let table = words.iter().position(|word| *word == "table").and_then(|at| words.get(at + 1));
-                self.tables.extend(table.map(|table| table.trim_matches('(').to_string()));
-                return Some("data that is not here");
-            }
+        if let Some(path) = quoted_path(sql)
+            && !folder.join(path).exists()
+            && !Path::new(path).exists()
+            && !path.contains("scratch")
+        {
+            let words: Vec<&str> = lower.split_whitespace().collect();
+            let table = words.iter().position(|word| *word == "table").and_then(|at| words.get(at + 1));
+            self.tables.extend(table.map(|table| table.trim_matches('(').to_string()));
+            return Some("data that is not here");
         }
         None
     }
