@@ -163,8 +163,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.placement",
         expected: "'auto', 'cuda' or 'cpu'",
-        description: "Where fragments run: 'auto' on the GPU where they can and give few groups, 'cuda' on the GPU or not \
-                      at all, 'cpu' on the CPU.",
+        description: "Where fragments run: 'auto' on the GPU where they can and give few groups, 'cuda' on the GPU \
+                      or not at all, 'cpu' on the CPU.",
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },
