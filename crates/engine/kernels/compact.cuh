@@ -2,13 +2,14 @@
 // Purpose: gather the groups there are. Inputs: marks (uint8 a place, or uint64 key + 1 a slot), cells uint64
 // [cells][places], control (error, flags). Output: error, flags, number of groups, then key and cells of each group, in
 // no order. Mapping: one thread a place, grid-stride; one atomic a warp. Bytes: the marks once, cells of groups once.
-// The counter output[2] is zeroed beforehand.
+// The counter output[2] is zeroed beforehand. May be launched early.
 struct CompactParams {
     const uint64_t* control; const void* marks; const uint64_t* cells; uint64_t* output;
     uint64_t places; uint64_t cell_count; uint64_t hashed;
 };
 
 WC_KERNEL(compact_groups, CompactParams, 256, 1) {
+    wc_wait_previous();
     const uint32_t lane = wc_lane();
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         p.output[0] = p.control[0];

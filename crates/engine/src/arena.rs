@@ -1,7 +1,7 @@
 //! The one device buffer of a statement, laid out before anything is launched.
 //!
 //! ```text
-//! [ constants: uploaded in one copy | zeroed in one fill | scratch: undefined ]
+//! [ constants: uploaded in one copy | zeroed in one fill | result: its head zeroed too | scratch: undefined ]
 //! ```
 //!
 //! A [`Zone`] is a range of it; zones are aligned to 256 bytes.
@@ -14,6 +14,7 @@ const ALIGNMENT: usize = 256;
 enum Part {
     Constant,
     Zeroed,
+    Result,
     Scratch,
 }
 
@@ -37,6 +38,8 @@ impl Zone {
 pub(crate) struct Arena {
     constants: Vec<u8>,
     zeroed: usize,
+    result_head: usize,
+    result: usize,
     scratch: usize,
 }
 
@@ -56,6 +59,13 @@ impl Arena {
         Zone { part: Part::Zeroed, offset, bytes }
     }
 
+    /// The one zone of the result, whose first `head` bytes are zero when the first kernel starts.
+    pub(crate) fn result(&mut self, head: usize, bytes: usize) -> Zone {
+        assert_eq!(self.result, 0, "an arena has one result");
+        (self.result_head, self.result) = (head, bytes.next_multiple_of(ALIGNMENT));
+        Zone { part: Part::Result, offset: 0, bytes }
+    }
+
     /// A zone whose content is undefined.
     pub(crate) fn scratch(&mut self, bytes: usize) -> Zone {
         let offset = self.scratch;
@@ -70,12 +80,12 @@ impl Arena {
 
     /// Offset and length of the part to be zeroed.
     pub(crate) fn zeroed_range(&self) -> (usize, usize) {
-        (self.constants.len(), self.zeroed)
+        (self.constants.len(), self.zeroed + self.result_head)
     }
 
     /// Size of the arena in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.constants.len() + self.zeroed + self.scratch
+        self.constants.len() + self.zeroed + self.result + self.scratch
     }
 
     /// Where a zone begins, in bytes from the arena's start; final once all zones are laid out.
@@ -84,7 +94,8 @@ impl Arena {
             + match zone.part {
                 Part::Constant => 0,
                 Part::Zeroed => self.constants.len(),
-                Part::Scratch => self.constants.len() + self.zeroed,
+                Part::Result => self.constants.len() + self.zeroed,
+                Part::Scratch => self.constants.len() + self.zeroed + self.result,
             }
     }
 }
@@ -97,9 +108,10 @@ mod tests {
     fn zones_do_not_overlap() {
         let mut arena = Arena::default();
         let (scratch, zeroed) = (arena.scratch(10), arena.zeroed(300));
-        let constant = arena.constant(&[1, 2, 3]);
-        assert_eq!((arena.offset(constant), arena.offset(zeroed), arena.offset(scratch)), (0, 256, 768));
-        assert_eq!((arena.zeroed_range(), arena.bytes()), ((256, 512), 1024));
+        let (constant, result) = (arena.constant(&[1, 2, 3]), arena.result(24, 100));
+        assert_eq!((arena.offset(constant), arena.offset(zeroed)), (0, 256));
+        assert_eq!((arena.offset(result), arena.offset(scratch)), (768, 1024));
+        assert_eq!((arena.zeroed_range(), arena.bytes()), ((256, 536), 1280));
         assert_eq!(scratch.bytes(), 10);
     }
 }

@@ -13,6 +13,7 @@ use crate::error::{EngineError, Result};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
 use crate::stage::{Stage, stages};
 use crate::table::BuiltTable;
+use crate::tuning::Tuning;
 
 /// The device library that generated kernels call.
 const LIBRARY: &str = include_str!("../kernels/scan.cuh");
@@ -20,10 +21,8 @@ const LIBRARY: &str = include_str!("../kernels/scan.cuh");
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
 const TICKET_ROWS_MAX: u64 = 16 << 10;
-/// Rows of the smallest ticket: one step of a warp with the most slots.
-const TICKET_ROWS_MIN: u64 = 512;
 /// Warps a multiprocessor that tickets are cut for.
-const WARPS_PER_MULTIPROCESSOR: u64 = 64;
+const WARPS_PER_MULTIPROCESSOR: u64 = 32;
 /// Group tables up to this size are downloaded whole.
 pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
 /// Groups that the first download of a compacted result has room for, in bytes.
@@ -76,6 +75,7 @@ pub(crate) fn bind(
     tables: &[PinnedTable],
     info: &DeviceInfo,
     guesses: Guesses,
+    tuning: &Tuning,
 ) -> Result<BoundFragment> {
     let mut arena = Arena::default();
     let control_bytes = TICKETS_OFFSET + 4 * fragment.pipelines.len();
@@ -90,7 +90,7 @@ pub(crate) fn bind(
         let values: Vec<Value> =
             table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
         let storages: Vec<_> = table.columns.iter().map(|column| column.storage()).collect();
-        let scan = lay_out_scan(&mut arena, table, info);
+        let scan = lay_out_scan(&mut arena, table, info, tuning);
         let input = PipelineInput {
             index,
             pipeline,
@@ -102,6 +102,7 @@ pub(crate) fn bind(
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
             group_slots: guesses.group_slots,
+            tuning,
         };
         let bound = generate(&input, &scan, &mut arena)?;
         source.push_str(&bound.source);
@@ -147,7 +148,7 @@ fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> 
     }
     let row_bytes = 8 * (1 + groups.cell_count);
     let capacity = groups.places;
-    let zone = arena.scratch(24 + row_bytes * capacity as usize);
+    let zone = arena.result(24, 24 + row_bytes * capacity as usize);
     Some(Compacted { zone, capacity })
 }
 
@@ -179,10 +180,11 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
 }
 
 /// Cuts a table into tickets: large ones keep the counter cool, small tables still give every warp work.
-fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo) -> ScanZones {
+fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
-    let ticket_rows =
-        (table.rows() / (warps * 4)).next_multiple_of(TICKET_ROWS_MIN).clamp(TICKET_ROWS_MIN, TICKET_ROWS_MAX);
+    let rows_min = tuning.step_rows_max();
+    let ticket_rows = (table.rows() / (warps * tuning.tickets_per_warp)).next_multiple_of(rows_min);
+    let ticket_rows = ticket_rows.clamp(rows_min, TICKET_ROWS_MAX);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let mut tickets = 0u32;
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use warpcube_column::{PinnedTable, ResidentColumn};
-use warpcube_gpu::{Kernel, LaunchShape};
+use warpcube_gpu::{DeviceBuffer, Kernel, LaunchShape};
 
 use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
+use crate::recorded::Recorded;
 
 /// How a stage is launched.
 pub(crate) struct Launch {
@@ -32,7 +33,12 @@ pub(crate) struct Binding {
     pub(crate) refused: OnceLock<EngineError>,
     columns: Vec<Weak<ResidentColumn>>,
     guesses: Guesses,
+    /// Recordings that are not in use, each over an arena of its own.
+    recorded: Mutex<Vec<Recorded>>,
 }
+
+/// Recordings kept of one binding: statements that run at the same time have arenas of their own.
+const RECORDED_MAX: usize = 4;
 
 impl Binding {
     /// A binding for the columns of `tables`.
@@ -44,7 +50,24 @@ impl Binding {
         compact: Option<Kernel>,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
-        Binding { fragment, launches, compact, refused: OnceLock::new(), columns, guesses }
+        let recorded = Mutex::default();
+        Binding { fragment, launches, compact, refused: OnceLock::new(), columns, guesses, recorded }
+    }
+
+    /// Takes a recording over `arena`, with or without a time for each stage.
+    pub(crate) fn recorded(&self, arena: &DeviceBuffer, stages: bool) -> Option<Recorded> {
+        let mut recorded = self.recorded.lock();
+        let position = recorded.iter().position(|recorded| recorded.is_for(arena, stages))?;
+        Some(recorded.swap_remove(position))
+    }
+
+    /// Gives a recording back; the oldest leaves if there are too many.
+    pub(crate) fn keep_recorded(&self, one: Recorded) {
+        let mut recorded = self.recorded.lock();
+        if recorded.len() == RECORDED_MAX {
+            recorded.remove(0);
+        }
+        recorded.push(one);
     }
 
     fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {

@@ -15,10 +15,12 @@ mod ir;
 mod keys;
 mod lookup;
 mod order;
+mod recorded;
 mod result;
 mod run;
 mod stage;
 mod table;
+mod tuning;
 
 pub use binding::BindingCache;
 pub use error::{EngineError, Result};
@@ -27,3 +29,4 @@ pub use ir::{
     Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
 };
 pub use run::{Engine, RunOptions, RunReport, StageReport};
+pub use tuning::Tuning;

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
-use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, Program, Stream, size_class};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Program, Stream, size_class};
 
-use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES, Guesses, bind};
+use crate::bind::{BoundFragment, Guesses, bind};
 use crate::binding::{Binding, BindingCache, Found, Launch};
-use crate::codegen::params::Argument;
-use crate::codegen::pipeline::BoundPipeline;
 use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, Result};
 use crate::ir::Fragment;
+use crate::recorded::Recorded;
 use crate::result::{GroupRows, batch};
 use crate::stage::Stage;
+use crate::tuning::Tuning;
 
 /// Slots of a hashed group table at first.
 const GROUP_SLOTS_FIRST: u64 = 1 << 20;
@@ -32,6 +32,7 @@ const FLAG_TABLE_FULL: u64 = 2;
 pub struct Engine {
     residency: Residency,
     streams: Mutex<Vec<Stream>>,
+    tuning: Tuning,
 }
 
 /// What is asked of one run.
@@ -46,6 +47,8 @@ pub struct RunOptions {
     pub group_slots: Option<u64>,
     /// Most groups of a result; one with more is refused, this time and in later runs over the same columns.
     pub groups_max: Option<u64>,
+    /// Whether each launch is timed; launches then do not overlap, so that all together take a little longer.
+    pub stage_times: bool,
 }
 
 /// What one run did.
@@ -80,8 +83,8 @@ pub struct StageReport {
     pub pipelines: Vec<usize>,
     /// Steps of each in words.
     pub steps: Vec<Vec<String>>,
-    /// Time on the device.
-    pub device: Duration,
+    /// Time on the device, if launches were timed ([`RunOptions::stage_times`]).
+    pub device: Option<Duration>,
     /// Estimated bytes read from columns.
     pub bytes: u64,
     /// Registers a thread.
@@ -95,7 +98,13 @@ pub struct StageReport {
 impl Engine {
     /// An engine over a device with nothing on it.
     pub fn new(device: Device) -> Engine {
-        Engine { residency: Residency::new(device), streams: Mutex::default() }
+        Engine { residency: Residency::new(device), streams: Mutex::default(), tuning: Tuning::default() }
+    }
+
+    /// The same engine with other choices in its kernels.
+    pub fn with_tuning(mut self, tuning: Tuning) -> Engine {
+        self.tuning = tuning;
+        self
     }
 
     /// The columns on the device.
@@ -166,7 +175,7 @@ impl Engine {
             let clock = Instant::now();
             let binding = match cache.get(tables, guesses) {
                 Some(binding) => Found::Kept(binding),
-                None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses)?)),
+                None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses, &self.tuning)?)),
             };
             let bytes = size_class(binding.fragment().arena.bytes().max(1)) as u64;
             *found.lock() = Some(binding);
@@ -238,10 +247,9 @@ impl Engine {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
         }
-        stream.clear_marks();
         self.streams.lock().push(stream);
         match rows? {
-            Some(rows) => Ok(Some(batch(&bound.groups, &rows)?)),
+            Some(rows) => Ok(Some(batch(&binding.fragment.groups, &rows)?)),
             None => Ok(None),
         }
     }
@@ -255,68 +263,37 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Option<GroupRows>> {
         let bound = &binding.fragment;
-        // What takes the host time comes first: from the first mark on the device waits for nothing but launches.
-        let params: Vec<Params> = bound
-            .stages
-            .iter()
-            .zip(&binding.launches)
-            .map(|(stage, launch)| {
-                let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
-                let params = members.fold(Params::new(), |params, member| add_params(params, bound, member, arena));
-                launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)))
-            })
-            .collect();
-        stream.upload(arena, 0, bound.arena.constants())?;
-        let mut marks = vec![stream.mark()?];
-        let (offset, bytes) = bound.arena.zeroed_range();
-        stream.fill(arena, offset, 0, bytes)?;
-        for (launch, params) in binding.launches.iter().zip(&params) {
-            stream.launch(&launch.kernel, launch.shape, params)?;
-            marks.push(stream.mark()?);
-        }
-        if let (Some(kernel), Some(compacted)) = (&binding.compact, bound.compacted) {
-            let groups = &bound.groups;
-            let at = |zone| bound.arena.offset(zone);
-            stream.fill(arena, at(compacted.zone) + 16, 0, 8)?;
-            let params = Params::new()
-                .buffer_at(arena, at(bound.control))
-                .buffer_at(arena, at(groups.seen))
-                .buffer_at(arena, at(groups.cells))
-                .buffer_at(arena, at(compacted.zone))
-                .u64(groups.places)
-                .u64(groups.cell_count as u64)
-                .u64(u64::from(groups.grouping == Grouping::Hashed));
-            let grid = (groups.places.div_ceil(256) as u32).clamp(1, self.device().info().multiprocessors * 8);
-            stream.launch(kernel, LaunchShape { grid, block: 256, shared_bytes: 0 }, &params)?;
-            marks.push(stream.mark()?);
-        }
-        let last = *marks.last().expect("there is a first mark");
+        let mut recorded = match binding.recorded(arena, options.stage_times) {
+            Some(recorded) => recorded,
+            None => Recorded::new(binding, arena, self.device(), stream, options.stage_times, &self.tuning)?,
+        };
+        recorded.run(stream, arena)?;
         let rows = match bound.compacted {
-            Some(_) => read_compacted(bound, arena, stream, options.groups_max)?,
-            None => read_whole(bound, arena, stream)?,
+            Some(_) => read_compacted(bound, &recorded, arena, stream, options.groups_max)?,
+            None => read_whole(bound, &recorded)?,
         };
         if options.limits.cancelled.load(Ordering::Relaxed) {
             return Err(GpuError::Cancelled.into());
         }
-        report.device += milliseconds(stream.elapsed_ms(marks[0], last)?);
+        report.device += recorded.device_time()?;
         report.stages.clear();
         report.bytes = 0;
         for (index, (stage, launch)) in bound.stages.iter().zip(&binding.launches).enumerate() {
             let attributes = launch.kernel.attributes();
-            let device = milliseconds(stream.elapsed_ms(marks[index], marks[index + 1])?);
             let members = || stage.members.iter().map(|index| &bound.pipelines[*index]);
             let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();
             report.bytes += bytes;
             report.stages.push(StageReport {
                 pipelines: stage.members.clone(),
                 steps: members().map(|pipeline| pipeline.steps.clone()).collect(),
-                device,
+                device: recorded.stage_time(index)?,
                 bytes,
                 registers: attributes.registers,
                 spilled: attributes.local_bytes,
                 grid: launch.shape.grid,
             });
         }
+        binding.keep_recorded(recorded);
         Ok(rows)
     }
 
@@ -355,19 +332,6 @@ fn dump(program: &Program, folder: &Path) -> Result<()> {
         .map_err(|error| EngineError::Dump { path, error: error.to_string() })
 }
 
-fn milliseconds(milliseconds: f64) -> Duration {
-    Duration::from_secs_f64(milliseconds.max(0.0) / 1e3)
-}
-
-fn add_params(params: Params, bound: &BoundFragment, pipeline: &BoundPipeline, arena: &DeviceBuffer) -> Params {
-    pipeline.params.arguments().fold(params, |params, argument| match argument {
-        Argument::Zone(zone) => params.buffer_at(arena, bound.arena.offset(*zone)),
-        Argument::I64(value) => params.i64(*value),
-        Argument::U64(value) => params.u64(*value),
-        Argument::F64(value) => params.f64(*value),
-    })
-}
-
 fn word(bytes: &[u8], index: usize) -> u64 {
     u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
 }
@@ -385,19 +349,16 @@ fn check(error: u64, flags: u64) -> Result<bool> {
     Ok(flags & FLAG_TABLE_FULL == 0)
 }
 
-/// Downloads control, marks and cells of a small dense group table.
-fn read_whole(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) -> Result<Option<GroupRows>> {
+/// Reads control, marks and cells of a small dense group table.
+fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Option<GroupRows>> {
     let groups = &bound.groups;
-    let control = bound.arena.offset(bound.control);
-    let (seen, cells) = (bound.arena.offset(groups.seen), bound.arena.offset(groups.cells));
-    let mut head = [0u8; 16];
-    let mut tail = vec![0u8; cells + groups.cells.bytes() - seen];
-    stream.download_all(arena, &mut [(seen, &mut tail), (control, &mut head)])?;
-    if !check(word(&head, 0), word(&head, 1))? {
+    let outputs = recorded.outputs();
+    let (head, tail) = (outputs[0], outputs[1]);
+    if !check(word(head, 0), word(head, 1))? {
         return Ok(None);
     }
     let mut rows = GroupRows::default();
-    let cell_words = &tail[cells - seen..];
+    let cell_words = &tail[bound.arena.offset(groups.cells) - bound.arena.offset(groups.seen)..];
     for (place, mark) in tail[..groups.places as usize].iter().enumerate() {
         // A global aggregation has its one row whether anything went in or not.
         if *mark == 0 && groups.grouping != Grouping::Single {
@@ -410,36 +371,41 @@ fn read_whole(bound: &BoundFragment, arena: &DeviceBuffer, stream: &mut Stream) 
     Ok(Some(rows))
 }
 
-/// Downloads compacted groups: usually at once, in two steps if there are many.
+/// Reads compacted groups: usually they came at once, more are fetched now.
 fn read_compacted(
     bound: &BoundFragment,
+    recorded: &Recorded,
     arena: &DeviceBuffer,
     stream: &mut Stream,
     groups_max: Option<u64>,
 ) -> Result<Option<GroupRows>> {
     let compacted = bound.compacted.expect("the caller has looked");
-    let offset = bound.arena.offset(compacted.zone);
-    let row_words = bound.groups.cell_count + 1;
-    let mut bytes = vec![0u8; FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes())];
-    stream.download(arena, offset, &mut bytes)?;
-    if !check(word(&bytes, 0), word(&bytes, 1))? {
+    let first = recorded.outputs()[0];
+    if !check(word(first, 0), word(first, 1))? {
         return Ok(None);
     }
-    let count = word(&bytes, 2).min(compacted.capacity) as usize;
+    let count = word(first, 2).min(compacted.capacity) as usize;
     if groups_max.is_some_and(|most| count as u64 > most) {
         return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
     }
+    let row_words = bound.groups.cell_count + 1;
     let wanted = 24 + count * row_words * 8;
-    if wanted > bytes.len() {
-        let have = bytes.len();
-        bytes.resize(wanted, 0);
-        stream.download(arena, offset + have, &mut bytes[have..])?;
-    }
+    let mut all = Vec::new();
+    let bytes = match wanted > first.len() {
+        true => {
+            all.resize(wanted, 0);
+            all[..first.len()].copy_from_slice(first);
+            let offset = bound.arena.offset(compacted.zone) + first.len();
+            stream.download(arena, offset, &mut all[first.len()..])?;
+            &all
+        }
+        false => first,
+    };
     let mut rows = GroupRows::default();
     for group in 0..count {
         let first = 3 + group * row_words;
-        rows.keys.push(word(&bytes, first));
-        rows.cells.extend((0..bound.groups.cell_count).map(|cell| word(&bytes, first + 1 + cell)));
+        rows.keys.push(word(bytes, first));
+        rows.cells.extend((0..bound.groups.cell_count).map(|cell| word(bytes, first + 1 + cell)));
     }
     Ok(Some(rows))
 }

@@ -45,11 +45,12 @@ pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Sta
 }
 
 impl Stage {
-    /// The stage's parameter struct and kernel: the members' structs, then the first block of each but the first.
+    /// The stage's parameter struct and kernel: the members' structs, then the first block of each but the first. The
+    /// kernel may be launched early.
     pub(crate) fn source(&self, bound: &[BoundPipeline]) -> String {
         let (name, first) = (&self.name, self.members[0]);
         let mut members = String::new();
-        let mut body = String::new();
+        let mut body = String::from("    wc_wait_previous();\n    wc_start_next();\n");
         for (position, index) in self.members.iter().enumerate() {
             members.push_str(&format!("Params{index} a{index}; "));
             let call = format!("{}(p.a{index});", bound[*index].name);

@@ -117,6 +117,10 @@ WC_EMU_REDUCTION(wc_or, atomicOr, unsigned, unsigned)
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __nanosleep(unsigned, WC_EMU_SITE) { wc_emu_yield(WC_EMU_YIELD_BACKOFF, wc_file, wc_line); }
+// Kernels run one after another here.
+WC_DEVICE void wc_wait_previous() {}
+WC_DEVICE void wc_start_next() {}
+
 WC_DEVICE void wc_backoff(WC_EMU_SITE) { wc_emu_yield(WC_EMU_YIELD_BACKOFF, wc_file, wc_line); }
 static inline long long clock64() { return wc_emu_clock(); }
 

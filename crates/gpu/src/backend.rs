@@ -144,6 +144,19 @@ pub(crate) trait BackendStream: Send {
         params: &[u8],
     ) -> Result<()>;
 
+    /// Prepares work that is replayed as a whole.
+    ///
+    /// # Safety
+    /// Modules of the steps are of this device and live as long as the recording.
+    unsafe fn record(&mut self, steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>>;
+
+    /// Submits recorded work; `steps` are those it was recorded from.
+    ///
+    /// # Safety
+    /// For every step, what the method of the same name asks for. The recording is not in flight already, and nobody
+    /// reads or writes the host memory of its steps until the stream is synchronised.
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep]) -> Result<()>;
+
     /// Records a point in time in the stream and returns its number.
     fn mark(&mut self) -> Result<usize>;
 
@@ -158,6 +171,29 @@ pub(crate) trait BackendStream: Send {
 
     /// Waits until all submitted work is done and reports its errors.
     fn synchronize(&mut self) -> Result<()>;
+}
+
+/// One step of recorded work, by address.
+pub(crate) enum WorkStep {
+    /// As [`BackendStream::upload`].
+    Upload { target: u64, source: u64, bytes: usize },
+    /// As [`BackendStream::download`].
+    Download { target: u64, source: u64, bytes: usize },
+    /// As [`BackendStream::fill`].
+    Fill { target: u64, value: u8, bytes: usize },
+    /// As [`BackendStream::launch`]; a kernel launched early waits by itself for what comes before it.
+    Launch { module: Arc<dyn BackendModule>, kernel: String, shape: LaunchShape, params: Vec<u8>, early: bool },
+    /// A point in time, numbered from zero within the recording.
+    Mark,
+}
+
+/// Work that a stream submits by one call.
+pub(crate) trait BackendRecording: Send {
+    /// Milliseconds between two marks of the last replay, which was waited for.
+    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
+
+    /// For the backend to find its own type again.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 /// A loaded program.

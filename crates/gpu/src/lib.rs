@@ -13,6 +13,7 @@ mod emulated;
 mod error;
 mod pool;
 mod program;
+mod recording;
 mod stream;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
@@ -22,4 +23,5 @@ pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{PRELUDE, Program};
+pub use recording::{Output, Recording, Work};
 pub use stream::{Mark, Params, Stream};

@@ -9,6 +9,7 @@ use crate::backend::{BackendStream, LaunchShape};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{DeviceShared, Kernel};
 use crate::error::{GpuError, Result};
+use crate::recording::{Recording, Work};
 
 /// Host data up to this size is copied aside, so that the upload need not be waited for.
 const STAGED_BYTES_MAX: usize = 256 << 10;
@@ -71,6 +72,14 @@ impl Params {
         self
     }
 
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn buffers(&self) -> &[DeviceBuffer] {
+        &self.buffers
+    }
+
     /// Size of the struct in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
@@ -79,7 +88,7 @@ impl Params {
 
 /// A point in time of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark(usize);
+pub struct Mark(pub(crate) usize);
 
 /// A queue of device work.
 pub struct Stream {
@@ -213,16 +222,7 @@ impl Stream {
     /// Kernel source is part of this program and trusted as its own code is: that it stays inside the buffers it is
     /// given is held by the tests on the emulated device and by the memory checker on a GPU, not by this call.
     pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params) -> Result<()> {
-        if !Arc::ptr_eq(&kernel.module.device, &self.device) {
-            return Err(GpuError::Contract(format!("kernel '{}' belongs to another device", kernel.name)));
-        }
-        if params.buffers.iter().any(|buffer| !Arc::ptr_eq(buffer.device(), &self.device)) {
-            return Err(GpuError::Contract(format!("kernel '{}' was given a buffer of another device", kernel.name)));
-        }
-        if shape.grid == 0 || shape.block == 0 || shape.block > kernel.attributes().threads_per_block_max {
-            return Err(GpuError::Contract(format!("kernel '{}' cannot be launched with {shape:?}", kernel.name)));
-        }
-        self.device.check()?;
+        check_launch(&self.device, kernel, shape, params)?;
         self.busy = true;
         self.buffers.extend(params.buffers.iter().cloned());
         // SAFETY: the buffers named in `params` are of this device and are kept until the stream is synchronised; the
@@ -266,16 +266,62 @@ impl Stream {
         self.device.note(result)
     }
 
-    fn check_range(&self, buffer: &DeviceBuffer, offset: usize, bytes: usize) -> Result<()> {
-        self.device.check()?;
-        if !Arc::ptr_eq(buffer.device(), &self.device) {
-            return Err(GpuError::Contract("a stream was given a buffer of another device".into()));
-        }
-        if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes()) {
-            return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", buffer.bytes())));
-        }
-        Ok(())
+    /// Prepares work that will be run again and again.
+    pub fn prepare(&mut self, work: Work) -> Result<Recording> {
+        self.synchronize()?;
+        Recording::new(work, self.backend.as_mut())
     }
+
+    /// Runs recorded work over the buffers it was described with, and waits for it.
+    pub fn run(&mut self, recording: &mut Recording, buffers: &[&DeviceBuffer]) -> Result<()> {
+        self.synchronize()?;
+        self.busy = true;
+        self.buffers.extend(buffers.iter().map(|buffer| (*buffer).clone()));
+        let submitted = recording.submit(self.backend.as_mut(), buffers);
+        // Whatever was submitted is waited for, also where something went wrong.
+        let done = self.synchronize();
+        self.device.note(submitted).and(done)
+    }
+
+    fn check_range(&self, buffer: &DeviceBuffer, offset: usize, bytes: usize) -> Result<()> {
+        check_range(&self.device, buffer, offset, bytes)
+    }
+}
+
+/// Refuses a range that does not lie in a buffer of this device.
+pub(crate) fn check_range(
+    device: &Arc<DeviceShared>,
+    buffer: &DeviceBuffer,
+    offset: usize,
+    bytes: usize,
+) -> Result<()> {
+    device.check()?;
+    if !Arc::ptr_eq(buffer.device(), device) {
+        return Err(GpuError::Contract("a stream was given a buffer of another device".into()));
+    }
+    if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes()) {
+        return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", buffer.bytes())));
+    }
+    Ok(())
+}
+
+/// Refuses a launch that this device cannot do.
+pub(crate) fn check_launch(
+    device: &Arc<DeviceShared>,
+    kernel: &Kernel,
+    shape: LaunchShape,
+    params: &Params,
+) -> Result<()> {
+    if !Arc::ptr_eq(&kernel.module.device, device) {
+        return Err(GpuError::Contract(format!("kernel '{}' belongs to another device", kernel.name)));
+    }
+    if params.buffers.iter().any(|buffer| !Arc::ptr_eq(buffer.device(), device)) {
+        return Err(GpuError::Contract(format!("kernel '{}' was given a buffer of another device", kernel.name)));
+    }
+    if shape.grid == 0 || shape.block == 0 || shape.block > kernel.attributes().threads_per_block_max {
+        return Err(GpuError::Contract(format!("kernel '{}' cannot be launched with {shape:?}", kernel.name)));
+    }
+    device.check()
 }
 
 impl Drop for Stream {

@@ -21,13 +21,8 @@ use crate::estimate::surviving_lines;
 use crate::ir::{JoinKind, Pipeline, Sink};
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, TableLayout};
+use crate::tuning::Tuning;
 
-/// Below this share of surviving lines a column is gathered instead of loaded whole.
-const EAGER_LINES_MIN: f64 = 0.5;
-/// Above this share of surviving rows, rows are worked on in place instead of queued.
-const IN_PLACE_SHARE_MIN: f64 = 0.5;
-/// Registers that loaded vectors may take a thread.
-const VECTOR_REGISTERS_MAX: usize = 48;
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
 const SMALL_SHARED_BYTES: usize = 24 << 10;
 
@@ -53,6 +48,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) control: Control,
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,
+    /// What does not change results.
+    pub(crate) tuning: &'a Tuning,
 }
 
 /// Zones shared by all pipelines of a statement.
@@ -162,6 +159,7 @@ fn describe(planned: &[Planned], input: &PipelineInput) -> Vec<String> {
 /// Decides which steps run on whole vectors and which columns are loaded for them.
 fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let width = |column: usize| input.storages[column].width();
+    let tuning = input.tuning;
     let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
     let mut share = 1.0f64;
     let vector_registers = |loaded: &[usize]| loaded.iter().map(|column| width(*column).max(4) / 4 * 4).sum::<usize>();
@@ -179,9 +177,9 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let table = order::table(input.tables, probe)?;
             eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
         }
-        eligible &= new.iter().all(|column| surviving_lines(share, width(*column)) >= EAGER_LINES_MIN);
+        eligible &= new.iter().all(|column| surviving_lines(share, width(*column)) >= tuning.eager_lines);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
-        eligible &= vector_registers(&with_new) <= VECTOR_REGISTERS_MAX;
+        eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
             loaded = with_new;
             share *= planned.share;
@@ -190,18 +188,18 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             rows.push(planned);
         }
     }
-    let in_place = share >= IN_PLACE_SHARE_MIN;
+    let in_place = share >= tuning.in_place;
     let mut wanted: Vec<usize> = Vec::new();
     let mut left = share;
     for planned in &rows {
         planned.item.registers(&mut |register| wanted.push(register));
-        if in_place && left >= IN_PLACE_SHARE_MIN {
+        if in_place && left >= tuning.in_place {
             eager(&wanted, &mut loaded, input, &vector_registers);
         }
         left *= planned.share;
     }
     sink_registers(&input.pipeline.sink, &mut wanted);
-    if in_place && left >= IN_PLACE_SHARE_MIN {
+    if in_place && left >= tuning.in_place {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
     let whole: f64 = loaded.iter().map(|column| width(*column) as f64 * input.rows as f64).sum();
@@ -213,10 +211,14 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             * input.rows as f64;
     let bytes = whole + gathered;
     let slots = match vector_registers(&loaded) / 4 {
-        0..=2 => 16,
-        3..=6 => 8,
-        _ => 4,
+        0..=1 => tuning.slots_one,
+        2 => tuning.slots_two,
+        3..=6 => tuning.slots_some,
+        _ => tuning.slots_many,
     };
+    if tuning.filters_first {
+        dense.sort_by_key(|planned| matches!(planned.item, Item::Probe(_, _)));
+    }
     let slots = if in_place { slots.min(8) } else { slots };
     Ok(Split { dense, rows, loaded, in_place, slots, bytes })
 }
@@ -231,7 +233,7 @@ fn eager(
     for register in wanted.iter().copied().filter(|register| *register < input.columns.len()) {
         if !loaded.contains(&register) {
             loaded.push(register);
-            if vector_registers(loaded) > VECTOR_REGISTERS_MAX {
+            if vector_registers(loaded) > input.tuning.vector_registers {
                 loaded.pop();
             }
         }
@@ -290,7 +292,7 @@ impl KernelWriter<'_> {
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let row_code = self.row_code(plan, &error_slot)?;
         let columns = self.column_pointers();
-        let loads = self.vector_loads();
+        let (ahead, loads, foot) = self.step_loads();
         let tests = self.dense_tests(&layout, &error_slot)?;
         let drain = self.drain(&layout);
         let w = &mut body;
@@ -328,9 +330,9 @@ impl KernelWriter<'_> {
         }
         let _ = writeln!(
             w,
-            "        for (uint32_t base = begin; base < end; base += {step}) {{
+            "{ahead}        for (uint32_t base = begin; base < end; base += {step}) {{
 {loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
-{tests}{drain}        }}
+{tests}{drain}{foot}        }}
     }}
 {epilogue}",
             step = slots * 32,
@@ -366,11 +368,8 @@ impl KernelWriter<'_> {
         let large = bitmap_bytes + block_cells > SMALL_SHARED_BYTES;
         let (block, min_blocks) = match large {
             true => (1024, 1),
-            false if cells_per_warp > 0 => (256, 2),
-            false if self.split.in_place => (256, 2),
-            // Few columns in flight leave registers for more warps.
-            false if self.split.loaded.len() <= 1 => (256, 6),
-            false => (256, 4),
+            false if cells_per_warp > 0 || self.split.in_place => (256, self.input.tuning.blocks_in_place),
+            false => (256, self.input.tuning.blocks),
         };
         let warps = block as usize / 32;
         let cells_offset = bitmap_bytes;
@@ -413,19 +412,54 @@ impl KernelWriter<'_> {
         text
     }
 
-    fn vector_loads(&self) -> String {
+    /// Loads the vectors of the step at `base` into `d<column>` and `dn<column>`, declared before if `declare`.
+    fn vector_loads(&self, prefix: &str, base: &str, declare: bool) -> String {
         let mut text = String::new();
         let slots = self.split.slots;
         for column in &self.split.loaded {
-            let c_type = self.input.storages[*column].c_name();
-            let _ = writeln!(text, "            {c_type} d{column}[{slots}];");
-            let _ = writeln!(text, "            wc_load_slots<{slots}>(d{column}, c{column} + base, lane);");
+            if declare {
+                text.push_str(&self.vector_declarations(prefix, *column));
+            }
+            let _ = writeln!(text, "            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);");
             if self.input.columns[*column].valid.is_some() {
-                let load = format!("wc_load_valid<{slots}>(n{column}, base, lane)");
-                let _ = writeln!(text, "            const uint32_t dn{column} = {load};");
+                let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
+                let _ = writeln!(text, "            {prefix}n{column} = {load};");
             }
         }
         text
+    }
+
+    fn vector_declarations(&self, prefix: &str, column: usize) -> String {
+        let (c_type, slots) = (self.input.storages[column].c_name(), self.split.slots);
+        let mut text = format!("            {c_type} {prefix}{column}[{slots}];\n");
+        if self.input.columns[column].valid.is_some() {
+            let _ = writeln!(text, "            uint32_t {prefix}n{column};");
+        }
+        text
+    }
+
+    /// Text before the loop over steps, at the head of its body, and at its foot.
+    fn step_loads(&self) -> (String, String, String) {
+        if !self.input.tuning.prefetch || self.split.loaded.is_empty() {
+            return (String::new(), self.vector_loads("d", "base", true), String::new());
+        }
+        // While a step is worked on, the next one's vectors are on their way.
+        let (step, slots) = (self.split.slots * 32, self.split.slots);
+        let (mut head, mut foot) = (String::new(), String::new());
+        for column in &self.split.loaded {
+            head.push_str(&self.vector_declarations("e", *column));
+            let _ = writeln!(foot, "            for (int k = 0; k < {slots}; ++k) d{column}[k] = e{column}[k];");
+            if self.input.columns[*column].valid.is_some() {
+                let _ = writeln!(foot, "            dn{column} = en{column};");
+            }
+        }
+        let next = format!("(base + {step})");
+        let loads = self.vector_loads("e", &next, false);
+        let _ = writeln!(
+            head,
+            "            const bool more = end - base > {step};\n            if (more) {{\n{loads}            }}"
+        );
+        (self.vector_loads("d", "begin", true), head, format!("            if (more) {{\n{foot}            }}\n"))
     }
 
     /// Register values of the vectors, in slot `k`.

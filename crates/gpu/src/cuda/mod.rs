@@ -6,6 +6,7 @@
 mod cache;
 mod driver;
 pub mod nvrtc;
+mod recording;
 mod stream;
 
 use std::any::Any;
@@ -124,6 +125,7 @@ impl Backend for CudaBackend {
             module,
             functions: Mutex::new(HashMap::new()),
             shared_bytes_max: self.info.shared_memory_per_block,
+            can_start_early: major >= 9,
         };
         Ok((Arc::new(module), compiled))
     }
@@ -135,6 +137,8 @@ pub(super) struct CudaModule {
     module: sys::CUmodule,
     functions: Mutex<HashMap<String, Function>>,
     shared_bytes_max: usize,
+    /// Whether the device has programmatic dependent launch.
+    pub(super) can_start_early: bool,
 }
 
 // SAFETY: module and function handles may be used from any thread with the context current, which `bind` sees to.

@@ -6,12 +6,13 @@ use cudarc::driver::{result, sys};
 
 use super::CudaModule;
 use super::driver::{Context, check};
-use crate::backend::{BackendModule, BackendStream, LaunchShape};
+use super::recording::CudaRecording;
+use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaStream {
-    context: Arc<Context>,
-    handle: sys::CUstream,
+    pub(super) context: Arc<Context>,
+    pub(super) handle: sys::CUstream,
     events: Vec<sys::CUevent>,
     marks: usize,
 }
@@ -25,6 +26,50 @@ impl CudaStream {
         context.bind()?;
         let handle = check("creating a stream", result::stream::create(result::stream::StreamKind::NonBlocking))?;
         Ok(CudaStream { context, handle, events: Vec::new(), marks: 0 })
+    }
+}
+
+impl CudaStream {
+    /// Launches a kernel; `early` lets it start while the one before it still runs (programmatic dependent launch).
+    ///
+    /// # Safety
+    /// As for [`BackendStream::launch`]; a kernel launched early waits for the one before it.
+    pub(super) unsafe fn launch_as(
+        &mut self,
+        module: &dyn BackendModule,
+        kernel: &str,
+        shape: LaunchShape,
+        params: &[u8],
+        early: bool,
+    ) -> Result<()> {
+        let module = module
+            .as_any()
+            .downcast_ref::<CudaModule>()
+            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
+        let function = module.function(kernel)?;
+        self.context.bind()?;
+        let mut pointer = params.as_ptr().cast_mut().cast::<std::ffi::c_void>();
+        let mut attribute = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: shape.grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: shape.block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shape.shared_bytes,
+            hStream: self.handle,
+            attrs: &mut attribute,
+            numAttrs: u32::from(early && module.can_start_early),
+        };
+        // SAFETY: the one parameter is a struct passed by value, read during this call as the attribute is; its
+        // addresses are valid by the caller's promise.
+        let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
+        check(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
 }
 
@@ -64,31 +109,23 @@ impl BackendStream for CudaStream {
         shape: LaunchShape,
         params: &[u8],
     ) -> Result<()> {
-        let module = module
-            .as_any()
-            .downcast_ref::<CudaModule>()
-            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
-        let function = module.function(kernel)?;
+        // SAFETY: the caller promises what is asked for.
+        unsafe { self.launch_as(module, kernel, shape, params, false) }
+    }
+
+    unsafe fn record(&mut self, steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>> {
+        // SAFETY: what the steps ask for is promised for each replay; recording only notes them.
+        Ok(Box::new(unsafe { CudaRecording::capture(self, steps) }?))
+    }
+
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, _steps: &[WorkStep]) -> Result<()> {
+        let recording = recording
+            .as_any_mut()
+            .downcast_mut::<CudaRecording>()
+            .ok_or_else(|| GpuError::Contract("a recording that is not of a CUDA device".into()))?;
         self.context.bind()?;
-        let mut pointer = params.as_ptr().cast_mut().cast::<std::ffi::c_void>();
-        // SAFETY: the one parameter is a struct passed by value, read during this call; its addresses are valid by the
-        // caller's promise.
-        let status = unsafe {
-            sys::cuLaunchKernel(
-                function.handle,
-                shape.grid,
-                1,
-                1,
-                shape.block,
-                1,
-                1,
-                shape.shared_bytes,
-                self.handle,
-                &mut pointer,
-                std::ptr::null_mut(),
-            )
-        };
-        check(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
+        // SAFETY: by the caller's promise what the recorded steps touch is valid, and the recording is not in flight.
+        unsafe { recording.launch(self.handle) }
     }
 
     fn mark(&mut self) -> Result<usize> {

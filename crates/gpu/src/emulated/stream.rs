@@ -1,12 +1,13 @@
 //! A stream of the emulated device: all work is done when its submission returns.
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::backend::Shared;
 use super::module::EmulatedModule;
-use crate::backend::{BackendModule, BackendStream, LaunchShape};
+use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
@@ -100,16 +101,42 @@ impl BackendStream for EmulatedStream {
         self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
     }
 
+    unsafe fn record(&mut self, _steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>> {
+        Ok(Box::new(EmulatedRecording { marks: Vec::new() }))
+    }
+
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep]) -> Result<()> {
+        let recording = recording
+            .as_any_mut()
+            .downcast_mut::<EmulatedRecording>()
+            .ok_or_else(|| GpuError::Contract("a recording that is not of the emulated device".into()))?;
+        recording.marks.clear();
+        for step in steps {
+            // SAFETY: the caller promises for every step what its method asks for.
+            unsafe {
+                match step {
+                    WorkStep::Upload { target, source, bytes } => self.upload(*target, *source as *const u8, *bytes)?,
+                    WorkStep::Download { target, source, bytes } => {
+                        self.download(*target as *mut u8, *source, *bytes)?
+                    }
+                    WorkStep::Fill { target, value, bytes } => self.fill(*target, *value, *bytes)?,
+                    WorkStep::Launch { module, kernel, shape, params, .. } => {
+                        self.launch(module.as_ref(), kernel, *shape, params)?;
+                    }
+                    WorkStep::Mark => recording.marks.push(Instant::now()),
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn mark(&mut self) -> Result<usize> {
         self.marks.push(Instant::now());
         Ok(self.marks.len() - 1)
     }
 
     fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64> {
-        match (self.marks.get(from), self.marks.get(to)) {
-            (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
-            _ => Err(GpuError::Contract("a mark that this stream did not make, or has cleared".into())),
-        }
+        elapsed_ms(&self.marks, from, to)
     }
 
     fn clear_marks(&mut self) {
@@ -122,5 +149,27 @@ impl BackendStream for EmulatedStream {
 
     fn synchronize(&mut self) -> Result<()> {
         self.shared.memory.check_guards("a synchronisation")
+    }
+}
+
+/// Steps are kept by the caller; what is left are the times of the last replay.
+struct EmulatedRecording {
+    marks: Vec<Instant>,
+}
+
+impl BackendRecording for EmulatedRecording {
+    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
+        elapsed_ms(&self.marks, from, to)
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+fn elapsed_ms(marks: &[Instant], from: usize, to: usize) -> Result<f64> {
+    match (marks.get(from), marks.get(to)) {
+        (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
+        _ => Err(GpuError::Contract("a mark that was not made, or was cleared".into())),
     }
 }

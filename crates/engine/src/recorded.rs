@@ -1,0 +1,121 @@
+//! The launches of a bound fragment over one arena, recorded so that a repeat is one call.
+//!
+//! Constants are uploaded, the arena is zeroed, the stages run in order, groups are gathered where that is a step of its
+//! own, and what the host reads comes back. The device's time is from after the upload to the last kernel's end.
+
+use std::time::Duration;
+
+use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Mark, Output, Params, Recording, Stream, Work};
+
+use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES};
+use crate::binding::Binding;
+use crate::codegen::params::Argument;
+use crate::codegen::pipeline::BoundPipeline;
+use crate::codegen::sink::Grouping;
+use crate::error::Result;
+use crate::tuning::Tuning;
+
+/// A recording with what to read of it.
+pub(crate) struct Recorded {
+    recording: Recording,
+    /// After the upload, then after each launch if `stages`, else after the last.
+    marks: Vec<Mark>,
+    stages: bool,
+    outputs: Vec<Output>,
+}
+
+impl Recorded {
+    /// Records the launches of a binding over an arena.
+    pub(crate) fn new(
+        binding: &Binding,
+        arena: &DeviceBuffer,
+        device: &Device,
+        stream: &mut Stream,
+        stages: bool,
+        tuning: &Tuning,
+    ) -> Result<Recorded> {
+        let bound = &binding.fragment;
+        let at = |zone| bound.arena.offset(zone);
+        // A point in time between two launches would keep the second from starting early.
+        let early = tuning.early_launch && !stages;
+        let mut work = Work::new(device);
+        work.upload(arena, 0, bound.arena.constants())?;
+        let mut marks = vec![work.mark()];
+        let (offset, bytes) = bound.arena.zeroed_range();
+        work.fill(arena, offset, 0, bytes)?;
+        for (index, (stage, launch)) in bound.stages.iter().zip(&binding.launches).enumerate() {
+            let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
+            let params = members.fold(Params::new(), |params, member| add_params(params, bound, member, arena));
+            let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
+            work.launch(&launch.kernel, launch.shape, &params, early && index > 0)?;
+            if stages {
+                marks.push(work.mark());
+            }
+        }
+        let groups = &bound.groups;
+        let outputs = match (&binding.compact, bound.compacted) {
+            (Some(kernel), Some(compacted)) => {
+                let params = Params::new()
+                    .buffer_at(arena, at(bound.control))
+                    .buffer_at(arena, at(groups.seen))
+                    .buffer_at(arena, at(groups.cells))
+                    .buffer_at(arena, at(compacted.zone))
+                    .u64(groups.places)
+                    .u64(groups.cell_count as u64)
+                    .u64(u64::from(groups.grouping == Grouping::Hashed));
+                let grid = (groups.places.div_ceil(256) as u32).clamp(1, device.info().multiprocessors * 8);
+                work.launch(kernel, LaunchShape { grid, block: 256, shared_bytes: 0 }, &params, early)?;
+                marks.push(work.mark());
+                let bytes = FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes());
+                vec![work.download(arena, at(compacted.zone), bytes)?]
+            }
+            _ => {
+                if !stages {
+                    marks.push(work.mark());
+                }
+                let (seen, end) = (at(groups.seen), at(groups.cells) + groups.cells.bytes());
+                vec![work.download(arena, at(bound.control), 16)?, work.download(arena, seen, end - seen)?]
+            }
+        };
+        Ok(Recorded { recording: stream.prepare(work)?, marks, stages, outputs })
+    }
+
+    /// Whether this is a recording over `arena`, with or without a time for each stage.
+    pub(crate) fn is_for(&self, arena: &DeviceBuffer, stages: bool) -> bool {
+        self.stages == stages && self.recording.is_on(&[arena])
+    }
+
+    /// Runs all and waits for it.
+    pub(crate) fn run(&mut self, stream: &mut Stream, arena: &DeviceBuffer) -> Result<()> {
+        Ok(stream.run(&mut self.recording, &[arena])?)
+    }
+
+    /// What was downloaded: control and groups, or the compacted groups.
+    pub(crate) fn outputs(&self) -> Vec<&[u8]> {
+        self.outputs.iter().map(|output| self.recording.output(output)).collect()
+    }
+
+    /// Time on the device of the last run.
+    pub(crate) fn device_time(&self) -> Result<Duration> {
+        self.between(0, self.marks.len() - 1)
+    }
+
+    /// Time of one launch of the last run, if launches were timed.
+    pub(crate) fn stage_time(&self, stage: usize) -> Result<Option<Duration>> {
+        self.stages.then(|| self.between(stage, stage + 1)).transpose()
+    }
+
+    fn between(&self, from: usize, to: usize) -> Result<Duration> {
+        let milliseconds = self.recording.elapsed_ms(self.marks[from], self.marks[to])?;
+        Ok(Duration::from_secs_f64(milliseconds.max(0.0) / 1e3))
+    }
+}
+
+fn add_params(params: Params, bound: &BoundFragment, pipeline: &BoundPipeline, arena: &DeviceBuffer) -> Params {
+    pipeline.params.arguments().fold(params, |params, argument| match argument {
+        Argument::Zone(zone) => params.buffer_at(arena, bound.arena.offset(*zone)),
+        Argument::I64(value) => params.i64(*value),
+        Argument::U64(value) => params.u64(*value),
+        Argument::F64(value) => params.f64(*value),
+    })
+}

@@ -1,0 +1,115 @@
+//! Choices in generated kernels that do not change results, only speed.
+//!
+//! The defaults were found on an NVIDIA H200 with `warpcube ssb --sf 20` (bench/results); others can be tried without a
+//! build by `WARPCUBE_TUNING=name=value,…`.
+
+use std::str::FromStr;
+
+/// What can be tuned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tuning {
+    /// Share of 64-byte lines with a surviving row below which a column is gathered instead of loaded whole.
+    pub eager_lines: f64,
+    /// Share of surviving rows above which rows are worked on in place instead of queued.
+    pub in_place: f64,
+    /// Registers that loaded vectors may take a thread, in bytes a row.
+    pub vector_registers: usize,
+    /// Values of each column that a lane loads at once, where the columns loaded take one 4-byte register a row.
+    pub slots_one: usize,
+    /// As `slots_one`, for two.
+    pub slots_two: usize,
+    /// As `slots_one`, for three to six.
+    pub slots_some: usize,
+    /// As `slots_one`, for more.
+    pub slots_many: usize,
+    /// Whether the next vectors are loaded before the present ones are worked on.
+    pub prefetch: bool,
+    /// Blocks of 256 threads that registers must allow on a multiprocessor, for scans with a queue.
+    pub blocks: u32,
+    /// As `blocks`, for scans without one.
+    pub blocks_in_place: u32,
+    /// Whether filters on loaded vectors come before probes, whatever their selectivity.
+    pub filters_first: bool,
+    /// Tickets a warp draws on average.
+    pub tickets_per_warp: u64,
+    /// Whether kernels start while those before them end.
+    pub early_launch: bool,
+}
+
+impl Tuning {
+    /// Rows of the longest step of a warp; tickets have a multiple of them.
+    pub(crate) fn step_rows_max(&self) -> u64 {
+        let slots = [self.slots_one, self.slots_two, self.slots_some, self.slots_many];
+        slots.into_iter().max().unwrap_or(32) as u64 * 32
+    }
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            eager_lines: 0.5,
+            in_place: 0.5,
+            vector_registers: 48,
+            slots_one: 16,
+            slots_two: 16,
+            slots_some: 8,
+            slots_many: 4,
+            prefetch: false,
+            blocks: 4,
+            blocks_in_place: 2,
+            filters_first: false,
+            tickets_per_warp: 8,
+            early_launch: true,
+        }
+    }
+}
+
+impl FromStr for Tuning {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Tuning, String> {
+        let mut tuning = Tuning::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is not name=value"))?;
+            let refuse = || format!("'{value}' is no value for '{name}'");
+            let share = || value.parse::<f64>().map_err(|_| refuse());
+            let number = || value.parse::<u32>().map_err(|_| refuse());
+            let slots = || match value {
+                "4" | "8" | "16" | "32" => value.parse::<usize>().map_err(|_| refuse()),
+                _ => Err(format!("{}: 4, 8, 16 or 32", refuse())),
+            };
+            let flag = || value.parse::<bool>().map_err(|_| refuse());
+            match name {
+                "eager_lines" => tuning.eager_lines = share()?,
+                "in_place" => tuning.in_place = share()?,
+                "vector_registers" => tuning.vector_registers = number()? as usize,
+                "slots_one" => tuning.slots_one = slots()?,
+                "slots_two" => tuning.slots_two = slots()?,
+                "slots_some" => tuning.slots_some = slots()?,
+                "slots_many" => tuning.slots_many = slots()?,
+                "prefetch" => tuning.prefetch = flag()?,
+                "blocks" => tuning.blocks = number()?.clamp(1, 8),
+                "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
+                "filters_first" => tuning.filters_first = flag()?,
+                "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
+                "early_launch" => tuning.early_launch = flag()?,
+                other => return Err(format!("nothing named '{other}' can be tuned")),
+            }
+        }
+        Ok(tuning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_names_what_differs_from_the_defaults() {
+        assert_eq!("".parse(), Ok(Tuning::default()));
+        let tuning: Tuning = "slots_one=32, prefetch=true,eager_lines=0.25".parse().unwrap();
+        assert_eq!(tuning, Tuning { slots_one: 32, prefetch: true, eager_lines: 0.25, ..Tuning::default() });
+        assert!("slots_one=5".parse::<Tuning>().unwrap_err().contains("4, 8, 16 or 32"));
+        assert!("slotz=4".parse::<Tuning>().unwrap_err().contains("'slotz'"));
+    }
+}

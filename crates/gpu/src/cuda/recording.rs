@@ -1,0 +1,127 @@
+//! Recorded work as a CUDA graph: captured from a stream once, launched by one call.
+//!
+//! Marks are events of the recording's own, recorded by nodes of the graph, so that their times can be read after every
+//! launch. Source: CUDA driver API, stream management (capture) and graph management.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+
+use super::driver::{Context, check};
+use super::stream::CudaStream;
+use crate::backend::{BackendRecording, BackendStream, WorkStep};
+use crate::error::{GpuError, Result};
+
+pub(super) struct CudaRecording {
+    context: Arc<Context>,
+    graph: sys::CUgraphExec,
+    events: Vec<sys::CUevent>,
+}
+
+// SAFETY: graph and event handles may be used from any thread with the context current; `&mut self` keeps launches apart.
+unsafe impl Send for CudaRecording {}
+
+impl CudaRecording {
+    /// Captures steps on a stream with nothing in flight.
+    ///
+    /// # Safety
+    /// Modules of the steps live as long as the recording.
+    pub(super) unsafe fn capture(stream: &mut CudaStream, steps: &[WorkStep]) -> Result<CudaRecording> {
+        let context = stream.context.clone();
+        context.bind()?;
+        let mut recording = CudaRecording { context, graph: std::ptr::null_mut(), events: Vec::new() };
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is live.
+        check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
+        // SAFETY: nothing runs while a stream captures; the caller promises the rest.
+        let captured = unsafe { recording.steps(stream, steps) };
+        let mut graph = std::ptr::null_mut();
+        // A capture is ended whatever became of it, or the stream could not be used again.
+        // SAFETY: the stream is capturing and `graph` is writable.
+        let ended = check("recording work", unsafe { sys::cuStreamEndCapture(stream.handle, &mut graph) }.result());
+        let made = captured.and(ended).and_then(|()| {
+            // SAFETY: `graph` is the graph just captured and the handle is writable.
+            let status = unsafe { sys::cuGraphInstantiateWithFlags(&mut recording.graph, graph, 0) };
+            check("preparing recorded work", status.result())
+        });
+        if !graph.is_null() {
+            // SAFETY: given by the driver above, destroyed once; the executable graph does not need it.
+            let _ = unsafe { sys::cuGraphDestroy(graph) };
+        }
+        made.map(|()| recording)
+    }
+
+    /// # Safety
+    /// As for [`CudaRecording::capture`]; the stream is capturing.
+    unsafe fn steps(&mut self, stream: &mut CudaStream, steps: &[WorkStep]) -> Result<()> {
+        for step in steps {
+            // SAFETY: calls on a capturing stream touch no memory.
+            unsafe {
+                match step {
+                    WorkStep::Upload { target, source, bytes } => {
+                        stream.upload(*target, *source as *const u8, *bytes)?
+                    }
+                    WorkStep::Download { target, source, bytes } => {
+                        stream.download(*target as *mut u8, *source, *bytes)?;
+                    }
+                    WorkStep::Fill { target, value, bytes } => stream.fill(*target, *value, *bytes)?,
+                    WorkStep::Launch { module, kernel, shape, params, early } => {
+                        stream.launch_as(module.as_ref(), kernel, *shape, params, *early)?;
+                    }
+                    WorkStep::Mark => {
+                        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
+                        self.events.push(check("creating an event", event)?);
+                        let event = self.events[self.events.len() - 1];
+                        let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+                        let status = sys::cuEventRecordWithFlags(event, stream.handle, flag);
+                        check("recording an event", status.result())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits the work to a stream.
+    ///
+    /// # Safety
+    /// What the steps touch is valid until the stream is synchronised; the recording is not in flight.
+    pub(super) unsafe fn launch(&mut self, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: graph and stream are live; the caller promises the rest.
+        check("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream) }.result())
+    }
+}
+
+impl BackendRecording for CudaRecording {
+    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
+        let event = |index: usize| {
+            self.events.get(index).copied().ok_or_else(|| GpuError::Contract("a mark that was not recorded".into()))
+        };
+        let (from, to) = (event(from)?, event(to)?);
+        self.context.bind()?;
+        // SAFETY: both events are live and were recorded by the launch that the caller has waited for.
+        let elapsed = unsafe { result::event::elapsed(from, to) };
+        Ok(f64::from(check("reading an event", elapsed)?))
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Drop for CudaRecording {
+    fn drop(&mut self) {
+        if self.context.bind().is_err() {
+            return;
+        }
+        if !self.graph.is_null() {
+            // SAFETY: made once, destroyed once; whoever launched it has waited.
+            let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
+        }
+        for event in &self.events {
+            // SAFETY: created once, destroyed once.
+            let _ = unsafe { result::event::destroy(*event) };
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Work that is described once and submitted as a whole, any number of times.
+//!
+//! A [`Work`] is a list of copies, fills, launches and points in time over buffers whose addresses stay the same;
+//! [`Stream::prepare`] makes a [`Recording`] of it, which [`Stream::run`] submits by one call (a graph on CUDA) and
+//! waits for. Host data lies in one page-locked buffer that belongs to the recording. A recording keeps no device
+//! buffer alive: each run is given those it works on, and refuses others.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::backend::{BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::buffer::{DeviceBuffer, HostBuffer};
+use crate::device::{Device, DeviceShared, Kernel, Module};
+use crate::error::{GpuError, Result};
+use crate::stream::{Mark, Params, check_launch, check_range};
+
+/// Alignment of the pieces of a recording's host buffer in bytes.
+const HOST_ALIGNMENT: usize = 64;
+
+/// A step whose host address is not known yet.
+enum Step {
+    Upload { target: u64, host: Range<usize> },
+    Download { source: u64, host: Range<usize> },
+    Device(WorkStep),
+}
+
+/// Steps in order.
+pub struct Work {
+    device: Arc<DeviceShared>,
+    steps: Vec<Step>,
+    host: Vec<u8>,
+    buffers: Vec<(u64, usize)>,
+    modules: Vec<Arc<Module>>,
+    marks: usize,
+}
+
+/// Where a recording puts what it downloads.
+#[derive(Debug, Clone)]
+pub struct Output(Range<usize>);
+
+impl Work {
+    /// Nothing yet.
+    pub fn new(device: &Device) -> Work {
+        let device = device.shared.clone();
+        Work { device, steps: Vec::new(), host: Vec::new(), buffers: Vec::new(), modules: Vec::new(), marks: 0 }
+    }
+
+    fn host(&mut self, bytes: usize) -> Range<usize> {
+        let start = self.host.len();
+        self.host.resize((start + bytes).next_multiple_of(HOST_ALIGNMENT), 0);
+        start..start + bytes
+    }
+
+    fn address(&mut self, buffer: &DeviceBuffer, offset: usize, bytes: usize) -> Result<u64> {
+        check_range(&self.device, buffer, offset, bytes)?;
+        self.uses(buffer);
+        Ok(buffer.address() + offset as u64)
+    }
+
+    fn uses(&mut self, buffer: &DeviceBuffer) {
+        let known = (buffer.address(), buffer.bytes());
+        if !self.buffers.contains(&known) {
+            self.buffers.push(known);
+        }
+    }
+
+    /// Copies `source`, as it is now, to `target` at `offset` bytes.
+    pub fn upload(&mut self, target: &DeviceBuffer, offset: usize, source: &[u8]) -> Result<()> {
+        let address = self.address(target, offset, source.len())?;
+        if !source.is_empty() {
+            let host = self.host(source.len());
+            self.host[host.clone()].copy_from_slice(source);
+            self.steps.push(Step::Upload { target: address, host });
+        }
+        Ok(())
+    }
+
+    /// Copies `bytes` of `source` from `offset` on to the host, where [`Recording::output`] finds them.
+    pub fn download(&mut self, source: &DeviceBuffer, offset: usize, bytes: usize) -> Result<Output> {
+        let address = self.address(source, offset, bytes)?;
+        let host = self.host(bytes);
+        if bytes > 0 {
+            self.steps.push(Step::Download { source: address, host: host.clone() });
+        }
+        Ok(Output(host))
+    }
+
+    /// Sets `bytes` bytes of a buffer from `offset` on.
+    pub fn fill(&mut self, target: &DeviceBuffer, offset: usize, value: u8, bytes: usize) -> Result<()> {
+        let target = self.address(target, offset, bytes)?;
+        if bytes > 0 {
+            self.steps.push(Step::Device(WorkStep::Fill { target, value, bytes }));
+        }
+        Ok(())
+    }
+
+    /// Launches a kernel; see [`crate::Stream::launch`]. A kernel that is launched `early` may start while the one before it
+    /// still runs, where the device can, and calls `wc_wait_previous` before it touches memory.
+    pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params, early: bool) -> Result<()> {
+        check_launch(&self.device, kernel, shape, params)?;
+        params.buffers().iter().for_each(|buffer| self.uses(buffer));
+        self.modules.push(kernel.module.clone());
+        self.steps.push(Step::Device(WorkStep::Launch {
+            module: kernel.module.backend.clone(),
+            kernel: kernel.name().to_string(),
+            shape,
+            params: params.bytes().to_vec(),
+            early,
+        }));
+        Ok(())
+    }
+
+    /// Notes the point in time when all before it is done.
+    pub fn mark(&mut self) -> Mark {
+        self.steps.push(Step::Device(WorkStep::Mark));
+        self.marks += 1;
+        Mark(self.marks - 1)
+    }
+}
+
+/// Work ready to be submitted.
+pub struct Recording {
+    backend: Box<dyn BackendRecording>,
+    steps: Vec<WorkStep>,
+    host: HostBuffer,
+    buffers: Vec<(u64, usize)>,
+    device: Arc<DeviceShared>,
+    /// Keeps the kernels loaded; dropped after what uses them.
+    _modules: Vec<Arc<Module>>,
+}
+
+impl Recording {
+    /// Prepares work on a stream with nothing in flight.
+    pub(crate) fn new(work: Work, stream: &mut dyn BackendStream) -> Result<Recording> {
+        let mut host = HostBuffer::allocate(work.device.clone(), work.host.len())?;
+        host.as_mut_slice()[..work.host.len()].copy_from_slice(&work.host);
+        let start = host.as_slice().as_ptr() as u64;
+        let steps: Vec<WorkStep> = work
+            .steps
+            .into_iter()
+            .map(|step| match step {
+                Step::Upload { target, host } => {
+                    WorkStep::Upload { target, source: start + host.start as u64, bytes: host.len() }
+                }
+                Step::Download { source, host } => {
+                    WorkStep::Download { target: start + host.start as u64, source, bytes: host.len() }
+                }
+                Step::Device(step) => step,
+            })
+            .collect();
+        // SAFETY: the modules are kept beside the recording and dropped after it.
+        let backend = work.device.note(unsafe { stream.record(&steps) })?;
+        let (buffers, device) = (work.buffers, work.device);
+        Ok(Recording { backend, steps, host, buffers, device, _modules: work.modules })
+    }
+
+    /// Whether the work is on exactly these buffers.
+    pub fn is_on(&self, buffers: &[&DeviceBuffer]) -> bool {
+        let same = |known: &(u64, usize), buffer: &DeviceBuffer| {
+            *known == (buffer.address(), buffer.bytes()) && Arc::ptr_eq(buffer.device(), &self.device)
+        };
+        self.buffers.iter().all(|known| buffers.iter().any(|buffer| same(known, buffer)))
+    }
+
+    /// Submits the work; the caller synchronises before anything else is done with the recording.
+    pub(crate) fn submit(&mut self, stream: &mut dyn BackendStream, buffers: &[&DeviceBuffer]) -> Result<()> {
+        self.device.check()?;
+        if !self.is_on(buffers) {
+            return Err(GpuError::Contract("recorded work was given other buffers".into()));
+        }
+        // SAFETY: ranges and kernels were checked when the work was described, over the buffers at hand, which the
+        // caller keeps until the stream is synchronised; host memory is the recording's own and borrowed mutably.
+        unsafe { stream.replay(self.backend.as_mut(), &self.steps) }
+    }
+
+    /// What the last run downloaded.
+    pub fn output(&self, output: &Output) -> &[u8] {
+        &self.host.as_slice()[output.0.clone()]
+    }
+
+    /// Milliseconds between two marks of the last run.
+    pub fn elapsed_ms(&self, from: Mark, to: Mark) -> Result<f64> {
+        self.backend.elapsed_ms(from.0, to.0)
+    }
+}
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recording").field("steps", &self.steps.len()).finish_non_exhaustive()
+    }
+}
