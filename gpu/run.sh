@@ -40,8 +40,30 @@ for stage in "$@"; do
         limit tpch 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
             --json "$out/tpch-h200-sf10.json"
         ;;
+    tune)
+        # Each line of TUNINGS is a value of WARPCUBE_TUNING; the device times of all go into one file, a line each.
+        limit tune 550 bash -c '
+            data=$1 out=$2 program=$3
+            while IFS= read -r tuning; do
+                file=$out/tune.json.tmp
+                WARPCUBE_TUNING=$tuning "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --runs "${RUNS:-15}" \
+                    --queries "${QUERIES:-q1.1,q1.2,q1.3,q2.1,q2.3,q3.1,q3.3,q4.1}" --json "$file" >/dev/null || echo failed
+                python3 -c "
+import json, sys
+results = json.load(open(sys.argv[1]))[\"results\"]
+times = lambda key: \" \".join(\"%.3f\" % r.get(key, 0) for r in results)
+print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" "$file" "$tuning"
+            done | tee "$out/tune.txt"
+        ' tune "$data" "$out" "$warpcube" <"${TUNINGS:-gpu/tunings.txt}"
+        ;;
+    sanitizer)
+        for tool in memcheck racecheck synccheck; do
+            limit "sanitizer-$tool" 200 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
+                "$warpcube" ssb --sf 0.02 --dir "$data/ssb002" --device cuda --runs 1
+        done
+        ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, tpch" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, tpch, tune, sanitizer" >&2
         exit 2
         ;;
     esac

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use warpcube_column::{PinnedTable, ResidentColumn};
-use warpcube_gpu::{DeviceBuffer, Kernel, LaunchShape};
+use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
 
 use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
@@ -37,6 +37,8 @@ pub(crate) struct Binding {
     recorded: Mutex<Vec<Recorded>>,
 }
 
+/// What a run may take on the device to be called short, in seconds.
+const SHORT_SECONDS: f64 = 2e-3;
 /// Recordings kept of one binding: statements that run at the same time have arenas of their own.
 const RECORDED_MAX: usize = 4;
 
@@ -101,6 +103,15 @@ impl BindingCache {
     /// Slots of a group table that were not too few; zero where none were tried.
     pub(crate) fn group_slots(&self) -> u64 {
         self.group_slots.load(Ordering::Relaxed)
+    }
+
+    /// Whether the next run is known to be short: it was bound before, its columns are where they were, and what it
+    /// reads passes the device's memory bus in no time.
+    pub fn is_short(&self, info: &DeviceInfo) -> bool {
+        let binding = self.binding.lock();
+        let Some(binding) = binding.as_ref() else { return false };
+        let bytes: f64 = binding.fragment.pipelines.iter().map(|pipeline| pipeline.bytes).sum();
+        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.columns.iter().all(|column| column.strong_count() > 0)
     }
 
     /// Remembers that fewer slots are too few.

@@ -47,18 +47,18 @@ impl Tuning {
 impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
-            eager_lines: 0.5,
+            eager_lines: 0.7,
             in_place: 0.5,
             vector_registers: 48,
             slots_one: 16,
-            slots_two: 16,
+            slots_two: 8,
             slots_some: 8,
             slots_many: 4,
-            prefetch: false,
+            prefetch: true,
             blocks: 4,
             blocks_in_place: 2,
-            filters_first: false,
-            tickets_per_warp: 8,
+            filters_first: true,
+            tickets_per_warp: 3,
             early_launch: true,
         }
     }
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn text_names_what_differs_from_the_defaults() {
         assert_eq!("".parse(), Ok(Tuning::default()));
-        let tuning: Tuning = "slots_one=32, prefetch=true,eager_lines=0.25".parse().unwrap();
-        assert_eq!(tuning, Tuning { slots_one: 32, prefetch: true, eager_lines: 0.25, ..Tuning::default() });
+        let tuning: Tuning = "slots_one=32, prefetch=false,eager_lines=0.25".parse().unwrap();
+        assert_eq!(tuning, Tuning { slots_one: 32, prefetch: false, eager_lines: 0.25, ..Tuning::default() });
         assert!("slots_one=5".parse::<Tuning>().unwrap_err().contains("4, 8, 16 or 32"));
         assert!("slotz=4".parse::<Tuning>().unwrap_err().contains("'slotz'"));
     }

@@ -19,6 +19,7 @@ use datafusion::datasource::{TableType, provider_as_source};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::object_store::ObjectMeta;
+use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
@@ -77,7 +78,8 @@ impl FileSnapshot {
                 (None, Some(folder)) => {
                     let files = data_files(&folder).into_iter();
                     let wanted = files.filter(|path| path.to_string_lossy().ends_with(extension.as_str()));
-                    wanted.for_each(|path| snapshot.add_local(&path));
+                    let named = wanted.filter(|path| url.get_glob().is_none() || is_named(url, path));
+                    named.for_each(|path| snapshot.add_local(&path));
                 }
                 (None, None) => snapshot.add_listed(runtime, url, extension).await?,
             }
@@ -159,11 +161,14 @@ fn local_file(url: &ListingTableUrl) -> Option<PathBuf> {
         .flatten()
 }
 
-/// The path of a URL that names a folder of this machine.
+/// The path of a URL that names a folder of this machine, or a pattern below one.
 fn local_folder(url: &ListingTableUrl) -> Option<PathBuf> {
-    (url.scheme() == "file" && url.is_collection() && url.get_glob().is_none())
-        .then(|| url.get_url().to_file_path().ok())
-        .flatten()
+    (url.scheme() == "file" && url.is_collection()).then(|| url.get_url().to_file_path().ok()).flatten()
+}
+
+/// Whether a pattern names a file of this machine.
+fn is_named(url: &ListingTableUrl, path: &Path) -> bool {
+    ObjectPath::from_absolute_path(path).is_ok_and(|path| url.contains(&path, true))
 }
 
 /// A table over files, with what is needed to make it anew. It is what the factory gives to the schema, which keeps

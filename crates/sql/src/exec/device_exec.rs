@@ -23,7 +23,7 @@ use datafusion::physical_plan::{
 };
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt, stream};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use warpcube_column::{LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 
@@ -160,7 +160,8 @@ impl Work {
         };
         let groups_max = (settings.placement == Placement::Auto).then_some(AUTO_GROUPS_MAX);
         let options = RunOptions { limits, groups_max, ..RunOptions::default() };
-        let outcome = tokio::task::spawn_blocking({
+        let short = self.lowered.binding.is_short(self.engine.device().info());
+        let outcome = off_the_workers(short, {
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
             let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
             let partitions = load_threads(&settings);
@@ -180,8 +181,7 @@ impl Work {
                 engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options)
             }
         })
-        .await
-        .map_err(|error| DataFusionError::Execution(format!("the device thread failed: {error}")))?;
+        .await?;
         match outcome {
             Ok((batch, run)) => {
                 note(&run);
@@ -245,6 +245,16 @@ impl Work {
         let relabelled = relabelled.map(Some).chain(counted).filter_map(|batch| async { batch });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), relabelled)))
     }
+}
+
+/// Runs what blocks on a thread that may. What takes no longer than waking one up, and back, is run where it is, where
+/// the runtime has workers to take over what else waits here.
+async fn off_the_workers<T: Send + 'static>(short: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    if short && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+        return Ok(tokio::task::block_in_place(work));
+    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| DataFusionError::Execution(format!("the device thread failed: {error}")))
 }
 
 /// Whether the same fragment over the same tables would be refused again.
