@@ -5,11 +5,14 @@
 #
 # WARPCUBE  the program (default: target/release/warpcube)     OUT   folder for results (default: gpu/out)
 # DATA      folder for generated data (default: /tmp/warpcube-data)
+# TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 set -u
 cd "$(dirname "$0")/.."
 warpcube=${WARPCUBE:-target/release/warpcube}
 out=${OUT:-gpu/out}
 data=${DATA:-/tmp/warpcube-data}
+tests=${TESTS:-target/release/deps/sql}
+export FUZZ_FROM=${FUZZ_FROM:-100000} FUZZ_SEEDS=${FUZZ_SEEDS:-2000} FUZZ_ROWS=${FUZZ_ROWS:-1000000}
 mkdir -p "$out" "$data"
 failed=0
 fields=name,driver_version,memory.total,clocks.sm,clocks.mem
@@ -62,8 +65,36 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
                 "$warpcube" ssb --sf 0.02 --dir "$data/ssb002" --device cuda --runs 1
         done
         ;;
+    sql)
+        # The SQL tests (TESTS: their program) on the GPU instead of the emulated device.
+        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
+            limit sql 300 "$tests" --test-threads 4 --skip random_queries
+        ;;
+    sql-sanitizer)
+        for tool in memcheck racecheck synccheck; do
+            CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
+                limit "sql-$tool" 280 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
+                "$tests" --test-threads 1 slt
+        done
+        ;;
+    fuzz)
+        # 2,000 seeds over a million rows, 16 processes side by side; each notes what it did in a log of its own.
+        limit fuzz 580 bash -c '
+            tests=$1 out=$2
+            mkdir -p "$out/fuzz"
+            for part in $(seq 0 15); do
+                from=$((FUZZ_FROM + part * FUZZ_SEEDS / 16)) to=$((FUZZ_FROM + (part + 1) * FUZZ_SEEDS / 16))
+                WARPCUBE_FUZZ_SEEDS=$from..$to WARPCUBE_FUZZ_DEVICE=cuda WARPCUBE_FUZZ_ROWS=$FUZZ_ROWS \
+                    WARPCUBE_FUZZ_LOG=$out/fuzz/$part.log "$tests" random_queries >"$out/fuzz/$part.txt" 2>&1 &
+            done
+            wait
+            cat "$out"/fuzz/*.log >"$out/fuzz.txt"
+            for word in same raised refused DIFFERS; do echo "$word: $(grep -c " $word" "$out/fuzz.txt")"; done
+            ! grep " DIFFERS" "$out/fuzz.txt"
+        ' fuzz "$tests" "$out"
+        ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, tpch, tune, sanitizer" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, tpch, tune, sanitizer, sql, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

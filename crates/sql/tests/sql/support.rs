@@ -9,9 +9,10 @@ pub fn cpu() -> Session {
     Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap()
 }
 
-/// A session on the emulated device.
+/// A session on the emulated device, or on the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
 pub fn emulated() -> Session {
-    Session::new(SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", "cuda")).unwrap()
+    let device = std::env::var("WARPCUBE_TEST_DEVICE").unwrap_or_else(|_| "emulated".into());
+    Session::new(SessionOptions::new().with("warpcube.device", device).with("warpcube.placement", "cuda")).unwrap()
 }
 
 /// Runs a statement to its end.
@@ -44,5 +45,7 @@ pub async fn same_on_device(device: &Session, cpu: &Session, sql: &str) {
 
 /// The folder of SQL test files.
 pub fn slt_folder() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../slt")
+    // Asked for when running: on a machine with a GPU the tests run where they were not built.
+    let own = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
+    std::path::Path::new(&own).join("../../slt")
 }
