@@ -50,7 +50,8 @@ for stage in "$@"; do
             while IFS= read -r tuning; do
                 file=$out/tune.json.tmp
                 WARPCUBE_TUNING=$tuning "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --runs "${RUNS:-15}" \
-                    --queries "${QUERIES:-q1.1,q1.2,q1.3,q2.1,q2.3,q3.1,q3.3,q4.1}" --json "$file" >/dev/null || echo failed
+                    --queries "${QUERIES:-q1.1,q1.2,q1.3,q2.1,q2.3,q3.1,q3.3,q4.1}" --json "$file" >/dev/null ||
+                    echo failed
                 python3 -c "
 import json, sys
 results = json.load(open(sys.argv[1]))[\"results\"]

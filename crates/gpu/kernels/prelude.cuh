@@ -69,8 +69,8 @@ WC_DEVICE void wc_store_release(uint64_t* address, uint64_t value) {
     asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
 }
 
-// A kernel launched early (programmatic dependent launch) touches memory only after it has waited for the kernels before
-// it; the next one may come to the device once all blocks have said so. Both do nothing for other launches.
+// A kernel launched early (programmatic dependent launch) touches memory only after it has waited for the kernels
+// before it; the next one may come to the device once all blocks have said so. Both do nothing for other launches.
 WC_DEVICE void wc_wait_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" : : : "memory");

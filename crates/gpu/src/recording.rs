@@ -94,8 +94,8 @@ impl Work {
         Ok(())
     }
 
-    /// Launches a kernel; see [`crate::Stream::launch`]. A kernel that is launched `early` may start while the one before it
-    /// still runs, where the device can, and calls `wc_wait_previous` before it touches memory.
+    /// Launches a kernel; see [`crate::Stream::launch`]. A kernel that is launched `early` may start while the one
+    /// before it still runs, where the device can, and calls `wc_wait_previous` before it touches memory.
     pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params, early: bool) -> Result<()> {
         check_launch(&self.device, kernel, shape, params)?;
         params.buffers().iter().for_each(|buffer| self.uses(buffer));

@@ -19,7 +19,8 @@ pub(super) struct CudaRecording {
     events: Vec<sys::CUevent>,
 }
 
-// SAFETY: graph and event handles may be used from any thread with the context current; `&mut self` keeps launches apart.
+// SAFETY: graph and event handles may be used from any thread with the context current; `&mut self` keeps the launches
+// apart.
 unsafe impl Send for CudaRecording {}
 
 impl CudaRecording {
