@@ -5,6 +5,7 @@
 #
 # WARPCUBE  the program (default: target/release/warpcube)     OUT   folder for results (default: gpu/out)
 # DATA      folder for generated data (default: /tmp/warpcube-data)
+# ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 set -u
 cd "$(dirname "$0")/.."
@@ -33,7 +34,8 @@ for stage in "$@"; do
     case $stage in
     probe) limit probe 60 bash -c "nvidia-smi --query-gpu=$fields --format=csv; '$warpcube' doctor" ;;
     answers)
-        limit answers 120 "$warpcube" ssb --sf 1 --dir "$data/ssb1" --device cuda --verify --json "$out/ssb-sf1.json"
+        limit answers 120 "$warpcube" ssb --sf 1 --dir "$data/ssb1" --device cuda --verify \
+            ${ANSWERS:+--answers "$ANSWERS"} --json "$out/ssb-sf1.json"
         ;;
     ssb)
         limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \

@@ -7,13 +7,13 @@
 //! The last line is `N passed, N failed, N skipped`: tests, and one more failed for every other stage that failed, one
 //! more skipped for every check that could not be made here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::process::{Result, cargo, run as run_command, succeeds, watch};
+use crate::process::{Result, cargo, program, root, run as run_command, succeeds, watch};
 use crate::{setup, tidy};
 
 /// What to leave out.
@@ -117,9 +117,30 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         let before = emulated_programs();
         stages.run("tests", |stages| tests.run(&mut stages.tests));
         println!("{} programs were compiled for the emulated device", emulated_programs().saturating_sub(before));
+        match reference_answers() {
+            Some(folder) => drop(stages.run("answers at scale 1", |_| answers(&folder))),
+            None => stages.skip("SSB's answers at scale 1", "../shared/data/ssb-sf1/answers is not there"),
+        }
         stages.run("documentation tests", |stages| tests.documentation(&mut stages.tests));
     }
     summary(&stages)
+}
+
+/// The reference's answers to SSB at scale 1, where they lie beside the project.
+fn reference_answers() -> Option<PathBuf> {
+    Some(root().join("../shared/data/ssb-sf1/answers")).filter(|folder| folder.is_dir())
+}
+
+/// Generates SSB at scale 1 and compares the 13 answers of the CPU.
+fn answers(folder: &Path) -> Result<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let data = target.join("ssb-sf1");
+    let mut command = program(&target.join("debug/warpcube").to_string_lossy());
+    command.args(["ssb", "--sf", "1", "--runs", "1", "--device", "cpu", "--answers"]).arg(folder);
+    let done = run_command(command.arg("--dir").arg(&data));
+    // A quarter of a gigabyte that nobody needs any more.
+    let _ = std::fs::remove_dir_all(data);
+    done
 }
 
 /// Programs kept compiled for the emulated device, in the folder that `crates/gpu` chooses.

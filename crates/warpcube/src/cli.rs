@@ -93,6 +93,9 @@ pub(crate) struct BenchArgs {
     /// Compare every row with the CPU's answer and fail on a difference
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Compare every row with the CSV files in this folder, q1.1.csv and so on, and fail on a difference
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) answers: Option<PathBuf>,
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

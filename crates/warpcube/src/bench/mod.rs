@@ -58,6 +58,12 @@ async fn all(
             measured.verified = Some(difference.is_none());
             differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
         }
+        if let Some(folder) = &arguments.answers {
+            let expected = verify::read(&folder.join(format!("{}.csv", case.name)), &measured.answer)?;
+            let difference = verify::compare(&case.sql, &measured.answer, &expected);
+            measured.verified = Some(difference.is_none() && measured.verified != Some(false));
+            differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
+        }
         printer.case(&measured);
         // The rows of an answer are not needed any more; there may be many.
         measured.answer.clear();

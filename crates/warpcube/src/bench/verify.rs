@@ -1,14 +1,20 @@
-//! Comparing an answer with the CPU's.
+//! Comparing an answer with the CPU's, or with one in a file.
 //!
 //! Rows are compared as multisets: both sides are sorted, exact columns first, and walked in step; floats may differ
 //! by a tolerance, because sums of them depend on their order. Then the columns that the query orders by are compared
 //! row by row as they came, so that rows may trade places only among those that tie.
 
 use std::cmp::Ordering;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::csv::ReaderBuilder;
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::error::{CliError, Result};
 
 /// Largest difference of two floats that count as equal, relative to the larger.
 const TOLERANCE: f64 = 1e-9;
@@ -60,6 +66,15 @@ impl Value {
             Value::Float(value, _) => value.to_string(),
         }
     }
+}
+
+/// The rows of a CSV file with a line of names, as columns of the types that `answer` has.
+pub(super) fn read(path: &Path, answer: &[RecordBatch]) -> Result<Vec<RecordBatch>> {
+    let failed = |reason: String| CliError::Input { path: path.to_path_buf(), reason };
+    let schema = answer.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let rows = ReaderBuilder::new(schema).with_header(true).build(file);
+    rows.and_then(|rows| rows.collect()).map_err(|error| failed(error.to_string()))
 }
 
 /// The first difference between an answer and the one expected, or none.

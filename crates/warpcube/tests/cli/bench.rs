@@ -35,6 +35,23 @@ fn ssb_runs_verifies_and_writes_its_results() {
 }
 
 #[test]
+fn answers_are_compared_with_files() {
+    let place = Place::new();
+    let run = |queries: &str| {
+        let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--answers", "a", "--queries", queries, "--runs", "1"];
+        place.run(&[&arguments[..], &["--device", "cpu"]].concat())
+    };
+    assert!(run("q1.1").error(1).contains("q1.1.csv"));
+    let sql = "SELECT sum(lo_extendedprice * lo_discount) AS revenue FROM 'd/lineorder/' JOIN 'd/date.parquet' \
+               ON lo_orderdate = d_datekey WHERE d_year = 1993 AND lo_discount BETWEEN 1 AND 3 AND lo_quantity < 25";
+    let right = place.csv(sql);
+    place.write("a/q1.1.csv", &right);
+    assert!(run("q1.1").ok().lines().any(|line| line.starts_with("q1.1") && line.ends_with("yes")));
+    place.write("a/q1.1.csv", "revenue\n1\n");
+    assert!(run("q1.1").error(1).contains("expected (1)"));
+}
+
+#[test]
 fn tpch_shows_where_each_part_ran() {
     let place = Place::new();
     let ran = place.run(&["tpch", "--sf", "0.01", "--dir", "d", "--verify", "--runs", "1", "--device", "cpu"]);
