@@ -12,7 +12,7 @@ pub fn cpu() -> Session {
 /// A session on the emulated device, or on the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
 pub fn emulated() -> Session {
     let device = std::env::var("WARPCUBE_TEST_DEVICE").unwrap_or_else(|_| "emulated".into());
-    Session::new(SessionOptions::new().with("warpcube.device", device).with("warpcube.placement", "cuda")).unwrap()
+    Session::new(SessionOptions::new().with("warpcube.device", &device).with("warpcube.placement", "cuda")).unwrap()
 }
 
 /// Runs a statement to its end.
