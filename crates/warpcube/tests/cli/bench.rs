@@ -43,7 +43,7 @@ fn answers_are_compared_with_files() {
     };
     let missing = run("q1.1");
     assert!(missing.code == 2 && missing.err.contains("q1.1.csv"), "{missing:?}");
-    let sql = "SELECT sum(lo_extendedprice * lo_discount) AS revenue FROM 'd/lineorder/' JOIN 'd/date.parquet' \
+    let sql = "SELECT sum(lo_extendedprice * lo_discount) AS revenue FROM 'd/lineorder.parquet' JOIN 'd/date.parquet' \
                ON lo_orderdate = d_datekey WHERE d_year = 1993 AND lo_discount BETWEEN 1 AND 3 AND lo_quantity < 25";
     let right = place.csv(sql);
     place.write("a/q1.1.csv", &right);
