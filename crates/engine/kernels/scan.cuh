@@ -129,6 +129,8 @@ WC_DEVICE int64_t wc_order(double value) {
     int64_t bits = __double_as_longlong(value);
     return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
+// The same with zeros of both signs equal, as comparisons take them.
+WC_DEVICE int64_t wc_compared(double value) { return value == 0.0 ? 0 : wc_order(value); }
 WC_DEVICE double wc_unorder(int64_t bits) {
     return __longlong_as_double(bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1));
 }

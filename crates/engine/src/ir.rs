@@ -124,11 +124,11 @@ pub enum BinaryOp {
     Div,
     /// Remainder with the dividend's sign.
     Rem,
-    /// Equality; NaN equals NaN.
+    /// Equality; NaN equals NaN, zeros of both signs are equal.
     Eq,
     /// Inequality.
     Ne,
-    /// Order; NaN is largest.
+    /// Order; NaN is largest, one with a sign smallest.
     Lt,
     /// Order or equality.
     Le,

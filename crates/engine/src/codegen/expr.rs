@@ -285,7 +285,7 @@ impl<'a> Emitter<'a> {
             }
         }
         let code = if left.ty.is_float() {
-            format!("wc_order({}) {operator} wc_order({})", left.code, right.code)
+            format!("wc_compared({}) {operator} wc_compared({})", left.code, right.code)
         } else {
             format!("{} {operator} {}", left.code, right.code)
         };

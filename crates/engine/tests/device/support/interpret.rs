@@ -357,7 +357,12 @@ fn binary(op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, Raised> {
     let result = if op.is_comparison() { Ty::Bool } else { ty };
     let (Some(left), Some(right)) = (left.1, right.1) else { return Ok((result, None)) };
     if op.is_comparison() {
-        let order = order(&left, &right);
+        let unsigned = |value: Scalar| match value {
+            // Zeros of both signs are equal.
+            Scalar::Float(value) if value == 0.0 => Scalar::Float(0.0),
+            value => value,
+        };
+        let order = order(&unsigned(left), &unsigned(right));
         let holds = match op {
             BinaryOp::Eq => order.is_eq(),
             BinaryOp::Ne => order.is_ne(),
