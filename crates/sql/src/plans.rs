@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use parking_lot::Mutex;
 
 use crate::lower::Refused;
+use crate::placement::Declined;
 
 /// Statements kept.
 const PLANS_MAX: usize = 256;
@@ -27,6 +28,10 @@ pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     /// What stays on the CPU, and why.
     pub(crate) refused: Vec<Refused>,
+    /// Fragments among them that a load was too dear for.
+    pub(crate) declined: Vec<Declined>,
+    /// What that was decided by, as [`crate::exec::DevicePlanner::placements`] counts.
+    pub(crate) placements: u64,
 }
 
 impl Planned {

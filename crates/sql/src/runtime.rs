@@ -103,6 +103,18 @@ pub(crate) fn refresh_functions(state: &Arc<RwLock<SessionState>>) -> Result<()>
     Ok(())
 }
 
+/// Share of this machine's memory that copies of columns may take by default.
+const COPIES_SHARE: u64 = 8;
+
+/// Most host memory for copies of columns that leave the device, in bytes; none where the machine's memory is not known.
+pub(crate) fn copies_budget(settings: &Settings) -> u64 {
+    match (settings.host_memory, host_memory()) {
+        (Budget::Bytes(bytes), _) => bytes,
+        (budget, Ok(total)) => budget.bytes(total).unwrap_or(total / COPIES_SHARE),
+        (_, Err(_)) => 0,
+    }
+}
+
 /// Memory of this machine in bytes.
 fn host_memory() -> Result<u64> {
     let unknown = || SqlError::Unsupported("a share of memory where the size of memory is not known".into());
