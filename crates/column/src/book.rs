@@ -82,12 +82,21 @@ pub(crate) type RefusedUnder = (String, String, usize);
 /// Refused columns that are remembered.
 const REFUSED_MAX: usize = 256;
 
+/// How often columns came to a device and left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Loads and returns from copies.
+    pub came: u64,
+    /// Columns that had to leave, tables that were evicted or replaced.
+    pub left: u64,
+}
+
 /// What is where.
 #[derive(Default)]
 pub(crate) struct Book {
     tables: HashMap<String, TableEntry>,
     clock: u64,
-    changes: u64,
+    changes: Changes,
     /// Columns that were found not to fit the device, so that they are not read in vain again; the oldest first.
     refused: Vec<(RefusedUnder, ColumnError)>,
 }
@@ -102,8 +111,8 @@ pub(crate) struct Leaving {
 }
 
 impl Book {
-    /// Grows whenever a column comes or goes.
-    pub(crate) fn changes(&self) -> u64 {
+    /// How often columns came and left.
+    pub(crate) fn changes(&self) -> Changes {
         self.changes
     }
 
@@ -179,7 +188,7 @@ impl Book {
         loaded: Loaded,
     ) -> Result<Vec<Arc<ResidentColumn>>> {
         self.clock += 1;
-        self.changes += 1;
+        self.changes.came += 1;
         let now = self.clock;
         let entry = self.tables.entry(key.to_string()).or_insert_with(|| TableEntry {
             name: source.name().to_string(),
@@ -204,7 +213,7 @@ impl Book {
     pub(crate) fn restored(&mut self, key: &str, version: &str, column: ResidentColumn) -> Option<Arc<ResidentColumn>> {
         let entry = self.tables.get_mut(key).filter(|entry| entry.version == version)?;
         self.clock += 1;
-        self.changes += 1;
+        self.changes.came += 1;
         let column = Arc::new(column);
         let lengths = column.segments().iter().map(|segment| segment.rows());
         if !lengths.eq(entry.chunks.iter().copied()) {
@@ -229,7 +238,7 @@ impl Book {
         }
         let (_, key, index) = victim?;
         let key = key.clone();
-        self.changes += 1;
+        self.changes.left += 1;
         let table = self.tables.get_mut(&key).expect("just found");
         let entry = table.columns.remove(&index).expect("just found");
         let copied = table.copies.contains_key(&index);
@@ -272,7 +281,7 @@ impl Book {
     }
 
     fn forget(&mut self, key: &str) -> Option<TableSummary> {
-        self.changes += 1;
+        self.changes.left += 1;
         self.tables.remove(key).map(|table| summary(&table))
     }
 
@@ -284,7 +293,7 @@ impl Book {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.changes += 1;
+        self.changes.left += 1;
         self.tables.clear();
     }
 

@@ -18,7 +18,7 @@ mod staging;
 mod statistics;
 mod storage;
 
-pub use book::{ColumnSummary, TableSummary, Whereabouts};
+pub use book::{Changes, ColumnSummary, TableSummary, Whereabouts};
 pub use build::{CHUNK_ROWS, VECTOR_ROWS};
 pub use dictionary::Dictionary;
 pub use error::{ColumnError, Result};

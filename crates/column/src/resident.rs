@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, GpuError, Reservation};
 
-use crate::book::{Book, Leaving, TableSummary, Whereabouts};
+use crate::book::{Book, Changes, Leaving, TableSummary, Whereabouts};
 use crate::error::{ColumnError, Result};
 use crate::host::HostColumn;
 use crate::load::{ColumnSource, LoadLimits, LoadReport, Room, load};
@@ -262,8 +262,8 @@ impl Residency {
         self.book.lock().clear();
     }
 
-    /// Grows whenever a column comes to the device or leaves it.
-    pub fn changes(&self) -> u64 {
+    /// How often columns came to the device and left it.
+    pub fn changes(&self) -> Changes {
         self.book.lock().changes()
     }
 

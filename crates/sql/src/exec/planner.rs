@@ -18,7 +18,7 @@ use super::engines::Engines;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::lower::{DeviceNode, Refusals, Refused, describe_tables, lower};
-use crate::placement::{Placer, Placing};
+use crate::placement::{Basis, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -44,18 +44,18 @@ impl DevicePlanner {
         self.refusals.count()
     }
 
-    /// Changes whenever a load that was declined may be worth it: columns came to the device or left it, the device was
-    /// opened, or what statements paid covers a load.
-    pub(crate) fn placements(&self) -> u64 {
-        let open = self.engines.opened().map_or(0, |engine| 1 + engine.residency().changes());
-        self.placer.changes() + open
+    /// What placement by cost depends on, apart from the tables.
+    pub(crate) fn basis(&self) -> Basis {
+        let engine = self.engines.opened();
+        let columns = engine.as_ref().map(|engine| engine.residency().changes()).unwrap_or_default();
+        Basis { open: engine.is_some(), columns, credits: self.placer.changes() }
     }
 
     /// Replaces what can run on the device in an optimised plan.
     pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        let placements = self.placements();
-        let as_it_is = || Planned { plan: plan.clone(), refused: Vec::new(), declined: Vec::new(), placements };
+        let basis = self.basis();
+        let as_it_is = || Planned { plan: plan.clone(), refused: Vec::new(), declined: Vec::new(), basis };
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.engines.may_open();
@@ -75,7 +75,7 @@ impl DevicePlanner {
             return Ok(as_it_is());
         }
         let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
-        Ok(Planned { plan: lowered, refused, declined, placements })
+        Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.

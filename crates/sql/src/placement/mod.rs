@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
 use parking_lot::Mutex;
-use warpcube_column::{Storage, Whereabouts, is_string};
+use warpcube_column::{Changes, Storage, Whereabouts, is_string};
 use warpcube_engine::{Engine, Sink, Step};
 
 use crate::lower::{Lowered, Reason, TableInfo};
@@ -35,6 +35,17 @@ pub(crate) struct Placer {
     /// By key of a table its version and the seconds paid.
     credits: Mutex<HashMap<String, (String, f64)>>,
     changes: AtomicU64,
+}
+
+/// What the placement of a plan depends on, apart from its tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Basis {
+    /// Whether the device was open.
+    pub(crate) open: bool,
+    /// Columns that had come and left.
+    pub(crate) columns: Changes,
+    /// Loads that credits had come to cover.
+    pub(crate) credits: u64,
 }
 
 /// A fragment that was left to the CPU because a load is too dear.
