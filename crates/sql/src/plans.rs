@@ -35,8 +35,8 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Whether fragments may belong elsewhere by now: what was too dear to load may be there or be worth it, and what was
-    /// there may have left.
+    /// Whether fragments may belong elsewhere by now: what was too dear to load may be there or be worth it, and what
+    /// was there may have left.
     pub(crate) fn is_misplaced(&self, now: Basis) -> bool {
         self.basis.columns.left != now.columns.left || !self.declined.is_empty() && self.basis != now
     }

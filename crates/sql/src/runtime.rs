@@ -106,7 +106,8 @@ pub(crate) fn refresh_functions(state: &Arc<RwLock<SessionState>>) -> Result<()>
 /// Share of this machine's memory that copies of columns may take by default.
 const COPIES_SHARE: u64 = 8;
 
-/// Most host memory for copies of columns that leave the device, in bytes; none where the machine's memory is not known.
+/// Most host memory for copies of columns that leave the device, in bytes; none where the machine's memory is not
+/// known.
 pub(crate) fn copies_budget(settings: &Settings) -> u64 {
     // Every statement on the device asks; the machine's memory stays what it is.
     static TOTAL: OnceLock<Option<u64>> = OnceLock::new();

@@ -1,11 +1,11 @@
 //! Where a fragment runs under placement `auto`.
 //!
-//! A fragment runs on the GPU when all its columns are there. Otherwise the GPU's time, with opening the device, loading
-//! and compiling, is estimated beside the CPU's ([`cost`]), and the load is made if the whole takes at most
+//! A fragment runs on the GPU when all its columns are there. Otherwise the GPU's time, with opening the device,
+//! loading and compiling, is estimated beside the CPU's ([`cost`]), and the load is made if the whole takes at most
 //! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
-//! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, the load
-//! is made. So no first statement waits for a load that costs it dearly, and no table that is asked for again and again
-//! stays on the CPU for ever.
+//! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, the
+//! load is made. So no first statement waits for a load that costs it dearly, and no table that is asked for again and
+//! again stays on the CPU for ever.
 
 mod cost;
 
@@ -105,7 +105,7 @@ impl Placer {
 }
 
 impl Placing {
-    /// The decisions of one statement; `engine` is none while the device is not open, `factor` where every load is made.
+    /// The decisions of one statement; `engine` is none while the device is not open, `factor` where all loads are made.
     pub(crate) fn new(placer: &Arc<Placer>, engine: Option<Arc<Engine>>, cores: usize, factor: Option<f64>) -> Placing {
         Placing { placer: placer.clone(), engine, cores, factor, declined: Mutex::default() }
     }
