@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use warpcube_gpu::Device;
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
@@ -317,10 +318,12 @@ impl Job<'_> {
                 }
             }
         }
-        let mut columns = Vec::with_capacity(targets.len());
-        for (target, parts) in targets.iter().zip(parts) {
-            columns.push(close_column(device, target, parts.into_iter().flatten().collect(), room)?);
-        }
+        // Dictionaries are merged side by side: the end of a merge is the work of one thread.
+        let columns = targets.par_iter().zip(parts.into_par_iter());
+        let close = |(target, parts): (&Target, Vec<Vec<Arrived>>)| {
+            close_column(device, target, parts.into_iter().flatten().collect(), room)
+        };
+        let columns: Vec<ResidentColumn> = columns.map(close).collect::<Result<_>>()?;
         let chunks: Vec<u32> = rows.into_iter().flatten().flatten().collect();
         let report = LoadReport {
             rows: chunks.iter().map(|rows| u64::from(*rows)).sum(),

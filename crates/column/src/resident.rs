@@ -211,6 +211,9 @@ impl Residency {
                     self.book.lock().refuse(refused, error.clone());
                 }
             })?;
+            let LoadReport { rows, bytes, elapsed, .. } = loaded.report;
+            let rate = loaded.report.gigabytes_per_second_core();
+            tracing::info!(table = source.name(), rows, bytes, ?elapsed, gigabytes_per_second_core = rate, "loaded");
             report.add(&loaded.report);
             fresh.extend(self.book.lock().enter(&key, &version, source, loaded)?);
         }

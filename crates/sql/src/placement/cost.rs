@@ -114,6 +114,8 @@ const GROUP_NS: f64 = 60.0;
 const GROUP_COLUMN_NS: f64 = 20.0;
 /// Fewer groups than this are always brought back: it takes some milliseconds.
 const GROUPS_MAX_MIN: u64 = 64 << 10;
+/// Rows of a row group, as most writers cut them.
+const GROUP_ROWS: u64 = 1 << 20;
 /// Share of rows that pass a filter, and that find a partner in a probe.
 const FILTER_SHARE: f64 = 0.5;
 const PROBE_SHARE: f64 = 0.5;
@@ -188,6 +190,9 @@ impl PassWork {
     /// Seconds to bring what is not on the device there.
     fn load_seconds(&self, cores: f64) -> f64 {
         let rows = self.rows as f64;
+        let loads = self.columns.iter().filter(|column| column.place == Place::Source).count() as u64;
+        // A column of a row group is the work of one thread.
+        let threads = cores.min((self.rows.div_ceil(GROUP_ROWS) * loads) as f64).max(1.0);
         let column = |column: &ColumnWork| match column.place {
             Place::Device => 0.0,
             Place::Host => rows * 8.0 / TRANSFER_BANDWIDTH,
@@ -200,10 +205,12 @@ impl PassWork {
                 let encode = match column.kind {
                     Kind::Number(bytes) => 0.25 * bytes as f64,
                     Kind::Coded => 1.5,
-                    // Looked up one by one, entered and sorted where they are new.
+                    // Looked up one by one, and entered where they are new.
                     Kind::Text(bytes) => 100.0 + 2.0 * bytes,
                 };
-                rows * (decode + encode) / cores / 1e9
+                // One thread puts the sorted strings together.
+                let merge = if matches!(column.kind, Kind::Text(_)) { 50.0 } else { 0.0 };
+                rows * ((decode + encode) / threads + merge) / 1e9
             }
         };
         self.columns.iter().map(column).sum()

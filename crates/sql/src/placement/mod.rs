@@ -105,7 +105,7 @@ impl Placer {
 }
 
 impl Placing {
-    /// The decisions of one statement; `engine` is none while the device is not open, `factor` where all loads are made.
+    /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
     pub(crate) fn new(placer: &Arc<Placer>, engine: Option<Arc<Engine>>, cores: usize, factor: Option<f64>) -> Placing {
         Placing { placer: placer.clone(), engine, cores, factor, declined: Mutex::default() }
     }
