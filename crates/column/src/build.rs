@@ -203,7 +203,7 @@ impl SegmentBuilder {
             self.values.resize(base + start * width, 0);
             self.values.extend_from_slice(bytemuck::cast_slice(&values[start..end]));
         }
-        self.values.resize(base + values.len() * width, 0);
+        self.values.resize(base + size_of_val(values), 0);
     }
 
     fn decimals(&mut self, array: &PrimitiveArray<Decimal128Type>) -> Result<()> {
