@@ -103,6 +103,8 @@ fn default(name: &str, expected: &str, defaults: &str, source: &str) -> Result<S
         "None" if expected.contains("'auto'") => Ok("auto".into()),
         value => match value.split_once("::") {
             Some((_, variant)) if variant.chars().all(char::is_alphanumeric) => Ok(variant.to_lowercase()),
+            // A fraction is shown as it is written, if that is how it would be printed.
+            _ if value.parse::<f64>().is_ok_and(|number| number.to_string() == value) => Ok(value.into()),
             _ => number(value).map(|number| number.to_string()),
         },
     }

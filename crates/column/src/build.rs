@@ -9,9 +9,10 @@
 //! ```
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder, PrimitiveArray};
-use arrow::compute::cast;
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::*;
 
+use crate::coding::StringCoder;
 use crate::dictionary::LocalDictionary;
 use crate::error::{ColumnError, Result};
 use crate::statistics::Statistics;
@@ -24,16 +25,19 @@ pub const CHUNK_ROWS: usize = 1 << 20;
 
 /// Builds the segments of one column, chunk after chunk.
 #[derive(Debug)]
-pub struct SegmentBuilder {
+pub(crate) struct SegmentBuilder {
     column: String,
     data_type: DataType,
     storage: Storage,
-    dictionary: Option<LocalDictionary>,
+    coder: Option<StringCoder>,
     values: Vec<u8>,
-    validity: BooleanBufferBuilder,
+    /// Kept from the first null of a segment on.
+    validity: Option<BooleanBufferBuilder>,
     rows: usize,
     statistics: Statistics,
     last: Option<i128>,
+    /// Decimals of the last array in storage width.
+    narrow: Vec<i64>,
 }
 
 fn word(bytes: &[u8]) -> u32 {
@@ -42,15 +46,17 @@ fn word(bytes: &[u8]) -> u32 {
 
 /// A finished segment on the host.
 #[derive(Debug)]
-pub struct HostSegment {
+pub(crate) struct HostSegment {
     /// Values, padded.
-    pub values: Vec<u8>,
+    pub(crate) values: Vec<u8>,
     /// Validity words, padded, where there are nulls.
-    pub validity: Option<Vec<u32>>,
+    pub(crate) validity: Option<Vec<u32>>,
     /// Rows without padding.
-    pub rows: usize,
+    pub(crate) rows: usize,
     /// Statistics of the segment; of a string column, of its codes of arrival.
-    pub statistics: Statistics,
+    pub(crate) statistics: Statistics,
+    /// Number of the dictionary that strings were coded with.
+    pub(crate) dictionary: Option<usize>,
 }
 
 impl SegmentBuilder {
@@ -58,7 +64,11 @@ impl SegmentBuilder {
     ///
     /// # Errors
     /// [`ColumnError::Unsupported`] if columns of that type stay on the CPU.
-    pub fn new(column: &str, data_type: &DataType, dictionary: Option<LocalDictionary>) -> Result<SegmentBuilder> {
+    pub(crate) fn new(
+        column: &str,
+        data_type: &DataType,
+        dictionary: Option<LocalDictionary>,
+    ) -> Result<SegmentBuilder> {
         let storage = Storage::of(data_type).ok_or_else(|| ColumnError::Unsupported {
             column: column.to_string(),
             reason: format!("type {data_type} has no device storage"),
@@ -67,29 +77,38 @@ impl SegmentBuilder {
             column: column.to_string(),
             data_type: data_type.clone(),
             storage,
-            dictionary,
+            coder: dictionary.map(StringCoder::new),
             values: Vec::new(),
-            validity: BooleanBufferBuilder::new(0),
+            validity: None,
             rows: 0,
             statistics: Statistics::default(),
             last: None,
+            narrow: Vec::new(),
         })
     }
 
-    /// Rows in the segment so far.
-    pub fn rows(&self) -> usize {
-        self.rows
+    /// Gives a segment's memory back, to be filled again: fresh memory has to be mapped and cleared page by page.
+    pub(crate) fn reuse(&mut self, values: Vec<u8>) {
+        if self.values.capacity() < values.capacity() && self.values.is_empty() {
+            self.values = values;
+            self.values.clear();
+        }
+    }
+
+    /// Ends the column for this thread: its dictionary, and memory to build other columns in.
+    pub(crate) fn into_parts(self) -> (Option<LocalDictionary>, Vec<u8>) {
+        (self.coder.map(StringCoder::into_dictionary), self.values)
     }
 
     /// Appends all rows of an array; the caller keeps segments within [`CHUNK_ROWS`].
-    pub fn append(&mut self, array: &ArrayRef) -> Result<()> {
+    pub(crate) fn append(&mut self, array: &ArrayRef) -> Result<()> {
         debug_assert!(self.rows + array.len() <= CHUNK_ROWS);
-        if array.data_type() != &self.data_type && !(is_string(array.data_type()) && is_string(&self.data_type)) {
+        if !is_form_of(array.data_type(), &self.data_type) {
             let detail =
                 format!("expected {} in column '{}', found {}", self.data_type, self.column, array.data_type());
             return Err(ColumnError::Changed { table: self.column.clone(), detail });
         }
-        match &self.data_type {
+        match array.data_type() {
             DataType::Int8 => self.integers::<Int8Type>(array.as_primitive()),
             DataType::Int16 => self.integers::<Int16Type>(array.as_primitive()),
             DataType::Int32 => self.integers::<Int32Type>(array.as_primitive()),
@@ -106,29 +125,36 @@ impl SegmentBuilder {
                 TimeUnit::Microsecond => self.integers::<TimestampMicrosecondType>(array.as_primitive()),
                 TimeUnit::Nanosecond => self.integers::<TimestampNanosecondType>(array.as_primitive()),
             },
-            DataType::Decimal128(_, _) => return self.decimals(array.as_primitive()),
+            DataType::Decimal64(_, _) => {
+                self.integers::<Decimal64Type>(array.as_primitive());
+                self.statistics.strictly_ascending = false;
+            }
+            DataType::Decimal128(_, _) => self.decimals(array.as_primitive())?,
             DataType::Float32 => self.floats::<Float32Type>(array.as_primitive()),
             DataType::Float64 => self.floats::<Float64Type>(array.as_primitive()),
             DataType::Boolean => self.booleans(array),
-            other if is_string(other) => return self.strings(array),
+            other if is_string(other) => self.strings(array)?,
             other => unreachable!("{other} has no storage, which `new` refuses"),
         }
+        self.valid(array);
         Ok(())
     }
 
     /// Takes the segment out, padded; the next `append` starts a new one.
-    pub fn finish(&mut self) -> HostSegment {
+    pub(crate) fn finish(&mut self) -> HostSegment {
         let padded = self.rows.next_multiple_of(VECTOR_ROWS);
         let mut values = std::mem::take(&mut self.values);
         values.resize(padded * self.storage.width(), 0);
         let mut statistics = std::mem::take(&mut self.statistics);
         statistics.rows = self.rows as u64;
         statistics.strictly_ascending &= statistics.nulls == 0 && !self.storage.is_float();
-        self.validity.append_n(padded - self.rows, false);
-        let words = std::mem::replace(&mut self.validity, BooleanBufferBuilder::new(0)).finish();
-        let validity = (statistics.nulls > 0).then(|| words.values().chunks_exact(4).map(word).collect());
+        let validity = self.validity.take().map(|mut validity| {
+            validity.append_n(padded - self.rows, false);
+            validity.finish().values().chunks_exact(4).map(word).collect()
+        });
         self.last = None;
-        HostSegment { values, validity, rows: std::mem::take(&mut self.rows), statistics }
+        let dictionary = self.coder.as_ref().map(StringCoder::number);
+        HostSegment { values, validity, rows: std::mem::take(&mut self.rows), statistics, dictionary }
     }
 
     fn integers<T>(&mut self, array: &PrimitiveArray<T>)
@@ -136,45 +162,72 @@ impl SegmentBuilder {
         T: ArrowPrimitiveType,
         T::Native: bytemuck::NoUninit + Ord + Into<i128> + Default,
     {
-        if array.null_count() == 0 {
-            let values = array.values();
-            self.values.extend_from_slice(bytemuck::cast_slice(values));
-            if let (Some(low), Some(high)) = (values.iter().min(), values.iter().max()) {
-                self.bound((*low).into(), (*high).into());
-                let continues = self.last.is_none_or(|last| last < values[0].into());
-                self.statistics.strictly_ascending =
-                    self.statistics.strictly_ascending && continues && values.windows(2).all(|pair| pair[0] < pair[1]);
-                self.last = Some(values[values.len() - 1].into());
-            }
-        } else {
-            for value in array.iter() {
-                self.values.extend_from_slice(bytemuck::bytes_of(&value.unwrap_or_default()));
-                if let Some(value) = value {
-                    self.bound(value.into(), value.into());
-                }
-            }
+        self.numbers(array.values(), array.nulls().filter(|nulls| nulls.null_count() > 0));
+    }
+
+    fn numbers<N>(&mut self, values: &[N], nulls: Option<&NullBuffer>)
+    where
+        N: bytemuck::NoUninit + Ord + Into<i128>,
+    {
+        self.copy(values, nulls);
+        match nulls {
+            None => self.ascends(values),
+            Some(nulls) => nulls.valid_slices().for_each(|(start, end)| self.bounds_of(&values[start..end])),
         }
-        self.valid(array);
+    }
+
+    /// Bounds of some values, and whether they continue an ascending column.
+    fn ascends<N: Copy + Ord + Into<i128>>(&mut self, values: &[N]) {
+        let (Some(first), Some(last)) = (values.first(), values.last()) else { return };
+        self.bounds_of(values);
+        if self.statistics.strictly_ascending {
+            let continues = self.last.is_none_or(|last| last < (*first).into());
+            self.statistics.strictly_ascending = continues && values.windows(2).all(|pair| pair[0] < pair[1]);
+            self.last = Some((*last).into());
+        }
+    }
+
+    fn bounds_of<N: Copy + Ord + Into<i128>>(&mut self, values: &[N]) {
+        let Some(first) = values.first() else { return };
+        let low = values.iter().fold(*first, |low, value| low.min(*value));
+        let high = values.iter().fold(*first, |high, value| high.max(*value));
+        self.bound(low.into(), high.into());
+    }
+
+    /// Copies values in storage width; null slots become zero.
+    fn copy<N: bytemuck::NoUninit>(&mut self, values: &[N], nulls: Option<&NullBuffer>) {
+        let Some(nulls) = nulls else { return self.values.extend_from_slice(bytemuck::cast_slice(values)) };
+        let width = size_of::<N>();
+        let base = self.values.len();
+        for (start, end) in nulls.valid_slices() {
+            self.values.resize(base + start * width, 0);
+            self.values.extend_from_slice(bytemuck::cast_slice(&values[start..end]));
+        }
+        self.values.resize(base + size_of_val(values), 0);
     }
 
     fn decimals(&mut self, array: &PrimitiveArray<Decimal128Type>) -> Result<()> {
-        for value in array.iter() {
-            let value = value.unwrap_or_default();
-            let narrow = i64::try_from(value).map_err(|_| ColumnError::Unsupported {
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        let values = array.values();
+        let mut narrow = std::mem::take(&mut self.narrow);
+        narrow.clear();
+        narrow.extend(values.iter().map(|value| *value as i64));
+        let is_wide = |row: &usize| i128::from(narrow[*row]) != values[*row];
+        let wide = match nulls {
+            // Without a way out of the loop it is done for several values at once.
+            None if !(0..values.len()).fold(false, |any, row| any | is_wide(&row)) => None,
+            None => (0..values.len()).find(is_wide),
+            Some(nulls) => nulls.valid_indices().find(is_wide),
+        };
+        if let Some(row) = wide {
+            return Err(ColumnError::Unsupported {
                 column: self.column.clone(),
-                reason: format!("the unscaled value {value} of {} needs more than 64 bits", self.data_type),
-            })?;
-            self.values.extend_from_slice(&narrow.to_le_bytes());
+                reason: format!("the unscaled value {} of {} needs more than 64 bits", values[row], self.data_type),
+            });
         }
-        let mut bounds: Option<(i128, i128)> = None;
-        for value in array.iter().flatten() {
-            bounds = Some(bounds.map_or((value, value), |(low, high)| (low.min(value), high.max(value))));
-        }
-        if let Some((low, high)) = bounds {
-            self.bound(low, high);
-        }
+        self.numbers(&narrow, nulls);
         self.statistics.strictly_ascending = false;
-        self.valid(array);
+        self.narrow = narrow;
         Ok(())
     }
 
@@ -183,13 +236,20 @@ impl SegmentBuilder {
         T: ArrowPrimitiveType,
         T::Native: bytemuck::NoUninit + Into<f64> + Default,
     {
-        for value in array.iter() {
-            self.values.extend_from_slice(bytemuck::bytes_of(&value.unwrap_or_default()));
-            let Some(value) = value.map(Into::<f64>::into).filter(|value| !value.is_nan()) else { continue };
-            let (low, high) = self.statistics.floats.unwrap_or((value, value));
-            self.statistics.floats = Some((low.min(value), high.max(value)));
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        let values = array.values();
+        self.copy(values, nulls);
+        let mut bounds: Option<(f64, f64)> = self.statistics.floats;
+        let mut take = |values: &[T::Native]| {
+            for value in values.iter().map(|value| (*value).into()).filter(|value| !value.is_nan()) {
+                bounds = Some(bounds.map_or((value, value), |(low, high)| (low.min(value), high.max(value))));
+            }
+        };
+        match nulls {
+            None => take(values),
+            Some(nulls) => nulls.valid_slices().for_each(|(start, end)| take(&values[start..end])),
         }
-        self.valid(array);
+        self.statistics.floats = bounds;
     }
 
     fn booleans(&mut self, array: &ArrayRef) {
@@ -201,55 +261,13 @@ impl SegmentBuilder {
             }
         }
         self.statistics.strictly_ascending = false;
-        self.valid(array);
     }
 
     fn strings(&mut self, array: &ArrayRef) -> Result<()> {
-        let codes: Vec<u32> = match array.data_type() {
-            DataType::Utf8View => self.codes(array.as_string_view().iter())?,
-            DataType::Utf8 => self.codes(array.as_string::<i32>().iter())?,
-            DataType::LargeUtf8 => self.codes(array.as_string::<i64>().iter())?,
-            DataType::Dictionary(_, _) => self.dictionary_codes(array)?,
-            other => {
-                let reason = format!("expected strings, found {other}");
-                return Err(ColumnError::Changed { table: self.column.clone(), detail: reason });
-            }
-        };
-        self.values.extend_from_slice(bytemuck::cast_slice(&codes));
+        let coder = self.coder.as_mut().expect("string builders have a dictionary");
+        self.values.extend_from_slice(bytemuck::cast_slice(coder.codes(array)?));
         self.statistics.strictly_ascending = false;
-        self.valid(array);
         Ok(())
-    }
-
-    fn codes<'a>(&mut self, strings: impl Iterator<Item = Option<&'a str>>) -> Result<Vec<u32>> {
-        let dictionary = self.dictionary.as_mut().expect("string builders have a dictionary");
-        strings.map(|text| text.map_or(Ok(0), |text| dictionary.code(text))).collect()
-    }
-
-    /// Looks each dictionary value up once a batch, then maps the keys.
-    fn dictionary_codes(&mut self, array: &ArrayRef) -> Result<Vec<u32>> {
-        let any = array.as_any_dictionary();
-        let as_text =
-            |array: &ArrayRef| cast(array, &DataType::Utf8View).map_err(|error| ColumnError::Source(error.to_string()));
-        let values = as_text(any.values())?;
-        let values = values.as_string_view();
-        // Arrow refuses to look at the keys of a dictionary without values; all of them are NULL.
-        let used: Vec<usize> = if values.is_empty() { vec![0; array.len()] } else { any.normalized_keys() };
-        let mut translation: Vec<Option<u32>> = vec![None; values.len()];
-        let dictionary = self.dictionary.as_mut().expect("string builders have a dictionary");
-        let mut codes = Vec::with_capacity(used.len());
-        for (row, key) in used.into_iter().enumerate() {
-            if values.is_empty() || any.keys().is_null(row) || values.is_null(key) {
-                codes.push(0);
-                continue;
-            }
-            let code = match translation[key] {
-                Some(code) => code,
-                None => *translation[key].insert(dictionary.code(values.value(key))?),
-            };
-            codes.push(code);
-        }
-        Ok(codes)
     }
 
     fn bound(&mut self, low: i128, high: i128) {
@@ -257,16 +275,30 @@ impl SegmentBuilder {
         self.statistics.integers = Some((old_low.min(low), old_high.max(high)));
     }
 
-    /// Appends validity; with no null so far the words are dropped again when the segment is finished.
+    /// Appends validity.
     fn valid(&mut self, array: &dyn Array) {
-        match array.logical_nulls() {
-            Some(nulls) if nulls.null_count() > 0 => {
-                self.validity.append_buffer(nulls.inner());
-                self.statistics.nulls += nulls.null_count() as u64;
-            }
-            _ => self.validity.append_n(array.len(), true),
+        let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+        if let Some(nulls) = &nulls {
+            let rows = self.rows;
+            let validity = self.validity.get_or_insert_with(|| {
+                let mut validity = BooleanBufferBuilder::new(CHUNK_ROWS);
+                validity.append_n(rows, true);
+                validity
+            });
+            validity.append_buffer(nulls.inner());
+            self.statistics.nulls += nulls.null_count() as u64;
+        } else if let Some(validity) = &mut self.validity {
+            validity.append_n(array.len(), true);
         }
         self.rows += array.len();
+    }
+}
+
+/// Whether arrays of type `found` may stand for a column of type `declared`: they hold the same values.
+fn is_form_of(found: &DataType, declared: &DataType) -> bool {
+    match (found, declared) {
+        (DataType::Decimal64(precision, scale), DataType::Decimal128(wide, same)) => precision == wide && scale == same,
+        _ => found == declared || is_string(found) && is_string(declared),
     }
 }
 
@@ -274,10 +306,10 @@ impl SegmentBuilder {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{DictionaryArray, Int32Array, StringArray, StringViewArray};
+    use arrow::array::{Decimal64Array, Decimal128Array, DictionaryArray, Int32Array, StringArray, StringViewArray};
 
     use super::*;
-    use crate::dictionary::DictionaryBuilder;
+    use crate::dictionary::Strings;
 
     #[test]
     fn nulls_become_zero_and_words() {
@@ -296,8 +328,8 @@ mod tests {
 
     #[test]
     fn sliced_strings_and_dictionaries_share_codes() {
-        let shared = DictionaryBuilder::new("c", 10);
-        let mut builder = SegmentBuilder::new("c", &DataType::Utf8, Some(shared.local())).unwrap();
+        let shared = Strings::new("c", 10, None);
+        let mut builder = SegmentBuilder::new("c", &DataType::Utf8, Some(shared.take())).unwrap();
         let plain: ArrayRef = Arc::new(StringArray::from(vec![Some("skipped"), Some("x"), None, Some("y")]));
         let view: ArrayRef = Arc::new(StringViewArray::from(vec!["y", "a string of more than twelve bytes"]));
         let keys = Int32Array::from(vec![Some(1), None, Some(0)]);
@@ -312,11 +344,11 @@ mod tests {
 
     #[test]
     fn a_dictionary_without_values_is_all_null() {
-        let shared = DictionaryBuilder::new("c", 10);
+        let shared = Strings::new("c", 10, None);
         let coded =
             DictionaryArray::new(Int32Array::from(vec![None; 3]), Arc::new(StringArray::from(Vec::<&str>::new())));
         let data_type = coded.data_type().clone();
-        let mut builder = SegmentBuilder::new("c", &data_type, Some(shared.local())).unwrap();
+        let mut builder = SegmentBuilder::new("c", &data_type, Some(shared.take())).unwrap();
         builder.append(&(Arc::new(coded) as ArrayRef)).unwrap();
         assert_eq!(builder.finish().statistics.nulls, 3);
     }
@@ -326,6 +358,33 @@ mod tests {
         let mut builder = SegmentBuilder::new("c", &DataType::Int64, None).unwrap();
         let error = builder.append(&(Arc::new(Int32Array::from(vec![1])) as ArrayRef)).unwrap_err();
         assert!(error.to_string().contains("expected Int64 in column 'c', found Int32"), "{error}");
+    }
+
+    #[test]
+    fn narrow_decimals_stand_for_wide_ones() {
+        let mut builder = SegmentBuilder::new("c", &DataType::Decimal128(15, 2), None).unwrap();
+        let wide = Decimal128Array::from(vec![Some(7), None, Some(-9)]).with_precision_and_scale(15, 2).unwrap();
+        let narrow = Decimal64Array::from(vec![Some(-9), Some(7)]).with_precision_and_scale(15, 2).unwrap();
+        builder.append(&(Arc::new(wide) as ArrayRef)).unwrap();
+        builder.append(&(Arc::new(narrow.clone()) as ArrayRef)).unwrap();
+        let other = narrow.with_precision_and_scale(15, 3).unwrap();
+        assert!(builder.append(&(Arc::new(other) as ArrayRef)).is_err(), "another scale means other values");
+        let segment = builder.finish();
+        assert_eq!(bytemuck::cast_slice::<u8, i64>(&segment.values)[..5], [7, 0, -9, -9, 7]);
+        assert_eq!((segment.statistics.nulls, segment.statistics.integers), (1, Some((-9, 7))));
+    }
+
+    #[test]
+    fn memory_of_a_segment_is_filled_again() {
+        let mut builder = SegmentBuilder::new("c", &DataType::Int32, None).unwrap();
+        builder.append(&(Arc::new(Int32Array::from(vec![1; 2_000])) as ArrayRef)).unwrap();
+        let first = builder.finish().values;
+        let address = first.as_ptr();
+        builder.reuse(first);
+        builder.append(&(Arc::new(Int32Array::from(vec![2; 3])) as ArrayRef)).unwrap();
+        let second = builder.finish().values;
+        assert_eq!((second.as_ptr(), second.len()), (address, VECTOR_ROWS * 4));
+        assert_eq!(bytemuck::cast_slice::<u8, i32>(&second)[..4], [2, 2, 2, 0]);
     }
 
     #[test]

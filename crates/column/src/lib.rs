@@ -4,22 +4,26 @@
 //! code goes past this crate. Invariants: statistics bound every valid value of a column; a null slot holds zero and
 //! is never read as a value; all columns of a resident table share one list of chunks.
 
+mod book;
 mod build;
+mod coding;
 mod dictionary;
 mod error;
+mod host;
 mod load;
 mod remap;
 mod resident;
+mod segment;
 mod staging;
 mod statistics;
 mod storage;
 
-pub use build::{CHUNK_ROWS, SegmentBuilder, VECTOR_ROWS};
-pub use dictionary::{Dictionary, DictionaryBuilder};
+pub use book::{Changes, ColumnSummary, TableSummary, Whereabouts};
+pub use build::{CHUNK_ROWS, VECTOR_ROWS};
+pub use dictionary::Dictionary;
 pub use error::{ColumnError, Result};
 pub use load::{ColumnScan, ColumnSource, LoadLimits, LoadReport};
-pub use resident::{
-    ColumnSummary, Pinned, PinnedTable, Residency, ResidentColumn, Segment, TableRequest, TableSummary,
-};
+pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
+pub use segment::{ResidentColumn, Segment};
 pub use statistics::Statistics;
 pub use storage::{Storage, is_string};

@@ -1,9 +1,11 @@
 //! Loading columns of a table onto the device.
 //!
-//! A source is read partition by partition, several at once; each partition's rows become chunks of at most
-//! [`CHUNK_ROWS`] rows, and the chunks of all partitions follow each other in partition order, so that columns loaded
-//! at different times line up. Encoding runs on the threads that decode; transfers overlap with both.
+//! A source is read partition by partition, several at once, and where it can be each column of a partition apart;
+//! each partition's rows become chunks of at most [`CHUNK_ROWS`] rows, and the chunks of all partitions follow each
+//! other in partition order, so that columns loaded at different times line up. Encoding runs on the threads that
+//! decode; transfers overlap with both.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,13 +13,14 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use warpcube_gpu::Device;
 
-use crate::build::{CHUNK_ROWS, HostSegment, SegmentBuilder};
-use crate::dictionary::{Dictionary, DictionaryBuilder};
+use crate::build::{CHUNK_ROWS, SegmentBuilder};
+use crate::dictionary::{Merged, Strings};
 use crate::error::{ColumnError, Result};
 use crate::remap::remap_codes;
-use crate::resident::{ResidentColumn, Segment};
+use crate::segment::{ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
 use crate::statistics::Statistics;
 use crate::storage::{Storage, is_string};
@@ -50,6 +53,24 @@ pub trait ColumnScan: Send + Sync {
 
     /// Hands the partition's batches to `sink`, in order. Runs on a thread that may block.
     fn read(&self, partition: usize, sink: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()>;
+
+    /// Whether [`ColumnScan::read_column`] reads no more than that column, so that threads may share a partition.
+    fn columns_apart(&self) -> bool {
+        false
+    }
+
+    /// As [`ColumnScan::read`], with one column alone, named by its position among those of the scan.
+    fn read_column(
+        &self,
+        partition: usize,
+        column: usize,
+        sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.read(partition, &mut |batch| {
+            let one = batch.project(&[column]).map_err(|error| ColumnError::Source(error.to_string()))?;
+            sink(one)
+        })
+    }
 }
 
 /// Bounds of a load.
@@ -61,8 +82,10 @@ pub struct LoadLimits {
     pub threads: usize,
     /// Raised to stop the load.
     pub cancelled: Arc<AtomicBool>,
-    /// Rows read so far, for progress bars.
+    /// Rows read so far, for progress bars; columns read apart count by their share.
     pub rows_done: Arc<AtomicU64>,
+    /// Most host memory for copies of columns that leave the device.
+    pub host_bytes: u64,
 }
 
 impl Default for LoadLimits {
@@ -72,6 +95,7 @@ impl Default for LoadLimits {
             threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
             cancelled: Arc::default(),
             rows_done: Arc::default(),
+            host_bytes: 0,
         }
     }
 }
@@ -87,6 +111,29 @@ pub struct LoadReport {
     pub elapsed: Duration,
     /// Time all threads spent encoding.
     pub encode: Duration,
+    /// Time all threads spent decoding, encoding and handing over to the device.
+    pub busy: Duration,
+    /// Bytes of `bytes` that came from copies on the host: nothing was decoded for them.
+    pub restored: u64,
+}
+
+impl LoadReport {
+    /// Adds what another load did.
+    pub fn add(&mut self, other: &LoadReport) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.elapsed += other.elapsed;
+        self.encode += other.encode;
+        self.busy += other.busy;
+        self.restored += other.restored;
+    }
+
+    /// Gigabytes (10⁹ bytes) decoded and encoded a second and core, counted as they are on the device; zero where
+    /// nothing was.
+    pub fn gigabytes_per_second_core(&self) -> f64 {
+        let decoded = self.bytes.saturating_sub(self.restored);
+        if self.busy.is_zero() { 0.0 } else { decoded as f64 / self.busy.as_secs_f64() / 1e9 }
+    }
 }
 
 /// Gives room for segments; the residency manager evicts for it.
@@ -107,13 +154,56 @@ struct Target {
     index: usize,
     name: String,
     data_type: arrow::datatypes::DataType,
-    dictionary: Option<Arc<DictionaryBuilder>>,
+    strings: Option<Strings>,
 }
 
-/// A chunk that reached the device.
-struct ChunkOnDevice {
+impl Target {
+    fn new(schema: &SchemaRef, index: usize, limits: &LoadLimits, rows: Option<u64>) -> Target {
+        let field = schema.field(index);
+        let strings = is_string(field.data_type());
+        let strings = strings.then(|| Strings::new(field.name(), limits.dictionary_values, rows));
+        Target { index, name: field.name().clone(), data_type: field.data_type().clone(), strings }
+    }
+
+    fn builder(&self) -> Result<SegmentBuilder> {
+        SegmentBuilder::new(&self.name, &self.data_type, self.strings.as_ref().map(Strings::take))
+    }
+}
+
+/// A segment that reached the device.
+struct Arrived {
+    segment: Segment,
+    statistics: Statistics,
+    /// Number of the dictionary it was coded with.
+    dictionary: Option<usize>,
+}
+
+/// A chunk of some columns that reached the device.
+struct Chunk {
     rows: u32,
-    segments: Vec<(Segment, Statistics)>,
+    segments: Vec<Arrived>,
+}
+
+/// What one thread takes on at a time: a partition, and which of the columns.
+struct Task {
+    partition: usize,
+    columns: Range<usize>,
+    chunks: Mutex<Vec<Chunk>>,
+}
+
+/// What all threads of a load share.
+struct Job<'a> {
+    device: &'a Device,
+    limits: &'a LoadLimits,
+    room: &'a dyn Room,
+    staging: &'a StagingPool,
+    table: &'a str,
+    targets: Vec<Target>,
+    tasks: Vec<Task>,
+    next: AtomicUsize,
+    encode_ns: AtomicU64,
+    busy_ns: AtomicU64,
+    failed: AtomicBool,
 }
 
 /// Reads `columns` of the source onto the device.
@@ -126,33 +216,33 @@ pub(crate) fn load(
     staging: &StagingPool,
 ) -> Result<Loaded> {
     let start = Instant::now();
-    let schema = source.schema();
-    let targets: Vec<Target> = columns.iter().map(|index| target(&schema, *index, limits)).collect::<Result<_>>()?;
+    let (schema, rows) = (source.schema(), source.rows());
+    let targets: Vec<Target> = columns.iter().map(|index| Target::new(&schema, *index, limits, rows)).collect();
     for target in &targets {
-        SegmentBuilder::new(&target.name, &target.data_type, target.dictionary.as_ref().map(|d| d.local()))?;
+        // Types that stay on the CPU are refused before anything is read.
+        SegmentBuilder::new(&target.name, &target.data_type, None)?;
     }
     let scan = source.open(columns)?;
-    let partitions = scan.partitions();
-    let results: Vec<Mutex<Vec<ChunkOnDevice>>> = (0..partitions).map(|_| Mutex::default()).collect();
-    let (next, encode_ns) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let failure: Mutex<Option<ColumnError>> = Mutex::new(None);
-    let worker = || -> Result<()> {
-        let mut uploader = Uploader::new(device, staging)?;
-        loop {
-            let partition = next.fetch_add(1, Ordering::Relaxed);
-            if partition >= partitions || failure.lock().is_some() {
-                return uploader.finish();
-            }
-            let mut loader =
-                PartitionLoader::new(device, &mut uploader, &targets, limits, room, &encode_ns, source.name())?;
-            scan.read(partition, &mut |batch| loader.append(&batch))?;
-            *results[partition].lock() = loader.finish()?;
-        }
+    let tasks = tasks(scan.as_ref(), &targets);
+    let job = Job {
+        device,
+        limits,
+        room,
+        staging,
+        table: source.name(),
+        targets,
+        tasks,
+        next: AtomicUsize::new(0),
+        encode_ns: AtomicU64::new(0),
+        busy_ns: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
     };
-    std::thread::scope(|scope| {
-        for _ in 0..limits.threads.clamp(1, partitions.max(1)) {
-            scope.spawn(|| {
-                if let Err(error) = worker() {
+    let failure: Mutex<Option<ColumnError>> = Mutex::new(None);
+    std::thread::scope(|threads| {
+        for _ in 0..limits.threads.clamp(1, job.tasks.len().max(1)) {
+            threads.spawn(|| {
+                if let Err(error) = job.work(scan.as_ref()) {
+                    job.failed.store(true, Ordering::Relaxed);
                     failure.lock().get_or_insert(error);
                 }
             });
@@ -161,75 +251,131 @@ pub(crate) fn load(
     if let Some(error) = failure.into_inner() {
         return Err(error);
     }
-    let chunks: Vec<ChunkOnDevice> = results.into_iter().flat_map(Mutex::into_inner).collect();
-    let mut loaded = close(device, &targets, chunks, room)?;
+    let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
+    let mut loaded = job.close(scan.partitions())?;
     loaded.report.elapsed = start.elapsed();
-    loaded.report.encode = Duration::from_nanos(encode_ns.into_inner());
+    loaded.report.encode = Duration::from_nanos(encode);
+    loaded.report.busy = Duration::from_nanos(busy);
     Ok(loaded)
 }
 
-fn target(schema: &SchemaRef, index: usize, limits: &LoadLimits) -> Result<Target> {
-    let field = schema.field(index);
-    let dictionary =
-        is_string(field.data_type()).then(|| DictionaryBuilder::new(field.name(), limits.dictionary_values));
-    Ok(Target { index, name: field.name().clone(), data_type: field.data_type().clone(), dictionary })
+/// The tasks of a load; strings first, since they take longest and the last tasks should be short.
+fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
+    let partitions = scan.partitions();
+    let task = |partition, columns| Task { partition, columns, chunks: Mutex::default() };
+    if !scan.columns_apart() || targets.is_empty() {
+        return (0..partitions).map(|partition| task(partition, 0..targets.len())).collect();
+    }
+    let mut order: Vec<usize> = (0..targets.len()).collect();
+    order.sort_by_key(|column| (targets[*column].strings.is_none(), *column));
+    order
+        .into_iter()
+        .flat_map(|column| (0..partitions).map(move |partition| task(partition, column..column + 1)))
+        .collect()
 }
 
-/// Cuts one partition's batches into chunks and sends them.
+impl Job<'_> {
+    /// One thread: takes tasks until there are none.
+    fn work(&self, scan: &dyn ColumnScan) -> Result<()> {
+        let mut uploader = Uploader::new(self.device, self.staging)?;
+        let mut spare: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let position = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(position).filter(|_| !self.failed.load(Ordering::Relaxed)) else {
+                return uploader.finish();
+            };
+            let start = Instant::now();
+            let mut loader = PartitionLoader::new(self, &mut uploader, task, &mut spare)?;
+            match task.columns.len() == self.targets.len() {
+                true => scan.read(task.partition, &mut |batch| loader.append(&batch))?,
+                false => {
+                    scan.read_column(task.partition, task.columns.start, &mut |batch| loader.append(&batch))?;
+                }
+            }
+            *task.chunks.lock() = loader.finish(&mut spare)?;
+            self.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts the chunks together, merges dictionaries and remaps codes.
+    fn close(self, partitions: usize) -> Result<Loaded> {
+        let Job { device, room, table, targets, tasks, .. } = self;
+        let mut rows: Vec<Option<Vec<u32>>> = vec![None; partitions];
+        // By column and partition.
+        let mut parts: Vec<Vec<Vec<Arrived>>> =
+            targets.iter().map(|_| (0..partitions).map(|_| Vec::new()).collect()).collect();
+        for task in tasks {
+            let chunks = task.chunks.into_inner();
+            let lengths: Vec<u32> = chunks.iter().map(|chunk| chunk.rows).collect();
+            let known = rows[task.partition].get_or_insert_with(|| lengths.clone());
+            if *known != lengths {
+                let detail = format!("one column has {lengths:?} rows where another has {known:?}");
+                return Err(ColumnError::Changed { table: table.to_string(), detail });
+            }
+            for chunk in chunks {
+                for (column, arrived) in task.columns.clone().zip(chunk.segments) {
+                    parts[column][task.partition].push(arrived);
+                }
+            }
+        }
+        // Dictionaries are merged side by side: the end of a merge is the work of one thread.
+        let columns = targets.par_iter().zip(parts.into_par_iter());
+        let close = |(target, parts): (&Target, Vec<Vec<Arrived>>)| {
+            close_column(device, target, parts.into_iter().flatten().collect(), room)
+        };
+        let columns: Vec<ResidentColumn> = columns.map(close).collect::<Result<_>>()?;
+        let chunks: Vec<u32> = rows.into_iter().flatten().flatten().collect();
+        let report = LoadReport {
+            rows: chunks.iter().map(|rows| u64::from(*rows)).sum(),
+            bytes: columns.iter().map(ResidentColumn::bytes).sum(),
+            ..LoadReport::default()
+        };
+        Ok(Loaded { chunks, columns, report })
+    }
+}
+
+/// Cuts the batches of one task into chunks and sends them.
 struct PartitionLoader<'a, 'u> {
-    device: &'a Device,
+    job: &'a Job<'a>,
     uploader: &'a mut Uploader<'u>,
-    limits: &'a LoadLimits,
-    room: &'a dyn Room,
-    encode_ns: &'a AtomicU64,
-    table: &'a str,
+    columns: Range<usize>,
     builders: Vec<SegmentBuilder>,
     /// Rows in the builders; a table of which no column is wanted still has rows.
     filled: usize,
-    chunks: Vec<ChunkOnDevice>,
+    chunks: Vec<Chunk>,
 }
 
 impl<'a, 'u> PartitionLoader<'a, 'u> {
     fn new(
-        device: &'a Device,
+        job: &'a Job<'a>,
         uploader: &'a mut Uploader<'u>,
-        targets: &[Target],
-        limits: &'a LoadLimits,
-        room: &'a dyn Room,
-        encode_ns: &'a AtomicU64,
-        table: &'a str,
+        task: &Task,
+        spare: &mut Vec<Vec<u8>>,
     ) -> Result<PartitionLoader<'a, 'u>> {
-        let builders = targets
-            .iter()
-            .map(|t| SegmentBuilder::new(&t.name, &t.data_type, t.dictionary.as_ref().map(|d| d.local())))
-            .collect::<Result<_>>()?;
-        Ok(PartitionLoader {
-            device,
-            uploader,
-            limits,
-            room,
-            encode_ns,
-            table,
-            builders,
-            filled: 0,
-            chunks: Vec::new(),
-        })
+        let columns = task.columns.clone();
+        let mut builders: Vec<SegmentBuilder> =
+            job.targets[columns.clone()].iter().map(Target::builder).collect::<Result<_>>()?;
+        builders.iter_mut().for_each(|builder| builder.reuse(spare.pop().unwrap_or_default()));
+        Ok(PartitionLoader { job, uploader, columns, builders, filled: 0, chunks: Vec::new() })
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        if self.limits.cancelled.load(Ordering::Relaxed) {
+        if self.job.limits.cancelled.load(Ordering::Relaxed) {
             return Err(warpcube_gpu::GpuError::Cancelled.into());
         }
         if batch.num_columns() != self.builders.len() {
             let detail = format!("expected {} columns, found {}", self.builders.len(), batch.num_columns());
-            return Err(ColumnError::Changed { table: self.table.to_string(), detail });
+            return Err(ColumnError::Changed { table: self.job.table.to_string(), detail });
         }
         let start = Instant::now();
         let mut offset = 0;
         while offset < batch.num_rows() {
             let rows = (batch.num_rows() - offset).min(CHUNK_ROWS - self.filled);
             for (builder, column) in self.builders.iter_mut().zip(batch.columns()) {
-                builder.append(&column.slice(offset, rows))?;
+                match rows == column.len() {
+                    true => builder.append(column)?,
+                    false => builder.append(&column.slice(offset, rows))?,
+                }
             }
             offset += rows;
             self.filled += rows;
@@ -237,100 +383,109 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
                 self.send()?;
             }
         }
-        self.limits.rows_done.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-        self.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        let done = batch.num_rows() * self.columns.len().max(1) / self.job.targets.len().max(1);
+        self.job.limits.rows_done.fetch_add(done as u64, Ordering::Relaxed);
+        self.job.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<ChunkOnDevice>> {
+    fn finish(mut self, spare: &mut Vec<Vec<u8>>) -> Result<Vec<Chunk>> {
         if self.filled > 0 {
             self.send()?;
+        }
+        for (builder, target) in self.builders.into_iter().zip(&self.job.targets[self.columns]) {
+            let (dictionary, values) = builder.into_parts();
+            if let (Some(dictionary), Some(strings)) = (dictionary, &target.strings) {
+                strings.give_back(dictionary);
+            }
+            spare.push(values);
         }
         Ok(self.chunks)
     }
 
     fn send(&mut self) -> Result<()> {
-        let host: Vec<HostSegment> = self.builders.iter_mut().map(SegmentBuilder::finish).collect();
         let rows = std::mem::take(&mut self.filled) as u32;
-        debug_assert!(host.iter().all(|segment| segment.rows == rows as usize));
-        let mut segments = Vec::with_capacity(host.len());
-        for segment in host {
-            let validity_bytes = segment.validity.as_ref().map_or(0, |words| words.len() * 4);
-            let charged = warpcube_gpu::size_class(segment.values.len())
-                + if validity_bytes > 0 { warpcube_gpu::size_class(validity_bytes) } else { 0 };
-            let reservation = self.room.reserve(charged as u64)?;
-            let values = self.device.buffer(segment.values.len(), "a column segment")?;
-            self.uploader.upload(&values, &segment.values)?;
-            let validity = match &segment.validity {
-                Some(words) => {
-                    let buffer = self.device.buffer(validity_bytes, "a validity bitmap")?;
-                    self.uploader.upload(&buffer, bytemuck::cast_slice(words))?;
-                    Some(buffer)
-                }
-                None => None,
-            };
-            segments.push((Segment::new(values, validity, rows, reservation), segment.statistics));
+        let mut segments = Vec::with_capacity(self.builders.len());
+        for builder in &mut self.builders {
+            let host = builder.finish();
+            debug_assert!(host.rows == rows as usize);
+            let validity = host.validity.as_deref().map(bytemuck::cast_slice);
+            let segment = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows)?;
+            builder.reuse(host.values);
+            segments.push(Arrived { segment, statistics: host.statistics, dictionary: host.dictionary });
         }
-        self.chunks.push(ChunkOnDevice { rows, segments });
+        self.chunks.push(Chunk { rows, segments });
         Ok(())
     }
 }
 
-/// Puts the chunks together, sorts dictionaries and remaps codes.
-fn close(device: &Device, targets: &[Target], chunks: Vec<ChunkOnDevice>, room: &dyn Room) -> Result<Loaded> {
-    let rows: Vec<u32> = chunks.iter().map(|chunk| chunk.rows).collect();
-    let mut parts: Vec<(Vec<Segment>, Statistics)> = targets.iter().map(|_| Default::default()).collect();
-    for chunk in chunks {
-        for ((segments, statistics), (segment, part)) in parts.iter_mut().zip(chunk.segments) {
-            segments.push(segment);
-            *statistics = statistics.then(&part);
+/// Reserves room for a segment and sends it there; returns before it has arrived.
+pub(crate) fn place(
+    device: &Device,
+    room: &dyn Room,
+    uploader: &mut Uploader<'_>,
+    values: &[u8],
+    validity: Option<&[u8]>,
+    rows: u32,
+) -> Result<Segment> {
+    let class = |bytes: &[u8]| warpcube_gpu::size_class(bytes.len()) as u64;
+    let reservation = room.reserve(class(values) + validity.map_or(0, class))?;
+    let target = device.buffer(values.len(), "a column segment")?;
+    uploader.upload(&target, values)?;
+    let validity = match validity {
+        Some(words) => {
+            let target = device.buffer(words.len(), "a validity bitmap")?;
+            uploader.upload(&target, words)?;
+            Some(target)
         }
-    }
-    let mut columns = Vec::with_capacity(targets.len());
-    for (target, (segments, mut statistics)) in targets.iter().zip(parts) {
-        let dictionary = match &target.dictionary {
-            Some(builder) => Some(Arc::new(close_dictionary(device, builder, &segments, room)?)),
-            None => None,
-        };
-        if let Some(dictionary) = &dictionary {
-            statistics.integers = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
-            statistics.strictly_ascending = false;
-        }
-        columns.push(ResidentColumn::new(
-            target.index,
-            target.name.clone(),
-            target.data_type.clone(),
-            Storage::of(&target.data_type).expect("checked when the load began"),
-            segments,
-            statistics,
-            dictionary,
-        ));
-    }
-    let report = LoadReport {
-        rows: rows.iter().map(|rows| u64::from(*rows)).sum(),
-        bytes: columns.iter().map(ResidentColumn::bytes).sum(),
-        ..LoadReport::default()
+        None => None,
     };
-    Ok(Loaded { chunks: rows, columns, report })
+    Ok(Segment::new(target, validity, rows, reservation))
 }
 
-fn close_dictionary(
-    device: &Device,
-    builder: &DictionaryBuilder,
-    segments: &[Segment],
-    room: &dyn Room,
-) -> Result<Dictionary> {
-    let (dictionary, remap) = builder.finish();
-    if let Some(remap) = remap {
-        let bytes = bytemuck::cast_slice::<u32, u8>(&remap);
-        let _reservation = room.reserve(warpcube_gpu::size_class(bytes.len()) as u64)?;
-        let table = device.buffer(bytes.len(), "a dictionary remap table")?;
-        let mut stream = device.stream()?;
-        stream.upload(&table, 0, bytes)?;
-        for segment in segments {
-            remap_codes(device, &mut stream, segment.values(), &table, segment.rows() as usize)?;
+fn close_column(device: &Device, target: &Target, parts: Vec<Arrived>, room: &dyn Room) -> Result<ResidentColumn> {
+    let mut statistics = parts.iter().fold(Statistics::default(), |all, part| all.then(&part.statistics));
+    let dictionary = match &target.strings {
+        Some(strings) => {
+            let Merged { dictionary, remaps } = strings.merge()?;
+            remap(device, &remaps, &parts, room)?;
+            statistics.integers = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
+            statistics.strictly_ascending = false;
+            Some(Arc::new(dictionary))
         }
-        stream.synchronize()?;
+        None => None,
+    };
+    Ok(ResidentColumn::new(
+        target.index,
+        target.name.clone(),
+        target.data_type.clone(),
+        Storage::of(&target.data_type).expect("checked when the load began"),
+        parts.into_iter().map(|part| part.segment).collect(),
+        statistics,
+        dictionary,
+    ))
+}
+
+/// Replaces codes of arrival by final codes, each segment's by the table of its dictionary.
+fn remap(device: &Device, remaps: &[Option<Vec<u32>>], parts: &[Arrived], room: &dyn Room) -> Result<()> {
+    let table_of = |part: &Arrived| remaps.get(part.dictionary?)?.as_deref();
+    if parts.iter().all(|part| table_of(part).is_none()) {
+        return Ok(());
     }
-    Ok(dictionary)
+    let mut offsets = Vec::with_capacity(remaps.len());
+    let mut tables: Vec<u32> = Vec::with_capacity(remaps.iter().flatten().map(Vec::len).sum());
+    for remap in remaps {
+        offsets.push(tables.len() * size_of::<u32>());
+        tables.extend(remap.iter().flatten());
+    }
+    let bytes = bytemuck::cast_slice::<u32, u8>(&tables);
+    let _reservation = room.reserve(warpcube_gpu::size_class(bytes.len()) as u64)?;
+    let buffer = device.buffer(bytes.len(), "dictionary remap tables")?;
+    let mut stream = device.stream()?;
+    stream.upload(&buffer, 0, bytes)?;
+    for part in parts.iter().filter(|part| table_of(part).is_some()) {
+        let offset = offsets[part.dictionary.expect("it has a table")];
+        remap_codes(device, &mut stream, part.segment.values(), (&buffer, offset), part.segment.rows() as usize)?;
+    }
+    Ok(stream.synchronize()?)
 }

@@ -23,18 +23,18 @@ WC_KERNEL(remap_codes, RemapParams, 256, 1) {
 
 const BLOCK: u32 = 256;
 
-/// Launches the remapping of `rows` codes.
+/// Launches the remapping of `rows` codes by a table that begins in a buffer at an offset in bytes.
 pub(crate) fn remap_codes(
     device: &Device,
     stream: &mut Stream,
     codes: &DeviceBuffer,
-    table: &DeviceBuffer,
+    (table, offset): (&DeviceBuffer, usize),
     rows: usize,
 ) -> Result<()> {
     let module: Arc<Module> = device.compile(&Program::new("remap_codes", SOURCE))?;
     let kernel = module.kernel("remap_codes")?;
     let grid = (rows as u32).div_ceil(BLOCK).clamp(1, device.info().multiprocessors * 8);
     let shape = LaunchShape { grid, block: BLOCK, shared_bytes: 0 };
-    stream.launch(&kernel, shape, &Params::new().buffer(codes).buffer(table).u64(rows as u64))?;
+    stream.launch(&kernel, shape, &Params::new().buffer(codes).buffer_at(table, offset).u64(rows as u64))?;
     Ok(())
 }

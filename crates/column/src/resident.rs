@@ -4,122 +4,25 @@
 //! missing is loaded (by one thread at a time), everything is pinned, and its transient memory is reserved in the same
 //! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything
 //! and starts over, first once no other statement is being admitted (two of them could hold each other up for ever),
-//! then whenever a running statement has finished. Columns nobody has pinned leave by least recent use.
+//! then whenever a running statement has finished. Columns nobody has pinned leave by least recent use; within a budget
+//! of their own, copies of them stay on the host, from which they come back without being decoded again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use arrow::datatypes::DataType;
 use parking_lot::{Mutex, RwLock};
-use warpcube_gpu::{Device, DeviceBuffer, GpuError, Reservation};
+use warpcube_gpu::{Device, GpuError, Reservation};
 
-use crate::dictionary::Dictionary;
+use crate::book::{Book, Changes, Leaving, TableSummary, Whereabouts};
 use crate::error::{ColumnError, Result};
-use crate::load::{ColumnSource, LoadLimits, LoadReport, Loaded, Room, load};
+use crate::host::HostColumn;
+use crate::load::{ColumnSource, LoadLimits, LoadReport, Room, load};
+use crate::segment::ResidentColumn;
 use crate::staging::StagingPool;
-use crate::statistics::Statistics;
-use crate::storage::Storage;
 
 /// How long to wait for another statement before looking again.
 const WAIT: Duration = Duration::from_millis(20);
-
-/// An encoded run of one column on the device.
-#[derive(Debug)]
-pub struct Segment {
-    values: DeviceBuffer,
-    validity: Option<DeviceBuffer>,
-    rows: u32,
-    reservation: Reservation,
-}
-
-impl Segment {
-    pub(crate) fn new(
-        values: DeviceBuffer,
-        validity: Option<DeviceBuffer>,
-        rows: u32,
-        reservation: Reservation,
-    ) -> Segment {
-        Segment { values, validity, rows, reservation }
-    }
-
-    /// Values, padded to whole vectors.
-    pub fn values(&self) -> &DeviceBuffer {
-        &self.values
-    }
-
-    /// Validity words; `None` if every row is valid.
-    pub fn validity(&self) -> Option<&DeviceBuffer> {
-        self.validity.as_ref()
-    }
-
-    /// Rows without padding.
-    pub fn rows(&self) -> u32 {
-        self.rows
-    }
-}
-
-/// A column on the device with all that is known of it.
-#[derive(Debug)]
-pub struct ResidentColumn {
-    index: usize,
-    name: String,
-    data_type: DataType,
-    storage: Storage,
-    segments: Vec<Segment>,
-    statistics: Statistics,
-    dictionary: Option<Arc<Dictionary>>,
-}
-
-impl ResidentColumn {
-    pub(crate) fn new(
-        index: usize,
-        name: String,
-        data_type: DataType,
-        storage: Storage,
-        segments: Vec<Segment>,
-        statistics: Statistics,
-        dictionary: Option<Arc<Dictionary>>,
-    ) -> ResidentColumn {
-        ResidentColumn { index, name, data_type, storage, segments, statistics, dictionary }
-    }
-
-    /// Name of the column.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Arrow type of the column.
-    pub fn data_type(&self) -> &DataType {
-        &self.data_type
-    }
-
-    /// Machine type of its values.
-    pub fn storage(&self) -> Storage {
-        self.storage
-    }
-
-    /// Its segments, one a chunk.
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
-    /// Bounds and counts.
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
-    }
-
-    /// The dictionary of a string column.
-    pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
-        self.dictionary.as_ref()
-    }
-
-    /// Device memory it takes, as reserved.
-    pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.reservation.bytes()).sum()
-    }
-}
 
 /// What a statement needs of one table.
 pub struct TableRequest {
@@ -157,78 +60,13 @@ pub struct Pinned {
     _active: Active,
 }
 
-/// A table as `SHOW DEVICE TABLES` lists it.
-#[derive(Debug, Clone)]
-pub struct TableSummary {
-    /// Name of the table.
-    pub table: String,
-    /// Rows.
-    pub rows: u64,
-    /// Its resident columns.
-    pub columns: Vec<ColumnSummary>,
-}
-
-/// A resident column as `SHOW DEVICE TABLES` lists it.
-#[derive(Debug, Clone)]
-pub struct ColumnSummary {
-    /// Name of the column.
-    pub column: String,
-    /// Arrow type.
-    pub data_type: DataType,
-    /// Encoding.
-    pub encoding: &'static str,
-    /// Device memory.
-    pub bytes: u64,
-    /// Distinct strings, where it has a dictionary.
-    pub dictionary_values: Option<usize>,
-    /// Statements that found it resident.
-    pub hits: u64,
-    /// Whether a statement uses it now.
-    pub pinned: bool,
-}
-
-struct TableEntry {
-    name: String,
-    version: String,
-    chunks: Arc<[u32]>,
-    columns: HashMap<usize, ColumnEntry>,
-}
-
-struct ColumnEntry {
-    column: Arc<ResidentColumn>,
-    last_use: u64,
-    hits: u64,
-}
-
-#[derive(Default)]
-struct State {
-    tables: HashMap<String, TableEntry>,
-    clock: u64,
-    /// Columns that were found not to fit the device, so that they are not read in vain again; the oldest first.
-    refused: Vec<(RefusedUnder, ColumnError)>,
-}
-
-/// Key and version of a table, and the limit on its dictionaries.
-type RefusedUnder = (String, String, usize);
-
-/// Refused columns that are remembered.
-const REFUSED_MAX: usize = 256;
-
-impl State {
-    fn refuse(&mut self, under: RefusedUnder, error: ColumnError) {
-        if self.refused.len() == REFUSED_MAX {
-            self.refused.remove(0);
-        }
-        self.refused.push((under, error));
-    }
-}
-
 /// The columns resident on one device.
 pub struct Residency {
     device: Device,
     staging: StagingPool,
-    state: Mutex<State>,
+    book: Mutex<Book>,
     loading: Mutex<()>,
+    evicting: Mutex<()>,
     /// Read while a statement is being admitted, written by one that wants to be the only one.
     admission: RwLock<()>,
     active: Arc<AtomicUsize>,
@@ -249,8 +87,9 @@ impl Residency {
         Residency {
             device,
             staging: StagingPool::default(),
-            state: Mutex::default(),
+            book: Mutex::default(),
             loading: Mutex::new(()),
+            evicting: Mutex::new(()),
             admission: RwLock::new(()),
             active: Arc::default(),
         }
@@ -328,190 +167,128 @@ impl Residency {
             tables.push(self.pin(request, limits, report)?);
         }
         let bytes = transient(&tables).map_err(Refusal::Caller)?;
-        let reservation = Evicting { residency: self, table: "hash tables and results" }.reserve(bytes)?;
+        let reservation = self.evicting_for("hash tables and results", limits).reserve(bytes)?;
         Ok((tables, reservation))
     }
 
+    fn evicting_for<'a>(&'a self, table: &'a str, limits: &LoadLimits) -> Evicting<'a> {
+        Evicting { residency: self, table, host_bytes: limits.host_bytes }
+    }
+
     fn pin(&self, request: &TableRequest, limits: &LoadLimits, report: &mut LoadReport) -> Result<PinnedTable> {
-        let (key, version) = (request.source.key(), request.source.version());
-        if let (Some(table), _) = self.pin_resident(&key, &version, &request.columns, true) {
+        let (source, columns) = (request.source.as_ref(), &request.columns);
+        let (key, version) = (source.key(), source.version());
+        if let (Some(table), _) = self.book.lock().pin(&key, &version, columns, true) {
             return Ok(table);
         }
         let _loading = self.loading.lock();
-        let (found, kept) = self.pin_resident(&key, &version, &request.columns, false);
+        let (found, kept) = self.book.lock().pin(&key, &version, columns, false);
         if let Some(table) = found {
             return Ok(table);
         }
-        let missing: Vec<usize> = {
-            let state = self.state.lock();
-            let entry = state.tables.get(&key);
-            let resident = |column: &usize| entry.is_some_and(|entry| entry.columns.contains_key(column));
-            let mut missing: Vec<usize> = request.columns.iter().copied().filter(|c| !resident(c)).collect();
-            missing.sort_unstable();
-            missing.dedup();
-            missing
-        };
-        let refused = (key.clone(), version.clone(), limits.dictionary_values);
-        if let Some((_, error)) = self.state.lock().refused.iter().find(|(known, _)| *known == refused)
-            && let ColumnError::Unsupported { column, .. } = error
-            && missing.iter().any(|index| request.source.schema().field(*index).name() == column)
-        {
-            return Err(error.clone());
-        }
-        let room = Evicting { residency: self, table: request.source.name() };
-        let span = tracing::info_span!("load", table = request.source.name(), columns = missing.len());
-        let load = || load(&self.device, request.source.as_ref(), &missing, limits, &room, &self.staging);
-        let loaded = span.in_scope(load).inspect_err(|error| {
-            if error.is_unsupported() {
-                self.state.lock().refuse(refused, error.clone());
-            }
-        })?;
-        report.rows += loaded.report.rows;
-        report.bytes += loaded.report.bytes;
-        report.elapsed += loaded.report.elapsed;
-        report.encode += loaded.report.encode;
         // What is held here stays until everything is pinned, whoever needs room meanwhile.
-        let _fresh = self.enter(&key, &version, request.source.as_ref(), loaded)?;
-        let (found, _) = self.pin_resident(&key, &version, &request.columns, false);
-        drop(kept);
+        let mut fresh: Vec<Arc<ResidentColumn>> = Vec::new();
+        let mut missing = Vec::new();
+        let room = self.evicting_for(source.name(), limits);
+        let copies = self.book.lock().missing(&key, columns);
+        for (column, copy) in copies {
+            match copy {
+                Some(copy) => fresh.extend(self.restore(&key, &version, &copy, &room, report)?),
+                None => missing.push(column),
+            }
+        }
+        if !missing.is_empty() || fresh.is_empty() {
+            let schema = source.schema();
+            let names: Vec<&str> = missing.iter().map(|index| schema.field(*index).name().as_str()).collect();
+            let refused = (key.clone(), version.clone(), limits.dictionary_values);
+            if let Some(error) = self.book.lock().refusal(&refused, &names) {
+                return Err(error);
+            }
+            let span = tracing::info_span!("load", table = source.name(), columns = missing.len());
+            let load = || load(&self.device, source, &missing, limits, &room, &self.staging);
+            let loaded = span.in_scope(load).inspect_err(|error| {
+                if error.is_unsupported() {
+                    self.book.lock().refuse(refused, error.clone());
+                }
+            })?;
+            let LoadReport { rows, bytes, elapsed, .. } = loaded.report;
+            let rate = loaded.report.gigabytes_per_second_core();
+            tracing::info!(table = source.name(), rows, bytes, ?elapsed, gigabytes_per_second_core = rate, "loaded");
+            report.add(&loaded.report);
+            fresh.extend(self.book.lock().enter(&key, &version, source, loaded)?);
+        }
+        let (found, _) = self.book.lock().pin(&key, &version, columns, false);
+        drop((kept, fresh));
         found.ok_or_else(|| ColumnError::Changed {
-            table: request.source.name().to_string(),
+            table: source.name().to_string(),
             detail: "its columns left the device at once".into(),
         })
     }
 
-    /// Pins the columns if all are resident; otherwise those that are, so that a load does not evict them.
-    fn pin_resident(
+    /// Brings a column back from its copy on the host.
+    fn restore(
         &self,
         key: &str,
         version: &str,
-        columns: &[usize],
-        count_hits: bool,
-    ) -> (Option<PinnedTable>, Vec<Arc<ResidentColumn>>) {
-        let mut state = self.state.lock();
-        state.clock += 1;
-        let now = state.clock;
-        if state.tables.get(key).is_some_and(|entry| entry.version != version) {
-            state.tables.remove(key);
-        }
-        let Some(entry) = state.tables.get_mut(key) else { return (None, Vec::new()) };
-        let mut pinned = Vec::with_capacity(columns.len());
-        for column in columns {
-            if let Some(found) = entry.columns.get_mut(column) {
-                found.last_use = now;
-                pinned.push(found.column.clone());
-            }
-        }
-        if pinned.len() < columns.len() {
-            return (None, pinned);
-        }
-        if count_hits {
-            columns.iter().for_each(|column| entry.columns.get_mut(column).expect("found above").hits += 1);
-        }
-        (Some(PinnedTable { chunks: entry.chunks.clone(), columns: pinned }), Vec::new())
+        copy: &HostColumn,
+        room: &dyn Room,
+        report: &mut LoadReport,
+    ) -> Result<Option<Arc<ResidentColumn>>> {
+        let start = Instant::now();
+        let column = copy.restore(&self.device, room, &self.staging)?;
+        let bytes = column.bytes();
+        report.add(&LoadReport { bytes, restored: bytes, elapsed: start.elapsed(), ..LoadReport::default() });
+        Ok(self.book.lock().restored(key, version, column))
     }
 
-    /// Adds loaded columns to their table, and hands them out to be held.
-    fn enter(
-        &self,
-        key: &str,
-        version: &str,
-        source: &dyn ColumnSource,
-        loaded: Loaded,
-    ) -> Result<Vec<Arc<ResidentColumn>>> {
-        let mut state = self.state.lock();
-        state.clock += 1;
-        let now = state.clock;
-        let entry = state.tables.entry(key.to_string()).or_insert_with(|| TableEntry {
-            name: source.name().to_string(),
-            version: version.to_string(),
-            chunks: loaded.chunks.clone().into(),
-            columns: HashMap::new(),
-        });
-        if entry.version != version || entry.chunks[..] != loaded.chunks[..] {
-            state.tables.remove(key);
-            let detail = "its rows are cut differently than when other columns of it were loaded".to_string();
-            return Err(ColumnError::Changed { table: source.name().to_string(), detail });
-        }
-        let fresh: Vec<Arc<ResidentColumn>> = loaded.columns.into_iter().map(Arc::new).collect();
-        for column in &fresh {
-            entry.columns.insert(column.index, ColumnEntry { column: column.clone(), last_use: now, hits: 0 });
-        }
-        Ok(fresh)
-    }
-
-    /// Drops the least recently used column that nobody has pinned; whether there was one.
-    fn evict_one(&self) -> bool {
-        let mut state = self.state.lock();
-        let mut victim: Option<(u64, String, usize)> = None;
-        for (key, table) in &state.tables {
-            for (index, entry) in &table.columns {
-                let idle = Arc::strong_count(&entry.column) == 1;
-                if idle && victim.as_ref().is_none_or(|(last_use, _, _)| entry.last_use < *last_use) {
-                    victim = Some((entry.last_use, key.clone(), *index));
-                }
-            }
-        }
-        let Some((_, key, index)) = victim else { return false };
-        let table = state.tables.get_mut(&key).expect("just found");
-        table.columns.remove(&index);
-        if table.columns.is_empty() {
-            state.tables.remove(&key);
-        }
+    /// Drops the least recently used column that nobody has pinned, keeping a copy within `host_bytes`; whether there
+    /// was one.
+    fn evict_one(&self, host_bytes: u64) -> bool {
+        let Some(leaving) = self.book.lock().leave() else { return false };
+        let Leaving { key, version, column, copied } = leaving;
+        let wanted = !copied && column.bytes() <= host_bytes;
+        // A device that fails to give a copy fails the statement soon enough.
+        let copy = wanted.then(|| HostColumn::save(&self.device, &column).ok()).flatten();
+        drop(column);
+        self.book.lock().left(&key, &version, copy, host_bytes);
         true
     }
 
-    /// Drops a table's columns from the device by the name people know; running statements keep what they have pinned.
-    /// What was there, if anything was.
+    /// Drops a table's columns from the device by the name people know, and copies of them on the host; running
+    /// statements keep what they have pinned. What was there, if anything was.
     pub fn evict_by_name(&self, name: &str) -> Option<TableSummary> {
-        let mut state = self.state.lock();
-        let key = state.tables.iter().find(|(_, table)| table.name == name)?.0.clone();
-        state.tables.remove(&key).map(|table| summary(&table))
+        self.book.lock().forget_by_name(name)
     }
 
     /// Drops everything.
     pub fn clear(&self) {
-        self.state.lock().tables.clear();
+        self.book.lock().clear();
+    }
+
+    /// How often columns came to the device and left it.
+    pub fn changes(&self) -> Changes {
+        self.book.lock().changes()
+    }
+
+    /// Where a column of a table version is.
+    pub fn whereabouts(&self, key: &str, version: &str, column: usize) -> Whereabouts {
+        self.book.lock().whereabouts(key, version, column)
     }
 
     /// Whether all `columns` of this version are resident.
     pub fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
-        let state = self.state.lock();
-        state.tables.get(key).is_some_and(|table| {
-            table.version == version && columns.iter().all(|column| table.columns.contains_key(column))
-        })
+        let book = self.book.lock();
+        columns.iter().all(|column| book.whereabouts(key, version, *column) == Whereabouts::Device)
     }
 
-    /// A resident table by its key.
+    /// A table by its key, with what is resident of it.
     pub fn summary_of(&self, key: &str) -> Option<TableSummary> {
-        self.state.lock().tables.get(key).map(summary)
+        self.book.lock().summary_of(key)
     }
 
-    /// The resident tables by name.
+    /// The tables of which something is resident, or copied to the host, by name.
     pub fn summaries(&self) -> Vec<TableSummary> {
-        let state = self.state.lock();
-        let mut tables: Vec<TableSummary> = state.tables.values().map(summary).collect();
-        tables.sort_by(|a, b| a.table.cmp(&b.table));
-        tables
-    }
-}
-
-fn summary(table: &TableEntry) -> TableSummary {
-    let mut entries: Vec<(&usize, &ColumnEntry)> = table.columns.iter().collect();
-    entries.sort_by_key(|(index, _)| **index);
-    let column = |entry: &ColumnEntry| ColumnSummary {
-        column: entry.column.name.clone(),
-        data_type: entry.column.data_type.clone(),
-        encoding: "plain",
-        bytes: entry.column.bytes(),
-        dictionary_values: entry.column.dictionary.as_ref().map(|dictionary| dictionary.len()),
-        hits: entry.hits,
-        pinned: Arc::strong_count(&entry.column) > 1,
-    };
-    TableSummary {
-        table: table.name.clone(),
-        rows: table.chunks.iter().map(|rows| u64::from(*rows)).sum(),
-        columns: entries.into_iter().map(|(_, entry)| column(entry)).collect(),
+        self.book.lock().summaries()
     }
 }
 
@@ -533,6 +310,7 @@ impl<E> From<ColumnError> for Refusal<E> {
 struct Evicting<'a> {
     residency: &'a Residency,
     table: &'a str,
+    host_bytes: u64,
 }
 
 impl Room for Evicting<'_> {
@@ -542,7 +320,12 @@ impl Room for Evicting<'_> {
             if let Some(reservation) = pool.try_reserve(bytes) {
                 return Ok(reservation);
             }
-            if !self.residency.evict_one() {
+            // While another thread copies a column aside its memory is not free yet, and it is no victim any more.
+            let _evicting = self.residency.evicting.lock();
+            if let Some(reservation) = pool.try_reserve(bytes) {
+                return Ok(reservation);
+            }
+            if !self.residency.evict_one(self.host_bytes) {
                 return Err(ColumnError::OverBudget {
                     table: self.table.to_string(),
                     wanted: bytes,

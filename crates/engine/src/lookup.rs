@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options, concat};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
-use warpcube_column::{Dictionary, DictionaryBuilder, is_string};
+use warpcube_column::{Dictionary, is_string};
 
 use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{DictionaryFunction, Ty};
@@ -124,15 +124,9 @@ fn truth_values(table: &mut LookupTable, results: &BooleanArray) {
 
 fn strings_of(table: &mut LookupTable, results: &ArrayRef) -> Result<()> {
     let results = cast(results, &DataType::Utf8).map_err(refused)?;
-    let results = results.as_string::<i32>();
-    let builder = DictionaryBuilder::new("a string function", usize::MAX);
-    let mut local = builder.local();
-    let codes: Vec<u32> =
-        results.iter().map(|text| text.map_or(Ok(0), |text| local.code(text))).collect::<Result<_, _>>()?;
-    let (dictionary, remap) = builder.finish();
-    let sorted = |code: u32| remap.as_ref().map_or(code, |remap| remap.get(code as usize).copied().unwrap_or(0));
+    let (dictionary, codes) = Dictionary::of(results.as_string::<i32>())?;
     table.c_type = "uint32_t";
-    table.values = codes.into_iter().flat_map(|code| sorted(code).to_le_bytes()).collect();
+    table.values = codes.into_iter().flat_map(u32::to_le_bytes).collect();
     table.range = Some((0, dictionary.len().max(1) as i128 - 1));
     table.dictionary = Some(Arc::new(dictionary));
     Ok(())

@@ -183,10 +183,7 @@ impl Engine {
             Ok(bytes)
         })?;
         report.bind += start.into_inner();
-        report.loaded.rows += pinned.loaded.rows;
-        report.loaded.bytes += pinned.loaded.bytes;
-        report.loaded.elapsed += pinned.loaded.elapsed;
-        report.loaded.encode += pinned.loaded.encode;
+        report.loaded.add(&pinned.loaded);
         let binding = match found.into_inner().expect("admission binds") {
             Found::Kept(binding) => {
                 if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {

@@ -58,6 +58,16 @@ impl DeviceSlot {
         }
     }
 
+    /// Whether the device is open.
+    pub fn is_open(&self) -> bool {
+        matches!(*self.state.lock(), State::Open(_))
+    }
+
+    /// Whether the device was not opened yet and there seems to be one.
+    pub fn may_open(&self) -> bool {
+        matches!(*self.state.lock(), State::Closed(_)) && Device::cuda_seems_present()
+    }
+
     /// Why there is no device, where there is none.
     pub fn reason(&self) -> Option<String> {
         self.get().is_none().then(|| match &*self.state.lock() {

@@ -18,8 +18,10 @@ pub struct DeviceColumn {
     pub name: String,
     /// How it is encoded, for people.
     pub encoding: String,
-    /// Bytes of device memory.
+    /// Bytes of device memory; none where the column is on the host alone.
     pub bytes: u64,
+    /// Bytes of host memory that its encoded copy takes.
+    pub host_bytes: u64,
     /// How often a statement found it there.
     pub hits: u64,
 }
@@ -72,6 +74,7 @@ pub(crate) fn batch(tables: &[DeviceTable]) -> Result<RecordBatch> {
         ("column_name", text(|_, column| column.name.clone())),
         ("encoding", text(|_, column| column.encoding.clone())),
         ("bytes", count(|_, column| column.bytes)),
+        ("host_bytes", count(|_, column| column.host_bytes)),
         ("hits", count(|_, column| column.hits)),
     ];
     let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), false);

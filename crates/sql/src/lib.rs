@@ -13,6 +13,7 @@ mod exec;
 mod lexer;
 mod lower;
 mod nearest;
+mod placement;
 mod plans;
 mod progress;
 mod report;

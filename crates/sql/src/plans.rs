@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use parking_lot::Mutex;
 
 use crate::lower::Refused;
+use crate::placement::{Basis, Declined};
 
 /// Statements kept.
 const PLANS_MAX: usize = 256;
@@ -27,9 +28,19 @@ pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     /// What stays on the CPU, and why.
     pub(crate) refused: Vec<Refused>,
+    /// Fragments among them that a load was too dear for.
+    pub(crate) declined: Vec<Declined>,
+    /// What that was decided by.
+    pub(crate) basis: Basis,
 }
 
 impl Planned {
+    /// Whether fragments may belong elsewhere by now: what was too dear to load may be there or be worth it, and what
+    /// was there may have left.
+    pub(crate) fn is_misplaced(&self, now: Basis) -> bool {
+        self.basis.columns.left != now.columns.left || !self.declined.is_empty() && self.basis != now
+    }
+
     /// Whether the CPU only sorts, projects, filters and cuts what comes back from the device: a few rows in one
     /// partition, for which DataFusion's rules for physical plans have nothing to do.
     pub(crate) fn is_lean(&self) -> bool {

@@ -4,7 +4,7 @@
 //! seen. Its caches of footers and statistics compare size and time of a file and stay.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::execution::SessionState;
 use datafusion::execution::SessionStateBuilder;
@@ -101,6 +101,21 @@ pub(crate) fn refresh_functions(state: &Arc<RwLock<SessionState>>) -> Result<()>
         state.register_udf(function)?;
     }
     Ok(())
+}
+
+/// Share of this machine's memory that copies of columns may take by default.
+const COPIES_SHARE: u64 = 8;
+
+/// Most host memory for copies of columns that leave the device, in bytes; none where the machine's memory is not
+/// known.
+pub(crate) fn copies_budget(settings: &Settings) -> u64 {
+    // Every statement on the device asks; the machine's memory stays what it is.
+    static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
+    let total = || *TOTAL.get_or_init(|| host_memory().ok());
+    match settings.host_memory {
+        Budget::Bytes(bytes) => bytes,
+        budget => total().map_or(0, |total| budget.bytes(total).unwrap_or(total / COPIES_SHARE)),
+    }
 }
 
 /// Memory of this machine in bytes.

@@ -346,6 +346,9 @@ impl Session {
     async fn planned_before(&self, sql: &str) -> Result<Option<(Arc<Planned>, SessionState)>> {
         let epoch = self.epoch();
         let Some((planned, tables)) = self.inner.plans.get(sql, epoch) else { return Ok(None) };
+        if planned.is_misplaced(self.inner.planner.basis()) {
+            return Ok(None);
+        }
         let state = match planned.is_lean() {
             true => self.lean_state(epoch.settings),
             false => self.inner.context.state(),

@@ -23,6 +23,8 @@ pub const PREFIX: &str = "warpcube";
 
 /// Dictionary entries of one string column past which it stays on the CPU.
 const DICTIONARY_LIMIT_DEFAULT: usize = 4 << 20;
+/// What a first load may take, in times of what the CPU takes without it.
+const LOAD_FACTOR_DEFAULT: f64 = 1.2;
 /// Rows of a table shown on a terminal.
 const MAX_ROWS_DEFAULT: usize = 100;
 
@@ -46,6 +48,8 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Most dictionary entries of a string column on the device.
     pub dictionary_limit: usize,
+    /// Under placement `auto`, how many times as long as on the CPU a statement may take because of a load.
+    pub load_factor: f64,
     /// How columns are kept on the device.
     pub encoding: Encoding,
     /// CPU partitions of a plan; 0 means one a core.
@@ -69,6 +73,7 @@ impl Default for Settings {
             spill_folder: None,
             timeout: None,
             dictionary_limit: DICTIONARY_LIMIT_DEFAULT,
+            load_factor: LOAD_FACTOR_DEFAULT,
             encoding: Encoding::Auto,
             target_partitions: 0,
             format: Format::Auto,
@@ -141,9 +146,21 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.host_memory",
         expected: BUDGET,
-        description: "Most host memory for encoded copies of columns that left the device.",
+        description: "Most host memory for encoded copies of columns that left the device, from which they come back \
+                      without being read from files; 'auto' is an eighth of the machine's memory, '0' keeps none.",
         get: |s| s.host_memory.to_string(),
         set: |s, v| v.parse().map(|value| s.host_memory = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.load_factor",
+        expected: "a number such as '1.2'",
+        description: "Under device and placement 'auto', columns are brought to the device if the statement is then \
+                      estimated to take at most this many times as long as on the CPU; '0' loads by LOAD TABLE alone.",
+        get: |s| s.load_factor.to_string(),
+        set: |s, v| {
+            s.load_factor = v.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor >= 0.0)?;
+            Some(())
+        },
     },
     SettingInfo {
         name: "warpcube.max_rows",
@@ -163,8 +180,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.placement",
         expected: "'auto', 'cuda' or 'cpu'",
-        description: "Where fragments run: 'auto' on the GPU where they can and give few groups, 'cuda' on the GPU \
-                      or not at all, 'cpu' on the CPU.",
+        description: "Where fragments run: 'auto' on the GPU where their columns are there or worth loading (see \
+                      warpcube.load_factor), 'cuda' on the GPU or not at all, 'cpu' on the CPU.",
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },
@@ -313,6 +330,7 @@ mod tests {
             ("warpcube.device", "cuda:3"),
             ("warpcube.device_memory", "80%"),
             ("warpcube.host_memory", "3GiB"),
+            ("warpcube.load_factor", "0.5"),
             ("warpcube.memory_limit", "1000001"),
             ("warpcube.timeout", "1500ms"),
             ("warpcube.format", "ndjson"),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use arrow::array::*;
 use arrow::compute::{cast, concat};
 use arrow::datatypes::*;
-use warpcube_column::{ColumnError, LoadLimits, Storage};
+use warpcube_column::{ColumnError, LoadLimits, PinnedTable, Residency, Storage};
 
 use crate::source::*;
 
@@ -79,12 +79,41 @@ fn decoded_is_what_was_encoded() {
     let residency = residency(BUDGET);
     let wanted: Vec<usize> = (0..columns.len()).collect();
     let pinned = admit(&residency, &source, &wanted, 0).unwrap();
-    let table = &pinned.tables[0];
+    check_every_type(&residency, &pinned.tables[0], &columns);
+}
+
+#[test]
+fn columns_read_apart_line_up() {
+    let columns = every_type(5_000);
+    let source = Source::new("t", columns.clone(), &[1_500, 0, 2_048, 1_452], 611);
+    source.0.apart.store(true, Ordering::SeqCst);
+    let residency = residency(BUDGET);
+    let limits = LoadLimits { threads: 5, ..LoadLimits::default() };
+    let wanted: Vec<usize> = (0..columns.len()).collect();
+    let pinned = admit_with(&residency, &[source.request(&wanted)], 0, &limits).unwrap();
+    check_every_type(&residency, &pinned.tables[0], &columns);
+    assert!(pinned.loaded.busy >= pinned.loaded.encode && pinned.loaded.gigabytes_per_second_core() > 0.0);
+}
+
+#[test]
+fn columns_read_apart_that_differ_in_rows_are_an_error() {
+    let source = Source::integers("t", 3, 10_000);
+    source.0.apart.store(true, Ordering::SeqCst);
+    *source.0.cut.lock() = Some(1);
+    let residency = residency(BUDGET);
+    let error = admit(&residency, &source, &[0, 1, 2], 0).unwrap_err();
+    assert!(matches!(error, ColumnError::Changed { .. }), "{error}");
+    assert_eq!(residency.device().pool().usage().reserved, 0);
+    assert_eq!(values(&residency, &admit(&residency, &source, &[0, 2], 0).unwrap().tables[0], 1)[9_999], 99_992);
+}
+
+/// Whether a table cut into three chunks holds these columns.
+fn check_every_type(residency: &Residency, table: &PinnedTable, columns: &[(&str, ArrayRef)]) {
     assert_eq!(table.chunks[..], [1_500, 2_048, 1_452]);
     for (column, (name, array)) in columns.iter().enumerate() {
         let resident = &table.columns[column];
         let dictionary = resident.dictionary().map(|dictionary| dictionary.values().clone());
-        let (bytes, valid) = download(&residency, table, column);
+        let (bytes, valid) = download(residency, table, column);
         let width = resident.storage().width();
         for (row, expected) in expected(array, dictionary.as_ref()).into_iter().enumerate() {
             assert_eq!(valid[row], expected.is_some(), "{name} row {row}");
@@ -216,4 +245,19 @@ fn too_many_strings_and_unknown_types_stay_on_the_cpu() {
     let error = admit(&residency, &source, &[1], 0).unwrap_err();
     assert!(matches!(&error, ColumnError::Unsupported { column, .. } if column == "n"), "{error}");
     assert_eq!(residency.device().pool().usage().reserved, 0);
+}
+
+#[test]
+fn a_column_of_distinct_strings_is_refused_before_it_is_read_whole() {
+    let rows = 600_000;
+    let strings: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|row| row.to_string())));
+    let source = Source::new("t", vec![("s", strings)], &[rows], 4_096);
+    let residency = residency(BUDGET);
+    let limits = LoadLimits { dictionary_values: 200_000, threads: 1, ..LoadLimits::default() };
+    let error = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("more than 200000"), "{error}");
+    let read = limits.rows_done.load(Ordering::SeqCst);
+    assert!(read < 150_000, "{read} rows were read");
+    let again = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap_err();
+    assert_eq!((again.to_string(), source.scans().len()), (error.to_string(), 1), "the refusal is remembered");
 }

@@ -2,4 +2,5 @@
 
 mod budget;
 mod content;
+mod copies;
 mod source;

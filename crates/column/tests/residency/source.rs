@@ -26,6 +26,10 @@ pub struct Inner {
     pub reading: AtomicUsize,
     /// While raised, scans wait between batches.
     pub held: AtomicBool,
+    /// Whether scans offer their columns one by one.
+    pub apart: AtomicBool,
+    /// A column that scans of single columns cut off after their first batch.
+    pub cut: Mutex<Option<usize>>,
 }
 
 impl Source {
@@ -53,6 +57,8 @@ impl Source {
             scans: Mutex::default(),
             reading: AtomicUsize::new(0),
             held: AtomicBool::new(false),
+            apart: AtomicBool::new(false),
+            cut: Mutex::new(None),
         }))
     }
 
@@ -94,7 +100,8 @@ impl ColumnSource for Source {
     }
 
     fn rows(&self) -> Option<u64> {
-        None
+        let partitions = self.0.partitions.lock();
+        Some(partitions.iter().flatten().map(|batch| batch.num_rows() as u64).sum())
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
@@ -121,6 +128,24 @@ impl ColumnScan for Scan {
             while self.source.0.held.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
+        }
+        Ok(())
+    }
+
+    fn columns_apart(&self) -> bool {
+        self.source.0.apart.load(Ordering::SeqCst)
+    }
+
+    fn read_column(
+        &self,
+        partition: usize,
+        column: usize,
+        sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let batches = self.source.0.partitions.lock()[partition].clone();
+        let is_cut = *self.source.0.cut.lock() == Some(self.columns[column]);
+        for batch in batches.into_iter().take(if is_cut { 1 } else { usize::MAX }) {
+            sink(batch.project(&[self.columns[column]]).unwrap())?;
         }
         Ok(())
     }

@@ -50,11 +50,15 @@ fn unavailable(reason: impl Into<String>, repair: &str) -> GpuError {
     GpuError::Unavailable { reason: reason.into(), repair: repair.to_string() }
 }
 
+/// Whether the driver library is there.
+pub(super) fn is_present() -> bool {
+    // SAFETY: only loads and unloads shared libraries by name.
+    unsafe { sys::is_culib_present() }
+}
+
 /// Loads the driver library, once a process.
 fn initialise() -> Result<()> {
-    // SAFETY: only loads and unloads shared libraries by name.
-    let present = unsafe { sys::is_culib_present() };
-    if !present {
+    if !is_present() {
         let has_device = Path::new("/dev/nvidiactl").exists();
         return Err(match has_device {
             true => unavailable(

@@ -44,6 +44,11 @@ impl Device {
         Ok(Device::new(Box::new(backend), budget))
     }
 
+    /// Whether the driver is installed; asking costs next to nothing, and whether a device opens is another matter.
+    pub fn cuda_seems_present() -> bool {
+        driver::is_present()
+    }
+
     /// How many CUDA devices there are, or why that cannot be told.
     pub fn cuda_count() -> Result<usize> {
         driver::count()

@@ -28,6 +28,7 @@ use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stor
 use super::special::DerivedTable;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::exec::ParquetFiles;
 use crate::nearest::nearest;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
@@ -41,6 +42,8 @@ struct FileIdentity {
     modified_ns: i128,
     /// Inode or entity tag: tells a file from another of the same name, size and time.
     tag: String,
+    /// Where the file is on this machine, if it is there.
+    on_disk: Option<PathBuf>,
 }
 
 impl FileIdentity {
@@ -54,6 +57,7 @@ impl FileIdentity {
             bytes: metadata.len(),
             modified_ns: modified.map_or(0, |time| time.as_nanos() as i128),
             tag: metadata.ino().to_string(),
+            on_disk: std::path::absolute(path).ok(),
         })
     }
 }
@@ -97,6 +101,12 @@ impl FileSnapshot {
         self.files.is_empty()
     }
 
+    /// The paths of all files, if all are there on this machine.
+    pub(crate) fn on_disk(&self) -> Option<Vec<PathBuf>> {
+        let paths = self.files.iter().map(|file| file.on_disk.clone());
+        paths.collect::<Option<_>>().filter(|_| self.missing.is_empty())
+    }
+
     fn add_local(&mut self, path: &Path) {
         match FileIdentity::of(path) {
             Some(identity) => self.files.push(identity),
@@ -116,7 +126,12 @@ impl FileSnapshot {
         let wanted = listed
             .into_iter()
             .filter(|meta| meta.location.as_ref().ends_with(extension) && url.contains(&meta.location, true));
+        let on_disk = |meta: &ObjectMeta| {
+            let path = (url.scheme() == "file").then(|| Path::new("/").join(meta.location.as_ref()))?;
+            std::fs::metadata(&path).is_ok_and(|file| file.len() == meta.size).then_some(path)
+        };
         self.files.extend(wanted.map(|meta| FileIdentity {
+            on_disk: on_disk(&meta),
             path: meta.location.to_string(),
             bytes: meta.size,
             modified_ns: i128::from(meta.last_modified.timestamp_nanos_opt().unwrap_or_default()),
@@ -133,9 +148,28 @@ impl FileSnapshot {
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
+    /// By key of a table its last version with its files.
+    parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
 }
 
+/// Tables whose Parquet files are remembered.
+const PARQUET_TABLES_MAX: usize = 256;
+
 impl FileMemory {
+    /// The Parquet files of a table version: the same whenever they are asked for, so that footers are read once.
+    pub(crate) fn parquet(&self, key: &str, version: &str, make: impl FnOnce() -> ParquetFiles) -> Arc<ParquetFiles> {
+        let mut known = self.parquet.lock();
+        if let Some((_, files)) = known.get(key).filter(|(known, _)| known == version) {
+            return files.clone();
+        }
+        if known.len() >= PARQUET_TABLES_MAX {
+            known.clear();
+        }
+        let files = Arc::new(make());
+        known.insert(key.to_string(), (version.to_string(), files.clone()));
+        files
+    }
+
     /// Looks at files; empties the runtime's caches if one of them is not what it was.
     fn look(&self, runtime: &RuntimeEnv, files: &[PathBuf]) {
         let mut seen = self.seen.lock();

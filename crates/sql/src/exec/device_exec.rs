@@ -28,16 +28,12 @@ use warpcube_column::{LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 
 use super::finish::finish;
-use super::source::{TableColumns, load_threads};
+use super::source::{TableColumns, load_limits, load_threads};
 use crate::catalog::CatalogShared;
 use crate::lower::{Lowered, Refusals};
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::Placement;
-
-/// Under placement `auto`, results with more groups are left to the CPU: bringing back and taking apart a group costs
-/// about as much as aggregating some ten rows there (TPC-H 18 at scale 10: 15 million groups took 4.1 s, the CPU 1.4).
-const AUTO_GROUPS_MAX: u64 = 512 << 10;
 
 /// Runs a fragment.
 pub(crate) struct DeviceExec {
@@ -152,14 +148,8 @@ impl Work {
         let settings = self.state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let cancelled = Arc::new(AtomicBool::new(false));
         let _raise = RaiseOnDrop(cancelled.clone());
-        let limits = LoadLimits {
-            dictionary_values: settings.dictionary_limit,
-            threads: load_threads(&settings),
-            cancelled,
-            ..LoadLimits::default()
-        };
-        let groups_max = (settings.placement == Placement::Auto).then_some(AUTO_GROUPS_MAX);
-        let options = RunOptions { limits, groups_max, ..RunOptions::default() };
+        let limits = LoadLimits { cancelled, ..load_limits(&settings) };
+        let options = RunOptions { limits, groups_max: self.lowered.groups_max, ..RunOptions::default() };
         let short = self.lowered.binding.is_short(self.engine.device().info());
         let outcome = off_the_workers(short, {
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());

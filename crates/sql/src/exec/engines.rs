@@ -25,6 +25,16 @@ impl Engines {
         Engines { device, engine: Mutex::new(None) }
     }
 
+    /// Whether there may be a device that was not opened yet.
+    pub(crate) fn may_open(&self) -> bool {
+        self.device.may_open()
+    }
+
+    /// The engine if its device is open already.
+    pub(crate) fn opened(&self) -> Option<Arc<Engine>> {
+        if self.device.is_open() { self.get() } else { None }
+    }
+
     /// The engine, or none where the session runs on the CPU alone.
     pub(crate) fn get(&self) -> Option<Arc<Engine>> {
         let device = self.device.get()?;

@@ -5,8 +5,10 @@ mod engines;
 mod finish;
 mod planner;
 mod residency;
+mod row_groups;
 mod source;
 
 pub(crate) use engines::Engines;
 pub(crate) use planner::DevicePlanner;
 pub(crate) use residency::EngineTables;
+pub(crate) use row_groups::ParquetFiles;

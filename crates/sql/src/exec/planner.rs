@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
@@ -14,12 +15,14 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use super::device_exec::DeviceExec;
 use super::engines::Engines;
+use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::lower::{DeviceNode, Refusals, Refused, describe_tables, lower};
+use crate::placement::{Basis, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
-use crate::values::Placement;
+use crate::values::{DeviceChoice, Placement};
 
 /// Plans statements of a session.
 #[derive(Debug)]
@@ -27,12 +30,13 @@ pub(crate) struct DevicePlanner {
     engines: Arc<Engines>,
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
+    placer: Arc<Placer>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        DevicePlanner { engines, catalog, refusals: Arc::default() }
+        DevicePlanner { engines, catalog, refusals: Arc::default(), placer: Arc::default() }
     }
 
     /// How many fragments were found unfit for the device so far; plans made before are worth making again.
@@ -40,18 +44,38 @@ impl DevicePlanner {
         self.refusals.count()
     }
 
+    /// What placement by cost depends on, apart from the tables.
+    pub(crate) fn basis(&self) -> Basis {
+        let engine = self.engines.opened();
+        let columns = engine.as_ref().map(|engine| engine.residency().changes()).unwrap_or_default();
+        Basis { open: engine.is_some(), columns, credits: self.placer.changes() }
+    }
+
     /// Replaces what can run on the device in an optimised plan.
     pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        if settings.placement == Placement::Cpu || self.engines.get().is_none() {
-            return Ok(Planned { plan: plan.clone(), refused: Vec::new() });
+        let basis = self.basis();
+        let as_it_is = || Planned { plan: plan.clone(), refused: Vec::new(), declined: Vec::new(), basis };
+        let auto = settings.placement == Placement::Auto;
+        // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
+        let waits = auto && self.engines.may_open();
+        let engine = if waits { None } else { self.engines.get() };
+        if settings.placement == Placement::Cpu || engine.is_none() && !waits {
+            return Ok(as_it_is());
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
         facts.refusals = self.refusals.clone();
         facts.under = format!("{} {} {}", settings.placement, settings.dictionary_limit, settings.device_memory);
+        // Who names the device wants its columns there.
+        let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
+        facts.placing = auto.then(|| Placing::new(&self.placer, engine, load_threads(&settings), factor));
         let mut refused = Vec::new();
-        let plan = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
-        Ok(Planned { plan, refused })
+        let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
+        if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
+            return Ok(as_it_is());
+        }
+        let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
+        Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
@@ -65,6 +89,9 @@ impl DevicePlanner {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
         }
+        if !matches!(planned.plan, LogicalPlan::Explain(_)) {
+            self.placer.pay(&planned.declined);
+        }
         let extension = DeviceExtension {
             engines: self.engines.clone(),
             catalog: self.catalog.clone(),
@@ -74,6 +101,16 @@ impl DevicePlanner {
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         planner.create_physical_plan(&planned.plan, state.as_ref()).await
     }
+}
+
+/// Whether anything of a plan runs on the device.
+fn has_device_node(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        found |= matches!(plan, LogicalPlan::Extension(node) if node.node.as_any().is::<DeviceNode>());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 #[async_trait]

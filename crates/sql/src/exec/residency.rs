@@ -7,10 +7,10 @@ use datafusion::catalog::TableProvider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, LoadLimits, Storage, TableRequest, TableSummary};
+use warpcube_column::{ColumnError, Storage, TableRequest, TableSummary};
 
 use super::engines::Engines;
-use super::source::{TableColumns, load_threads};
+use super::source::{TableColumns, load_limits};
 use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 use crate::error::{Result, SqlError};
@@ -39,6 +39,7 @@ fn entry(summary: TableSummary) -> DeviceTable {
             None => column.encoding.to_string(),
         },
         bytes: column.bytes,
+        host_bytes: column.host_bytes,
         hits: column.hits,
     });
     DeviceTable { name: summary.table, rows: summary.rows, columns: columns.collect() }
@@ -75,11 +76,7 @@ impl DeviceTables for EngineTables {
         };
         let positions: Vec<usize> = (0..schema.fields().len()).filter(wanted).collect();
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        let limits = LoadLimits {
-            dictionary_values: settings.dictionary_limit,
-            threads: load_threads(&settings),
-            ..LoadLimits::default()
-        };
+        let limits = load_limits(&settings);
         let state = Arc::new(state.clone());
         let source = TableColumns::new(info.clone(), state, Handle::current(), limits.threads);
         let (key, device) = (info.key.clone(), engine.clone());

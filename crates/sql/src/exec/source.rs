@@ -1,7 +1,8 @@
 //! Tables of DataFusion as sources of columns.
 //!
-//! The scan that the table itself plans is read partition by partition; nothing is filtered or reordered, and the same
-//! files with the same settings give the same partitions, so that columns loaded at different times line up.
+//! Parquet files of this machine are read directly ([`super::row_groups`]). Of all other tables the scan that the table
+//! itself plans is read partition by partition; nothing is filtered or reordered, and the same files with the same
+//! settings give the same partitions, so that columns loaded at different times line up.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, ColumnScan, ColumnSource, Result};
+use warpcube_column::{ColumnError, ColumnScan, ColumnSource, LoadLimits, Result};
 
 use crate::lower::TableInfo;
 use crate::settings::Settings;
@@ -46,6 +47,16 @@ pub(crate) fn load_threads(settings: &Settings) -> usize {
     }
 }
 
+/// The bounds of loads by the settings.
+pub(crate) fn load_limits(settings: &Settings) -> LoadLimits {
+    LoadLimits {
+        dictionary_values: settings.dictionary_limit,
+        threads: load_threads(settings),
+        host_bytes: crate::runtime::copies_budget(settings),
+        ..LoadLimits::default()
+    }
+}
+
 fn failed(error: datafusion::error::DataFusionError) -> ColumnError {
     ColumnError::Source(error.strip_backtrace())
 }
@@ -72,6 +83,9 @@ impl ColumnSource for TableColumns {
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
+        if let Some(table) = self.info.parquet.as_ref().and_then(|files| files.table()) {
+            return Ok(table.scan(&self.info.name, columns));
+        }
         let mut state = self.state.as_ref().clone();
         // Streams that take files from each other would hand out rows in another order in every scan.
         state.config_mut().options_mut().execution.enable_file_stream_work_stealing = false;

@@ -75,6 +75,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     Ok(Lowered {
         fragment,
         tables,
+        groups_max: None,
         finish,
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),

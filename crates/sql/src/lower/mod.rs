@@ -40,6 +40,8 @@ pub(crate) struct Lowered {
     pub(crate) fragment: Fragment,
     /// The table behind each of the fragment's tables.
     pub(crate) tables: Vec<Arc<TableInfo>>,
+    /// Most groups of its result that are worth bringing back, where that matters.
+    pub(crate) groups_max: Option<u64>,
     /// How each output column is made from the fragment's batch.
     pub(crate) finish: Vec<Finish>,
     /// The fragment in a few words, for reports.
@@ -115,6 +117,9 @@ fn device(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<Logi
     lowered.identity = format!("{} {} {versions:?}", facts.under, original.display_indent());
     if let Some(reason) = facts.refusals.reason(&lowered.identity) {
         return Err(reason);
+    }
+    if let Some(placing) = &facts.placing {
+        lowered.groups_max = Some(placing.place(&lowered)?);
     }
     let node = DeviceNode::new(lowered, original);
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))

@@ -18,7 +18,9 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use super::Refusals;
-use crate::catalog::FileSnapshot;
+use crate::catalog::{FileMemory, FileSnapshot};
+use crate::exec::ParquetFiles;
+use crate::placement::Placing;
 
 /// A table of a statement.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct TableInfo {
     pub(crate) version: String,
     /// Rows, where they are known.
     pub(crate) rows: Option<u64>,
+    /// Its files, if it is made of Parquet files of this machine alone.
+    pub(crate) parquet: Option<Arc<ParquetFiles>>,
 }
 
 /// The tables of a statement by the address of their source.
@@ -43,6 +47,8 @@ pub(crate) struct TableFacts {
     pub(crate) refusals: Arc<Refusals>,
     /// The settings on which it depends whether a fragment fits.
     pub(crate) under: String,
+    /// What decides where fragments run; none if they run on the device wherever they can.
+    pub(crate) placing: Option<Placing>,
 }
 
 impl TableFacts {
@@ -84,9 +90,9 @@ pub(crate) async fn describe_table(
     state: &SessionState,
     generation: u64,
 ) -> Result<TableInfo> {
-    let (key, version) = identity(provider.as_ref(), &provider, state, generation).await?;
+    let (key, version, parquet) = identity(provider.as_ref(), &provider, state, generation).await?;
     let rows = rows(provider.as_ref(), state).await;
-    Ok(TableInfo { name, provider, key, version, rows })
+    Ok(TableInfo { name, provider, key, version, rows, parquet })
 }
 
 async fn identity(
@@ -94,21 +100,27 @@ async fn identity(
     handle: &Arc<dyn TableProvider>,
     state: &SessionState,
     generation: u64,
-) -> Result<(String, String)> {
+) -> Result<(String, String, Option<Arc<ParquetFiles>>)> {
     if let Some(listing) = table.downcast_ref::<ListingTable>() {
         let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
         let paths: Vec<&str> = listing.table_paths().iter().map(|path| path.as_str()).collect();
         let options = listing.options();
         let key = format!("files {paths:?} {:?} {:?}", options.format, options.table_partition_cols);
-        return Ok((key, format!("{snapshot:?} {:?}", table.schema())));
+        let version = format!("{snapshot:?} {:?}", table.schema());
+        let memory = state.config().get_extension::<FileMemory>();
+        let is_plain = options.format.get_ext() == "parquet" && options.table_partition_cols.is_empty();
+        let files = memory.zip(snapshot.on_disk().filter(|_| is_plain));
+        let parquet =
+            files.map(|(memory, paths)| memory.parquet(&key, &version, || ParquetFiles::new(paths, table.schema())));
+        return Ok((key, version, parquet));
     }
     if table.is::<MemTable>() {
         let key = format!("memory {:x}", address(handle));
-        return Ok((key, format!("generation {generation}")));
+        return Ok((key, format!("generation {generation}"), None));
     }
     static STATEMENTS: AtomicU64 = AtomicU64::new(0);
     let statement = STATEMENTS.fetch_add(1, Ordering::Relaxed);
-    Ok((format!("provider {:x}", address(handle)), format!("statement {statement}")))
+    Ok((format!("provider {:x}", address(handle)), format!("statement {statement}"), None))
 }
 
 /// Rows by the statistics of a scan; files tell them in their footers, which are cached.

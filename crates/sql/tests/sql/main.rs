@@ -4,6 +4,8 @@ mod again;
 mod datafusion_files;
 mod format;
 mod fuzz;
+mod loading;
+mod overhead;
 mod records;
 mod slt;
 mod ssb;

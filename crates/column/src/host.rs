@@ -1,0 +1,111 @@
+//! Encoded copies on the host of columns that left the device: what comes back from them is not decoded again.
+//!
+//! A copy belongs to one version of a table, as its column did. It stays when the column is restored, so that the
+//! column can leave again at no cost; copies go by least recent use, those of columns on the device first.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_gpu::Device;
+
+use crate::dictionary::Dictionary;
+use crate::error::Result;
+use crate::load::{Room, place};
+use crate::segment::ResidentColumn;
+use crate::staging::{StagingPool, Uploader};
+use crate::statistics::Statistics;
+use crate::storage::Storage;
+
+/// A column on the host, as it was on the device.
+#[derive(Debug)]
+pub(crate) struct HostColumn {
+    index: usize,
+    name: String,
+    data_type: DataType,
+    storage: Storage,
+    statistics: Statistics,
+    dictionary: Option<Arc<Dictionary>>,
+    segments: Vec<HostCopy>,
+}
+
+#[derive(Debug)]
+struct HostCopy {
+    values: Box<[u8]>,
+    validity: Option<Box<[u8]>>,
+    rows: u32,
+}
+
+impl HostColumn {
+    /// Copies a column from the device.
+    pub(crate) fn save(device: &Device, column: &ResidentColumn) -> Result<HostColumn> {
+        let mut stream = device.stream()?;
+        let mut segments = Vec::with_capacity(column.segments().len());
+        for segment in column.segments() {
+            let mut values = vec![0; segment.values().bytes()].into_boxed_slice();
+            stream.download(segment.values(), 0, &mut values)?;
+            let validity = match segment.validity() {
+                Some(words) => {
+                    let mut copy = vec![0; words.bytes()].into_boxed_slice();
+                    stream.download(words, 0, &mut copy)?;
+                    Some(copy)
+                }
+                None => None,
+            };
+            segments.push(HostCopy { values, validity, rows: segment.rows() });
+        }
+        Ok(HostColumn {
+            index: column.index(),
+            name: column.name().to_string(),
+            data_type: column.data_type().clone(),
+            storage: column.storage(),
+            statistics: column.statistics().clone(),
+            dictionary: column.dictionary().cloned(),
+            segments,
+        })
+    }
+
+    /// Copies the column back to the device.
+    pub(crate) fn restore(&self, device: &Device, room: &dyn Room, staging: &StagingPool) -> Result<ResidentColumn> {
+        let mut uploader = Uploader::new(device, staging)?;
+        let mut segments = Vec::with_capacity(self.segments.len());
+        for copy in &self.segments {
+            segments.push(place(device, room, &mut uploader, &copy.values, copy.validity.as_deref(), copy.rows)?);
+        }
+        uploader.finish()?;
+        Ok(ResidentColumn::new(
+            self.index,
+            self.name.clone(),
+            self.data_type.clone(),
+            self.storage,
+            segments,
+            self.statistics.clone(),
+            self.dictionary.clone(),
+        ))
+    }
+
+    /// Position in the table's schema.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Name of the column.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Arrow type of the column.
+    pub(crate) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Strings of its dictionary, where it has one.
+    pub(crate) fn dictionary_values(&self) -> Option<usize> {
+        self.dictionary.as_ref().map(|dictionary| dictionary.len())
+    }
+
+    /// Host memory of its segments; the dictionary is on the host in any case.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = |copy: &HostCopy| copy.values.len() + copy.validity.as_ref().map_or(0, |words| words.len());
+        self.segments.iter().map(|copy| bytes(copy) as u64).sum()
+    }
+}

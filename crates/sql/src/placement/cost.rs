@@ -1,0 +1,288 @@
+//! What a fragment costs on the GPU and on the CPU, in seconds, from counts alone.
+//!
+//! The constants are measured: those of loading and of the CPU a core, from the two benchmarks' tables; those of the
+//! GPU on one H200. They are good to a factor of two or so, which is what a choice between milliseconds and seconds
+//! needs; a column that is on the device already costs nothing to bring there and decides most statements.
+
+/// What a table's rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Parquet files.
+    Parquet,
+    /// Record batches in memory.
+    Memory,
+    /// Text files and whatever else has to be parsed.
+    Text,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// Numbers, dates and the like, in so many bytes on the device.
+    Number(u64),
+    /// Strings that are dictionary-coded where they come from.
+    Coded,
+    /// Other strings, of so many bytes each.
+    Text(f64),
+}
+
+/// Where a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the device.
+    Device,
+    /// In an encoded copy on the host.
+    Host,
+    /// Where its table comes from.
+    Source,
+}
+
+/// A column that a fragment reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ColumnWork {
+    pub(crate) kind: Kind,
+    pub(crate) place: Place,
+}
+
+/// One pass over a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PassWork {
+    pub(crate) rows: u64,
+    pub(crate) origin: Origin,
+    pub(crate) columns: Vec<ColumnWork>,
+    pub(crate) filters: u32,
+    pub(crate) probes: u32,
+    pub(crate) sink: SinkWork,
+}
+
+/// What becomes of the rows that pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SinkWork {
+    /// They are entered into a table that others probe.
+    Build,
+    /// They are aggregated.
+    Aggregate {
+        /// Aggregates.
+        aggregates: u32,
+        /// Parts of the group key.
+        keys: u32,
+    },
+}
+
+/// The machine a fragment would run on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Machine {
+    /// Cores that load and that the CPU's plan runs on.
+    pub(crate) cores: usize,
+    /// Whether the device is open already.
+    pub(crate) open: bool,
+    /// Whether the device is emulated: it then counts as fast as the CPU, since its own speed says nothing.
+    pub(crate) emulated: bool,
+}
+
+/// Estimated seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Costs {
+    /// Opening the device.
+    pub(crate) open: f64,
+    /// Decoding, encoding and transferring columns that are not there.
+    pub(crate) load: f64,
+    /// Compiling kernels.
+    pub(crate) compile: f64,
+    /// Running them and reading the result.
+    pub(crate) run: f64,
+    /// The same plan on the CPU.
+    pub(crate) cpu: f64,
+}
+
+/// Creating a context on the device.
+const OPEN_SECONDS: f64 = 0.4;
+/// Compiling a fragment's kernels, and the same for each pass; what is in the cache is not known before they are
+/// generated. (SSB's two to five passes take 0.11 to 0.24 s.)
+const COMPILE_SECONDS: f64 = 0.03;
+const COMPILE_PASS_SECONDS: f64 = 0.042;
+/// Launches, copies and waits of a statement on the device.
+const DEVICE_FIXED_SECONDS: f64 = 0.001;
+/// Planning and starting a statement's operators on the CPU.
+const CPU_FIXED_SECONDS: f64 = 0.002;
+/// Bytes a second that kernels read.
+const DEVICE_BANDWIDTH: f64 = 3e12;
+/// Bytes a second from host memory to the device.
+const TRANSFER_BANDWIDTH: f64 = 20e9;
+/// Bringing a group back and making an Arrow row of it, and the same for each of its columns.
+const GROUP_NS: f64 = 60.0;
+const GROUP_COLUMN_NS: f64 = 20.0;
+/// Fewer groups than this are always brought back: it takes some milliseconds.
+const GROUPS_MAX_MIN: u64 = 64 << 10;
+/// Rows of a row group, as most writers cut them.
+const GROUP_ROWS: u64 = 1 << 20;
+/// Share of rows that pass a filter, and that find a partner in a probe.
+const FILTER_SHARE: f64 = 0.5;
+const PROBE_SHARE: f64 = 0.5;
+
+impl Costs {
+    /// Estimates a fragment's passes.
+    pub(crate) fn of(passes: &[PassWork], machine: Machine) -> Costs {
+        let cores = machine.cores.max(1) as f64;
+        let cpu = CPU_FIXED_SECONDS + passes.iter().map(PassWork::cpu_ns).sum::<f64>() / cores / 1e9;
+        if machine.emulated {
+            return Costs { open: 0.0, load: 0.0, compile: 0.0, run: cpu, cpu };
+        }
+        let load = passes.iter().map(|pass| pass.load_seconds(cores)).sum();
+        let bytes: f64 = passes.iter().map(PassWork::device_bytes).sum();
+        Costs {
+            open: if machine.open { 0.0 } else { OPEN_SECONDS },
+            load,
+            compile: COMPILE_SECONDS + COMPILE_PASS_SECONDS * passes.len() as f64,
+            run: DEVICE_FIXED_SECONDS + bytes / DEVICE_BANDWIDTH,
+            cpu,
+        }
+    }
+
+    /// Seconds on the GPU, all that has to be done first included.
+    pub(crate) fn gpu(&self) -> f64 {
+        self.open + self.load + self.compile + self.run
+    }
+
+    /// Most groups of so many columns that are worth bringing back: as many as take the CPU's time.
+    pub(crate) fn groups_max(&self, columns: usize) -> u64 {
+        let group = (GROUP_NS + GROUP_COLUMN_NS * columns as f64) / 1e9;
+        ((self.cpu / group) as u64).max(GROUPS_MAX_MIN)
+    }
+}
+
+impl PassWork {
+    fn device_bytes(&self) -> f64 {
+        let width = |column: &ColumnWork| match column.kind {
+            Kind::Number(bytes) => bytes as f64,
+            Kind::Coded | Kind::Text(_) => 4.0,
+        };
+        self.rows as f64 * self.columns.iter().map(width).sum::<f64>()
+    }
+
+    /// Core-nanoseconds of the pass on the CPU.
+    fn cpu_ns(&self) -> f64 {
+        let read = |column: &ColumnWork| match (self.origin, column.kind) {
+            (Origin::Memory, _) => 0.5,
+            (Origin::Text, _) => 80.0,
+            (Origin::Parquet, Kind::Number(_)) => 4.5,
+            (Origin::Parquet, Kind::Coded) => 6.0,
+            (Origin::Parquet, Kind::Text(bytes)) => 10.0 + 0.3 * bytes,
+        };
+        let mut row: f64 = self.columns.iter().map(read).sum();
+        let mut share = 1.0;
+        for _ in 0..self.filters {
+            row += 2.0 * share;
+            share *= FILTER_SHARE;
+        }
+        for _ in 0..self.probes {
+            row += 10.0 * share;
+            share *= PROBE_SHARE;
+        }
+        row += share
+            * match self.sink {
+                SinkWork::Build => 40.0,
+                SinkWork::Aggregate { aggregates, keys } => 10.0 * f64::from(aggregates) + 10.0 * f64::from(keys),
+            };
+        self.rows as f64 * row
+    }
+
+    /// Seconds to bring what is not on the device there.
+    fn load_seconds(&self, cores: f64) -> f64 {
+        let rows = self.rows as f64;
+        let loads = self.columns.iter().filter(|column| column.place == Place::Source).count() as u64;
+        // A column of a row group is the work of one thread.
+        let threads = cores.min((self.rows.div_ceil(GROUP_ROWS) * loads) as f64).max(1.0);
+        let column = |column: &ColumnWork| match column.place {
+            Place::Device => 0.0,
+            Place::Host => rows * 8.0 / TRANSFER_BANDWIDTH,
+            Place::Source => {
+                let decode = match self.origin {
+                    Origin::Memory => 0.0,
+                    Origin::Text => 80.0,
+                    Origin::Parquet => 2.5,
+                };
+                let encode = match column.kind {
+                    Kind::Number(bytes) => 0.25 * bytes as f64,
+                    Kind::Coded => 1.5,
+                    // Looked up one by one, and entered where they are new.
+                    Kind::Text(bytes) => 100.0 + 2.0 * bytes,
+                };
+                // One thread puts the sorted strings together.
+                let merge = if matches!(column.kind, Kind::Text(_)) { 50.0 } else { 0.0 };
+                rows * ((decode + encode) / threads + merge) / 1e9
+            }
+        };
+        self.columns.iter().map(column).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIXTEEN: Machine = Machine { cores: 16, open: true, emulated: false };
+
+    fn pass(rows: u64, columns: &[(Kind, Place)], probes: u32, sink: SinkWork) -> PassWork {
+        let columns = columns.iter().map(|(kind, place)| ColumnWork { kind: *kind, place: *place }).collect();
+        PassWork { rows, origin: Origin::Parquet, columns, filters: 1, probes, sink }
+    }
+
+    fn numbers(count: usize, place: Place) -> Vec<(Kind, Place)> {
+        vec![(Kind::Number(4), place); count]
+    }
+
+    const SUM: SinkWork = SinkWork::Aggregate { aggregates: 1, keys: 0 };
+
+    #[test]
+    fn a_first_load_of_a_large_table_takes_about_as_long_as_the_cpu() {
+        // SSB 2.1 at scale 20: four columns of 120 million rows, three joins. DataFusion takes 0.36 to 0.6 s.
+        let costs = Costs::of(&[pass(120_000_000, &numbers(4, Place::Source), 3, SUM)], SIXTEEN);
+        assert!((0.2..0.8).contains(&costs.cpu), "{costs:?}");
+        assert!((0.05..0.3).contains(&costs.load), "{costs:?}");
+        assert!(costs.gpu() > costs.load && costs.open == 0.0);
+    }
+
+    #[test]
+    fn what_is_on_the_device_costs_milliseconds() {
+        let costs = Costs::of(&[pass(120_000_000, &numbers(4, Place::Device), 3, SUM)], SIXTEEN);
+        assert!(costs.load == 0.0 && costs.run < 0.003, "{costs:?}");
+        let copies = Costs::of(&[pass(120_000_000, &numbers(4, Place::Host), 3, SUM)], SIXTEEN);
+        assert!(copies.load > 0.0 && copies.load < 0.5, "{copies:?}");
+    }
+
+    #[test]
+    fn small_tables_are_cheaper_on_the_cpu() {
+        let costs = Costs::of(&[pass(5_000, &numbers(3, Place::Source), 0, SUM)], SIXTEEN);
+        assert!(costs.cpu < 0.003 && costs.gpu() > 10.0 * costs.cpu, "{costs:?}");
+    }
+
+    #[test]
+    fn strings_without_a_dictionary_are_dear_to_load() {
+        let load = |kind| Costs::of(&[pass(15_000_000, &[(kind, Place::Source)], 0, SUM)], SIXTEEN).load;
+        assert!(load(Kind::Text(50.0)) > 5.0 * load(Kind::Coded));
+    }
+
+    #[test]
+    fn a_device_that_is_closed_has_to_be_opened() {
+        let passes = [pass(1_000_000, &numbers(2, Place::Source), 0, SUM)];
+        let (open, closed) = (Costs::of(&passes, SIXTEEN), Costs::of(&passes, Machine { open: false, ..SIXTEEN }));
+        assert!((closed.gpu() - open.gpu() - OPEN_SECONDS).abs() < 1e-9 && closed.cpu == open.cpu);
+    }
+
+    #[test]
+    fn the_emulated_device_is_as_fast_as_the_cpu() {
+        let emulated = Machine { emulated: true, open: false, cores: 2 };
+        let costs = Costs::of(&[pass(1_000, &numbers(2, Place::Source), 1, SinkWork::Build)], emulated);
+        assert_eq!(costs.gpu(), costs.cpu);
+    }
+
+    #[test]
+    fn the_more_the_cpu_takes_the_more_groups_pay() {
+        // TPC-H 18 at scale 10 has 15 million groups; the CPU takes 1.3 s.
+        let cpu = |cpu| Costs { open: 0.0, load: 0.0, compile: 0.0, run: 0.0, cpu };
+        assert!(cpu(1.3).groups_max(2) < 20_000_000);
+        assert!(cpu(1.3).groups_max(2) > 1_500_000);
+        assert_eq!(cpu(0.0).groups_max(2), GROUPS_MAX_MIN);
+    }
+}

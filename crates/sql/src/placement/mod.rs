@@ -1,0 +1,262 @@
+//! Where a fragment runs under placement `auto`.
+//!
+//! A fragment runs on the GPU when all its columns are there. Otherwise the GPU's time, with opening the device,
+//! loading and compiling, is estimated beside the CPU's ([`cost`]), and the load is made if the whole takes at most
+//! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
+//! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, the
+//! load is made. So no first statement waits for a load that costs it dearly, and no table that is asked for again and
+//! again stays on the CPU for ever.
+
+mod cost;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::catalog::MemTable;
+use datafusion::datasource::listing::ListingTable;
+use parking_lot::Mutex;
+use warpcube_column::{Changes, Storage, Whereabouts, is_string};
+use warpcube_engine::{Engine, Sink, Step};
+
+use crate::lower::{Lowered, Reason, TableInfo};
+use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
+
+/// Rows of a table that does not tell them.
+const ROWS_UNKNOWN: u64 = 1_000_000;
+/// Bytes of a string where that is not known.
+const TEXT_BYTES_UNKNOWN: f64 = 24.0;
+/// Credits that are kept.
+const CREDITS_MAX: usize = 1024;
+
+/// The credits of a session's tables.
+#[derive(Debug, Default)]
+pub(crate) struct Placer {
+    /// By key of a table its version and the seconds paid.
+    credits: Mutex<HashMap<String, (String, f64)>>,
+    changes: AtomicU64,
+}
+
+/// What the placement of a plan depends on, apart from its tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Basis {
+    /// Whether the device was open.
+    pub(crate) open: bool,
+    /// Columns that had come and left.
+    pub(crate) columns: Changes,
+    /// Loads that credits had come to cover.
+    pub(crate) credits: u64,
+}
+
+/// A fragment that was left to the CPU because a load is too dear.
+#[derive(Debug, Clone)]
+pub(crate) struct Declined {
+    key: String,
+    version: String,
+    /// What it takes on the CPU, in seconds.
+    pays: f64,
+    /// The credit that the load wants.
+    wants: f64,
+}
+
+/// What decides where the fragments of one statement run.
+pub(crate) struct Placing {
+    placer: Arc<Placer>,
+    engine: Option<Arc<Engine>>,
+    cores: usize,
+    factor: Option<f64>,
+    declined: Mutex<Vec<Declined>>,
+}
+
+impl std::fmt::Debug for Placing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Placing").field("cores", &self.cores).field("factor", &self.factor).finish_non_exhaustive()
+    }
+}
+
+impl Placer {
+    /// Grows whenever a credit covers a load that was declined before.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Takes the time of a statement that runs now with fragments that were left to the CPU.
+    pub(crate) fn pay(&self, declined: &[Declined]) {
+        let mut credits = self.credits.lock();
+        for fragment in declined {
+            if credits.len() >= CREDITS_MAX {
+                credits.clear();
+            }
+            let credit = credits.entry(fragment.key.clone()).or_insert_with(|| (fragment.version.clone(), 0.0));
+            if credit.0 != fragment.version {
+                *credit = (fragment.version.clone(), 0.0);
+            }
+            credit.1 += fragment.pays;
+            if credit.1 >= fragment.wants {
+                self.changes.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    fn credit(&self, table: &TableInfo) -> f64 {
+        let credits = self.credits.lock();
+        credits.get(&table.key).filter(|(version, _)| *version == table.version).map_or(0.0, |(_, seconds)| *seconds)
+    }
+}
+
+impl Placing {
+    /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
+    pub(crate) fn new(placer: &Arc<Placer>, engine: Option<Arc<Engine>>, cores: usize, factor: Option<f64>) -> Placing {
+        Placing { placer: placer.clone(), engine, cores, factor, declined: Mutex::default() }
+    }
+
+    /// The fragments that were left to the CPU because of a load.
+    pub(crate) fn into_declined(self) -> Vec<Declined> {
+        self.declined.into_inner()
+    }
+
+    /// Most groups of the fragment's result that are worth bringing back, if the fragment is to run on the device.
+    ///
+    /// # Errors
+    /// Why it is to run on the CPU.
+    pub(crate) fn place(&self, lowered: &Lowered) -> Result<u64, Reason> {
+        let passes = self.passes(lowered);
+        let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
+        let machine = Machine { cores: self.cores, open: self.engine.is_some(), emulated };
+        let costs = Costs::of(&passes, machine);
+        let groups_max = costs.groups_max(lowered.finish.len());
+        let is_there = |pass: &PassWork| pass.columns.iter().all(|column| column.place == Place::Device);
+        let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN));
+        let (Some(factor), Some(largest)) = (self.factor, largest) else { return Ok(groups_max) };
+        if passes.iter().all(is_there) && machine.open {
+            return Ok(groups_max);
+        }
+        let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
+        let credit = self.placer.credit(largest);
+        if wants <= credit {
+            return Ok(groups_max);
+        }
+        let (key, version) = (largest.key.clone(), largest.version.clone());
+        self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants });
+        Err(reason(&costs))
+    }
+
+    fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
+        let fragment = &lowered.fragment;
+        let pass = |pipeline: &warpcube_engine::Pipeline| {
+            let (info, table) = (&lowered.tables[pipeline.table], &fragment.tables[pipeline.table]);
+            let probes = pipeline.steps.iter().filter(|step| matches!(step, Step::Probe(_))).count() as u32;
+            PassWork {
+                rows: info.rows.unwrap_or(ROWS_UNKNOWN),
+                origin: origin(info),
+                columns: table.columns.iter().map(|column| self.column(info, *column)).collect(),
+                filters: pipeline.steps.len() as u32 - probes,
+                probes,
+                sink: match &pipeline.sink {
+                    Sink::Aggregate { groups, aggregates } => {
+                        SinkWork::Aggregate { aggregates: aggregates.len() as u32, keys: groups.len() as u32 }
+                    }
+                    _ => SinkWork::Build,
+                },
+            }
+        };
+        fragment.pipelines.iter().map(pass).collect()
+    }
+
+    fn column(&self, info: &TableInfo, column: usize) -> ColumnWork {
+        let whereabouts =
+            self.engine.as_ref().map(|engine| engine.residency().whereabouts(&info.key, &info.version, column));
+        let place = match whereabouts {
+            Some(Whereabouts::Device) => Place::Device,
+            Some(Whereabouts::Host) => Place::Host,
+            Some(Whereabouts::Source) | None => Place::Source,
+        };
+        let schema = info.provider.schema();
+        let data_type = schema.field(column).data_type();
+        let kind = match Storage::of(data_type) {
+            Some(storage) if !is_string(data_type) => Kind::Number(storage.width() as u64),
+            _ => text(info, column, place),
+        };
+        ColumnWork { kind, place }
+    }
+}
+
+/// What is known of a column of strings; footers are asked only where it would have to be loaded.
+fn text(info: &TableInfo, column: usize, place: Place) -> Kind {
+    if place != Place::Source {
+        return Kind::Coded;
+    }
+    let Some(table) = info.parquet.as_ref().and_then(|files| files.table()) else {
+        return Kind::Text(TEXT_BYTES_UNKNOWN);
+    };
+    match table.is_coded(column) {
+        true => Kind::Coded,
+        false => {
+            let rows = info.rows.unwrap_or(ROWS_UNKNOWN).max(1);
+            Kind::Text(table.column_bytes(column) as f64 / rows as f64)
+        }
+    }
+}
+
+fn origin(info: &TableInfo) -> Origin {
+    let listing = info.provider.downcast_ref::<ListingTable>();
+    match listing.map(|listing| listing.options().format.get_ext()) {
+        Some(extension) if extension == "parquet" => Origin::Parquet,
+        None if info.provider.is::<MemTable>() => Origin::Memory,
+        _ => Origin::Text,
+    }
+}
+
+/// Why the CPU, with both figures.
+fn reason(costs: &Costs) -> Reason {
+    let parts = [("opening it", costs.open), ("loading", costs.load), ("compiling", costs.compile)];
+    let parts = parts.iter().filter(|(_, seconds)| *seconds > 0.0);
+    let parts: Vec<String> = parts.map(|(what, seconds)| format!("{} {what}", time(*seconds))).collect();
+    let details = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("estimated cheaper on the CPU: {} there, {} on the GPU{details}", time(costs.cpu), time(costs.gpu()))
+}
+
+fn time(seconds: f64) -> String {
+    match seconds < 1.0 {
+        true => format!("{:.1} ms", seconds * 1e3),
+        false => format!("{seconds:.1} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declined(version: &str, pays: f64, wants: f64) -> Declined {
+        Declined { key: "t".into(), version: version.into(), pays, wants }
+    }
+
+    #[test]
+    fn what_statements_pay_adds_up_until_it_covers_the_load() {
+        let placer = Placer::default();
+        placer.pay(&[declined("1", 0.2, 0.5)]);
+        placer.pay(&[declined("1", 0.2, 0.5)]);
+        assert_eq!(placer.changes(), 0);
+        placer.pay(&[declined("1", 0.2, 0.5)]);
+        assert_eq!(placer.changes(), 1, "now it is worth planning again");
+    }
+
+    #[test]
+    fn another_version_of_a_table_begins_with_nothing() {
+        let placer = Placer::default();
+        placer.pay(&[declined("1", 10.0, 11.0)]);
+        placer.pay(&[declined("2", 2.0, 11.0)]);
+        assert_eq!(placer.changes(), 0);
+        assert_eq!(placer.credits.lock()["t"], ("2".to_string(), 2.0));
+    }
+
+    #[test]
+    fn the_reason_holds_both_figures() {
+        let costs = Costs { open: 0.4, load: 0.15, compile: 0.25, run: 0.001, cpu: 0.2 };
+        let expected = "estimated cheaper on the CPU: 200.0 ms there, 801.0 ms on the GPU (400.0 ms opening it, \
+                        150.0 ms loading, 250.0 ms compiling)";
+        assert_eq!(reason(&costs), expected);
+        let emulated = Costs { open: 0.0, load: 0.0, compile: 0.0, run: 2.0, cpu: 2.0 };
+        assert_eq!(reason(&emulated), "estimated cheaper on the CPU: 2.0 s there, 2.0 s on the GPU");
+    }
+}

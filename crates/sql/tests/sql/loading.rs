@@ -1,0 +1,178 @@
+//! Where columns come from and where fragments run: Parquet files read directly or through DataFusion, what is worth
+//! loading, copies on the host.
+
+use std::path::Path;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::UInt64Type;
+use warpcube_sql::{Place, Session, SessionOptions};
+
+use crate::support::{cpu, emulated, rows, run, same_on_device};
+
+/// A session on the emulated device under placement `auto`.
+fn auto(settings: &[(&str, &str)]) -> Session {
+    let options = SessionOptions::new().with("warpcube.device", "emulated");
+    let options = settings.iter().fold(options, |options, (name, value)| options.with(name, value));
+    Session::new(options).unwrap()
+}
+
+async fn external(session: &Session, name: &str, path: &Path) {
+    let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}'", path.display());
+    session.collect(&sql).await.unwrap();
+}
+
+/// Writes the rows of a query as one Parquet file in small row groups.
+async fn write(session: &Session, query: &str, path: &Path, options: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let sql = format!(
+        "COPY ({query}) TO '{}' STORED AS PARQUET OPTIONS ('format.max_row_group_size' '1500'{options})",
+        path.display()
+    );
+    session.collect(&sql).await.unwrap();
+}
+
+const ROWS: &str = "SELECT value AS k, CAST(value % 7 AS INT) AS i, CAST(value * 3 - 77 AS DECIMAL(8, 2)) AS d8, \
+                    CAST(value * 1001 AS DECIMAL(15, 3)) AS d15, CAST(value AS DECIMAL(30, 1)) AS d30, \
+                    arrow_cast(CAST(18262 + value % 100 AS INT), 'Date32') AS day, \
+                    CASE WHEN value % 11 = 3 THEN NULL ELSE 'group ' || (value % 5) END AS few, \
+                    CASE WHEN value % 13 = 5 THEN NULL ELSE 'a text that is long ' || value END AS many, \
+                    CAST(value AS DOUBLE) / 4 AS f, value % 2 = 0 AS b, [value] AS list \
+                    FROM generate_series(0, 5999)";
+
+/// Queries that together read every column of [`ROWS`].
+const QUERIES: [&str; 5] = [
+    "SELECT few, count(*), sum(k), sum(i), min(day), max(day) FROM t GROUP BY few",
+    "SELECT i, sum(d8), sum(d15), sum(d30), count(many), min(f), max(f) FROM t GROUP BY i",
+    "SELECT b, min(many), max(many), min(few), count(few) FROM t WHERE many LIKE '%7%' GROUP BY b",
+    "SELECT many, sum(d15) FROM t WHERE day < DATE '2020-01-09' AND few <> 'group 1' GROUP BY many",
+    "SELECT count(*) FROM t WHERE few = 'group 4' AND many > 'a text that is long 3'",
+];
+
+async fn all_as_on_the_cpu(path: &Path) {
+    let (device, cpu) = (emulated(), cpu());
+    external(&device, "t", path).await;
+    external(&cpu, "t", path).await;
+    for sql in QUERIES {
+        same_on_device(&device, &cpu, sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_of_parquet_files_are_those_that_datafusion_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, all) = (cpu(), folder.path().join("all"));
+    let plain = ", 'format.dictionary_enabled' 'false'";
+    let small = ", 'format.dictionary_page_size_limit' '2000', 'format.compression' 'zstd(3)'";
+    write(&session, ROWS, &all.join("a.parquet"), "").await;
+    write(&session, ROWS, &all.join("b.parquet"), plain).await;
+    // Dictionaries that are given up on the way, and columns in another order.
+    write(
+        &session,
+        &format!("SELECT list, b, f, many, few, day, d30, d15, d8, i, k FROM ({ROWS})"),
+        &all.join("c.parquet"),
+        small,
+    )
+    .await;
+    for file in ["a", "b", "c"] {
+        all_as_on_the_cpu(&all.join(format!("{file}.parquet"))).await;
+    }
+    all_as_on_the_cpu(&all).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_differ_are_read_as_datafusion_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, all) = (cpu(), folder.path().join("all"));
+    write(&session, ROWS, &all.join("a.parquet"), "").await;
+    write(&session, &format!("SELECT * EXCEPT (many) FROM ({ROWS})"), &all.join("b.parquet"), "").await;
+    all_as_on_the_cpu(&all).await;
+    let parts = folder.path().join("parts");
+    write(&session, ROWS, &parts.join("p=1/a.parquet"), "").await;
+    write(&session, ROWS, &parts.join("p=2/a.parquet"), "").await;
+    let (device, cpu) = (emulated(), cpu());
+    let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET PARTITIONED BY (p) LOCATION '{}/'", parts.display());
+    device.collect(&sql).await.unwrap();
+    cpu.collect(&sql).await.unwrap();
+    same_on_device(&device, &cpu, "SELECT few, count(*), sum(d15), max(many) FROM t GROUP BY few").await;
+}
+
+async fn place_of(session: &Session, sql: &str) -> (Place, String) {
+    let (_, summary) = run(session, sql).await.unwrap();
+    let fragment = summary.fragments.last().expect("a fragment").clone();
+    (fragment.place, fragment.reason.unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_that_are_not_worth_loading_stay_on_the_cpu_until_they_are_there() {
+    let session = auto(&[("warpcube.load_factor", "0")]);
+    session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20)").await.unwrap();
+    let sql = "SELECT sum(column2) AS s FROM t WHERE column1 > 1";
+    let (place, reason) = place_of(&session, sql).await;
+    assert_eq!(place, Place::Cpu);
+    assert!(reason.starts_with("estimated cheaper on the CPU: ") && reason.contains(" on the GPU"), "{reason}");
+    assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "at factor 0 no time on the CPU pays for a load");
+    session.collect("LOAD TABLE t").await.unwrap();
+    assert_eq!(place_of(&session, sql).await.0, Place::Gpu, "a kept plan knows that the columns came");
+    session.collect("EVICT TABLE t").await.unwrap();
+    assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "nor does it forget that they left");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_on_the_cpu_pay_for_a_load() {
+    // The emulated device counts as fast as the CPU: half of that is missing, which one statement pays.
+    let session = auto(&[("warpcube.load_factor", "0.5")]);
+    session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20)").await.unwrap();
+    let sql = "SELECT sum(column2) AS s FROM t WHERE column1 > 1";
+    for explain in [format!("EXPLAIN {sql}"), format!("EXPLAIN {sql}")] {
+        session.collect(&explain).await.unwrap();
+    }
+    assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "what is only explained pays nothing");
+    assert_eq!(place_of(&session, sql).await.0, Place::Gpu);
+    let other = "SELECT max(column1) AS s FROM t";
+    assert_eq!(place_of(&session, other).await.0, Place::Gpu, "its columns are there, or its table has credit");
+    session.collect("INSERT INTO t VALUES (3, 30)").await.unwrap();
+    assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "another version begins with nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_emulated_device_is_used_unless_told_otherwise() {
+    let session = auto(&[]);
+    session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20)").await.unwrap();
+    assert_eq!(place_of(&session, "SELECT sum(column2) FROM t").await.0, Place::Gpu);
+}
+
+/// Columns of a table with their bytes on the device and on the host.
+async fn device_tables(session: &Session) -> Vec<(String, u64, u64)> {
+    let batches: Vec<RecordBatch> = session.collect("SHOW DEVICE TABLES").await.unwrap();
+    let column = |batch: &RecordBatch, name: &str| batch.column_by_name(name).unwrap().clone();
+    let mut found = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let bytes = |name: &str| column(batch, name).as_primitive::<UInt64Type>().value(row);
+            let name = column(batch, "column_name").as_string::<i32>().value(row).to_string();
+            found.push((name, bytes("bytes"), bytes("host_bytes")));
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_that_had_to_leave_have_copies_on_the_host() {
+    for (budget, copies) in [("auto", true), ("0", false)] {
+        let session = auto(&[("warpcube.device_memory", "1MiB"), ("warpcube.host_memory", budget)]);
+        let table = "CREATE TABLE t AS SELECT value AS a, value * 2 AS b, value * 3 AS c \
+                     FROM generate_series(1, 50000)";
+        session.collect(table).await.unwrap();
+        for (column, sum) in [("a", 1_250_025_000u64), ("b", 2_500_050_000), ("c", 3_750_075_000), ("a", 1_250_025_000)]
+        {
+            let (batches, summary) = run(&session, &format!("SELECT sum({column}) AS s FROM t")).await.unwrap();
+            assert_eq!(rows(&batches)[0], format!("| {sum} |"));
+            assert_eq!(summary.fragments[0].place, Place::Gpu);
+        }
+        let there = device_tables(&session).await;
+        let left: Vec<_> = there.iter().filter(|(_, bytes, _)| *bytes == 0).collect();
+        assert_eq!(!left.is_empty(), copies, "{there:?}");
+        assert!(left.iter().all(|(_, _, host)| *host > 0), "{there:?}");
+        assert!(there.iter().any(|(name, bytes, _)| name == "a" && *bytes > 0), "{there:?}");
+    }
+}
