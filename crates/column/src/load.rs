@@ -87,6 +87,15 @@ pub struct LoadReport {
     pub elapsed: Duration,
     /// Time all threads spent encoding.
     pub encode: Duration,
+    /// Time all threads spent on the load: reading, decoding, encoding, handing over.
+    pub busy: Duration,
+}
+
+impl LoadReport {
+    /// Gigabytes (10⁹ bytes) loaded a second and core; zero where nothing was.
+    pub fn gigabytes_per_second_core(&self) -> f64 {
+        if self.busy.is_zero() { 0.0 } else { self.bytes as f64 / self.busy.as_secs_f64() / 1e9 }
+    }
 }
 
 /// Gives room for segments; the residency manager evicts for it.
@@ -134,7 +143,7 @@ pub(crate) fn load(
     let scan = source.open(columns)?;
     let partitions = scan.partitions();
     let results: Vec<Mutex<Vec<ChunkOnDevice>>> = (0..partitions).map(|_| Mutex::default()).collect();
-    let (next, encode_ns) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let (next, encode_ns, busy_ns) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let failure: Mutex<Option<ColumnError>> = Mutex::new(None);
     let worker = || -> Result<()> {
         let mut uploader = Uploader::new(device, staging)?;
@@ -152,9 +161,11 @@ pub(crate) fn load(
     std::thread::scope(|scope| {
         for _ in 0..limits.threads.clamp(1, partitions.max(1)) {
             scope.spawn(|| {
+                let clock = Instant::now();
                 if let Err(error) = worker() {
                     failure.lock().get_or_insert(error);
                 }
+                busy_ns.fetch_add(clock.elapsed().as_nanos() as u64, Ordering::Relaxed);
             });
         }
     });
@@ -165,6 +176,7 @@ pub(crate) fn load(
     let mut loaded = close(device, &targets, chunks, room)?;
     loaded.report.elapsed = start.elapsed();
     loaded.report.encode = Duration::from_nanos(encode_ns.into_inner());
+    loaded.report.busy = Duration::from_nanos(busy_ns.into_inner());
     Ok(loaded)
 }
 

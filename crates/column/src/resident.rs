@@ -370,6 +370,7 @@ impl Residency {
         report.bytes += loaded.report.bytes;
         report.elapsed += loaded.report.elapsed;
         report.encode += loaded.report.encode;
+        report.busy += loaded.report.busy;
         // What is held here stays until everything is pinned, whoever needs room meanwhile.
         let _fresh = self.enter(&key, &version, request.source.as_ref(), loaded)?;
         let (found, _) = self.pin_resident(&key, &version, &request.columns, false);

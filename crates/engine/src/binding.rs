@@ -72,6 +72,10 @@ impl Binding {
         recorded.push(one);
     }
 
+    fn is_alive(&self) -> bool {
+        self.columns.iter().all(|column| column.strong_count() > 0)
+    }
+
     fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {
         let columns = || tables.iter().flat_map(|table| &table.columns);
         // A weak reference keeps the address taken: equal addresses are the same column.
@@ -98,6 +102,11 @@ impl BindingCache {
     /// The binding for these columns, if it was the last one.
     pub(crate) fn get(&self, tables: &[PinnedTable], guesses: Guesses) -> Option<Arc<Binding>> {
         self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
+    }
+
+    /// The last binding, if its columns are still on the device.
+    pub(crate) fn kept(&self) -> Option<Arc<Binding>> {
+        self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
     }
 
     /// Slots of a group table that were not too few; zero where none were tried.
