@@ -120,7 +120,7 @@ impl BindingCache {
         let binding = self.binding.lock();
         let Some(binding) = binding.as_ref() else { return false };
         let bytes: f64 = binding.fragment.pipelines.iter().map(|pipeline| pipeline.bytes).sum();
-        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.columns.iter().all(|column| column.strong_count() > 0)
+        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.is_alive()
     }
 
     /// Remembers that fewer slots are too few.

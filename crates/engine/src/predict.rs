@@ -212,3 +212,43 @@ impl Prediction {
         self.load_bytes != Some(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(peak_bandwidth: f64) -> DeviceInfo {
+        DeviceInfo {
+            name: "NVIDIA H200".into(),
+            ordinal: 0,
+            emulated: false,
+            compute_capability: (9, 0),
+            multiprocessors: 132,
+            shared_memory_per_block: 227 << 10,
+            shared_memory_per_multiprocessor: 228 << 10,
+            l2_bytes: 60 << 20,
+            memory_bytes: 141 << 30,
+            peak_bandwidth,
+            driver: "13.0".into(),
+        }
+    }
+
+    #[test]
+    fn times_are_near_those_measured() {
+        let h200 = device(4.8e12);
+        // SSB at scale 20 and TPC-H at scale 10, times in ms: to read the query's bytes at peak, launches, measured.
+        let queries = [(0.330, 2, 0.465), (0.112, 2, 0.261), (0.245, 2, 0.380), (0.287, 1, 0.367)];
+        for (floor, launches, measured) in queries {
+            let bytes = (floor / 1e3 * h200.peak_bandwidth) as u64;
+            let predicted = device_time(&h200, bytes, launches).unwrap().as_secs_f64() * 1e3;
+            assert!((predicted / measured - 1.0).abs() < 0.12, "{predicted} instead of {measured}");
+        }
+        assert_eq!(device_time(&device(0.0), 1 << 30, 1), None, "a device that tells no bandwidth");
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        let texts: Vec<String> = [0, 9_999, 10_000, 48_160, 1_500_000, 2_345_000_000].map(in_bytes).into();
+        assert_eq!(texts, ["0 bytes", "9999 bytes", "10.0 KB", "48.2 KB", "1.5 MB", "2.35 GB"]);
+    }
+}

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
 use arrow::temporal_conversions::date32_to_datetime;
 
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
-use crate::ir::{Pipeline, UnaryOp};
+use crate::ir::{Pipeline, Ty, UnaryOp};
 use crate::order::{Item, Planned};
 
 /// What stands in a register: its text and, where it is known, its Arrow type.
@@ -174,14 +174,14 @@ impl Writer<'_> {
             Expr::Cast(inner, ty) => {
                 self.put("CAST(");
                 self.write(inner, None, 0);
-                self.put(format_args!(" AS {ty:?})"));
+                self.put(format_args!(" AS {})", sql_type(*ty)));
             }
             // The value stays the same; only its digits move.
             Expr::Rescale(inner, _) => self.write(inner, like, outer),
             Expr::DecimalToFloat(inner, _) => {
                 self.put("CAST(");
                 self.write(inner, None, 0);
-                self.put(" AS F64)");
+                self.put(" AS DOUBLE)");
             }
             Expr::Case(branches, otherwise) => {
                 self.put("CASE");
@@ -206,7 +206,7 @@ impl Writer<'_> {
                 self.put(")");
             }
             Expr::Lookup(_, function, _) => {
-                let text = without_relations(&function.describe());
+                let text = readable(&function.describe());
                 self.put(text);
             }
         }
@@ -286,6 +286,37 @@ impl Writer<'_> {
     }
 }
 
+/// The name of a machine type in SQL.
+fn sql_type(ty: Ty) -> &'static str {
+    match ty {
+        Ty::Bool => "BOOLEAN",
+        Ty::I8 => "TINYINT",
+        Ty::I16 => "SMALLINT",
+        Ty::I32 => "INT",
+        Ty::I64 => "BIGINT",
+        Ty::U8 => "TINYINT UNSIGNED",
+        Ty::U16 => "SMALLINT UNSIGNED",
+        Ty::U32 => "INT UNSIGNED",
+        Ty::U64 => "BIGINT UNSIGNED",
+        Ty::F32 => "FLOAT",
+        Ty::F64 => "DOUBLE",
+        Ty::I128 => "DECIMAL",
+    }
+}
+
+/// A dictionary function's text as SQL would have it: columns without relations, strings in single quotes.
+fn readable(text: &str) -> String {
+    let mut text = without_relations(text);
+    for kind in ["Utf8View(\"", "LargeUtf8(\"", "Utf8(\""] {
+        while let Some(start) = text.find(kind) {
+            let Some(length) = text[start + kind.len()..].find("\")") else { break };
+            let end = start + kind.len() + length;
+            text = format!("{}'{}'{}", &text[..start], &text[start + kind.len()..end], &text[end + 2..]);
+        }
+    }
+    text
+}
+
 /// A text without the numbers of relations before its columns: `#2.p_name` is `p_name`.
 fn without_relations(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
@@ -308,7 +339,6 @@ fn without_relations(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Ty;
 
     fn registers() -> Vec<Named> {
         let column = |name: &str, data_type| Named { text: name.into(), data_type: Some(data_type) };
@@ -351,7 +381,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_relations_are_left_out() {
-        assert_eq!(without_relations("#12.p_name LIKE Utf8(\"#1 x%\")"), "p_name LIKE Utf8(\"#1 x%\")");
+    fn dictionary_functions_read_as_sql() {
+        assert_eq!(readable("#12.p_name LIKE Utf8(\"#1 x%\")"), "p_name LIKE '#1 x%'");
+        assert_eq!(readable("concat(#0.a, Utf8View(\"b\"), Utf8View(\"\"))"), "concat(a, 'b', '')");
+        assert_eq!(readable("Utf8(\"open"), "Utf8(\"open");
+    }
+
+    #[test]
+    fn casts_name_types_of_sql() {
+        let cast = Expr::Cast(Box::new(reg(0)), Ty::I64);
+        assert_eq!(expression(&cast, &registers()), "CAST(a AS BIGINT)");
+        assert_eq!(expression(&Expr::DecimalToFloat(Box::new(reg(2)), 2), &registers()), "CAST(price AS DOUBLE)");
     }
 }

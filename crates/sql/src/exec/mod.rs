@@ -2,11 +2,13 @@
 
 mod device_exec;
 mod engines;
+mod explain;
 mod finish;
 mod planner;
 mod residency;
 mod source;
 
 pub(crate) use engines::Engines;
+pub(crate) use explain::FragmentRun;
 pub(crate) use planner::DevicePlanner;
 pub(crate) use residency::EngineTables;

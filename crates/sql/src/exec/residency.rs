@@ -8,9 +8,11 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
 use warpcube_column::{ColumnError, LoadLimits, Storage, TableRequest, TableSummary};
+use warpcube_gpu::CancelSwitch;
 
 use super::engines::Engines;
 use super::source::{TableColumns, load_threads};
+use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 use crate::error::{Result, SqlError};
@@ -75,11 +77,18 @@ impl DeviceTables for EngineTables {
         };
         let positions: Vec<usize> = (0..schema.fields().len()).filter(wanted).collect();
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let cancel: Arc<CancelSwitch> = Arc::default();
+        let _throw = ThrowOnDrop(cancel.clone());
         let limits = LoadLimits {
             dictionary_values: settings.dictionary_limit,
             threads: load_threads(&settings),
+            cancelled: cancel.flag().clone(),
             ..LoadLimits::default()
         };
+        report.cancel().attach(&cancel);
+        if !engine.residency().is_resident(&info.key, &info.version, &positions) {
+            report.follow_load(&limits.rows_done, info.rows.unwrap_or(0));
+        }
         let state = Arc::new(state.clone());
         let source = TableColumns::new(info.clone(), state, Handle::current(), limits.threads);
         let (key, device) = (info.key.clone(), engine.clone());
@@ -88,7 +97,7 @@ impl DeviceTables for EngineTables {
             device.residency().admit(&requests, &limits, |_| Ok::<_, ColumnError>(0))
         });
         let pinned = pinned.await.map_err(failed)?.map_err(failed)?;
-        report.add_loading(pinned.loaded.elapsed);
+        report.add_load(&pinned.loaded);
         drop(pinned);
         let summary = engine.residency().summary_of(&key);
         summary.map(entry).ok_or_else(|| failed(std::io::Error::other("the table left the device at once")))
