@@ -72,6 +72,10 @@ impl Binding {
         recorded.push(one);
     }
 
+    fn is_alive(&self) -> bool {
+        self.columns.iter().all(|column| column.strong_count() > 0)
+    }
+
     fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {
         let columns = || tables.iter().flat_map(|table| &table.columns);
         // A weak reference keeps the address taken: equal addresses are the same column.
@@ -100,6 +104,11 @@ impl BindingCache {
         self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
     }
 
+    /// The last binding, if its columns are still on the device.
+    pub(crate) fn kept(&self) -> Option<Arc<Binding>> {
+        self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
+    }
+
     /// Slots of a group table that were not too few; zero where none were tried.
     pub(crate) fn group_slots(&self) -> u64 {
         self.group_slots.load(Ordering::Relaxed)
@@ -111,7 +120,7 @@ impl BindingCache {
         let binding = self.binding.lock();
         let Some(binding) = binding.as_ref() else { return false };
         let bytes: f64 = binding.fragment.pipelines.iter().map(|pipeline| pipeline.bytes).sum();
-        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.columns.iter().all(|column| column.strong_count() > 0)
+        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.is_alive()
     }
 
     /// Remembers that fewer slots are too few.

@@ -15,12 +15,14 @@ mod ir;
 mod keys;
 mod lookup;
 mod order;
+mod predict;
 mod recorded;
 mod result;
 mod run;
 mod stage;
 mod table;
 mod tuning;
+mod words;
 
 pub use binding::BindingCache;
 pub use error::{EngineError, Result};
@@ -28,5 +30,6 @@ pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
     Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
 };
+pub use predict::{PredictedPipeline, Prediction, TableFacts, in_bytes};
 pub use run::{Engine, RunOptions, RunReport, StageReport};
 pub use tuning::Tuning;

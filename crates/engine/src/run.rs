@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
-use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Program, Stream, size_class};
+use warpcube_gpu::{
+    CancelSwitch, Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Program, Stream, Traffic, size_class,
+};
 
 use crate::bind::{BoundFragment, Guesses, bind};
 use crate::binding::{Binding, BindingCache, Found, Launch};
+use crate::codegen::pipeline::CANCEL_OFFSET;
 use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, Result};
 use crate::ir::Fragment;
@@ -40,6 +43,8 @@ pub struct Engine {
 pub struct RunOptions {
     /// Bounds of loads, with the cancel flag.
     pub limits: LoadLimits,
+    /// Stops kernels that run; its flag is that of `limits` where loads are to be stopped too.
+    pub cancel: Arc<CancelSwitch>,
     /// Folder into which the generated source is written, `fragment-<hash>.cu`, complete with its prelude.
     pub dump: Option<PathBuf>,
     /// Slots that a hashed group table has at first, rounded up to a power of two; the engine chooses if none is given.
@@ -66,6 +71,10 @@ pub struct RunReport {
     pub device: Duration,
     /// Estimated bytes that must be read.
     pub bytes: u64,
+    /// Time on the host from the first copy to the rows, waits included.
+    pub launched: Duration,
+    /// Bytes copied to the device and back: constants, results.
+    pub traffic: Traffic,
     /// One report a launch.
     pub stages: Vec<StageReport>,
     /// Device memory of tables and result.
@@ -81,8 +90,6 @@ pub struct RunReport {
 pub struct StageReport {
     /// The pipelines that ran side by side, by position in the fragment.
     pub pipelines: Vec<usize>,
-    /// Steps of each in words.
-    pub steps: Vec<Vec<String>>,
     /// Time on the device, if launches were timed ([`RunOptions::stage_times`]).
     pub device: Option<Duration>,
     /// Estimated bytes read from columns.
@@ -171,8 +178,10 @@ impl Engine {
     ) -> Result<Option<RecordBatch>> {
         let found: Mutex<Option<Found>> = Mutex::new(None);
         let start = Mutex::new(Duration::ZERO);
+        let span = tracing::info_span!("admit").entered();
         let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
             let clock = Instant::now();
+            let _span = tracing::info_span!("bind").entered();
             let binding = match cache.get(tables, guesses) {
                 Some(binding) => Found::Kept(binding),
                 None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses, &self.tuning)?)),
@@ -182,6 +191,7 @@ impl Engine {
             *start.lock() = clock.elapsed();
             Ok(bytes)
         })?;
+        drop(span);
         report.bind += start.into_inner();
         report.loaded.add(&pinned.loaded);
         let binding = match found.into_inner().expect("admission binds") {
@@ -218,6 +228,7 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Binding> {
         let start = Instant::now();
+        let _span = tracing::info_span!("compile").entered();
         let compiles = self.device().compiles();
         let modules = self.compile(&fragment.parts)?;
         // All kernels of one program, or those of a stage in the stage's.
@@ -235,15 +246,22 @@ impl Engine {
     fn execute(&self, binding: &Binding, options: &RunOptions, report: &mut RunReport) -> Result<Option<RecordBatch>> {
         let bound = &binding.fragment;
         let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
+        let watch = options.cancel.watch(&arena, bound.arena.offset(bound.control) + CANCEL_OFFSET)?;
         let mut stream = match self.streams.lock().pop() {
             Some(stream) => stream,
             None => self.device().stream()?,
         };
+        let clock = Instant::now();
         let rows = self.launch(binding, &arena, &mut stream, options, report);
         if rows.is_err() {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
         }
+        drop(watch);
+        report.launched += clock.elapsed();
+        let traffic = stream.take_traffic();
+        report.traffic.uploaded += traffic.uploaded;
+        report.traffic.downloaded += traffic.downloaded;
         self.streams.lock().push(stream);
         match rows? {
             Some(rows) => Ok(Some(batch(&binding.fragment.groups, &rows)?)),
@@ -260,16 +278,21 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Option<GroupRows>> {
         let bound = &binding.fragment;
+        let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
         let mut recorded = match binding.recorded(arena, options.stage_times) {
             Some(recorded) => recorded,
             None => Recorded::new(binding, arena, self.device(), stream, options.stage_times, &self.tuning)?,
         };
         recorded.run(stream, arena)?;
+        drop(span);
+        let span = tracing::info_span!("download").entered();
         let rows = match bound.compacted {
             Some(_) => read_compacted(bound, &recorded, arena, stream, options.groups_max)?,
             None => read_whole(bound, &recorded)?,
         };
-        if options.limits.cancelled.load(Ordering::Relaxed) {
+        drop(span);
+        // Kernels that were stopped leave half a result.
+        if options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed) {
             return Err(GpuError::Cancelled.into());
         }
         report.device += recorded.device_time()?;
@@ -282,7 +305,6 @@ impl Engine {
             report.bytes += bytes;
             report.stages.push(StageReport {
                 pipelines: stage.members.clone(),
-                steps: members().map(|pipeline| pipeline.steps.clone()).collect(),
                 device: recorded.stage_time(index)?,
                 bytes,
                 registers: attributes.registers,

@@ -15,9 +15,8 @@ pub(crate) struct Stage {
     pub(crate) members: Vec<usize>,
 }
 
-/// Groups pipelines: each runs in a stage after those of all tables it probes, and shares one with pipelines of the
-/// same block size.
-pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Stage> {
+/// The level of each pipeline: above those of all tables it probes, the root's above all.
+pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
     let mut levels: Vec<usize> = Vec::with_capacity(pipelines.len());
     for pipeline in pipelines {
         let below = pipeline.steps.iter().filter_map(|step| match step {
@@ -31,6 +30,13 @@ pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Sta
     if let Some((root, others)) = levels.split_last_mut() {
         *root = last + usize::from(others.contains(&last));
     }
+    levels
+}
+
+/// Groups pipelines: each runs in a stage after those of all tables it probes, and shares one with pipelines of the
+/// same block size.
+pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Stage> {
+    let levels = levels(pipelines);
     let mut stages: Vec<(usize, u32, Vec<usize>)> = Vec::new();
     for (index, (level, pipeline)) in levels.iter().zip(bound).enumerate() {
         let same = |stage: &&mut (usize, u32, Vec<usize>)| stage.0 == *level && stage.1 == pipeline.block;

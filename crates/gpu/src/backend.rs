@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::emulated::EmulatorFaults;
 use crate::error::Result;
 use crate::program::Program;
 
@@ -96,6 +97,18 @@ pub(crate) trait Backend: Send + Sync {
     /// # Safety
     /// As for [`Backend::free`].
     unsafe fn free_host(&self, address: u64, bytes: usize);
+
+    /// Writes a 64-bit word while kernels may be running, without waiting for them; returns when it is written.
+    ///
+    /// # Safety
+    /// `address` is aligned to 8 bytes and 8 bytes there lie in a live allocation; kernels that read it meanwhile do so
+    /// as memory that others write.
+    unsafe fn poke(&self, address: u64, value: u64) -> Result<()>;
+
+    /// What makes an emulated device fail or wait on demand.
+    fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
+        None
+    }
 
     /// A new stream.
     fn stream(&self) -> Result<Box<dyn BackendStream>>;

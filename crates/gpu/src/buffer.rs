@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::device::DeviceShared;
-use crate::error::Result;
+use crate::error::{GpuError, Result};
 
 /// Device memory; cheap to clone, freed with the last clone.
 #[derive(Clone)]
@@ -51,6 +51,20 @@ impl DeviceBuffer {
     /// The device address, for parameter structs; only the device can read it.
     pub fn address(&self) -> u64 {
         self.inner.address
+    }
+
+    /// Writes a 64-bit word at `offset` bytes while kernels may be running, without waiting for them: for words that
+    /// kernels look at as memory that others write.
+    pub fn poke(&self, offset: usize, value: u64) -> Result<()> {
+        let end = offset.checked_add(size_of::<u64>());
+        if !offset.is_multiple_of(size_of::<u64>()) || end.is_none_or(|end| end > self.bytes()) {
+            return Err(GpuError::Contract(format!("a word at {offset} of a buffer of {}", self.bytes())));
+        }
+        let device = &self.inner.device;
+        device.check()?;
+        // SAFETY: buffers are aligned to 256 bytes at least, so the word is aligned; it lies in this buffer, which is
+        // live. Whoever names a word to be poked has its kernels load it as others write it.
+        device.note(unsafe { device.backend.poke(self.address() + offset as u64, value) })
     }
 
     pub(crate) fn device(&self) -> &Arc<DeviceShared> {

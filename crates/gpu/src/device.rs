@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
+use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, Result};
 use crate::pool::MemoryPool;
 use crate::program::Program;
@@ -109,6 +110,11 @@ impl Device {
     /// How many programs the compiler was run for, caches not counted.
     pub fn compiles(&self) -> u64 {
         self.shared.compiles.load(Ordering::Relaxed)
+    }
+
+    /// What makes an emulated device fail or wait on demand; none on a real one.
+    pub fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
+        self.shared.backend.emulator_faults()
     }
 
     /// Whether the device was lost; it comes back with a restart of the process.

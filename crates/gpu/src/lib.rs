@@ -7,6 +7,7 @@
 
 mod backend;
 mod buffer;
+mod cancel;
 pub mod cuda;
 mod device;
 mod emulated;
@@ -18,10 +19,11 @@ mod stream;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
 pub use buffer::{DeviceBuffer, HostBuffer};
+pub use cancel::{CancelSwitch, Watch};
 pub use device::{Device, Kernel, Module};
 pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{PRELUDE, Program};
 pub use recording::{Output, Recording, Work};
-pub use stream::{Mark, Params, Stream};
+pub use stream::{Mark, Params, Stream, Traffic};

@@ -12,7 +12,7 @@ use crate::backend::{BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{Device, DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
-use crate::stream::{Mark, Params, check_launch, check_range};
+use crate::stream::{Mark, Params, Traffic, check_launch, check_range};
 
 /// Alignment of the pieces of a recording's host buffer in bytes.
 const HOST_ALIGNMENT: usize = 64;
@@ -125,6 +125,8 @@ pub struct Recording {
     host: HostBuffer,
     buffers: Vec<(u64, usize)>,
     device: Arc<DeviceShared>,
+    /// What each run copies.
+    traffic: Traffic,
     /// Keeps the kernels loaded; dropped after what uses them.
     _modules: Vec<Arc<Module>>,
 }
@@ -148,10 +150,18 @@ impl Recording {
                 Step::Device(step) => step,
             })
             .collect();
+        let mut traffic = Traffic::default();
+        for step in &steps {
+            match step {
+                WorkStep::Upload { bytes, .. } => traffic.uploaded += *bytes as u64,
+                WorkStep::Download { bytes, .. } => traffic.downloaded += *bytes as u64,
+                _ => {}
+            }
+        }
         // SAFETY: the modules are kept beside the recording and dropped after it.
         let backend = work.device.note(unsafe { stream.record(&steps) })?;
         let (buffers, device) = (work.buffers, work.device);
-        Ok(Recording { backend, steps, host, buffers, device, _modules: work.modules })
+        Ok(Recording { backend, steps, host, buffers, device, traffic, _modules: work.modules })
     }
 
     /// Whether the work is on exactly these buffers.
@@ -171,6 +181,11 @@ impl Recording {
         // SAFETY: ranges and kernels were checked when the work was described, over the buffers at hand, which the
         // caller keeps until the stream is synchronised; host memory is the recording's own and borrowed mutably.
         unsafe { stream.replay(self.backend.as_mut(), &self.steps) }
+    }
+
+    /// Bytes that each run copies.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// What the last run downloaded.

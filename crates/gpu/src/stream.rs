@@ -90,6 +90,15 @@ impl Params {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(pub(crate) usize);
 
+/// Bytes that went over the bus.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// From host to device.
+    pub uploaded: u64,
+    /// From device to host.
+    pub downloaded: u64,
+}
+
 /// A queue of device work.
 pub struct Stream {
     device: Arc<DeviceShared>,
@@ -98,6 +107,7 @@ pub struct Stream {
     staged: Vec<Box<[u8]>>,
     hosts: Vec<Arc<HostBuffer>>,
     busy: bool,
+    traffic: Traffic,
 }
 
 impl std::fmt::Debug for Stream {
@@ -108,7 +118,8 @@ impl std::fmt::Debug for Stream {
 
 impl Stream {
     pub(crate) fn new(device: Arc<DeviceShared>, backend: Box<dyn BackendStream>) -> Stream {
-        Stream { device, backend, buffers: Vec::new(), staged: Vec::new(), hosts: Vec::new(), busy: false }
+        let traffic = Traffic::default();
+        Stream { device, backend, buffers: Vec::new(), staged: Vec::new(), hosts: Vec::new(), busy: false, traffic }
     }
 
     /// Copies `source` to `target` at `offset` bytes. Large sources are waited for.
@@ -118,6 +129,7 @@ impl Stream {
             return Ok(());
         }
         self.busy = true;
+        self.traffic.uploaded += source.len() as u64;
         self.buffers.push(target.clone());
         let address = target.address() + offset as u64;
         if source.len() <= STAGED_BYTES_MAX {
@@ -150,6 +162,7 @@ impl Stream {
             return Ok(());
         }
         self.busy = true;
+        self.traffic.uploaded += bytes as u64;
         self.buffers.push(target.clone());
         // SAFETY: the host buffer is kept by the stream until it is synchronised and, being behind an `Arc`, cannot be
         // written meanwhile; the ranges were checked.
@@ -170,6 +183,7 @@ impl Stream {
         }
         for (offset, target) in ranges.iter_mut().filter(|(_, target)| !target.is_empty()) {
             self.busy = true;
+            self.traffic.downloaded += target.len() as u64;
             let address = source.address() + *offset as u64;
             // SAFETY: the targets are borrowed until the synchronisation below; the ranges were checked.
             let result = unsafe { self.backend.download(target.as_mut_ptr(), address, target.len()) };
@@ -247,6 +261,11 @@ impl Stream {
         self.backend.clear_marks();
     }
 
+    /// What went over the bus since this was last asked.
+    pub fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
+    }
+
     /// Whether all submitted work is done, without waiting.
     pub fn is_done(&mut self) -> Result<bool> {
         let result = self.backend.is_done();
@@ -277,6 +296,9 @@ impl Stream {
         self.synchronize()?;
         self.busy = true;
         self.buffers.extend(buffers.iter().map(|buffer| (*buffer).clone()));
+        let traffic = recording.traffic();
+        self.traffic.uploaded += traffic.uploaded;
+        self.traffic.downloaded += traffic.downloaded;
         let submitted = recording.submit(self.backend.as_mut(), buffers);
         // Whatever was submitted is waited for, also where something went wrong.
         let done = self.synchronize();

@@ -4,6 +4,7 @@
 //! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
 //! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
 
+mod cancel;
 pub mod catalog;
 mod device;
 mod device_tables;
@@ -25,11 +26,12 @@ mod statement;
 mod stream;
 mod values;
 
+pub use cancel::Cancel;
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 pub use error::{Result, SqlError};
 pub use progress::Progress;
-pub use report::{Cancel, FragmentReport, Place, StatementReport, Summary};
+pub use report::{FragmentReport, Place, StatementReport, Summary};
 pub use session::{Execution, Session, SessionOptions};
 pub use settings::{Assignment, Origin, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use statement::{OwnStatement, Script, ScriptStatement};

@@ -117,6 +117,38 @@ impl PlanCache {
 
 /// Whether a plan that was not yet optimised means the same whenever it is run over the same tables.
 pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
+    is_constant(plan, false)
+}
+
+/// Whether a plan with placeholders, not yet optimised, has one shape for all values but NULL.
+pub(crate) fn is_template(plan: &LogicalPlan) -> Result<bool> {
+    is_constant(plan, true)
+}
+
+/// Whether expressions give the same values whenever they are computed.
+pub(crate) fn are_immutable(exprs: &[Expr]) -> Result<bool> {
+    let mut immutable = true;
+    for expr in exprs {
+        expr.apply(|expr| {
+            immutable &= is_immutable(expr);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(immutable)
+}
+
+/// Whether the outermost step of an expression gives the same value for the same operands at any time.
+fn is_immutable(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(function) => function.func.signature().volatility == Volatility::Immutable,
+        Expr::ScalarVariable(_, _) => false,
+        _ => true,
+    }
+}
+
+/// Whether nothing in a plan depends on the moment, and nothing but `placeholders`, where they are allowed, on
+/// parameters.
+fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
     let mut repeatable = true;
     plan.apply_with_subqueries(|plan| {
         repeatable &= !matches!(
@@ -130,12 +162,14 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
                 | LogicalPlan::DescribeTable(_)
                 | LogicalPlan::Extension(_)
         );
+        // How many rows are kept is part of a plan's shape; VALUES take their types from what stands in them.
+        let of_shape = matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_));
         plan.apply_expressions(|expr| {
             expr.apply(|expr| {
-                if let Expr::ScalarFunction(function) = expr {
-                    repeatable &= function.func.signature().volatility == Volatility::Immutable;
-                }
-                repeatable &= !matches!(expr, Expr::ScalarVariable(_, _) | Expr::Placeholder(_));
+                repeatable &= match expr {
+                    Expr::Placeholder(placeholder) => placeholders && !of_shape && placeholder.field.is_some(),
+                    other => is_immutable(other),
+                };
                 Ok(TreeNodeRecursion::Continue)
             })
         })

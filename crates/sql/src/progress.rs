@@ -14,6 +14,8 @@ pub struct Progress {
     pub done: u64,
     /// How many there are in all, as far as that is known; zero where it is not.
     pub total: u64,
+    /// Whether columns are being loaded onto the device.
+    pub loading: bool,
 }
 
 impl Progress {

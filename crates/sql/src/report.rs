@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use warpcube_column::LoadReport;
+
+use crate::cancel::Cancel;
+use crate::exec::FragmentRun;
 
 /// Where a fragment of the plan ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +41,11 @@ pub struct StatementReport {
     started: Instant,
     cancel: Cancel,
     planning_ns: AtomicU64,
+    /// Whether it was planned, rather than run by a plan that was kept.
+    planned: AtomicBool,
     loading_ns: AtomicU64,
+    loaded_bytes: AtomicU64,
+    load_busy_ns: AtomicU64,
     compile_ns: AtomicU64,
     device_ns: AtomicU64,
     total_ns: AtomicU64,
@@ -48,6 +55,11 @@ pub struct StatementReport {
     rows: AtomicU64,
     progress_done: AtomicU64,
     progress_total: AtomicU64,
+    /// Rows read by loads that the progress counts.
+    loads: Mutex<Vec<Arc<AtomicU64>>>,
+    /// Whether fragments are to tell all they did.
+    explained: AtomicBool,
+    runs: Mutex<Vec<Arc<FragmentRun>>>,
     fragments: Mutex<Vec<FragmentReport>>,
 }
 
@@ -58,7 +70,10 @@ impl Default for StatementReport {
             started: Instant::now(),
             cancel: Cancel::default(),
             planning_ns: zero(),
+            planned: AtomicBool::new(false),
             loading_ns: zero(),
+            loaded_bytes: zero(),
+            load_busy_ns: zero(),
             compile_ns: zero(),
             device_ns: zero(),
             total_ns: zero(),
@@ -68,6 +83,9 @@ impl Default for StatementReport {
             rows: zero(),
             progress_done: zero(),
             progress_total: zero(),
+            loads: Mutex::default(),
+            explained: AtomicBool::new(false),
+            runs: Mutex::default(),
             fragments: Mutex::default(),
         }
     }
@@ -97,6 +115,38 @@ impl StatementReport {
     /// Adds time spent on reading files, encoding and moving columns to the device.
     pub fn add_loading(&self, time: Duration) {
         add(&self.loading_ns, time);
+    }
+
+    /// Adds what a load did.
+    pub(crate) fn add_load(&self, load: &LoadReport) {
+        add(&self.loading_ns, load.elapsed);
+        add(&self.load_busy_ns, load.busy);
+        self.loaded_bytes.fetch_add(load.bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that the statement was planned.
+    pub(crate) fn note_planned(&self) {
+        self.planned.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks fragments for all they do, for EXPLAIN ANALYZE.
+    pub(crate) fn explain(&self) {
+        self.explained.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether fragments are to tell all they do.
+    pub(crate) fn is_explained(&self) -> bool {
+        self.explained.load(Ordering::Relaxed)
+    }
+
+    /// Notes all that a fragment did.
+    pub(crate) fn add_run(&self, run: FragmentRun) {
+        self.runs.lock().push(Arc::new(run));
+    }
+
+    /// What fragments told.
+    pub(crate) fn runs(&self) -> Vec<Arc<FragmentRun>> {
+        self.runs.lock().clone()
     }
 
     /// Adds time spent on compiling kernels.
@@ -144,9 +194,22 @@ impl StatementReport {
         self.progress_done.fetch_add(units, Ordering::Relaxed);
     }
 
+    /// Announces a load of `total` rows, whose counter is `done`.
+    pub(crate) fn follow_load(&self, done: &Arc<AtomicU64>, total: u64) {
+        self.add_work(total);
+        self.loads.lock().push(done.clone());
+    }
+
+    /// Whether a load was announced that is not done.
+    pub fn is_loading(&self) -> bool {
+        let (done, total) = self.progress();
+        !self.loads.lock().is_empty() && (done < total || total == 0)
+    }
+
     /// Work done and announced so far.
     pub fn progress(&self) -> (u64, u64) {
-        (self.progress_done.load(Ordering::Relaxed), self.progress_total.load(Ordering::Relaxed))
+        let loaded: u64 = self.loads.lock().iter().map(|rows| rows.load(Ordering::Relaxed)).sum();
+        (self.progress_done.load(Ordering::Relaxed) + loaded, self.progress_total.load(Ordering::Relaxed))
     }
 
     /// Stops the clock of the statement; the first call counts.
@@ -165,7 +228,10 @@ impl StatementReport {
         };
         Summary {
             planning: time(&self.planning_ns),
+            planned: self.planned.load(Ordering::Relaxed),
             loading: time(&self.loading_ns),
+            loaded_bytes: read(&self.loaded_bytes),
+            load_busy: time(&self.load_busy_ns),
             compile: time(&self.compile_ns),
             device: time(&self.device_ns),
             total,
@@ -191,8 +257,14 @@ fn add(counter: &AtomicU64, time: Duration) {
 pub struct Summary {
     /// Parsing and planning.
     pub planning: Duration,
+    /// Whether the statement was planned; not where a plan of an earlier run was taken.
+    pub planned: bool,
     /// Reading files, encoding and moving columns to the device; zero where nothing was loaded.
     pub loading: Duration,
+    /// Bytes that this moved to the device.
+    pub loaded_bytes: u64,
+    /// Time that all threads together spent on it.
+    pub load_busy: Duration,
     /// Compiling kernels; zero where all were in a cache.
     pub compile: Duration,
     /// On the device, by its events; zero where nothing ran there.
@@ -224,37 +296,6 @@ impl Summary {
     }
 }
 
-/// A switch that is thrown once.
-#[derive(Debug, Default)]
-pub struct Cancel {
-    thrown: AtomicBool,
-    notify: Notify,
-}
-
-impl Cancel {
-    /// Throws the switch.
-    pub fn cancel(&self) {
-        self.thrown.store(true, Ordering::Release);
-        self.notify.notify_waiters();
-    }
-
-    /// Whether it was thrown; cheap enough to ask for every batch.
-    pub fn is_cancelled(&self) -> bool {
-        self.thrown.load(Ordering::Acquire)
-    }
-
-    /// Waits until it is thrown.
-    pub async fn cancelled(&self) {
-        let notified = self.notify.notified();
-        tokio::pin!(notified);
-        // Registered before the flag is read, so that a switch thrown in between is not missed.
-        notified.as_mut().enable();
-        if !self.is_cancelled() {
-            notified.await;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,19 +317,5 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
         report.finish();
         assert_eq!(report.summary().total, total);
-    }
-
-    #[tokio::test]
-    async fn cancel_wakes_those_who_wait_now_and_later() {
-        let report = StatementReport::new();
-        let waiting = tokio::spawn({
-            let report = report.clone();
-            async move { report.cancel().cancelled().await }
-        });
-        tokio::task::yield_now().await;
-        report.cancel().cancel();
-        waiting.await.unwrap();
-        report.cancel().cancelled().await;
-        assert!(report.cancel().is_cancelled());
     }
 }

@@ -6,6 +6,7 @@
 
 mod assign;
 mod own;
+mod prepared;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -41,6 +42,7 @@ use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched};
 use assign::{bad_value, check_known};
+use prepared::Prepared;
 
 /// What a session starts with.
 #[derive(Debug, Clone, Default)]
@@ -95,7 +97,7 @@ impl Execution {
     pub fn progress_of(plan: Option<&Arc<dyn ExecutionPlan>>, report: &StatementReport) -> Progress {
         let scans = plan.map(Progress::of_plan).unwrap_or_default();
         let (done, total) = report.progress();
-        Progress { done: scans.done + done, total: scans.total + total }
+        Progress { done: scans.done + done, total: scans.total + total, loading: report.is_loading() }
     }
 }
 
@@ -114,21 +116,13 @@ struct Inner {
     origins: Mutex<BTreeMap<String, Origin>>,
     /// Our settings and their origins as the session started, for `RESET`.
     start: (Settings, BTreeMap<String, Origin>),
-    prepared: Mutex<HashMap<String, Prepared>>,
+    prepared: Mutex<HashMap<String, Arc<Prepared>>>,
     planner: Arc<DevicePlanner>,
     plans: PlanCache,
     /// Number of changes to the settings and to what is prepared.
     changes: AtomicU64,
     /// The state for plans with nothing to optimise, made under that number of changes.
     lean: Mutex<Option<(u64, SessionState)>>,
-}
-
-/// What is needed to prepare a statement anew.
-#[derive(Clone)]
-struct Prepared {
-    sql: String,
-    tables: Vec<TableReference>,
-    generation: u64,
 }
 
 impl fmt::Debug for Session {
@@ -259,6 +253,8 @@ impl Session {
         let epoch = self.epoch();
         let generation = epoch.catalog;
         let plan = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await?;
+        // Parameters leave no trace in the plan that they are put into.
+        let mut constant = true;
         let plan = match plan {
             LogicalPlan::Statement(PlanStatement::SetVariable(set)) => {
                 self.set(&set.variable, &set.value)?;
@@ -273,17 +269,13 @@ impl Session {
                 self.inner.changes.fetch_add(1, Ordering::AcqRel);
                 return Ok(self.nothing(report));
             }
-            plan @ LogicalPlan::Statement(PlanStatement::Prepare(_) | PlanStatement::Deallocate(_)) => {
-                let name = match &plan {
-                    LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => prepare.name.clone(),
-                    _ => String::new(),
-                };
+            LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => {
+                self.prepare(sql, references, generation, prepare).await?;
+                return Ok(self.nothing(report));
+            }
+            plan @ LogicalPlan::Statement(PlanStatement::Deallocate(_)) => {
                 self.inner.context.execute_logical_plan(plan).await?;
                 self.inner.changes.fetch_add(1, Ordering::AcqRel);
-                if !name.is_empty() {
-                    let prepared = Prepared { sql: sql.to_string(), tables: references, generation };
-                    self.inner.prepared.lock().insert(name, prepared);
-                }
                 return Ok(self.nothing(report));
             }
             plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
@@ -299,23 +291,47 @@ impl Session {
                 context.execute_logical_plan(plan).instrument(tracing::info_span!("execute")).await?;
                 return Ok(self.nothing(report));
             }
-            plan @ LogicalPlan::Statement(PlanStatement::Execute(_)) => {
+            LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
+                constant = plans::are_immutable(&execute.parameters)?;
+                if constant && let Some((optimized, is_new)) = self.by_template(&state, &execute, epoch)? {
+                    if is_new {
+                        report.note_planned();
+                    }
+                    let planned = self.lowered(sql, epoch, references, &optimized, &state, true).await?;
+                    return self.run_planned(state, &planned, None, report, deadline, clock).await;
+                }
                 let context = SessionContext::new_with_state(state.clone());
+                let plan = LogicalPlan::Statement(PlanStatement::Execute(execute));
                 context.execute_logical_plan(plan).await?.into_unoptimized_plan()
             }
             plan => plan,
         };
+        report.note_planned();
         let writes = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_)).then(|| self.inner.catalog.clone());
-        let repeatable = plans::is_repeatable(&plan)?;
+        let repeatable = constant && plans::is_repeatable(&plan)?;
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
-        let planned = Arc::new(self.inner.planner.lower(&optimized, &state).await?);
+        let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
+        self.run_planned(state, &planned, writes, report, deadline, clock).await
+    }
+
+    /// Lowers an optimised plan, and keeps the outcome for the next time where it is repeatable.
+    async fn lowered(
+        &self,
+        sql: &str,
+        epoch: Epoch,
+        references: Vec<TableReference>,
+        optimized: &LogicalPlan,
+        state: &SessionState,
+        repeatable: bool,
+    ) -> Result<Arc<Planned>> {
+        let planned = Arc::new(self.inner.planner.lower(optimized, state).await?);
         if repeatable {
             // Tables of views and of aliases are named in the plan alone.
-            let named = references.into_iter().chain(plans::scanned(&optimized)?);
+            let named = references.into_iter().chain(plans::scanned(optimized)?);
             let tables: BTreeSet<_> = named.map(|table| table.resolve(CATALOG, SCHEMA)).collect();
             self.inner.plans.keep(sql, epoch, tables.into_iter().map(TableReference::from).collect(), &planned);
         }
-        self.run_planned(state, &planned, writes, report, deadline, clock).await
+        Ok(planned)
     }
 
     /// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
@@ -411,27 +427,6 @@ impl Session {
         let schema = Arc::new(Schema::empty());
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), futures::stream::empty()));
         Execution { schema, stream, report: report.clone(), plan: None }
-    }
-
-    /// Prepares a statement anew if the catalog has changed since; looks at its tables' files first.
-    async fn freshen_prepared(&self, name: &str) -> Result<()> {
-        let Some(prepared) = self.inner.prepared.lock().get(name).cloned() else { return Ok(()) };
-        let state = self.inner.context.state();
-        for table in &prepared.tables {
-            let schema = state.schema_for_ref(table.clone())?;
-            schema.table(table.table()).await?;
-        }
-        let generation = self.inner.catalog.generation();
-        if generation == prepared.generation {
-            return Ok(());
-        }
-        let dialect = state.config_options().sql_parser.dialect;
-        let statement = parse(&state, &prepared.sql, &dialect)?;
-        let plan = state.statement_to_plan(statement).await?;
-        self.inner.context.sql(&format!("DEALLOCATE \"{}\"", name.replace('"', "\"\""))).await?;
-        self.inner.context.execute_logical_plan(plan).await?;
-        self.inner.prepared.lock().insert(name.to_string(), Prepared { generation, ..prepared });
-        Ok(())
     }
 
     /// The settings under `warpcube.` as they are now.

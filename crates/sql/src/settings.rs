@@ -50,6 +50,8 @@ pub struct Settings {
     pub dictionary_limit: usize,
     /// Under placement `auto`, how many times as long as on the CPU a statement may take because of a load.
     pub load_factor: f64,
+    /// Folder that generated kernel source is written to; none writes none.
+    pub dump_source: Option<PathBuf>,
     /// How columns are kept on the device.
     pub encoding: Encoding,
     /// CPU partitions of a plan; 0 means one a core.
@@ -74,6 +76,7 @@ impl Default for Settings {
             timeout: None,
             dictionary_limit: DICTIONARY_LIMIT_DEFAULT,
             load_factor: LOAD_FACTOR_DEFAULT,
+            dump_source: None,
             encoding: Encoding::Auto,
             target_partitions: 0,
             format: Format::Auto,
@@ -127,6 +130,17 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most different strings of a column on the device; a column with more stays on the CPU.",
         get: |s| s.dictionary_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.dictionary_limit = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.dump_source",
+        expected: "a folder, or 'off'",
+        description: "Folder into which the generated source of each fragment is written when it is bound, a file \
+                      'fragment-HASH.cu' each, complete with what it includes.",
+        get: |s| s.dump_source.as_ref().map_or("off".into(), |folder| folder.display().to_string()),
+        set: |s, v| {
+            s.dump_source = (!v.is_empty() && v != "off").then(|| PathBuf::from(v));
+            Some(())
+        },
     },
     SettingInfo {
         name: "warpcube.encoding",
@@ -334,6 +348,7 @@ mod tests {
             ("warpcube.memory_limit", "1000001"),
             ("warpcube.timeout", "1500ms"),
             ("warpcube.format", "ndjson"),
+            ("warpcube.dump_source", "/c/D"),
             ("warpcube.spill_folder", "/a/B"),
             ("warpcube.timing", "on"),
         ] {

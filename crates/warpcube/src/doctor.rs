@@ -3,7 +3,7 @@
 //! No GPU at all is no defect: the CPU then does all, and the exit code is 0. A GPU that cannot be used is one, and the
 //! exit code is 1.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use warpcube_gpu::cuda::{cache_folder, nvrtc};
@@ -59,29 +59,48 @@ pub(crate) fn run(json: bool) -> Result<usize> {
         }
         false => print(&findings),
     }
-    let defect = !findings.usable && !findings.gpus.is_empty();
-    Ok(usize::from(defect))
+    Ok(usize::from(findings.is_defect()))
+}
+
+impl Findings {
+    /// Whether there is a GPU and none can be used.
+    fn is_defect(&self) -> bool {
+        !self.usable && !self.gpus.is_empty()
+    }
 }
 
 fn examine() -> Findings {
+    let gpus = Device::cuda_count().map(|count| (0..count).map(gpu).collect());
+    judge(gpus, nvrtc::location(), cache_folder())
+}
+
+/// What was found of GPUs, of NVRTC and of the kernel cache's folder, with what is missing.
+fn judge(
+    gpus: Result<Vec<Gpu>, GpuError>,
+    compiler: Result<(String, (i32, i32)), GpuError>,
+    folder: Option<PathBuf>,
+) -> Findings {
     let mut problems = Vec::new();
-    let count = Device::cuda_count().unwrap_or_else(|error| {
-        problems.push(error.to_string());
-        0
-    });
-    if count == 0 && problems.is_empty() {
-        problems.push("the driver is there and finds no GPU; look at what 'nvidia-smi' says".into());
-    }
-    let gpus: Vec<Gpu> = (0..count).map(gpu).collect();
+    let gpus = match gpus {
+        Ok(gpus) => {
+            if gpus.is_empty() {
+                problems.push("the driver is there and finds no GPU; look at what 'nvidia-smi' says".into());
+            }
+            gpus
+        }
+        Err(error) => {
+            problems.push(error.to_string());
+            Vec::new()
+        }
+    };
     problems.extend(gpus.iter().filter_map(|gpu| Some(format!("GPU {}: {}", gpu.ordinal, gpu.problem.as_ref()?))));
-    let nvrtc = match nvrtc::location() {
+    let nvrtc = match compiler {
         Ok((path, (major, minor))) => Some(Compiler { path, version: format!("{major}.{minor}") }),
         Err(error) => {
             problems.push(error.to_string());
             None
         }
     };
-    let folder = cache_folder();
     match &folder {
         None => problems.push(
             "compiled kernels are not kept: there is no cache folder; name one in WARPCUBE_CACHE (queries run, the \
@@ -142,38 +161,125 @@ fn unwritable(folder: &Path) -> Option<String> {
 }
 
 fn print(findings: &Findings) {
-    println!("Warpcube {}", findings.version);
+    print!("{}", text(findings));
+}
+
+/// The findings for people.
+fn text(findings: &Findings) -> String {
+    let mut text = String::new();
+    let mut line = |line: String| text.push_str(&(line + "\n"));
+    line(format!("Warpcube {}", findings.version));
     if findings.gpus.is_empty() {
-        println!("GPU           none");
+        line("GPU           none".into());
     }
     for gpu in &findings.gpus {
         let gibibytes = |bytes: Option<u64>| bytes.unwrap_or(0) as f64 / f64::from(1 << 30);
         match &gpu.name {
-            Some(name) => println!(
+            Some(name) => line(format!(
                 "GPU {}         {name}, {:.1} GiB of {:.1} GiB free, compute capability {}, driver {}",
                 gpu.ordinal,
                 gibibytes(gpu.free_bytes),
                 gibibytes(gpu.memory_bytes),
                 gpu.compute_capability.as_deref().unwrap_or("?"),
                 gpu.driver.as_deref().unwrap_or("?"),
-            ),
-            None => println!("GPU {}         cannot be opened", gpu.ordinal),
+            )),
+            None => line(format!("GPU {}         cannot be opened", gpu.ordinal)),
         }
     }
     match &findings.nvrtc {
-        Some(compiler) => println!("NVRTC         {} in {}", compiler.version, compiler.path),
-        None => println!("NVRTC         not found"),
+        Some(compiler) => line(format!("NVRTC         {} in {}", compiler.version, compiler.path)),
+        None => line("NVRTC         not found".into()),
     }
-    println!("Kernel cache  {}", findings.cache_folder.as_deref().unwrap_or("none"));
+    line(format!("Kernel cache  {}", findings.cache_folder.as_deref().unwrap_or("none")));
     for problem in &findings.problems {
-        println!("! {problem}");
+        line(format!("! {problem}"));
     }
-    println!(
-        "{}",
-        match (findings.usable, findings.gpus.is_empty()) {
-            (true, _) => "Queries run on the GPU.",
-            (false, true) => "Queries run on the CPU: all answers are the same, only slower.",
-            (false, false) => "Queries run on the CPU until the GPU can be used: see above.",
+    let end = match (findings.usable, findings.gpus.is_empty()) {
+        (true, _) => "Queries run on the GPU.",
+        (false, true) => "Queries run on the CPU: all answers are the same, only slower.",
+        (false, false) => "Queries run on the CPU until the GPU can be used: see above.",
+    };
+    line(end.into());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, Gpu, text};
+    use crate::error::Result;
+    use warpcube_gpu::GpuError;
+
+    fn h200(problem: Option<&str>) -> Gpu {
+        Gpu {
+            ordinal: 0,
+            name: problem.is_none().then(|| "NVIDIA H200".to_string()),
+            memory_bytes: Some(140 << 30),
+            free_bytes: Some(139 << 30),
+            driver: Some("13.0".into()),
+            compute_capability: Some("9.0".into()),
+            problem: problem.map(str::to_string),
         }
-    );
+    }
+
+    fn no_compiler() -> GpuError {
+        let reason = "tried libnvrtc.so.13: cannot open shared object file".to_string();
+        GpuError::CompilerUnavailable { reason, repair: "install it with 'pip install nvidia-cuda-nvrtc'".into() }
+    }
+
+    fn no_gpu() -> GpuError {
+        let reason = "the driver library libcuda.so was not found".to_string();
+        GpuError::Unavailable { reason, repair: "install the NVIDIA driver, or use --device cpu".into() }
+    }
+
+    fn compiler() -> Result<(String, (i32, i32)), GpuError> {
+        Ok(("/opt/libnvrtc.so.13".into(), (13, 0)))
+    }
+
+    /// As [`super::judge`], with a cache folder of its own.
+    fn judge(gpus: Result<Vec<Gpu>, GpuError>, compiler: Result<(String, (i32, i32)), GpuError>) -> Findings {
+        let folder = tempfile::tempdir().unwrap();
+        super::judge(gpus, compiler, Some(folder.path().to_path_buf()))
+    }
+
+    #[test]
+    fn a_gpu_without_nvrtc_is_a_defect_with_its_repair() {
+        let found = judge(Ok(vec![h200(None)]), Err(no_compiler()));
+        assert!(!found.usable && found.is_defect());
+        assert_eq!(found.problems.len(), 1);
+        let text = text(&found);
+        assert!(text.contains("GPU 0         NVIDIA H200, 139.0 GiB of 140.0 GiB free"), "{text}");
+        assert!(text.contains("NVRTC         not found\n"), "{text}");
+        assert!(text.contains("! GPU-002 ") && text.contains("'pip install nvidia-cuda-nvrtc'"), "{text}");
+        assert!(text.ends_with("Queries run on the CPU until the GPU can be used: see above.\n"), "{text}");
+    }
+
+    #[test]
+    fn nvrtc_without_a_gpu_is_no_defect_and_says_why_there_is_none() {
+        let found = judge(Err(no_gpu()), compiler());
+        assert!(!found.usable && !found.is_defect());
+        let text = text(&found);
+        assert!(text.contains("GPU           none\nNVRTC         13.0 in /opt/libnvrtc.so.13\n"), "{text}");
+        assert!(text.contains("! GPU-001 ") && text.contains("install the NVIDIA driver"), "{text}");
+        assert!(text.ends_with("Queries run on the CPU: all answers are the same, only slower.\n"), "{text}");
+        let found = judge(Ok(Vec::new()), compiler());
+        assert!(found.problems[0].contains("'nvidia-smi'") && !found.is_defect(), "{:?}", found.problems);
+    }
+
+    #[test]
+    fn a_gpu_that_cannot_be_opened_is_a_defect_unless_another_can() {
+        let taken = h200(Some("GPU-004 out of device memory; see which programs use it with 'nvidia-smi'"));
+        let found = judge(Ok(vec![taken]), compiler());
+        assert!(found.is_defect() && found.problems[0].starts_with("GPU 0: GPU-004 "), "{:?}", found.problems);
+        let found = judge(Ok(vec![h200(Some("taken")), h200(None)]), compiler());
+        assert!(found.usable && !found.is_defect());
+        assert!(text(&found).ends_with("Queries run on the GPU.\n"));
+    }
+
+    #[test]
+    fn kernels_that_cannot_be_kept_are_told_and_no_defect() {
+        let found = super::judge(Ok(vec![h200(None)]), compiler(), None);
+        assert!(found.usable && found.problems[0].contains("WARPCUBE_CACHE"), "{:?}", found.problems);
+        let found = super::judge(Ok(vec![h200(None)]), compiler(), Some("/dev/null/kernels".into()));
+        assert!(found.usable && found.problems[0].contains("/dev/null/kernels"), "{:?}", found.problems);
+    }
 }

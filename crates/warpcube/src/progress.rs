@@ -29,6 +29,7 @@ impl Bar {
         if !self.wanted || self.started.elapsed() < PATIENCE {
             return;
         }
+        let message = self.message(progress).to_string();
         let bar = self.bar.get_or_insert_with(|| ProgressBar::new(0).with_elapsed(self.started.elapsed()));
         let known = progress.total > 0 && progress.done <= progress.total;
         let template = match known {
@@ -38,10 +39,15 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(self.what.clone());
+        bar.set_message(message);
         bar.set_length(progress.total);
         bar.set_position(progress.done);
         bar.tick();
+    }
+
+    /// What is being done.
+    fn message(&self, progress: Progress) -> &str {
+        if progress.loading { "loading columns" } else { &self.what }
     }
 
     /// Takes the bar away for good if rows are about to be written to the same terminal.
@@ -63,5 +69,21 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_named_and_nothing_is_drawn_off_a_terminal() {
+        let started = Instant::now() - 2 * PATIENCE;
+        let mut bar = Bar { what: "running".into(), started, bar: None, wanted: false };
+        let loading = Progress { done: 3, total: 10, loading: true };
+        assert_eq!(bar.message(loading), "loading columns");
+        assert_eq!(bar.message(Progress::default()), "running");
+        bar.update(loading);
+        assert!(bar.bar.is_none());
     }
 }

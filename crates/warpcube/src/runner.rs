@@ -84,7 +84,7 @@ impl Runner {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let host = self.host.clone();
         let task = host.spawn(run(self.session.clone(), sql.to_string(), report.clone(), sender));
-        match host.block_on(self.take(receiver)) {
+        match host.block_on(self.take(receiver, report.clone())) {
             Ok(Taken::All { has_rows }) => Ok((report.summary(), has_rows)),
             Ok(Taken::Failed(error)) => Err(error.into()),
             Ok(Taken::Silence) => {
@@ -102,7 +102,7 @@ impl Runner {
     }
 
     /// Takes what a statement gives until it ends; an error means that it goes on and nobody wants it any more.
-    async fn take(&mut self, mut receiver: mpsc::Receiver<Message>) -> Result<Taken> {
+    async fn take(&mut self, mut receiver: mpsc::Receiver<Message>, report: Arc<StatementReport>) -> Result<Taken> {
         let settings = self.session.settings();
         let listening = match self.interrupt.take() {
             Some(interrupt) => interrupt,
@@ -120,7 +120,8 @@ impl Runner {
         tokio::pin!(timeout);
         let mut bar = Bar::new("running");
         let mut tick = tokio::time::interval(TICK);
-        let mut how_far: HowFar = Box::new(Progress::default);
+        // Statements of our own may load for long before they have a plan or rows.
+        let mut how_far: HowFar = Box::new(move || Execution::progress_of(None, &report));
         let mut output = None;
         loop {
             let message = tokio::select! {

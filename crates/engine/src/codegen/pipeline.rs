@@ -59,6 +59,8 @@ pub(crate) struct Control {
     pub(crate) zone: Zone,
 }
 
+/// Byte offset of the cancel word in the control zone.
+pub(crate) const CANCEL_OFFSET: usize = 16;
 /// Byte offset of the ticket counters in the control zone.
 pub(crate) const TICKETS_OFFSET: usize = 64;
 
@@ -81,8 +83,8 @@ pub(crate) struct BoundPipeline {
     pub(crate) sink: BoundSink,
     /// Estimated bytes read from columns.
     pub(crate) bytes: f64,
-    /// Steps in words, for EXPLAIN.
-    pub(crate) steps: Vec<String>,
+    /// Steps in the order in which they are taken.
+    pub(crate) order: Vec<Planned>,
 }
 
 /// Scan parameters that the runner fills: their zones are laid out by the caller.
@@ -116,7 +118,7 @@ struct Split {
 pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Arena) -> Result<BoundPipeline> {
     let registers = order::templates(input.pipeline, input.columns, input.tables)?;
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables)?;
-    let steps = describe(&planned, input);
+    let order = planned.clone();
     let split = split(planned, input)?;
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
     let mut params = ParamList::default();
@@ -134,26 +136,8 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
         shared_bytes: layout.shared_bytes as u32,
         sink: plan.bound(),
         bytes: split.bytes,
-        steps,
+        order,
     })
-}
-
-fn describe(planned: &[Planned], input: &PipelineInput) -> Vec<String> {
-    let share = |planned: &Planned| format!("{:.2} %", planned.share * 100.0);
-    planned
-        .iter()
-        .map(|planned| match &planned.item {
-            Item::Filter(_) => format!("filter (about {} of rows go on)", share(planned)),
-            Item::Probe(probe, _) => {
-                let table = input.tables[probe.build].as_ref();
-                let layout = match table.map(|table| &table.layout) {
-                    Some(TableLayout::Direct { .. }) => "direct",
-                    _ => "hash",
-                };
-                format!("{:?} probe of {layout} table {} (about {})", probe.kind, probe.build, share(planned))
-            }
-        })
-        .collect()
 }
 
 /// Decides which steps run on whole vectors and which columns are loaded for them.

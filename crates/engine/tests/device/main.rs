@@ -1,5 +1,6 @@
 //! Fragments on the emulated device against a row-at-a-time interpreter.
 
+mod cancel;
 mod decimals;
 mod edges;
 mod expressions;
@@ -8,6 +9,7 @@ mod groups;
 mod integers;
 mod joins;
 mod nulls;
+mod predictions;
 mod random;
 mod strings;
 mod sums;

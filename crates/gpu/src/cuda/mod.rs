@@ -6,6 +6,7 @@
 mod cache;
 mod driver;
 pub mod nvrtc;
+mod poke;
 mod recording;
 mod stream;
 
@@ -58,13 +59,15 @@ impl Device {
 struct CudaBackend {
     context: Arc<Context>,
     info: DeviceInfo,
+    poker: poke::Poker,
 }
 
 impl CudaBackend {
     fn open(ordinal: usize) -> Result<CudaBackend> {
         let context = Arc::new(Context::open(ordinal)?);
         let info = driver::describe(&context, ordinal)?;
-        Ok(CudaBackend { context, info })
+        let poker = poke::Poker::new(context.clone())?;
+        Ok(CudaBackend { context, info, poker })
     }
 }
 
@@ -112,6 +115,11 @@ impl Backend for CudaBackend {
             // SAFETY: by the caller's promise, as for `free`.
             let _ = unsafe { result::free_host(address as *mut _) };
         }
+    }
+
+    unsafe fn poke(&self, address: u64, value: u64) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.poker.poke(address, value) }
     }
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {

@@ -2,6 +2,7 @@
 
 use std::alloc::Layout;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compiler::Toolchain;
 use super::memory::Memory;
@@ -107,6 +108,19 @@ impl Backend for EmulatedBackend {
             // SAFETY: the caller passes address and size of an allocation of `allocate_host`, which used this layout.
             unsafe { std::alloc::dealloc(address as *mut u8, layout) };
         }
+    }
+
+    unsafe fn poke(&self, address: u64, value: u64) -> Result<()> {
+        self.shared.memory.check_range("a write beside running kernels", address, size_of::<u64>())?;
+        // SAFETY: the word was found within one buffer of this device and is aligned by the caller's promise; kernels
+        // read it with atomic loads.
+        unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
+        self.faults().poked();
+        Ok(())
+    }
+
+    fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
+        Some(self.shared.options.faults.clone())
     }
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {

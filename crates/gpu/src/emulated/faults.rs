@@ -1,6 +1,12 @@
-//! Failures on demand, so that tests see what happens when a device is lost or full.
+//! Failures on demand, so that tests see what happens when a device is lost or full; and launches that stand still, so
+//! that tests can do something while a kernel runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{GpuError, Result};
 
 /// Counts down to failures of an emulated device; shared between the test and the device.
 ///
@@ -9,6 +15,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct EmulatorFaults {
     launches: AtomicU64,
     allocations: AtomicU64,
+    hold: Mutex<Hold>,
+    changed: Condvar,
+}
+
+/// Whether a launch is to stand still, or does.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Hold {
+    #[default]
+    No,
+    /// The next launch is to.
+    Wanted,
+    /// A launch does.
+    Held,
 }
 
 impl EmulatorFaults {
@@ -20,6 +39,50 @@ impl EmulatorFaults {
     /// The `nth` device buffer from now (1 is the next) fails with [`crate::GpuError::OutOfMemory`].
     pub fn fail_allocation(&self, nth: u64) {
         self.allocations.store(nth, Ordering::SeqCst);
+    }
+
+    /// The next launch stands still before its first block, until something is written beside it (as cancelling does)
+    /// or [`EmulatorFaults::release`]; past the device's time limit it fails.
+    pub fn hold_launch(&self) {
+        *self.hold.lock() = Hold::Wanted;
+    }
+
+    /// Waits until a launch stands still; whether one did within `patience`.
+    pub fn wait_until_held(&self, patience: Duration) -> bool {
+        let (mut hold, deadline) = (self.hold.lock(), Instant::now() + patience);
+        while *hold != Hold::Held && !self.changed.wait_until(&mut hold, deadline).timed_out() {}
+        *hold == Hold::Held
+    }
+
+    /// Lets a launch that stands still go on.
+    pub fn release(&self) {
+        *self.hold.lock() = Hold::No;
+        self.changed.notify_all();
+    }
+
+    /// Called for each write beside running kernels.
+    pub(super) fn poked(&self) {
+        let mut hold = self.hold.lock();
+        if *hold == Hold::Held {
+            *hold = Hold::No;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Called before each launch.
+    pub(super) fn hold(&self, kernel: &str, limit: Duration) -> Result<()> {
+        let mut hold = self.hold.lock();
+        if *hold != Hold::Wanted {
+            return Ok(());
+        }
+        *hold = Hold::Held;
+        self.changed.notify_all();
+        let deadline = Instant::now() + limit;
+        while *hold == Hold::Held && !self.changed.wait_until(&mut hold, deadline).timed_out() {}
+        match std::mem::take(&mut *hold) {
+            Hold::Held => Err(GpuError::Emulator(format!("kernel '{kernel}' stood still and nobody let it go on"))),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn launch_fails(&self) -> bool {

@@ -84,6 +84,7 @@ impl BackendStream for EmulatedStream {
                 message: "a failure asked for by a test".into(),
             });
         }
+        self.shared.options.faults.hold(kernel, self.shared.options.time_limit)?;
         let module = module
             .as_any()
             .downcast_ref::<EmulatedModule>()

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -24,12 +23,16 @@ use datafusion::physical_plan::{
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use warpcube_column::{LoadLimits, TableRequest};
+use warpcube_column::{ColumnError, LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
+use warpcube_gpu::{CancelSwitch, GpuError};
 
+use super::explain::{FragmentRun, table_facts};
 use super::finish::finish;
 use super::source::{TableColumns, load_limits, load_threads};
+use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
+use crate::error::SqlError;
 use crate::lower::{Lowered, Refusals};
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -86,6 +89,8 @@ impl DeviceExec {
         count("device_bytes").add(report.bytes as usize);
         count("loaded_bytes").add(report.loaded.bytes as usize);
         count("arena_bytes").add(report.arena_bytes as usize);
+        count("uploaded_bytes").add(report.traffic.uploaded as usize);
+        count("downloaded_bytes").add(report.traffic.downloaded as usize);
     }
 }
 
@@ -99,7 +104,14 @@ impl DisplayAs for DeviceExec {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let fragment = &self.lowered.fragment;
         match kind {
-            DisplayFormatType::TreeRender => write!(f, "{}", self.lowered.what),
+            // Lines of `key=value`. DataFusion cuts them to the width of a box by bytes and panics where that parts a
+            // character, so there must be none of several bytes.
+            DisplayFormatType::TreeRender => {
+                let tables: Vec<&str> = fragment.tables.iter().map(|table| table.name.as_str()).collect();
+                let tables = tables.join(", ").replace(|character: char| !character.is_ascii(), "?");
+                writeln!(f, "tables={tables}")?;
+                writeln!(f, "pipelines={}", fragment.pipelines.len())
+            }
             _ => {
                 write!(f, "DeviceExec: {}, pipelines=[", self.lowered.what)?;
                 for (index, pipeline) in fragment.pipelines.iter().enumerate() {
@@ -122,15 +134,6 @@ impl DisplayAs for DeviceExec {
     }
 }
 
-/// Raises a flag when dropped.
-struct RaiseOnDrop(Arc<AtomicBool>);
-
-impl Drop for RaiseOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// All that the work needs, apart from the operator.
 struct Work {
     lowered: Arc<Lowered>,
@@ -146,10 +149,22 @@ struct Work {
 impl Work {
     async fn run(self, note: impl FnOnce(&RunReport)) -> Result<SendableRecordBatchStream> {
         let settings = self.state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let _raise = RaiseOnDrop(cancelled.clone());
-        let limits = LoadLimits { cancelled, ..load_limits(&settings) };
-        let options = RunOptions { limits, groups_max: self.lowered.groups_max, ..RunOptions::default() };
+        let cancel: Arc<CancelSwitch> = Arc::default();
+        let _throw = ThrowOnDrop(cancel.clone());
+        let limits = LoadLimits { cancelled: cancel.flag().clone(), ..load_limits(&settings) };
+        if let Some(report) = &self.report {
+            report.cancel().attach(&cancel);
+            self.announce_loads(report, &limits);
+        }
+        let groups_max = self.lowered.groups_max;
+        let dump = settings.dump_source.clone();
+        let stage_times = self.report.as_ref().is_some_and(|report| report.is_explained());
+        let options = RunOptions { limits, groups_max, cancel, dump, stage_times, ..RunOptions::default() };
+        // Before it runs: what is known afterwards is no prediction.
+        let predicted =
+            self.report.as_ref().filter(|report| report.is_explained()).map(|_| {
+                self.engine.predict(&self.lowered.fragment, &self.lowered.binding, &table_facts(&self.lowered))
+            });
         let short = self.lowered.binding.is_short(self.engine.device().info());
         let outcome = off_the_workers(short, {
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
@@ -176,18 +191,39 @@ impl Work {
             Ok((batch, run)) => {
                 note(&run);
                 self.account(&run);
+                if let (Some(report), Some(predicted)) = (&self.report, predicted) {
+                    report.add_run(FragmentRun { what: self.lowered.what.clone(), predicted, measured: run });
+                }
                 let groups = self.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
                 let batch = finish(&batch, groups.count(), &self.lowered.finish, &self.schema)?;
                 Ok(self.one_batch(batch))
+            }
+            Err(EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {
+                Err(SqlError::Cancelled.into())
             }
             Err(error) if settings.placement != Placement::Cuda && may_fall_back(&error) => self.on_cpu(&error).await,
             Err(error) => Err(DataFusionError::External(Box::new(error))),
         }
     }
 
+    /// Tells the statement's report of the tables that will be read: those with columns not on the device.
+    fn announce_loads(&self, report: &StatementReport, limits: &LoadLimits) {
+        let residency = self.engine.residency();
+        let missing = self
+            .lowered
+            .tables
+            .iter()
+            .zip(&self.lowered.fragment.tables)
+            .filter(|(info, table)| !residency.is_resident(&info.key, &info.version, &table.columns));
+        // Where a table does not tell its rows, what is done is shown without an end.
+        if let Some(rows) = missing.map(|(info, _)| info.rows.unwrap_or(0)).reduce(|sum, rows| sum + rows) {
+            report.follow_load(&limits.rows_done, rows);
+        }
+    }
+
     fn account(&self, run: &RunReport) {
         let Some(report) = &self.report else { return };
-        report.add_loading(run.loaded.elapsed);
+        report.add_load(&run.loaded);
         if run.compiled {
             report.add_compile(run.compile);
         }
@@ -258,8 +294,6 @@ fn is_lasting(error: &EngineError) -> bool {
 
 /// Whether the CPU may give the statement's answer instead.
 fn may_fall_back(error: &EngineError) -> bool {
-    use warpcube_column::ColumnError;
-    use warpcube_gpu::GpuError;
     if error.falls_back() {
         return true;
     }

@@ -35,6 +35,11 @@ impl Engines {
         if self.device.is_open() { self.get() } else { None }
     }
 
+    /// Why there is no engine, where there is none.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.device.reason()
+    }
+
     /// The engine, or none where the session runs on the CPU alone.
     pub(crate) fn get(&self) -> Option<Arc<Engine>> {
         let device = self.device.get()?;

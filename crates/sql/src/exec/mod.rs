@@ -2,6 +2,7 @@
 
 mod device_exec;
 mod engines;
+mod explain;
 mod finish;
 mod planner;
 mod residency;
@@ -9,6 +10,7 @@ mod row_groups;
 mod source;
 
 pub(crate) use engines::Engines;
+pub(crate) use explain::FragmentRun;
 pub(crate) use planner::DevicePlanner;
 pub(crate) use residency::EngineTables;
 pub(crate) use row_groups::ParquetFiles;

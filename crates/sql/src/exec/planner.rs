@@ -15,6 +15,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use super::device_exec::DeviceExec;
 use super::engines::Engines;
+use super::explain::{self, ExplainExec, Explained};
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::lower::{DeviceNode, Refusals, Refused, describe_tables, lower};
@@ -84,9 +85,13 @@ impl DevicePlanner {
         planned: &Planned,
         state: &Arc<SessionState>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let explained = Explained::of(&planned.plan);
         if let Some(report) = state.config().get_extension::<StatementReport>() {
             for Refused { what, reason } in planned.refused.iter().cloned() {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
+            }
+            if explained == Some(Explained::Run) {
+                report.explain();
             }
         }
         if !matches!(planned.plan, LogicalPlan::Explain(_)) {
@@ -99,7 +104,18 @@ impl DevicePlanner {
             state: state.clone(),
         };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        planner.create_physical_plan(&planned.plan, state.as_ref()).await
+        let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
+        let Some(explained) = explained else { return Ok(plan) };
+        let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let (engine, no_device) = match settings.placement {
+            Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
+            _ => (self.engines.get(), self.engines.reason()),
+        };
+        let notes = match explained {
+            Explained::Plan => Some(explain::of_plan(planned, engine.as_ref(), no_device.clone())?),
+            Explained::Run => None,
+        };
+        Ok(Arc::new(ExplainExec::new(plan, notes, engine, no_device)))
     }
 }
 

@@ -7,10 +7,12 @@ use datafusion::catalog::TableProvider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, Storage, TableRequest, TableSummary};
+use warpcube_column::{ColumnError, LoadLimits, Storage, TableRequest, TableSummary};
+use warpcube_gpu::CancelSwitch;
 
 use super::engines::Engines;
 use super::source::{TableColumns, load_limits};
+use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 use crate::error::{Result, SqlError};
@@ -76,7 +78,13 @@ impl DeviceTables for EngineTables {
         };
         let positions: Vec<usize> = (0..schema.fields().len()).filter(wanted).collect();
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        let limits = load_limits(&settings);
+        let cancel: Arc<CancelSwitch> = Arc::default();
+        let _throw = ThrowOnDrop(cancel.clone());
+        let limits = LoadLimits { cancelled: cancel.flag().clone(), ..load_limits(&settings) };
+        report.cancel().attach(&cancel);
+        if !engine.residency().is_resident(&info.key, &info.version, &positions) {
+            report.follow_load(&limits.rows_done, info.rows.unwrap_or(0));
+        }
         let state = Arc::new(state.clone());
         let source = TableColumns::new(info.clone(), state, Handle::current(), limits.threads);
         let (key, device) = (info.key.clone(), engine.clone());
@@ -85,7 +93,7 @@ impl DeviceTables for EngineTables {
             device.residency().admit(&requests, &limits, |_| Ok::<_, ColumnError>(0))
         });
         let pinned = pinned.await.map_err(failed)?.map_err(failed)?;
-        report.add_loading(pinned.loaded.elapsed);
+        report.add_load(&pinned.loaded);
         drop(pinned);
         let summary = engine.residency().summary_of(&key);
         summary.map(entry).ok_or_else(|| failed(std::io::Error::other("the table left the device at once")))

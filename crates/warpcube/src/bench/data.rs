@@ -46,6 +46,7 @@ impl Follower {
         tables.iter().fold(Progress::default(), |sum, (_, done, total)| Progress {
             done: sum.done + done,
             total: sum.total + total,
+            loading: false,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 use warpcube_sql::Session;
 
-use super::measure::Measured;
+use super::measure::{Loading, Measured};
 use super::suite::Suite;
 use crate::cli::BenchArgs;
 use crate::error::{CliError, Result};
@@ -41,6 +41,14 @@ pub(super) fn write(
         params["encoding"] = encoding.as_str().into();
     }
     object.insert("params".into(), params);
+    if let Some(loading) = Loading::of(results) {
+        let figures = json!({
+            "bytes": loading.bytes,
+            "ms": loading.time.as_secs_f64() * 1e3,
+            "gb_per_s_core": loading.gigabytes_per_second_core(),
+        });
+        object.insert("loading".into(), figures);
+    }
     object.insert("results".into(), results.iter().map(case).collect());
     let failed = |reason: String| CliError::Output { target: path.display().to_string(), reason };
     let text = serde_json::to_string_pretty(&object).map_err(|error| failed(error.to_string()))?;

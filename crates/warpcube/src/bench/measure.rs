@@ -33,6 +33,8 @@ pub(super) struct Measured {
     pub(super) share: Option<f64>,
     /// Where fragments ran, with reasons.
     pub(super) placement: Vec<(Place, String)>,
+    /// Bytes that the first run loaded, the time it took, and that of all threads together.
+    pub(super) loaded: (u64, Duration, Duration),
     /// Time on the CPU alone, if it was measured.
     pub(super) cpu: Option<Duration>,
     /// Whether the answer is the CPU's, if it was compared.
@@ -43,6 +45,35 @@ impl Measured {
     /// Share of the device's peak bandwidth.
     pub(super) fn share_of_peak(&self) -> Option<f64> {
         Some(self.floor?.as_secs_f64() / self.device?.as_secs_f64())
+    }
+}
+
+/// What a benchmark's first runs loaded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Loading {
+    /// Bytes moved to the device.
+    pub(super) bytes: u64,
+    /// Time that took.
+    pub(super) time: Duration,
+    /// Time all threads together spent on it: reading, decoding, encoding, handing over.
+    pub(super) busy: Duration,
+}
+
+impl Loading {
+    /// The sum over all cases; none where nothing was loaded.
+    pub(super) fn of(results: &[Measured]) -> Option<Loading> {
+        let zero = Loading { bytes: 0, time: Duration::ZERO, busy: Duration::ZERO };
+        let sum = results.iter().fold(zero, |sum, Measured { loaded: (bytes, time, busy), .. }| Loading {
+            bytes: sum.bytes + bytes,
+            time: sum.time + *time,
+            busy: sum.busy + *busy,
+        });
+        (sum.bytes > 0 && !sum.busy.is_zero()).then_some(sum)
+    }
+
+    /// Gigabytes (10⁹ bytes) a second and core, decoding and encoding.
+    pub(super) fn gigabytes_per_second_core(&self) -> f64 {
+        self.bytes as f64 / self.busy.as_secs_f64() / 1e9
     }
 }
 
@@ -101,6 +132,7 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
         floor,
         share,
         placement: placement.collect(),
+        loaded: (first.loaded_bytes, first.loading, first.load_busy),
         cpu: None,
         verified: None,
         answer,

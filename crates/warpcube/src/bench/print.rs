@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use warpcube_sql::{Place, Session};
 
-use super::measure::Measured;
+use super::measure::{Loading, Measured};
 use super::suite::Suite;
 use crate::footer::time;
 
@@ -61,6 +61,14 @@ impl Printer {
         let device: Vec<Duration> = results.iter().filter_map(|result| result.device).collect();
         if !device.is_empty() && device.len() == results.len() {
             println!("geometric mean, device: {}", time(mean(device)));
+        }
+        if let Some(loading) = Loading::of(results) {
+            println!(
+                "loaded: {:.1} MB in {}, decoding and encoding at {:.2} GB/s a core",
+                loading.bytes as f64 / 1e6,
+                time(loading.time),
+                loading.gigabytes_per_second_core(),
+            );
         }
         if !self.shows_placement {
             return;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::Place;
+use crate::harness::{Place, Ran};
 
 #[test]
 fn ssb_runs_verifies_and_writes_its_results() {
@@ -55,6 +55,35 @@ fn answers_are_compared_with_files() {
     place.write("a/q1.1.csv", "revenue\n1\n");
     let other = run("q1.1");
     assert!(other.code == 1 && other.err.contains("CLI-008") && other.err.contains("expected (1)"), "{other:?}");
+}
+
+#[test]
+fn loading_is_reported_a_core() {
+    let place = Place::new();
+    let arguments = [
+        "ssb",
+        "--sf",
+        "0.01",
+        "--dir",
+        "d",
+        "--queries",
+        "q1.1",
+        "--json",
+        "r.json",
+        "--runs",
+        "1",
+        "--device",
+        "emulated",
+    ];
+    let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.lines().any(|line| line.starts_with("loaded: ") && line.ends_with(" GB/s a core")), "{}", ran.out);
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    // Four columns of 60 thousand rows and more, four bytes each, and two of the dates.
+    assert!(found["loading"]["bytes"].as_u64().unwrap() >= 4 * 4 * 59_000, "{found}");
+    assert!(
+        found["loading"]["gb_per_s_core"].as_f64().unwrap() > 0.0 && found["loading"]["ms"].as_f64().unwrap() > 0.0
+    );
 }
 
 #[test]

@@ -52,6 +52,13 @@ impl Place {
         command
     }
 
+    /// The program with kernels for the emulated device kept between tests.
+    pub(crate) fn emulated(&self) -> Command {
+        let mut command = self.command();
+        command.env("WARPCUBE_EMULATOR_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulated"));
+        command
+    }
+
     /// Runs it with these arguments.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(self.command().args(arguments).output().unwrap())
@@ -91,7 +98,7 @@ impl Place {
 }
 
 impl Ran {
-    fn of(output: Output) -> Ran {
+    pub(crate) fn of(output: Output) -> Ran {
         Ran {
             code: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -9,3 +9,4 @@ mod formats;
 mod harness;
 mod scripts;
 mod settings;
+mod terminal;

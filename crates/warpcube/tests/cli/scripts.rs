@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::harness::Place;
+use crate::harness::{Place, Ran};
 
 #[test]
 fn commands_and_files_run_in_their_order_in_one_session() {
@@ -123,10 +123,46 @@ fn doctor_tells_what_is_missing() {
 }
 
 #[test]
+fn doctor_says_where_nvrtc_was_looked_for_and_how_to_get_it() {
+    let place = Place::new();
+    let output = place.command().arg("doctor").env("WARPCUBE_NVRTC", "/no/such/libnvrtc.so").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let problem = text.lines().find(|line| line.starts_with("! GPU-002 ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(problem.contains("/no/such/libnvrtc.so") && problem.contains("'pip install nvidia-cuda-nvrtc'"), "{text}");
+    assert!(text.contains("NVRTC         not found"), "{text}");
+}
+
+#[test]
 fn logs_have_spans_and_go_to_the_standard_error() {
-    let ran = Place::new().run(&["--log", "info", "--format", "csv", "-c", "SELECT 1 AS a"]);
-    assert_eq!(ran.out, "a\n1\n");
-    for span in ["parse", "plan", "execute"] {
-        assert!(ran.err.contains(span), "{}", ran.err);
+    let place = Place::new();
+    let table = "CREATE TABLE t AS SELECT value % 3 AS k, value AS v FROM generate_series(1, 100)";
+    let query = "SELECT k, sum(v) AS s FROM t GROUP BY k ORDER BY k LIMIT 1";
+    let arguments = ["--log", "info", "--format", "csv", "--device", "emulated", "-c", table, "-c", query];
+    let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
+    assert!(ran.out.ends_with("k,s\n0,1683\n"), "{ran:?}");
+    // A span is written when it closes, behind those around it: `…:admit:load{table="t"}: warpcube_column::…: close`.
+    let closed = |name: &str| {
+        let (bare, with_fields) = (format!(":{name}: warpcube_"), format!(":{name}{{"));
+        ran.err.lines().any(|line| line.contains(": close ") && (line.contains(&bare) || line.contains(&with_fields)))
+    };
+    for span in ["parse", "plan", "optimize", "lower", "admit", "load", "bind", "compile", "launch", "download"] {
+        assert!(closed(span), "{span} is not in\n{}", ran.err);
     }
+    let output = place.command().args(["-c", "SELECT 1"]).env("WARPCUBE_LOG", "info").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("parse"));
+    assert_eq!(place.run(&["--format", "csv", "-c", "SELECT 1 AS a"]).ok(), "a\n1\n");
+}
+
+#[test]
+fn a_first_run_tells_what_went_to_loading() {
+    let place = Place::new();
+    let table = "CREATE TABLE t AS SELECT value % 3 AS k, value AS v FROM generate_series(1, 200000)";
+    let query = "SELECT k, sum(v) AS s FROM t GROUP BY k";
+    let arguments = ["--timing", "--device", "emulated", "-c", table, "-c", query, "-c", query];
+    let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
+    let footers: Vec<&str> = ran.err.lines().collect();
+    let [_, first, second] = footers.as_slice() else { panic!("{ran:?}") };
+    assert!(first.starts_with("(3 rows, ") && first.contains("100 % on the GPU"), "{first}");
+    assert!(first.contains(" of device time") && first.contains(", of it loading "), "{first}");
+    assert!(second.contains("100 % on the GPU") && !second.contains("of it"), "{second}");
 }

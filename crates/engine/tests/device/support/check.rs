@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use warpcube_column::{ColumnSource, TableRequest};
-use warpcube_engine::{Engine, EngineError, Fragment, RunOptions, RunReport};
+use warpcube_engine::{BindingCache, Engine, EngineError, Fragment, Prediction, RunOptions, RunReport, TableFacts};
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 use super::interpret::{Outcome, interpret};
@@ -38,6 +38,28 @@ pub fn run(
     tables: &[&MemoryTable],
 ) -> Result<(RecordBatch, RunReport), EngineError> {
     engine.run(fragment, &requests(fragment, tables), &RunOptions::default())
+}
+
+/// What the engine knows of a fragment's tables before it loads them.
+pub fn table_facts(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<TableFacts> {
+    let facts = |(table, source): (&warpcube_engine::FragmentTable, &&MemoryTable)| {
+        let schema = source.schema();
+        let column = |index: &usize| (schema.field(*index).name().clone(), schema.field(*index).data_type().clone());
+        TableFacts {
+            key: source.key(),
+            version: source.version(),
+            rows: source.rows(),
+            columns: table.columns.iter().map(column).collect(),
+        }
+    };
+    fragment.tables.iter().zip(tables).map(facts).collect()
+}
+
+/// What is predicted for a fragment that was run once.
+pub fn predicted_after_run(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> Prediction {
+    let cache = BindingCache::default();
+    engine.run_again(fragment, &cache, &requests(fragment, tables), &RunOptions::default()).unwrap();
+    engine.predict(fragment, &cache, &table_facts(fragment, tables))
 }
 
 /// Runs a fragment forward and compares; the report is for further questions.

@@ -1,0 +1,342 @@
+//! What EXPLAIN and EXPLAIN ANALYZE say beyond DataFusion's plan: what runs where and why, the pipelines of each
+//! fragment with predicted bytes and time, and after a run the measured ones beside them.
+//!
+//! The notes are further rows of the result: `placement`, and `device` where there are fragments.
+
+use std::fmt;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{ExplainFormat, LogicalPlan};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{StreamExt, TryStreamExt, stream};
+use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
+
+use crate::lower::{DeviceNode, Lowered, Refused};
+use crate::plans::Planned;
+use crate::report::{FragmentReport, Place, StatementReport};
+
+/// A fragment that was run for EXPLAIN ANALYZE.
+#[derive(Debug)]
+pub(crate) struct FragmentRun {
+    /// The fragment in a few words.
+    pub(crate) what: String,
+    /// What was expected of it before it ran.
+    pub(crate) predicted: Prediction,
+    /// What it did.
+    pub(crate) measured: RunReport,
+}
+
+/// Whether a plan is an EXPLAIN or an EXPLAIN ANALYZE, in a form that people read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Explained {
+    Plan,
+    Run,
+}
+
+impl Explained {
+    /// What a plan is; none where rows are not to be added.
+    pub(crate) fn of(plan: &LogicalPlan) -> Option<Explained> {
+        let (explained, format) = match plan {
+            LogicalPlan::Explain(explain) => (Explained::Plan, &explain.explain_format),
+            LogicalPlan::Analyze(analyze) => (Explained::Run, &analyze.format),
+            _ => return None,
+        };
+        matches!(format, ExplainFormat::Indent | ExplainFormat::Tree).then_some(explained)
+    }
+}
+
+/// What an engine would be asked of a fragment's tables.
+pub(crate) fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
+    let facts = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
+        let schema = info.provider.schema();
+        let column = |index: &usize| (schema.field(*index).name().clone(), schema.field(*index).data_type().clone());
+        TableFacts {
+            key: info.key.clone(),
+            version: info.version.clone(),
+            rows: info.rows,
+            columns: table.columns.iter().map(column).collect(),
+        }
+    });
+    facts.collect()
+}
+
+/// The rows for a plan that is not run.
+pub(crate) fn of_plan(planned: &Planned, engine: Option<&Arc<Engine>>, no_device: Option<String>) -> Result<Notes> {
+    let mut nodes: Vec<Arc<Lowered>> = Vec::new();
+    planned.plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::Extension(extension) = plan
+            && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
+        {
+            nodes.push(node.lowered().clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
+    let refused = planned.refused.iter().cloned();
+    let on_cpu = refused.map(|Refused { what, reason }| (Place::Cpu, what, Some(reason)));
+    let placement = placement(on_device.chain(on_cpu), no_device);
+    let mut device = String::new();
+    if let Some(engine) = engine {
+        for (number, lowered) in nodes.iter().enumerate() {
+            let predicted = engine.predict(&lowered.fragment, &lowered.binding, &table_facts(lowered));
+            fragment(&mut device, number, &lowered.what, &predicted, engine);
+        }
+    }
+    Ok(Notes { placement, device })
+}
+
+/// The rows for a statement that was run.
+fn of_run(report: &StatementReport, engine: Option<&Arc<Engine>>, no_device: Option<String>) -> Notes {
+    let parts = report.summary().fragments.into_iter();
+    let parts = parts.map(|FragmentReport { place, what, reason }| (place, what, reason));
+    let placement = placement(parts, no_device);
+    let mut device = String::new();
+    if let Some(engine) = engine {
+        for (number, run) in report.runs().iter().enumerate() {
+            fragment(&mut device, number, &run.what, &run.predicted, engine);
+            measured(&mut device, run, engine.device().info().peak_bandwidth);
+        }
+    }
+    Notes { placement, device }
+}
+
+/// What stands in the further rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Notes {
+    placement: String,
+    /// Empty where there are no fragments.
+    device: String,
+}
+
+/// A line for each part: where it runs, and why where that is the CPU.
+fn placement(parts: impl Iterator<Item = (Place, String, Option<String>)>, no_device: Option<String>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (place, what, reason) in parts {
+        let line = match (place, reason) {
+            (Place::Gpu, _) => format!("GPU: {what}"),
+            (Place::Cpu, Some(reason)) => format!("CPU: {what}: {reason}"),
+            (Place::Cpu, None) => format!("CPU: {what}"),
+        };
+        lines.push(line);
+    }
+    match (lines.is_empty(), no_device) {
+        (_, Some(reason)) => lines.push(format!("CPU: all of it: {reason}")),
+        (true, None) => lines.push("CPU: all of it: it has no part of a kind that the device runs".into()),
+        (false, None) => {}
+    }
+    lines.join("\n")
+}
+
+/// Milliseconds with three digits after the point.
+fn ms(time: std::time::Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+const UNKNOWN: &str = "unknown until loaded";
+
+/// A fragment's pipelines, and what is predicted.
+fn fragment(text: &mut String, number: usize, what: &str, predicted: &Prediction, engine: &Engine) {
+    let mut line = |line: fmt::Arguments| {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        write!(text, "{separator}{line}").expect("writing to a string cannot fail");
+    };
+    line(format_args!("fragment {number} on {}: {what}", engine.device().info().name));
+    for (index, pipeline) in predicted.pipelines.iter().enumerate() {
+        let rows = pipeline.rows.map_or_else(|| "rows not known".to_string(), |rows| format!("{rows} rows"));
+        let there = match (pipeline.columns, pipeline.resident) {
+            (0, _) => "no columns".to_string(),
+            (columns, resident) if columns == resident => format!("{columns} columns on the device"),
+            (columns, 0) => format!("{columns} columns to be loaded"),
+            (columns, resident) => format!("{columns} columns, {} of them to be loaded", columns - resident),
+        };
+        line(format_args!("  pipeline {index}: scan {}, {rows}, {there}", pipeline.table));
+        pipeline.steps.iter().for_each(|step| line(format_args!("    {step}")));
+        line(format_args!("    {}", pipeline.sink));
+        line(format_args!("      size: {}", pipeline.size.as_deref().unwrap_or(UNKNOWN)));
+        let bytes = match (pipeline.bytes, &pipeline.size) {
+            (Some(bytes), Some(_)) => format!("about {}", in_bytes(bytes)),
+            (Some(bytes), None) => format!("at most {}", in_bytes(bytes)),
+            (None, _) => UNKNOWN.to_string(),
+        };
+        line(format_args!("      reads: {bytes}"));
+    }
+    let time = match (predicted.bytes, predicted.device) {
+        (_, Some(time)) => ms(time),
+        (None, None) => format!("time {UNKNOWN}"),
+        (Some(_), None) => "time unknown: the device does not tell its bandwidth".to_string(),
+    };
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| UNKNOWN.to_string(), in_bytes);
+    line(format_args!(
+        "  predicted: {} launches, {} read, {time}; tables and result: {}; to load: {}",
+        predicted.launches,
+        bytes(predicted.bytes),
+        bytes(predicted.arena_bytes),
+        if predicted.loads() { bytes(predicted.load_bytes) } else { "nothing".to_string() },
+    ));
+}
+
+/// What a fragment did, launch by launch.
+fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
+    let (measured, predicted) = (&run.measured, &run.predicted);
+    let mut line = |line: fmt::Arguments| write!(text, "\n{line}").expect("writing to a string cannot fail");
+    let share = |bytes: u64, time: std::time::Duration| match peak > 0.0 && !time.is_zero() {
+        true => format!(", {:.0} % of peak", bytes as f64 / time.as_secs_f64() / peak * 100.0),
+        false => String::new(),
+    };
+    for (number, stage) in measured.stages.iter().enumerate() {
+        let pipelines: Vec<String> = stage.pipelines.iter().map(ToString::to_string).collect();
+        line(format_args!(
+            "  launch {number}, pipelines {}: {}, {} read{}; {} blocks, {} registers and {} spilled bytes a thread",
+            pipelines.join(", "),
+            stage.device.map_or_else(|| "not timed".to_string(), ms),
+            in_bytes(stage.bytes),
+            stage.device.map_or_else(String::new, |time| share(stage.bytes, time)),
+            stage.grid,
+            stage.registers,
+            stage.spilled,
+        ));
+    }
+    let expected = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_string());
+    line(format_args!(
+        "  measured: {} on the device (predicted {}), {} read (predicted {}){}; tables and result: {}",
+        ms(measured.device),
+        expected(predicted.device.map(ms)),
+        in_bytes(measured.bytes),
+        expected(predicted.bytes.map(in_bytes)),
+        share(measured.bytes, measured.device),
+        in_bytes(measured.arena_bytes),
+    ));
+    let compile = match measured.compiled {
+        true => ms(measured.compile),
+        false => "nothing, the kernels were there".to_string(),
+    };
+    line(format_args!("  bind: {}; compile: {compile}", ms(measured.bind)));
+    line(format_args!(
+        "  launch to rows: {}; transfers: {} to the device, {} back",
+        ms(measured.launched),
+        in_bytes(measured.traffic.uploaded),
+        in_bytes(measured.traffic.downloaded),
+    ));
+    let loaded = &measured.loaded;
+    match loaded.elapsed.is_zero() {
+        true => line(format_args!("  loaded: nothing")),
+        false => line(format_args!(
+            "  loaded: {} in {}, decoding and encoding at {:.2} GB/s a core",
+            in_bytes(loaded.bytes),
+            ms(loaded.elapsed),
+            loaded.gigabytes_per_second_core(),
+        )),
+    }
+    if measured.reruns > 0 {
+        line(format_args!("  run again {} times with a larger group table", measured.reruns));
+    }
+}
+
+/// DataFusion's EXPLAIN with our rows behind its own.
+pub(crate) struct ExplainExec {
+    inner: Arc<dyn ExecutionPlan>,
+    /// Given for a plan that is not run.
+    notes: Option<Notes>,
+    engine: Option<Arc<Engine>>,
+    no_device: Option<String>,
+}
+
+impl ExplainExec {
+    /// Adds rows to `inner`: those of `notes`, or once it has run what was measured.
+    pub(crate) fn new(
+        inner: Arc<dyn ExecutionPlan>,
+        notes: Option<Notes>,
+        engine: Option<Arc<Engine>>,
+        no_device: Option<String>,
+    ) -> ExplainExec {
+        ExplainExec { inner, notes, engine, no_device }
+    }
+
+    fn around(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(inner), true) => {
+                let (notes, engine) = (self.notes.clone(), self.engine.clone());
+                Ok(Arc::new(ExplainExec { inner, notes, engine, no_device: self.no_device.clone() }))
+            }
+            _ => Err(DataFusionError::Internal("an EXPLAIN has one child".into())),
+        }
+    }
+}
+
+impl fmt::Debug for ExplainExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExplainExec").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for ExplainExec {
+    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("ExplainExec")
+    }
+}
+
+impl ExecutionPlan for ExplainExec {
+    fn name(&self) -> &str {
+        "ExplainExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.inner.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.inner]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.around(children)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.around(children)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = self.inner.execute(partition, context.clone())?;
+        let schema = self.schema();
+        let (notes, engine, no_device) = (self.notes.clone(), self.engine.clone(), self.no_device.clone());
+        let further = stream::once({
+            let schema = schema.clone();
+            async move {
+                let report = StatementReport::of(&context);
+                let run = || Some(of_run(report.as_deref()?, engine.as_ref(), no_device));
+                notes.or_else(run).map(|notes| rows_of(&notes, &schema)).transpose()
+            }
+        });
+        let all = rows.chain(further.try_filter_map(|batch| async { Ok(batch) }));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, all)))
+    }
+}
+
+fn rows_of(notes: &Notes, schema: &SchemaRef) -> Result<RecordBatch> {
+    let rows = [("placement", &notes.placement), ("device", &notes.device)];
+    let rows = || rows.iter().filter(|(_, text)| !text.is_empty());
+    let kinds: ArrayRef = Arc::new(rows().map(|(kind, _)| Some(*kind)).collect::<StringArray>());
+    let texts: ArrayRef = Arc::new(rows().map(|(_, text)| Some(text.as_str())).collect::<StringArray>());
+    Ok(RecordBatch::try_new(schema.clone(), vec![kinds, texts])?)
+}

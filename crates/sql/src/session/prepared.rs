@@ -1,0 +1,146 @@
+//! Prepared statements: prepared anew when what they depend on has changed, optimised once for all parameters.
+//!
+//! What is kept of a prepared statement is its optimised plan with placeholders of known types, before lowering. To
+//! execute it, values take the places of the placeholders, expressions are simplified once more, and the plan is
+//! lowered. Statements whose parameters can change the shape of the plan (NULL, LIMIT), those that depend on the moment
+//! and those that the optimiser does not take with placeholders are planned each time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::{DFSchema, ParamValues, TableReference};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
+use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
+use parking_lot::Mutex;
+
+use super::{Session, parse};
+use crate::error::{Result, SqlError};
+use crate::plans::{self, Epoch};
+
+/// What is needed to execute a prepared statement and to prepare it anew.
+pub(super) struct Prepared {
+    sql: String,
+    tables: Vec<TableReference>,
+    generation: u64,
+    /// Number of changes to the settings, and to what is prepared, when it was last prepared.
+    changes: u64,
+    fields: Vec<FieldRef>,
+    input: Arc<LogicalPlan>,
+    /// Optimised with its placeholders; none inside where that cannot be.
+    template: Mutex<Option<(Epoch, Option<Arc<LogicalPlan>>)>>,
+}
+
+impl Session {
+    /// Prepares a statement that reads these tables, planned under that generation of the catalog.
+    pub(super) async fn prepare(
+        &self,
+        sql: &str,
+        tables: Vec<TableReference>,
+        generation: u64,
+        prepare: Prepare,
+    ) -> Result<()> {
+        let plan = LogicalPlan::Statement(PlanStatement::Prepare(prepare.clone()));
+        self.inner.context.execute_logical_plan(plan).await?;
+        // Plans of statements that execute one of this name are kept no longer.
+        let changes = self.inner.changes.fetch_add(1, Ordering::AcqRel) + 1;
+        self.keep_prepared(sql.to_string(), tables, (generation, changes), prepare);
+        Ok(())
+    }
+
+    fn keep_prepared(
+        &self,
+        sql: String,
+        tables: Vec<TableReference>,
+        (generation, changes): (u64, u64),
+        Prepare { name, fields, input }: Prepare,
+    ) {
+        let prepared = Prepared { sql, tables, generation, changes, fields, input, template: Mutex::default() };
+        self.inner.prepared.lock().insert(name, Arc::new(prepared));
+    }
+
+    /// Prepares a statement anew if the catalog or the settings have changed since (types of columns, the time zone);
+    /// looks at its tables' files first.
+    pub(super) async fn freshen_prepared(&self, name: &str) -> Result<()> {
+        let Some(prepared) = self.inner.prepared.lock().get(name).cloned() else { return Ok(()) };
+        let state = self.inner.context.state();
+        for table in &prepared.tables {
+            let schema = state.schema_for_ref(table.clone())?;
+            schema.table(table.table()).await?;
+        }
+        let generation = self.inner.catalog.generation();
+        let changes = self.inner.changes.load(Ordering::Acquire);
+        if (generation, changes) == (prepared.generation, prepared.changes) {
+            return Ok(());
+        }
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = parse(&state, &prepared.sql, &dialect)?;
+        let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
+            return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
+        };
+        self.inner.context.sql(&format!("DEALLOCATE \"{}\"", name.replace('"', "\"\""))).await?;
+        let plan = LogicalPlan::Statement(PlanStatement::Prepare(prepare.clone()));
+        self.inner.context.execute_logical_plan(plan).await?;
+        self.keep_prepared(prepared.sql.clone(), prepared.tables.clone(), (generation, changes), prepare);
+        Ok(())
+    }
+
+    /// The optimised plan of a prepared statement with these parameters, where it was optimised before or can be for
+    /// all parameters; the flag says that this was done now.
+    pub(super) fn by_template(
+        &self,
+        state: &SessionState,
+        execute: &Execute,
+        epoch: Epoch,
+    ) -> Result<Option<(LogicalPlan, bool)>> {
+        let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
+        let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
+        let (template, is_new) = prepared.template(state, epoch);
+        let Some(template) = template else { return Ok(None) };
+        let plan = template.as_ref().clone().replace_params_with_values(&values)?;
+        // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
+        let simplify = Optimizer::with_rules(vec![Arc::new(SimplifyExpressions::new())]);
+        Ok(Some((simplify.optimize(plan, state, |_, _| {})?, is_new)))
+    }
+}
+
+impl Prepared {
+    /// The plan optimised with its placeholders, if there can be one, and whether it was optimised now.
+    fn template(&self, state: &SessionState, epoch: Epoch) -> (Option<Arc<LogicalPlan>>, bool) {
+        let mut kept = self.template.lock();
+        // It stands before lowering: what was found unfit for the device since does not matter.
+        let is_same = |known: &Epoch| (known.catalog, known.settings) == (epoch.catalog, epoch.settings);
+        if let Some((_, template)) = kept.as_ref().filter(|(known, _)| is_same(known)) {
+            return (template.clone(), false);
+        }
+        let takes_all = plans::is_template(&self.input).unwrap_or(false);
+        // What the optimiser refuses with placeholders, it may take with values.
+        let optimised = || tracing::info_span!("optimize").in_scope(|| state.optimize(&self.input)).ok();
+        let template = if takes_all { optimised().map(Arc::new) } else { None };
+        *kept = Some((epoch, template.clone()));
+        (template, true)
+    }
+}
+
+/// The parameters as values of the prepared types; none where there are none, one is NULL, or DataFusion has to judge.
+fn values(fields: &[FieldRef], parameters: &[Expr], state: &SessionState) -> Option<ParamValues> {
+    if fields.is_empty() || fields.len() != parameters.len() {
+        return None;
+    }
+    // Folds `DATE '2020-01-01'` and `7 * 24`; without a time for `now()`, that stays as it is.
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(DFSchema::empty()))
+        .with_config_options(state.config_options().clone())
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    let value = |(field, parameter): (&FieldRef, &Expr)| {
+        let Expr::Literal(value, metadata) = simplifier.simplify(parameter.clone()).ok()? else { return None };
+        let value = ScalarAndMetadata::new(value, metadata).cast_storage_to(field.data_type()).ok()?;
+        (!value.value().is_null()).then_some(value)
+    };
+    fields.iter().zip(parameters).map(value).collect::<Option<Vec<_>>>().map(ParamValues::List)
+}

@@ -1,0 +1,157 @@
+//! Cancelling: by dropping the stream, by the report's switch, by the timeout, while kernels run and while columns
+//! load. Whatever way, memory goes back to where it was and the next answer is right.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use futures::StreamExt;
+use warpcube_gpu::PoolUsage;
+use warpcube_sql::{Session, SqlError, StatementReport};
+
+use crate::support::{emulated, rows};
+
+const SQL: &str = "SELECT k, sum(v) AS s FROM t GROUP BY k ORDER BY k";
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn session() -> Session {
+    let session = emulated();
+    let table = "CREATE TABLE t AS SELECT value % 3 AS k, value AS v FROM generate_series(1, 5000)";
+    session.collect(table).await.unwrap();
+    session
+}
+
+fn usage(session: &Session) -> PoolUsage {
+    session.device().get().unwrap().pool().usage()
+}
+
+/// Waits until memory in use is what it was.
+async fn settled(session: &Session, before: &PoolUsage) {
+    let clock = Instant::now();
+    loop {
+        let now = usage(session);
+        if (now.reserved, now.live) == (before.reserved, before.live) {
+            return;
+        }
+        assert!(clock.elapsed() < PATIENCE, "memory is not back where it was: {now:?} instead of {before:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Starts the statement, whose first launch stands still, and polls it until it does.
+async fn held(session: &Session, report: &Arc<StatementReport>) -> tokio::task::JoinHandle<Result<(), SqlError>> {
+    let faults = session.device().get().unwrap().emulator_faults().unwrap();
+    faults.hold_launch();
+    let execution = session.execute_with(SQL, report.clone()).await.unwrap();
+    let running = tokio::spawn(async move { execution.collect().await.map(|_| ()) });
+    let waiting = tokio::task::spawn_blocking(move || faults.wait_until_held(PATIENCE));
+    assert!(waiting.await.unwrap(), "the statement reached the device");
+    running
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_kernel_stops_whichever_way_the_statement_is_cancelled() {
+    let session = session().await;
+    let expected = rows(&session.collect(SQL).await.unwrap());
+    let before = usage(&session);
+    for way in ["drop", "switch", "unpolled", "timeout"] {
+        let report = StatementReport::new();
+        if way == "unpolled" {
+            // Nobody polls the stream any more, and it is not dropped either.
+            let faults = session.device().get().unwrap().emulator_faults().unwrap();
+            faults.hold_launch();
+            let mut stream = session.execute_with(SQL, report.clone()).await.unwrap().stream;
+            assert!(futures::poll!(stream.next()).is_pending());
+            assert!(tokio::task::spawn_blocking(move || faults.wait_until_held(PATIENCE)).await.unwrap());
+            report.cancel().cancel();
+            settled(&session, &before).await;
+            drop(stream);
+            continue;
+        }
+        if way == "timeout" {
+            session.set("warpcube.timeout", "5s").unwrap();
+        }
+        let running = held(&session, &report).await;
+        match way {
+            "drop" => {
+                running.abort();
+                assert!(running.await.unwrap_err().is_cancelled());
+            }
+            "switch" => {
+                report.cancel().cancel();
+                assert!(matches!(running.await.unwrap(), Err(SqlError::Cancelled)));
+            }
+            _ => {
+                assert!(matches!(running.await.unwrap(), Err(SqlError::TimedOut { .. })));
+                session.set("warpcube.timeout", "off").unwrap();
+            }
+        }
+        settled(&session, &before).await;
+        assert_eq!(rows(&session.collect(SQL).await.unwrap()), expected, "{way}");
+        settled(&session, &before).await;
+    }
+}
+
+/// A table that goes on for ever.
+struct Endless(SchemaRef);
+
+impl fmt::Debug for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Endless")
+    }
+}
+
+impl PartitionStream for Endless {
+    fn schema(&self) -> &SchemaRef {
+        &self.0
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch = RecordBatch::try_new(self.0.clone(), vec![Arc::new(Int64Array::from(vec![1, 2, 3]))]).unwrap();
+        let batches = futures::stream::repeat(batch).then(|batch| async {
+            tokio::task::yield_now().await;
+            Ok(batch)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(self.0.clone(), batches))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_stops() {
+    let session = session().await;
+    session.collect(SQL).await.unwrap();
+    let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]));
+    let endless = StreamingTable::try_new(schema.clone(), vec![Arc::new(Endless(schema))]).unwrap();
+    session.context().register_table("endless", Arc::new(endless)).unwrap();
+    let before = usage(&session);
+    for statement in ["SELECT sum(v) AS s FROM endless", "LOAD TABLE endless"] {
+        for by_switch in [true, false] {
+            let report = StatementReport::new();
+            let running = tokio::spawn({
+                let (session, report) = (session.clone(), report.clone());
+                async move { session.execute_with(statement, report).await?.collect().await.map(|_| ()) }
+            });
+            let clock = Instant::now();
+            while report.progress().0 == 0 {
+                assert!(clock.elapsed() < PATIENCE && !running.is_finished(), "{statement}: the load begins");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            match by_switch {
+                true => {
+                    report.cancel().cancel();
+                    assert!(matches!(running.await.unwrap(), Err(SqlError::Cancelled)));
+                }
+                false => running.abort(),
+            }
+            settled(&session, &before).await;
+        }
+    }
+    assert_eq!(rows(&session.collect("SELECT count(*) AS n FROM t").await.unwrap())[0], "| 5000 |");
+}

@@ -1,0 +1,178 @@
+//! EXPLAIN and EXPLAIN ANALYZE: what runs where and why, predicted and measured; and the source that can be dumped.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{AsArray, RecordBatch};
+use warpcube_sql::{Session, SessionOptions};
+
+use crate::support::{cpu, emulated, rows, run};
+
+const JOINED: &str = "SELECT d.colour, sum(f.v) AS s FROM f JOIN d ON f.k = d.id WHERE f.v < 50 GROUP BY d.colour";
+
+async fn with_tables(session: Session) -> Session {
+    let facts = "CREATE TABLE f AS SELECT value AS id, value % 10 AS k, value % 100 AS v, value * 0.5 AS x \
+                 FROM generate_series(1, 3000)";
+    session.collect(facts).await.unwrap();
+    session
+        .collect("CREATE TABLE d AS SELECT value AS id, value % 3 AS colour FROM generate_series(0, 9)")
+        .await
+        .unwrap();
+    session
+}
+
+/// The rows of an EXPLAIN by their kind.
+async fn explained(session: &Session, sql: &str) -> BTreeMap<String, String> {
+    let (batches, _) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let of = |batch: &RecordBatch| {
+        let (kinds, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
+        kinds
+            .iter()
+            .zip(texts)
+            .map(|(kind, text)| (kind.unwrap().to_string(), text.unwrap().to_string()))
+            .collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(of).collect()
+}
+
+fn assert_lines(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.lines().any(|found| found.trim() == *line), "'{line}' is not in:\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_shows_pipelines_and_touches_no_data() {
+    let session = with_tables(emulated()).await;
+    let notes = explained(&session, &format!("EXPLAIN {JOINED}")).await;
+    assert!(notes["physical_plan"].contains("DeviceExec"), "{notes:?}");
+    assert!(notes["logical_plan"].contains("Device: aggregate"), "{notes:?}");
+    assert_eq!(notes["placement"], "GPU: aggregate over f ⋈ d");
+    assert_lines(
+        &notes["device"],
+        &[
+            "fragment 0 on emulated device: aggregate over f ⋈ d",
+            "pipeline 0: scan d, 10 rows, 2 columns to be loaded",
+            "build table 0 of id with colour",
+            "size: unknown until loaded",
+            "reads: at most 160 bytes",
+            "pipeline 1: scan f, 3000 rows, 2 columns to be loaded",
+            "filter v < 50",
+            "inner join with table 0 on k",
+            "group by colour: sum(v)",
+            "reads: at most 48.0 KB",
+            "predicted: 2 launches, 48.2 KB read, time unknown: the device does not tell its bandwidth; tables and \
+             result: unknown until loaded; to load: 48.2 KB",
+        ],
+    );
+    assert_eq!(
+        run(&session, "SHOW DEVICE TABLES").await.unwrap().0.iter().map(RecordBatch::num_rows).sum::<usize>(),
+        0
+    );
+
+    // The same after a run: sizes and shares are known, nothing is to be loaded.
+    run(&session, JOINED).await.unwrap();
+    let analyzed = explained(&session, &format!("EXPLAIN ANALYZE {JOINED}")).await;
+    let known = &analyzed["device"];
+    assert!(known.contains("pipeline 1: scan f, 3000 rows, 2 columns on the device"), "{known}");
+    assert!(known.ends_with("loaded: nothing"), "{known}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn analyze_puts_what_was_measured_beside_it() {
+    let session = with_tables(emulated()).await;
+    let sql = format!("EXPLAIN ANALYZE {JOINED}");
+    let notes = explained(&session, &sql).await;
+    assert_eq!(notes["placement"], "GPU: aggregate over f ⋈ d");
+    let device = &notes["device"];
+    assert!(device.contains("launch 0, pipelines 0: ") && device.contains("launch 1, pipelines 1: "), "{device}");
+    assert!(device.contains(" KB read (predicted 48.2 KB)"), "{device}");
+    assert!(device.contains("loaded: ") && device.contains(" GB/s a core"), "{device}");
+    assert!(device.contains("transfers: ") && device.contains("launch to rows: "), "{device}");
+    // DataFusion's own row has the operator's metrics.
+    let plan = &notes["Plan with Metrics"];
+    for metric in ["device_time=", "compile_time=", "load_time=", "loaded_bytes=", "uploaded_bytes="] {
+        assert!(plan.contains(metric), "{metric} is not in {plan}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parts_on_the_cpu_have_their_reason() {
+    let session = Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap();
+    let session = with_tables(session).await;
+    let both = "SELECT (SELECT sum(v) FROM f) AS s, x, count(*) AS n FROM f GROUP BY x";
+    for prefix in ["EXPLAIN", "EXPLAIN ANALYZE"] {
+        let notes = explained(&session, &format!("{prefix} {both}")).await;
+        let mut lines: Vec<&str> = notes["placement"].lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines.len(), 2, "{prefix}: {lines:?}");
+        assert!(lines[0].starts_with("CPU: aggregate over f: "), "{prefix}: {lines:?}");
+        assert!(lines[0].len() > "CPU: aggregate over f: ".len());
+        assert_eq!(lines[1], "GPU: aggregate over f", "{prefix}");
+    }
+    let none = explained(&session, "EXPLAIN SELECT 1").await;
+    assert!(none["placement"].starts_with("CPU: all of it: "), "{none:?}");
+    let cpu = with_tables(cpu()).await;
+    let notes = explained(&cpu, &format!("EXPLAIN {JOINED}")).await;
+    assert_eq!(notes["placement"], "CPU: all of it: warpcube.device is 'cpu'");
+    assert!(!notes.contains_key("device"));
+    let (_, summary) = run(&session, &format!("EXPLAIN {JOINED}")).await.unwrap();
+    assert_eq!(summary.device_rows, 0, "EXPLAIN runs nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_form_of_explain_works() {
+    let session = with_tables(emulated()).await;
+    // The tree's boxes are cut to a width: neither a long name nor one of other letters may stop it.
+    let sizes = "CREATE TABLE \"größenverzeichnis_aller_teile\" AS SELECT value AS id FROM generate_series(0, 9)";
+    session.collect(sizes).await.unwrap();
+    let three = "SELECT d.colour, count(*) AS n FROM f JOIN d ON f.k = d.id \
+                 JOIN \"größenverzeichnis_aller_teile\" g ON f.k = g.id GROUP BY d.colour";
+    let with_subquery = format!("SELECT * FROM ({JOINED}) WHERE s > (SELECT sum(v) FROM f WHERE v < 3)");
+    for sql in [JOINED, three, with_subquery.as_str()] {
+        for form in [
+            "",
+            "VERBOSE",
+            "FORMAT INDENT",
+            "FORMAT TREE",
+            "FORMAT PGJSON",
+            "FORMAT GRAPHVIZ",
+            "ANALYZE",
+            "ANALYZE VERBOSE",
+            "ANALYZE FORMAT TREE",
+        ] {
+            let statement = format!("EXPLAIN {form} {sql}");
+            match run(&session, &statement).await {
+                Ok((batches, _)) => {
+                    let text = rows(&batches).join("\n");
+                    // What is for machines tells less.
+                    let form_tells = !matches!(form, "FORMAT PGJSON" | "FORMAT GRAPHVIZ");
+                    assert!(!form_tells || text.contains("DeviceExec"), "{statement}:\n{text}");
+                }
+                // DataFusion has no such form of ANALYZE.
+                Err(error) => assert!(form == "ANALYZE FORMAT TREE" && error.contains("ree"), "{statement}: {error}"),
+            }
+        }
+    }
+    let both = explained(&session, &format!("EXPLAIN {with_subquery}")).await;
+    assert_eq!(both["placement"].lines().filter(|line| line.starts_with("GPU: ")).count(), 2, "{both:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn generated_source_is_dumped_where_a_setting_says() {
+    let session = with_tables(emulated()).await;
+    run(&session, JOINED).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let set = format!("SET warpcube.dump_source = '{}'", folder.path().join("new").display());
+    session.collect(&set).await.unwrap();
+    run(&session, JOINED).await.unwrap();
+    let files: Vec<_> = folder.path().join("new").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    let source = std::fs::read_to_string(file).unwrap();
+    assert!(source.contains("WC_KERNEL(stage_0") && source.contains("wc_draw_ticket"), "{source}");
+
+    session.collect("SET warpcube.dump_source = '/dev/null/x'").await.unwrap();
+    let error = run(&session, JOINED).await.unwrap_err();
+    assert!(error.contains("ENG-004"), "{error}");
+    session.collect("SET warpcube.dump_source = 'off'").await.unwrap();
+    run(&session, JOINED).await.unwrap();
+}

@@ -1,0 +1,120 @@
+//! The program on a terminal: the shell, Ctrl-C while a statement runs, the progress bar. The terminal is made by
+//! `script` of util-linux, which passes on what is typed; Ctrl-C is the key.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use crate::harness::Place;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What the keys give.
+const CTRL_C: &str = "\u{3}";
+const ENTER: &str = "\r";
+
+/// The program with a terminal for its input and output.
+struct Terminal {
+    keys: ChildStdin,
+    child: Child,
+    seen: Arc<(Mutex<String>, Condvar)>,
+    /// Bytes of what was seen that were waited for already.
+    read: usize,
+}
+
+impl Terminal {
+    /// Runs the program with these arguments, which the shell does not need to be kept from.
+    fn new(place: &Place, arguments: &str) -> Terminal {
+        let program = place.command();
+        let line = format!("stty rows 24 cols 100; exec {} {arguments}", program.get_program().display());
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-f", "-c", &line, "/dev/null"]);
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.env("TERM", "xterm").env("SHELL", "/bin/sh").env_remove("NO_COLOR");
+        command.current_dir(program.get_current_dir().unwrap());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().expect("'script' of util-linux makes the terminal of this test");
+        let seen = Arc::new((Mutex::new(String::new()), Condvar::new()));
+        let (mut reader, writer) = (child.stdout.take().unwrap(), seen.clone());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                writer.0.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+                writer.1.notify_all();
+            }
+        });
+        Terminal { keys: child.stdin.take().unwrap(), child, seen, read: 0 }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until a text has appeared behind what was waited for before.
+    fn expect(&mut self, text: &str) {
+        let (seen, changed) = &*self.seen;
+        let seen = seen.lock().unwrap();
+        let from = self.read;
+        let is_missing = |seen: &mut String| !seen[from..].contains(text);
+        let (seen, timeout) = changed.wait_timeout_while(seen, PATIENCE, is_missing).unwrap();
+        assert!(!timeout.timed_out(), "'{text}' did not appear behind {from} in:\n{seen}");
+        self.read = from + seen[from..].find(text).unwrap() + text.len();
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Its terminal goes with it, and with that the program.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
+    let place = Place::new();
+    let mut terminal = Terminal::new(&place, "");
+    terminal.expect("warpcube> ");
+    for _ in 0..2 {
+        terminal.press(
+            "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b \
+             WHERE a.value + b.value = 7;",
+        );
+        terminal.press(ENTER);
+        // The bar: the statement runs, and has for some time.
+        terminal.expect(" running ");
+        terminal.press(CTRL_C);
+        terminal.expect("SQL-007 cancelled");
+        terminal.expect("warpcube> ");
+        terminal.press("SELECT 41 + 1 AS answer;");
+        terminal.press(ENTER);
+        terminal.expect(" 42 ");
+        terminal.expect("(1 row, ");
+        terminal.expect("warpcube> ");
+    }
+    terminal.press("\\q");
+    terminal.press(ENTER);
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn making_data_has_a_bar_with_its_name() {
+    let place = Place::new();
+    let mut terminal = Terminal::new(&place, "ssb --sf 1 --dir d --queries q1.1 --runs 1 --device cpu");
+    terminal.expect("making ssb at scale 1 ");
+    terminal.expect(" % ");
+    terminal.press(CTRL_C);
+    terminal.expect("SQL-007 cancelled");
+    assert_eq!(terminal.exit_code(), Some(130));
+}
