@@ -245,7 +245,6 @@ pub(crate) fn load(
                     job.failed.store(true, Ordering::Relaxed);
                     failure.lock().get_or_insert(error);
                 }
-                busy_ns.fetch_add(clock.elapsed().as_nanos() as u64, Ordering::Relaxed);
             });
         }
     });

@@ -359,7 +359,7 @@ fn binary(op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, Raised> {
     if op.is_comparison() {
         let unsigned = |value: Scalar| match value {
             // Zeros of both signs are equal.
-            Scalar::Float(value) if value == 0.0 => Scalar::Float(0.0),
+            Scalar::Float(0.0) => Scalar::Float(0.0),
             value => value,
         };
         let order = order(&unsigned(left), &unsigned(right));
