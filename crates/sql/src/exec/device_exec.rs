@@ -14,6 +14,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::physical_planning_context::{ScalarSubqueryResults, SubqueryIndex};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
@@ -27,10 +28,10 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use warpcube_column::{LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 
-use super::finish::finish;
+use super::finish::{Cancelled, finish};
 use super::source::{TableColumns, load_threads};
 use crate::catalog::CatalogShared;
-use crate::lower::{Lowered, Refusals};
+use crate::lower::{Lowered, Refusals, literal};
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::Placement;
@@ -39,10 +40,20 @@ use crate::values::Placement;
 /// about as much as aggregating some ten rows there (TPC-H 18 at scale 10: 15 million groups took 4.1 s, the CPU 1.4).
 const AUTO_GROUPS_MAX: u64 = 512 << 10;
 
+/// Where the values of a fragment's scalar subqueries are once those have run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arguments {
+    /// Values by index.
+    pub(crate) results: ScalarSubqueryResults,
+    /// The index of each of the fragment's arguments.
+    pub(crate) indexes: Vec<SubqueryIndex>,
+}
+
 /// Runs a fragment.
 pub(crate) struct DeviceExec {
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
+    arguments: Arguments,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
@@ -56,6 +67,7 @@ impl DeviceExec {
     pub(crate) fn new(
         lowered: Arc<Lowered>,
         original: LogicalPlan,
+        arguments: Arguments,
         engine: Arc<Engine>,
         state: Arc<SessionState>,
         catalog: Arc<CatalogShared>,
@@ -71,6 +83,7 @@ impl DeviceExec {
         DeviceExec {
             lowered,
             original: Arc::new(original),
+            arguments,
             engine,
             state,
             catalog,
@@ -112,6 +125,9 @@ impl DisplayAs for DeviceExec {
                         warpcube_engine::Sink::Build { keys, payload } => {
                             format!("build({} keys, {} payload)", keys.len(), payload.len())
                         }
+                        warpcube_engine::Sink::Extremes { keys, values } => {
+                            format!("extremes({} keys, {} values)", keys.len(), values.len())
+                        }
                         warpcube_engine::Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
@@ -139,6 +155,7 @@ impl Drop for RaiseOnDrop {
 struct Work {
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
+    arguments: Arguments,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
@@ -160,6 +177,7 @@ impl Work {
         };
         let groups_max = (settings.placement == Placement::Auto).then_some(AUTO_GROUPS_MAX);
         let options = RunOptions { limits, groups_max, ..RunOptions::default() };
+        let arguments = self.values()?;
         let short = self.lowered.binding.is_short(self.engine.device().info());
         let outcome = off_the_workers(short, {
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
@@ -178,21 +196,45 @@ impl Work {
                         columns: table.columns.clone(),
                     })
                     .collect();
-                engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options)
+                match arguments.is_empty() {
+                    true => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options),
+                    // A binding holds the values of its run; kernels do not.
+                    false => engine.run(&lowered.fragment.with_arguments(&arguments), &requests, &options),
+                }
             }
         })
         .await?;
         match outcome {
             Ok((batch, run)) => {
                 note(&run);
-                self.account(&run);
                 let groups = self.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
-                let batch = finish(&batch, groups.count(), &self.lowered.finish, &self.schema)?;
-                Ok(self.one_batch(batch))
+                match finish(&batch, groups.count(), &self.lowered.finish, &self.schema) {
+                    Err(DataFusionError::External(error)) if error.is::<Cancelled>() => {
+                        let error = EngineError::Unsupported(error.to_string());
+                        match settings.placement {
+                            Placement::Cuda => Err(DataFusionError::External(Box::new(error))),
+                            _ => self.on_cpu(&error).await,
+                        }
+                    }
+                    batch => {
+                        self.account(&run);
+                        Ok(self.one_batch(batch?))
+                    }
+                }
             }
             Err(error) if settings.placement != Placement::Cuda && may_fall_back(&error) => self.on_cpu(&error).await,
             Err(error) => Err(DataFusionError::External(Box::new(error))),
         }
+    }
+
+    /// The values of the fragment's arguments.
+    fn values(&self) -> Result<Vec<warpcube_engine::Expr>> {
+        let value = |index: &SubqueryIndex| {
+            let value = self.arguments.results.get(*index);
+            let value = value.ok_or_else(|| DataFusionError::Internal("a subquery that has not run".into()))?;
+            literal(&value).map_err(DataFusionError::Internal)
+        };
+        self.arguments.indexes.iter().map(value).collect()
     }
 
     fn account(&self, run: &RunReport) {
@@ -328,6 +370,7 @@ impl ExecutionPlan for DeviceExec {
         let work = Work {
             lowered: self.lowered.clone(),
             original: self.original.clone(),
+            arguments: self.arguments.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
             catalog: self.catalog.clone(),
@@ -338,6 +381,7 @@ impl ExecutionPlan for DeviceExec {
         let noted = DeviceExec {
             lowered: self.lowered.clone(),
             original: self.original.clone(),
+            arguments: self.arguments.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
             catalog: self.catalog.clone(),

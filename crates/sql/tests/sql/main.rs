@@ -8,3 +8,4 @@ mod records;
 mod slt;
 mod ssb;
 mod support;
+mod tpch;
