@@ -272,8 +272,8 @@ pub enum Sink {
         /// Expressions that become registers of the probing pipeline.
         payload: Vec<Expr>,
     },
-    /// A table of the extremes of values by key, for a left join: registers are the smallest and the largest valid one of
-    /// each value. Keys may come several times; those that are NULL are left out.
+    /// A table of the extremes of values by key, for a left join: registers are the smallest and the largest valid one
+    /// of each value. Keys may come several times; those that are NULL are left out.
     Extremes {
         /// Key expressions.
         keys: Vec<Expr>,

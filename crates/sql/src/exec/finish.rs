@@ -1,7 +1,7 @@
 //! The last step of an aggregation, on the host: averages and variances from sums and counts.
 //!
-//! A variance of doubles is a difference of sums; where too many of its digits cancel, there is no result ([`Cancelled`])
-//! and the CPU, which takes the mean away from each value first, gives the answer.
+//! A variance of doubles is a difference of sums; where too many of its digits cancel, there is no result
+//! ([`Cancelled`]) and the CPU, which takes the mean away from each value first, gives the answer.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::lower::{Finish, Spread};
 
-/// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰, so
-/// that results keep ten digits.
+/// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰,
+/// so that results keep ten digits.
 const DIFFERENCE_MIN: f64 = 2e-5;
 
 /// A variance whose digits cancel.

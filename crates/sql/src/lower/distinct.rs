@@ -3,8 +3,8 @@
 //!
 //! `SELECT g, count(DISTINCT x), sum(y) … GROUP BY g` becomes
 //! `SELECT g, count(x), sum(s) FROM (SELECT g, x, sum(y) AS s … GROUP BY g, x) GROUP BY g`. Distinct values of several
-//! expressions, and what cannot be combined from parts (an average, say), make further aggregations beside it, which are
-//! joined by their groups: those are the same in all of them.
+//! expressions, and what cannot be combined from parts (an average, say), make further aggregations beside it, which
+//! are joined by their groups: those are the same in all of them.
 
 use std::sync::Arc;
 

@@ -222,8 +222,8 @@ impl Core {
 
 /// What the members of a core are tied by.
 struct Ties<'c> {
-    /// Expressions that are equal to each other, each of one relation: `a = b AND b = c` ties `a` and `c` as well, and a
-    /// table whose key has several parts may find all of them where a query names only some.
+    /// Expressions that are equal to each other, each of one relation: `a = b AND b = c` ties `a` and `c` as well, and
+    /// a table whose key has several parts may find all of them where a query names only some.
     classes: Vec<Vec<(usize, &'c Expr)>>,
     /// Equalities with a side that reads several relations, or one that is no member.
     others: Vec<&'c (Expr, Expr)>,
