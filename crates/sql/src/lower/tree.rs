@@ -267,12 +267,15 @@ impl<'c> Ties<'c> {
     }
 
     /// The position of the waiting relation to place next, tied to the fewest placed ones, with those.
+    ///
+    /// What hangs on a dimension comes before the next dimension: where a cycle can be closed on either side, a table
+    /// of few rows is then probed with what the dimensions bring, and their own filters thin them out before.
     fn next(&self, waiting: &[usize], placed: &[usize]) -> Option<(usize, BTreeSet<usize>)> {
         let owners = |relation: &usize| -> BTreeSet<usize> {
             self.pairs(*relation, placed).into_iter().flat_map(|(_, other)| relations(other)).collect()
         };
         let tied = waiting.iter().map(owners).enumerate().filter(|(_, owners)| !owners.is_empty());
-        tied.min_by_key(|(_, owners)| (owners.len(), !owners.contains(&placed[0])))
+        tied.min_by_key(|(_, owners)| (owners.len(), owners.contains(&placed[0])))
     }
 
     /// The keys of a relation that is placed now.
