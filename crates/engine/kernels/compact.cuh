@@ -1,11 +1,12 @@
 
-// Purpose: gather the groups there are. Inputs: marks (uint8 a place, or uint64 key + 1 a slot), cells uint64
-// [cells][places], control (error, flags). Output: error, flags, number of groups, then key and cells of each group, in
-// no order. Mapping: one thread a place, grid-stride; one atomic a warp. Bytes: the marks once, cells of groups once.
-// The counter output[2] is zeroed beforehand. May be launched early.
+// Purpose: gather the groups there are. Inputs: marks (uint8 a place, uint64 key + 1 a slot, or the state of a slot
+// whose key has several words), those words, cells uint64 [cells][places], control (error, flags). Output: error,
+// flags, number of groups, then key and cells of each group, in no order. Mapping: one thread a place, grid-stride; one
+// atomic a warp. Bytes: the marks once, cells of groups once. The counter output[2] is zeroed beforehand. May be
+// launched early.
 struct CompactParams {
     const uint64_t* control; const void* marks; const uint64_t* cells; uint64_t* output;
-    uint64_t places; uint64_t cell_count; uint64_t hashed;
+    uint64_t places; uint64_t cell_count; uint64_t hashed; const uint64_t* words; uint64_t word_count;
 };
 
 WC_KERNEL(compact_groups, CompactParams, 256, 1) {
@@ -28,8 +29,12 @@ WC_KERNEL(compact_groups, CompactParams, 256, 1) {
         if (lane == 0) at = wc_fetch_add(p.output + 2, (uint64_t)__popc(found));
         at = __shfl_sync(WC_FULL_MASK, at, 0) + __popc(found & ((1u << lane) - 1));
         if (key == 0) continue;
-        uint64_t* row = p.output + 3 + at * (p.cell_count + 1);
+        uint64_t* row = p.output + 3 + at * (p.cell_count + p.word_count);
         row[0] = key - 1;
-        for (uint64_t cell = 0; cell < p.cell_count; ++cell) row[1 + cell] = p.cells[cell * p.places + place];
+        if (p.word_count > 1) {
+            for (uint64_t word = 0; word < p.word_count; ++word) row[word] = p.words[place * p.word_count + word];
+        }
+        row += p.word_count;
+        for (uint64_t cell = 0; cell < p.cell_count; ++cell) row[cell] = p.cells[cell * p.places + place];
     }
 }

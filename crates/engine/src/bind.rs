@@ -17,6 +17,9 @@ use crate::tuning::Tuning;
 
 /// The device library that generated kernels call.
 const LIBRARY: &str = include_str!("../kernels/scan.cuh");
+/// What few of them call beside it, with the marks by which those are known.
+const EXTRA: &str = include_str!("../kernels/extra.cuh");
+const EXTRA_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
@@ -81,7 +84,7 @@ pub(crate) fn bind(
     let control_bytes = TICKETS_OFFSET + 4 * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
-    let (mut pipelines, mut scans, mut source) = (Vec::new(), Vec::new(), String::from(LIBRARY));
+    let (mut pipelines, mut scans, mut source) = (Vec::new(), Vec::new(), String::new());
     let mut groups = None;
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let table = tables
@@ -98,7 +101,7 @@ pub(crate) fn bind(
             columns: &values,
             rows: table.rows(),
             tables: &built,
-            unique: is_unique_needed(&fragment.pipelines, index),
+            unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
             group_slots: guesses.group_slots,
@@ -123,7 +126,7 @@ pub(crate) fn bind(
     if compacted.is_some() {
         source.push_str(COMPACT);
     }
-    let program = Arc::new(Program::new("fragment", source));
+    let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
         false => parts(&pipelines, &stages, compacted.is_some()),
@@ -131,11 +134,17 @@ pub(crate) fn bind(
     Ok(BoundFragment { pipelines, scans, stages, arena, control, program, parts, groups, compacted })
 }
 
+/// Generated source behind what it calls.
+fn with_library(source: &str) -> String {
+    let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
+    format!("{LIBRARY}{extra}{source}")
+}
+
 /// A program a stage, then the one that gathers groups.
 fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool) -> Vec<Program> {
     let stage = |stage: &Stage| {
         let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
-        Program::new(stage.name.clone(), format!("{LIBRARY}{members}{}", stage.source(pipelines)))
+        Program::new(stage.name.clone(), with_library(&format!("{members}{}", stage.source(pipelines))))
     };
     let gather = compacted.then(|| Program::new("compact", format!("{LIBRARY}{COMPACT}")));
     stages.iter().map(stage).chain(gather).collect()
@@ -146,7 +155,7 @@ fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> 
     if groups.grouping != Grouping::Hashed && whole <= WHOLE_DOWNLOAD_BYTES {
         return None;
     }
-    let row_bytes = 8 * (1 + groups.cell_count);
+    let row_bytes = 8 * (groups.pack.words + groups.cell_count);
     let capacity = groups.places;
     let zone = arena.result(24, 24 + row_bytes * capacity as usize);
     Some(Compacted { zone, capacity })

@@ -94,6 +94,8 @@ pub enum Literal {
     Float(f64),
     /// NULL.
     Null,
+    /// What a run gives it: see [`Fragment::with_arguments`].
+    Argument(usize),
 }
 
 /// Operators of one operand.
@@ -193,6 +195,10 @@ pub enum Expr {
     Case(Vec<(Expr, Expr)>, Box<Expr>),
     /// A part of a date in days since 1970.
     DatePart(DatePart, Box<Expr>),
+    /// A date in days some months later; past the end of a shorter month its last day.
+    AddMonths(Box<Expr>, i32),
+    /// A constant string.
+    Text(Arc<str>),
     /// A function of a string register, with the type of its result.
     Lookup(usize, Arc<dyn DictionaryFunction>, Ty),
 }
@@ -266,6 +272,14 @@ pub enum Sink {
         /// Expressions that become registers of the probing pipeline.
         payload: Vec<Expr>,
     },
+    /// A table of the extremes of values by key, for a left join: registers are the smallest and the largest valid one
+    /// of each value. Keys may come several times; those that are NULL are left out.
+    Extremes {
+        /// Key expressions.
+        keys: Vec<Expr>,
+        /// Values.
+        values: Vec<Expr>,
+    },
     /// Grouped or global aggregation.
     Aggregate {
         /// Group expressions with the Arrow types of the result's columns.
@@ -314,12 +328,13 @@ impl Expr {
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
             Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
-            Expr::Literal(_, _) => {}
+            Expr::Literal(_, _) | Expr::Text(_) => {}
             Expr::Unary(_, inner)
             | Expr::Cast(inner, _)
             | Expr::Rescale(inner, _)
             | Expr::DecimalToFloat(inner, _)
-            | Expr::DatePart(_, inner) => inner.registers(visit),
+            | Expr::DatePart(_, inner)
+            | Expr::AddMonths(inner, _) => inner.registers(visit),
             Expr::Binary(_, left, right) => {
                 left.registers(visit);
                 right.registers(visit);
@@ -332,5 +347,66 @@ impl Expr {
                 otherwise.registers(visit);
             }
         }
+    }
+}
+
+impl Fragment {
+    /// The fragment with `arguments` in place of [`Literal::Argument`], by position.
+    pub fn with_arguments(&self, arguments: &[Expr]) -> Fragment {
+        let mut fragment = self.clone();
+        let mut fill = |expr: &mut Expr| {
+            if let Expr::Literal(Literal::Argument(position), _) = expr
+                && let Some(argument) = arguments.get(*position)
+            {
+                *expr = argument.clone();
+            }
+        };
+        for pipeline in &mut fragment.pipelines {
+            for step in &mut pipeline.steps {
+                match step {
+                    Step::Filter(expr) => expr.change(&mut fill),
+                    Step::Probe(probe) => probe.keys.iter_mut().for_each(|key| key.change(&mut fill)),
+                }
+            }
+            match &mut pipeline.sink {
+                Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+                    keys.iter_mut().chain(values).for_each(|expr| expr.change(&mut fill));
+                }
+                Sink::Aggregate { groups, aggregates } => {
+                    groups.iter_mut().for_each(|(expr, _)| expr.change(&mut fill));
+                    for call in aggregates {
+                        call.argument.iter_mut().chain(&mut call.filter).for_each(|expr| expr.change(&mut fill));
+                    }
+                }
+            }
+        }
+        fragment
+    }
+}
+
+impl Expr {
+    /// Calls `change` for every expression within, then for the whole.
+    fn change(&mut self, change: &mut impl FnMut(&mut Expr)) {
+        match self {
+            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
+            Expr::Unary(_, inner)
+            | Expr::Cast(inner, _)
+            | Expr::Rescale(inner, _)
+            | Expr::DecimalToFloat(inner, _)
+            | Expr::DatePart(_, inner)
+            | Expr::AddMonths(inner, _) => inner.change(change),
+            Expr::Binary(_, left, right) => {
+                left.change(change);
+                right.change(change);
+            }
+            Expr::Case(branches, otherwise) => {
+                for (when, then) in branches {
+                    when.change(change);
+                    then.change(change);
+                }
+                otherwise.change(change);
+            }
+        }
+        change(self);
     }
 }

@@ -1,103 +1,200 @@
-//! Key tuples packed into one integer.
+//! Key tuples packed into few integers.
 //!
 //! With bounds on every part, a tuple (k₀, …, kₙ) becomes Σ (kᵢ − lowᵢ) · strideᵢ, a bijection onto [0, domain). A part
-//! that may be NULL has one more place, 0. Joins and groups work on packed keys alone: small domains index arrays
-//! directly, larger ones are hashed.
+//! that may be NULL has one more place, 0. Where the domain fits 63 bits one word holds a key: small domains index
+//! arrays directly, larger ones are hashed. Otherwise parts are spread over as many words of 64 bits as they need,
+//! which are hashed together. A float is its bits, both zeros being one value.
 
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{Result, unsupported};
 use crate::ir::Ty;
 
+/// Number of values of a word.
+const WORD: u128 = 1 << 64;
+
+/// Where a part keeps whether it is NULL.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Null {
+    /// It never is.
+    Never,
+    /// Place 0.
+    First,
+    /// A place of its own: a full word leaves none.
+    Apart { word: usize, stride: u64 },
+}
+
 /// One part of a packed key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct KeyPart {
+struct KeyPart {
     /// Smallest valid value.
-    pub(crate) low: i128,
-    /// Number of places, that of NULL included.
-    pub(crate) places: u64,
-    /// Whether place 0 is NULL.
-    pub(crate) nullable: bool,
-    /// Distance of neighbouring values in packed keys.
-    pub(crate) stride: u64,
+    low: i128,
+    /// Number of places, that of NULL included if it is the first.
+    places: u128,
+    null: Null,
+    /// Word that holds the part.
+    word: usize,
+    /// Distance of neighbouring values in the word.
+    stride: u64,
 }
 
 /// How a tuple is packed.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KeyPack {
-    /// Parts, the last with stride 1.
-    pub(crate) parts: Vec<KeyPart>,
-    /// Number of packed keys.
+    parts: Vec<KeyPart>,
+    /// Words of a key.
+    pub(crate) words: usize,
+    /// Number of packed keys; all ones where a key has several words.
     pub(crate) domain: u64,
 }
 
+/// A packed key in kernel source.
+pub(crate) struct Packed {
+    /// Names of its words.
+    pub(crate) words: Vec<String>,
+    /// C expression of the condition under which all values are valid and in bounds.
+    pub(crate) inside: String,
+}
+
+impl Packed {
+    /// The only word.
+    pub(crate) fn word(&self) -> &str {
+        debug_assert_eq!(self.words.len(), 1, "only keys of one word index anything");
+        &self.words[0]
+    }
+
+    /// The words as the elements of an array.
+    pub(crate) fn list(&self) -> String {
+        self.words.join(", ")
+    }
+}
+
 impl KeyPack {
-    /// A packing for values with these bounds; `nullable` gives NULL a place of its own.
+    /// A packing of group keys with these bounds; NULL has a place of its own.
     ///
     /// # Errors
-    /// Unsupported if a part is a float or the domain exceeds 63 bits.
-    pub(crate) fn new(values: &[Value], nullable: bool) -> Result<KeyPack> {
-        let mut parts = Vec::with_capacity(values.len());
+    /// Unsupported if a part is a decimal wider than 64 bits.
+    pub(crate) fn of_groups(values: &[Value]) -> Result<KeyPack> {
+        KeyPack::new(values, true)
+    }
+
+    /// A packing of join keys with these bounds; NULL has no place.
+    ///
+    /// # Errors
+    /// Unsupported if a part is a float or a decimal wider than 64 bits.
+    pub(crate) fn of_join(values: &[Value]) -> Result<KeyPack> {
+        if values.iter().any(|value| value.ty.is_float()) {
+            return unsupported("a join on floats");
+        }
+        KeyPack::new(values, false)
+    }
+
+    fn new(values: &[Value], nullable: bool) -> Result<KeyPack> {
+        let mut spans = Vec::with_capacity(values.len());
         for value in values {
-            let Some((low, high)) = value.bounds() else { return unsupported("a key of a float type") };
-            // A column with no valid value has no bounds of its own; one place is enough for it.
-            let (low, high) = if high < low { (0, 0) } else { (low, high) };
-            if value.ty == Ty::I128 && !value.narrow || low < i64::MIN.into() || high > i64::MAX.into() {
+            let (low, high) = match (value.ty, value.bounds()) {
+                (Ty::F32, _) => (0, u32::MAX.into()),
+                (Ty::F64, _) => (0, u64::MAX.into()),
+                // A column with no valid value has no bounds of its own; one place is enough for it.
+                (_, Some((low, high))) if low <= high => (low, high),
+                _ => (0, 0),
+            };
+            let wide = value.ty == Ty::I128 && !value.narrow;
+            if wide || low < i64::MIN.into() || high > u64::MAX.into() || (high - low) as u128 >= WORD {
                 return unsupported("a key wider than 64 bits");
             }
-            let nullable = nullable && value.valid.is_some();
-            let places = (high - low + 1 + i128::from(nullable)) as u128;
-            match u64::try_from(places) {
-                Ok(places) => parts.push(KeyPart { low, places, nullable, stride: 1 }),
-                Err(_) => return unsupported("a key whose values span more than 64 bits"),
+            spans.push((low, (high - low) as u128 + 1, nullable && value.valid.is_some()));
+        }
+        Ok(KeyPack::in_one_word(&spans).unwrap_or_else(|| KeyPack::in_words(&spans)))
+    }
+
+    fn in_one_word(spans: &[(i128, u128, bool)]) -> Option<KeyPack> {
+        let mut domain: u128 = 1;
+        let mut parts = Vec::with_capacity(spans.len());
+        for (low, values, nullable) in spans.iter().rev() {
+            let places = values + u128::from(*nullable);
+            let null = if *nullable { Null::First } else { Null::Never };
+            parts.push(KeyPart { low: *low, places, null, word: 0, stride: domain as u64 });
+            domain = domain.checked_mul(places).filter(|domain| *domain < 1 << 63)?;
+        }
+        parts.reverse();
+        Some(KeyPack { parts, words: 1, domain: domain as u64 })
+    }
+
+    fn in_words(spans: &[(i128, u128, bool)]) -> KeyPack {
+        let (mut word, mut used) = (0usize, 1u128);
+        let mut place = |places: u128| {
+            if used.checked_mul(places).is_none_or(|used| used > WORD) {
+                (word, used) = (word + 1, 1);
             }
-        }
-        let mut domain: u64 = 1;
-        for part in parts.iter_mut().rev() {
-            part.stride = domain;
-            domain = match domain.checked_mul(part.places) {
-                Some(domain) if domain < 1 << 63 => domain,
-                _ => return unsupported("a key whose parts together span more than 63 bits"),
+            // The stride of a part with one place does not matter; it may be past the word.
+            let stride = u64::try_from(used).unwrap_or(1);
+            used *= places;
+            (word, stride)
+        };
+        let mut parts = Vec::with_capacity(spans.len());
+        for (low, values, nullable) in spans {
+            let apart = *nullable && *values == WORD;
+            let places = values + u128::from(*nullable && !apart);
+            let (word, stride) = place(places);
+            let null = match *nullable {
+                false => Null::Never,
+                true if apart => {
+                    let (word, stride) = place(2);
+                    Null::Apart { word, stride }
+                }
+                true => Null::First,
             };
+            parts.push(KeyPart { low: *low, places, null, word, stride });
         }
-        Ok(KeyPack { parts, domain })
+        KeyPack { parts, words: word + 1, domain: u64::MAX }
     }
 
-    /// The part's place in a packed key.
-    pub(crate) fn place(&self, packed: u64, part: usize) -> u64 {
-        packed / self.parts[part].stride % self.parts[part].places
-    }
-
-    /// The part's value in a packed key; `None` is NULL.
-    pub(crate) fn value(&self, packed: u64, part: usize) -> Option<i128> {
-        let place = self.place(packed, part);
+    /// The part's value in a packed key; `None` is NULL, a float is its bits.
+    pub(crate) fn value(&self, packed: &[u64], part: usize) -> Option<i128> {
         let part = &self.parts[part];
-        match part.nullable {
-            true if place == 0 => None,
-            nullable => Some(part.low + i128::from(place) - i128::from(nullable)),
+        let place = u128::from(packed[part.word] / part.stride) % part.places;
+        match part.null {
+            Null::First if place == 0 => None,
+            Null::First => Some(part.low + place as i128 - 1),
+            Null::Apart { word, stride } if packed[word] / stride % 2 == 1 => None,
+            _ => Some(part.low + place as i128),
         }
     }
 
-    /// Writes the packing of `values`, which lie in bounds: the name of the packed key (`uint32_t` for small domains).
-    pub(crate) fn emit(&self, emitter: &mut Emitter, values: &[Value]) -> String {
-        self.emit_checked(emitter, values, false).0
+    /// Writes the packing of `values`, which lie in bounds.
+    pub(crate) fn emit(&self, emitter: &mut Emitter, values: &[Value]) -> Packed {
+        self.emit_checked(emitter, values, false)
     }
 
-    /// Writes the packing of any values: the packed key and the condition under which all are valid and in bounds.
-    pub(crate) fn emit_checked(&self, emitter: &mut Emitter, values: &[Value], check: bool) -> (String, String) {
+    /// Writes the packing of any values, with the condition under which all are valid and in bounds if `check`.
+    pub(crate) fn emit_checked(&self, emitter: &mut Emitter, values: &[Value], check: bool) -> Packed {
         let wide = if self.domain <= 1 << 32 { "uint32_t" } else { "uint64_t" };
         let mut conditions: Vec<String> = Vec::new();
-        let mut terms: Vec<String> = Vec::new();
+        let mut terms: Vec<Vec<String>> = vec![Vec::new(); self.words];
+        let mut term = |emitter: &mut Emitter, word: usize, stride: u64, place: &str| match stride {
+            1 => terms[word].push(format!("({wide}){place}")),
+            _ => {
+                let stride = emitter.params.add("uint64_t", Argument::U64(stride));
+                terms[word].push(format!("({wide}){place} * ({wide}){stride}"));
+            }
+        };
         for (part, value) in self.parts.iter().zip(values) {
             let low = emitter.params.add("int64_t", Argument::I64(part.low as i64));
             // Differences of 32-bit values are exact modulo 2^32 as long as places fit; wider ones need 64 bits.
-            let small = matches!(value.ty, Ty::Bool | Ty::I8 | Ty::I16 | Ty::I32 | Ty::U8 | Ty::U16 | Ty::U32)
-                && part.places <= u64::from(u32::MAX);
+            let small =
+                matches!(value.ty, Ty::Bool | Ty::I8 | Ty::I16 | Ty::I32 | Ty::U8 | Ty::U16 | Ty::U32 | Ty::F32)
+                    && part.places <= u128::from(u32::MAX);
             let place_type = if small { "uint32_t" } else { "uint64_t" };
             let place = emitter.name();
-            let difference = format!("({place_type}){} - ({place_type}){low}", value.code);
-            let code = match (part.nullable, &value.valid) {
-                (true, Some(valid)) => format!("{valid} ? {difference} + 1u : 0u"),
+            let code = match value.ty.is_float() {
+                true => format!("wc_float_key({})", value.code),
+                false => value.code.clone(),
+            };
+            let difference = format!("({place_type}){code} - ({place_type}){low}");
+            let code = match (part.null, &value.valid) {
+                (Null::First, Some(valid)) => format!("{valid} ? {difference} + 1u : 0u"),
+                (Null::Apart { .. }, Some(valid)) => format!("{valid} ? {difference} : 0u"),
                 _ => difference,
             };
             emitter.out.push_str(&format!("const {place_type} {place} = {code};\n"));
@@ -106,23 +203,27 @@ impl KeyPack {
                 if value.c_type() == "__int128" {
                     conditions.push(format!("{0} == (__int128)(int64_t){0}", value.code));
                 }
-                let places = emitter.params.add("uint64_t", Argument::U64(part.places));
-                conditions.push(format!("{place} < ({place_type}){places}"));
-                // A 64-bit probe value against a 32-bit place type cannot happen: `small` looks at the probe's type.
-            }
-            match part.stride {
-                1 => terms.push(format!("({wide}){place}")),
-                stride => {
-                    let stride = emitter.params.add("uint64_t", Argument::U64(stride));
-                    terms.push(format!("({wide}){place} * ({wide}){stride}"));
+                // A full word has no place out of bounds. A 64-bit probe value against a 32-bit place type cannot
+                // happen: `small` looks at the probe's type.
+                if let Ok(places) = u64::try_from(part.places) {
+                    let places = emitter.params.add("uint64_t", Argument::U64(places));
+                    conditions.push(format!("{place} < ({place_type}){places}"));
                 }
             }
+            term(emitter, part.word, part.stride, &place);
+            if let (Null::Apart { word, stride }, Some(valid)) = (part.null, &value.valid) {
+                term(emitter, word, stride, &format!("(!{valid})"));
+            }
         }
-        let packed = emitter.name();
-        let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" + ") };
-        emitter.out.push_str(&format!("const {wide} {packed} = {sum};\n"));
-        let condition = if conditions.is_empty() { "true".to_string() } else { conditions.join(" && ") };
-        (packed, condition)
+        let mut words = Vec::with_capacity(self.words);
+        for terms in terms {
+            let packed = emitter.name();
+            let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" + ") };
+            emitter.out.push_str(&format!("const {wide} {packed} = {sum};\n"));
+            words.push(packed);
+        }
+        let inside = if conditions.is_empty() { "true".to_string() } else { conditions.join(" && ") };
+        Packed { words, inside }
     }
 }
 
@@ -143,9 +244,9 @@ mod tests {
 
     #[test]
     fn packing_is_a_bijection() {
-        let pack = KeyPack::new(&[value((-1, 1), true), value((10, 12), false)], true).unwrap();
-        assert_eq!(pack.domain, 12);
-        let tuples: Vec<_> = (0..12).map(|packed| (pack.value(packed, 0), pack.value(packed, 1))).collect();
+        let pack = KeyPack::of_groups(&[value((-1, 1), true), value((10, 12), false)]).unwrap();
+        assert_eq!((pack.domain, pack.words), (12, 1));
+        let tuples: Vec<_> = (0..12).map(|packed| (pack.value(&[packed], 0), pack.value(&[packed], 1))).collect();
         assert_eq!(tuples[0], (None, Some(10)));
         assert_eq!(tuples[11], (Some(1), Some(12)));
         let distinct: std::collections::HashSet<_> = tuples.iter().collect();
@@ -153,10 +254,28 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_past_63_bits_is_refused() {
-        let wide = value((0, i64::MAX.into()), false);
-        assert!(KeyPack::new(std::slice::from_ref(&wide), false).is_err());
+    fn a_domain_past_63_bits_takes_more_words() {
         let half = value((0, (1 << 32) - 1), false);
-        assert!(KeyPack::new(&[half.clone(), half], false).is_err());
+        let pack = KeyPack::of_join(&[half.clone(), half.clone(), half.clone()]).unwrap();
+        assert_eq!(pack.words, 2);
+        let packed = [(7 << 32) + 5, 3];
+        assert_eq!([0, 1, 2].map(|part| pack.value(&packed, part)), [Some(5), Some(7), Some(3)]);
+        let full = value((i64::MIN.into(), i64::MAX.into()), true);
+        let one = value((4, 4), false);
+        let pack = KeyPack::of_groups(&[full.clone(), one, full, half]).unwrap();
+        // A full word, its flag with one more place and the flag of the next full word.
+        assert_eq!(pack.words, 4);
+        assert_eq!(pack.value(&[0, 0, 0, 0], 0), Some(i64::MIN.into()));
+        assert_eq!(pack.value(&[u64::MAX, 0, 0, 0], 0), Some(i64::MAX.into()));
+        assert_eq!((pack.value(&[0, 1, 0, 0], 0), pack.value(&[0, 1, 0, 0], 1)), (None, Some(4)));
+    }
+
+    #[test]
+    fn what_has_no_bits_to_compare_is_refused() {
+        let wide = Value { ty: Ty::I128, ..value((0, 1 << 70), false) };
+        assert!(KeyPack::of_groups(&[wide]).is_err());
+        let float = Value { ty: Ty::F64, range: None, ..value((0, 0), false) };
+        assert!(KeyPack::of_join(std::slice::from_ref(&float)).is_err());
+        assert!(KeyPack::of_groups(&[float]).is_ok());
     }
 }

@@ -9,6 +9,7 @@ mod arena;
 mod bind;
 mod binding;
 mod codegen;
+mod dictionaries;
 mod error;
 mod estimate;
 mod ir;

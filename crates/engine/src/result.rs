@@ -15,9 +15,12 @@ use crate::aggregate::{Output, Read};
 use crate::codegen::sink::BoundGroups;
 use crate::error::{EngineError, Result};
 
-/// Groups as they came from the device: for each, its packed key and its cells.
+/// Groups as they came from the device.
 #[derive(Debug, Default)]
 pub(crate) struct GroupRows {
+    /// Number of groups.
+    pub(crate) count: usize,
+    /// Words of packed keys, as many a group as the packing has.
     pub(crate) keys: Vec<u64>,
     /// Cells, `cell_count` a group.
     pub(crate) cells: Vec<u64>,
@@ -28,7 +31,8 @@ pub(crate) fn batch(bound: &BoundGroups, rows: &GroupRows) -> Result<RecordBatch
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (part, (data_type, dictionary)) in bound.columns.iter().enumerate() {
-        let values: Vec<Option<i128>> = rows.keys.iter().map(|key| bound.pack.value(*key, part)).collect();
+        let values: Vec<Option<i128>> =
+            rows.keys.chunks_exact(bound.pack.words).map(|key| bound.pack.value(key, part)).collect();
         arrays.push(integers(&values, data_type, dictionary.as_ref())?);
         fields.push(Field::new(format!("g{part}"), data_type.clone(), true));
     }
@@ -36,7 +40,7 @@ pub(crate) fn batch(bound: &BoundGroups, rows: &GroupRows) -> Result<RecordBatch
         arrays.push(aggregate(output, rows, bound.cell_count)?);
         fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.keys.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).map_err(malformed)
 }
 
@@ -47,7 +51,7 @@ fn malformed(error: arrow::error::ArrowError) -> EngineError {
 fn aggregate(output: &Output, rows: &GroupRows, cell_count: usize) -> Result<ArrayRef> {
     let cell = |group: usize, cell: usize| rows.cells[group * cell_count + cell];
     let valid = |group: usize| output.count.is_none_or(|count| cell(group, count) > 0);
-    let groups = || 0..rows.keys.len();
+    let groups = || 0..rows.count;
     if let Read::Float(sum) = output.read {
         let values = groups().map(|group| valid(group).then(|| f64::from_bits(cell(group, sum))));
         return floats(values.collect(), &output.data_type);
@@ -85,15 +89,23 @@ fn floats(values: Vec<Option<f64>>, data_type: &DataType) -> Result<ArrayRef> {
     })
 }
 
-/// Integers, codes or unscaled decimals as an array of a type.
+/// Integers, codes, unscaled decimals or the bits of floats as an array of a type.
 fn integers(values: &[Option<i128>], data_type: &DataType, dictionary: Option<&Arc<Dictionary>>) -> Result<ArrayRef> {
-    if values.is_empty() {
-        return Ok(new_null_array(data_type, 0));
+    // A constant NULL among strings has no dictionary.
+    if values.iter().all(Option::is_none) {
+        return Ok(new_null_array(data_type, values.len()));
     }
     if is_string(data_type) {
         let dictionary = dictionary.ok_or_else(|| EngineError::Malformed("strings without a dictionary".into()))?;
         let text: StringArray = values.iter().map(|code| code.map(|code| dictionary.value(code as u32))).collect();
         return cast(&text, data_type).map_err(malformed);
+    }
+    if data_type.is_floating() {
+        let float = |bits: i128| match data_type {
+            DataType::Float32 => f32::from_bits(bits as u32).into(),
+            _ => f64::from_bits(bits as u64),
+        };
+        return floats(values.iter().map(|value| value.map(float)).collect(), data_type);
     }
     let narrow = || values.iter().map(|value| value.map(|value| value as i64));
     Ok(match data_type {

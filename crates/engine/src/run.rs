@@ -383,6 +383,7 @@ fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Option<Group
         if *mark == 0 && groups.grouping != Grouping::Single {
             continue;
         }
+        rows.count += 1;
         rows.keys.push(place as u64);
         let cells = (0..groups.cell_count).map(|cell| word(cell_words, cell * groups.places as usize + place));
         rows.cells.extend(cells);
@@ -407,7 +408,8 @@ fn read_compacted(
     if groups_max.is_some_and(|most| count as u64 > most) {
         return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
     }
-    let row_words = bound.groups.cell_count + 1;
+    let key_words = bound.groups.pack.words;
+    let row_words = bound.groups.cell_count + key_words;
     let wanted = 24 + count * row_words * 8;
     let mut all = Vec::new();
     let bytes = match wanted > first.len() {
@@ -420,11 +422,11 @@ fn read_compacted(
         }
         false => first,
     };
-    let mut rows = GroupRows::default();
+    let mut rows = GroupRows { count, ..GroupRows::default() };
     for group in 0..count {
         let first = 3 + group * row_words;
-        rows.keys.push(word(bytes, first));
-        rows.cells.extend((0..bound.groups.cell_count).map(|cell| word(bytes, first + 1 + cell)));
+        rows.keys.extend((first..first + key_words).map(|at| word(bytes, at)));
+        rows.cells.extend((first + key_words..first + row_words).map(|at| word(bytes, at)));
     }
     Ok(Some(rows))
 }

@@ -32,9 +32,31 @@ pub(crate) enum TableLayout {
         /// Number of slots less one.
         mask: u64,
     },
+    /// Open addressing over keys of several words; entries are indexed by slot.
+    Wide {
+        /// States of slots.
+        states: Zone,
+        /// Words of keys, side by side.
+        words: Zone,
+        /// Number of slots less one.
+        mask: u64,
+    },
 }
 
-/// One payload column of a table: values less `low`, plus one where NULL has place 0.
+/// What an entry keeps of the values of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// The only one.
+    Only,
+    /// The smallest.
+    Least,
+    /// The largest.
+    Most,
+}
+
+/// One payload column of a table: values less `low`, plus one where NULL has place 0. A float that may be NULL is a
+/// double, and NULL a NaN of bits that no value has (`wc_nan_null` in the device library). Entries of extremes start at
+/// zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadColumn {
     /// Entries.
@@ -43,6 +65,8 @@ pub(crate) struct PayloadColumn {
     pub(crate) c_type: &'static str,
     /// What entry 0 (or 1, if nullable) stands for; entries of floats are the values themselves.
     pub(crate) low: i128,
+    /// Which value of a key is kept.
+    pub(crate) keep: Keep,
     /// Type of the value.
     pub(crate) ty: Ty,
     /// Bounds of the value.
@@ -58,6 +82,8 @@ pub(crate) struct PayloadColumn {
 pub(crate) struct BuiltTable {
     /// Packing of its keys.
     pub(crate) pack: KeyPack,
+    /// Strings behind the codes of its keys.
+    pub(crate) strings: Vec<Option<Arc<Dictionary>>>,
     /// How entries are found.
     pub(crate) layout: TableLayout,
     /// Payload columns.
@@ -66,51 +92,95 @@ pub(crate) struct BuiltTable {
     pub(crate) share: f64,
 }
 
+impl PayloadColumn {
+    /// The image of a value: what is stored, or raises what is stored.
+    pub(crate) fn image(&self, code: &str, offset: &str) -> String {
+        match self.keep {
+            Keep::Least => format!("({})((uint64_t){offset} - (uint64_t){code})", self.c_type),
+            _ => format!("({})((int64_t){code} - {offset})", self.c_type),
+        }
+    }
+
+    /// The value of an image.
+    pub(crate) fn value(&self, stored: &str, offset: &str) -> String {
+        match self.keep {
+            Keep::Least => format!("((uint64_t){offset} - (uint64_t){stored})"),
+            _ => format!("((int64_t){stored} + {offset})"),
+        }
+    }
+
+    /// What images are counted from.
+    pub(crate) fn offset(&self) -> i64 {
+        let offset = match self.keep {
+            Keep::Least => self.range.map_or(0, |(_, high)| high) + 1,
+            _ => self.low - i128::from(self.nullable),
+        };
+        offset as i64
+    }
+}
+
 impl BuiltTable {
     /// Lays out a table for at most `rows` keys.
     pub(crate) fn lay_out(
         arena: &mut Arena,
-        pack: KeyPack,
-        payload: &[Value],
+        keys: &[Value],
+        payload: &[(Value, Keep)],
         rows: u64,
         share: f64,
     ) -> Result<BuiltTable> {
+        let pack = KeyPack::of_join(keys)?;
+        let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
         let direct = pack.domain <= (rows.saturating_mul(DIRECT_PLACES_PER_ROW)).max(DIRECT_PLACES_MIN);
         let places = if direct { pack.domain } else { (rows.max(8) * 2).next_power_of_two() };
-        let entry_bytes: u64 = payload.iter().map(|value| entry(value).map(|(_, width)| width)).sum::<Result<u64>>()?;
-        if places.saturating_mul(entry_bytes + if direct { 1 } else { 8 }) > TABLE_BYTES_MAX {
+        let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
+        let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
+        if places.saturating_mul(entry_bytes + if direct { 1 } else { 8 * (1 + pack.words as u64) }) > TABLE_BYTES_MAX {
             return unsupported("a join table larger than 8 GiB");
         }
         let layout = match direct {
             true => TableLayout::Direct { bitmap: arena.zeroed((places.div_ceil(128) * 16) as usize) },
-            false => TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1 },
+            false if pack.words == 1 => TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1 },
+            false => TableLayout::Wide {
+                states: arena.zeroed(places as usize * 8),
+                words: arena.scratch(places as usize * 8 * pack.words),
+                mask: places - 1,
+            },
         };
         let payload = payload
             .iter()
-            .map(|value| {
-                let (c_type, width) = entry(value)?;
+            .map(|(value, keep)| {
+                let (c_type, width) = entry(value, *keep)?;
+                let bytes = (places * width) as usize;
                 Ok(PayloadColumn {
-                    zone: arena.scratch((places * width) as usize),
+                    zone: if *keep == Keep::Only { arena.scratch(bytes) } else { arena.zeroed(bytes) },
+                    keep: *keep,
                     c_type,
                     low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
                     ty: value.ty,
                     range: value.bounds(),
-                    nullable: value.valid.is_some(),
+                    nullable: value.valid.is_some() || *keep != Keep::Only,
                     dictionary: value.dictionary.clone(),
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(BuiltTable { pack, layout, payload, share })
+        Ok(BuiltTable { pack, strings, layout, payload, share })
     }
 }
 
 /// C type and width of a payload entry: the narrowest that holds the value's range.
-fn entry(value: &Value) -> Result<(&'static str, u64)> {
+fn entry(value: &Value, keep: Keep) -> Result<(&'static str, u64)> {
+    if keep != Keep::Only {
+        let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
+        let narrow = value.ty != Ty::I128 || value.narrow;
+        return match span {
+            Some(span) if narrow && span < u64::MAX.into() => Ok(("uint64_t", 8)),
+            _ => unsupported("the extremes of floats or of values that span 64 bits on a join's build side"),
+        };
+    }
     if value.ty.is_float() {
         return match (&value.valid, value.ty) {
-            (Some(_), _) => unsupported("a nullable float column of a join's build side"),
             (None, Ty::F32) => Ok(("float", 4)),
-            (None, _) => Ok(("double", 8)),
+            _ => Ok(("double", 8)),
         };
     }
     let (low, high) = value.bounds().expect("integers have bounds");

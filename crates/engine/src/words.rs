@@ -41,6 +41,13 @@ pub(crate) fn describe(
         words.push(PipelineWords { steps, sink: sink(index, &pipeline.sink, &registers) });
         payloads.push(match &pipeline.sink {
             Sink::Build { payload, .. } => payload.iter().map(|expr| named(expr, &registers)).collect(),
+            Sink::Extremes { values, .. } => {
+                let both = |expr: &Expr| {
+                    let named = named(expr, &registers);
+                    ["min", "max"].map(|name| Named { text: format!("{name}({})", named.text), ..named.clone() })
+                };
+                values.iter().flat_map(both).collect()
+            }
             Sink::Aggregate { .. } => Vec::new(),
         });
     }
@@ -96,6 +103,9 @@ fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {
         }
         Sink::Build { keys, payload } => {
             format!("build table {index} of {} with {}", list(keys, registers), list(payload, registers))
+        }
+        Sink::Extremes { keys, values } => {
+            format!("build table {index} of {} with the extremes of {}", list(keys, registers), list(values, registers))
         }
         Sink::Aggregate { groups, aggregates } => {
             let calls: Vec<String> = aggregates.iter().map(|call| aggregate(call, registers)).collect();
@@ -205,6 +215,13 @@ impl Writer<'_> {
                 self.write(inner, None, 0);
                 self.put(")");
             }
+            Expr::AddMonths(inner, months) => {
+                self.wrapped(outer > 5, |writer| {
+                    writer.write(inner, None, 5);
+                    writer.put(format_args!(" + INTERVAL '{months} months'"));
+                });
+            }
+            Expr::Text(text) => self.put(format_args!("'{}'", text.replace('\'', "''"))),
             Expr::Lookup(_, function, _) => {
                 let text = readable(&function.describe());
                 self.put(text);
@@ -270,6 +287,7 @@ impl Writer<'_> {
     fn literal(&mut self, value: Literal, like: Option<&DataType>) {
         match (value, like) {
             (Literal::Null, _) => self.put("NULL"),
+            (Literal::Argument(index), _) => self.put(format_args!("(subquery {index})")),
             (Literal::Float(value), _) => self.put(value),
             (Literal::Int(value), Some(DataType::Boolean)) => self.put(value != 0),
             (Literal::Int(value), Some(DataType::Date32)) => {

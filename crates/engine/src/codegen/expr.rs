@@ -8,6 +8,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use arrow::array::StringArray;
 use warpcube_column::Dictionary;
 
 use crate::arena::{Arena, Zone};
@@ -179,6 +180,12 @@ impl<'a> Emitter<'a> {
             }
             Expr::Case(branches, otherwise) => self.case(branches, otherwise),
             Expr::DatePart(part, inner) => self.date_part(*part, inner),
+            Expr::AddMonths(inner, months) => self.add_months(inner, *months),
+            Expr::Text(text) => {
+                let dictionary = Dictionary::from_sorted(StringArray::from(vec![text.as_ref()]));
+                let value = self.value(Ty::U32, "0u", None, Some((0, 0)));
+                Ok(Value { dictionary: Some(Arc::new(dictionary)), ..value })
+            }
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
                 let Some(dictionary) = input.dictionary.clone() else {
@@ -202,6 +209,9 @@ impl<'a> Emitter<'a> {
             Literal::Null => {
                 let value = self.value(ty, "0", Some("false".into()), Some((0, 0)));
                 Ok(Value { range: if ty.is_float() { None } else { value.range }, ..value })
+            }
+            Literal::Argument(position) => {
+                Err(EngineError::Malformed(format!("argument {position} was given no value")))
             }
             Literal::Float(number) => {
                 let member = self.params.add("double", Argument::F64(number));
@@ -278,13 +288,10 @@ impl<'a> Emitter<'a> {
             BinaryOp::Gt => ">",
             _ => ">=",
         };
-        if left.ty == Ty::U32 && (left.dictionary.is_some() || right.dictionary.is_some()) {
-            let same = matches!((&left.dictionary, &right.dictionary), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
-            if !same {
-                return unsupported("a comparison of strings of two columns");
-            }
-        }
-        let code = if left.ty.is_float() {
+        let code = if left.dictionary.is_some() || right.dictionary.is_some() {
+            let (left, right) = self.images(op, left, right)?;
+            format!("{left} {operator} {right}")
+        } else if left.ty.is_float() {
             format!("wc_compared({}) {operator} wc_compared({})", left.code, right.code)
         } else {
             format!("{} {operator} {}", left.code, right.code)
@@ -346,8 +353,8 @@ impl<'a> Emitter<'a> {
         valid: Option<String>,
         range: Option<(i128, i128)>,
     ) -> Result<Value> {
-        if left.ty == Ty::I128 {
-            return unsupported("a division of decimals");
+        if left.ty == Ty::I128 && left.bounds().is_none_or(|(low, _)| low == i128::MIN) {
+            return unsupported("a division of decimals that may be the smallest of 128 bits");
         }
         let zero_inside = right.bounds().is_none_or(|(low, high)| low <= 0 && high >= 0);
         if zero_inside {
@@ -360,7 +367,9 @@ impl<'a> Emitter<'a> {
             && left.bounds().is_none_or(|(low, _)| low == limits.0)
             && right.bounds().is_none_or(|(low, high)| low <= -1 && high >= -1);
         let mut unsafe_divisor = format!("{} == 0", right.code);
-        if limits.0 < 0 {
+        let result_type = c_type(left.ty, left.ty == Ty::I128 && fits_i64(range));
+        let same_width = left.c_type() == result_type;
+        if limits.0 < 0 && left.c_type() != "__int128" && same_width {
             let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
             let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
             if at_minimum {
@@ -369,8 +378,9 @@ impl<'a> Emitter<'a> {
             unsafe_divisor = format!("{unsafe_divisor} || ({overflows})");
         }
         let operator = if op == BinaryOp::Div { "/" } else { "%" };
-        let quotient = format!("{} {operator} {}", left.code, right.code);
-        let code = format!("({unsafe_divisor}) ? ({0})0 : ({0})({quotient})", left.c_type());
+        let wide = if same_width { "" } else { "(__int128)" };
+        let quotient = format!("{wide}{} {operator} {}", left.code, right.code);
+        let code = format!("({unsafe_divisor}) ? ({result_type})0 : ({result_type})({quotient})");
         Ok(self.value(left.ty, &code, valid, range))
     }
 
@@ -453,7 +463,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn case(&mut self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Result<Value> {
-        let mut arms = Vec::with_capacity(branches.len());
+        let mut arms: Vec<(String, Value)> = Vec::with_capacity(branches.len());
         let guards = self.guards.len();
         for (when, then) in branches {
             let when = self.emit(when)?;
@@ -471,10 +481,11 @@ impl<'a> Emitter<'a> {
         if arms.iter().any(|(_, value)| value.ty != ty) {
             return Err(EngineError::Malformed("CASE branches of several types".into()));
         }
-        let strings = arms.iter().map(|(_, value)| value).chain([&otherwise]).any(|value| value.dictionary.is_some());
-        if strings {
-            return unsupported("CASE over strings of several columns");
-        }
+        let mut results: Vec<Value> = arms.iter().map(|(_, value)| value.clone()).chain([otherwise]).collect();
+        let strings = results.iter().any(|value| value.dictionary.is_some());
+        let dictionary = strings.then(|| self.share_dictionary(&mut results));
+        let otherwise = results.pop().expect("the last one was put there");
+        arms.iter_mut().zip(results).for_each(|((_, arm), result)| *arm = result);
         let values = || arms.iter().map(|(_, value)| value).chain([&otherwise]);
         let range = values().map(Value::bounds).reduce(|a, b| Some((a?.0.min(b?.0), a?.1.max(b?.1)))).flatten();
         let nullable = values().any(|value| value.valid.is_some());
@@ -485,7 +496,8 @@ impl<'a> Emitter<'a> {
             valid = format!("{truth} ? {} : ({valid})", value.valid_code());
         }
         let valid = nullable.then(|| self.define("bool", &valid));
-        Ok(self.value(ty, &code, valid, range))
+        let value = self.value(ty, &code, valid, range);
+        Ok(Value { dictionary, ..value })
     }
 
     fn date_part(&mut self, part: DatePart, inner: &Expr) -> Result<Value> {
@@ -500,6 +512,22 @@ impl<'a> Emitter<'a> {
             DatePart::Day => (format!("{date}.day"), Some((1, 31))),
         };
         Ok(self.value(Ty::I32, &code, days.valid, range))
+    }
+
+    fn add_months(&mut self, inner: &Expr, months: i32) -> Result<Value> {
+        let days = self.emit(inner)?;
+        let (low, high) = days.bounds().expect("integers have bounds");
+        // Months have 28 to 31 days, and the last day of a month may be three days off.
+        let months = i128::from(months);
+        let (short, long) = if months < 0 { (31, 28) } else { (28, 31) };
+        let range = (low + months * short - 3, high + months * long + 3);
+        let limits = Ty::I32.bounds().expect("integers have bounds");
+        if range.0 < limits.0 || range.1 > limits.1 {
+            return unsupported("a date that may leave the calendar");
+        }
+        let months = self.params.add("int64_t", Argument::I64(months as i64));
+        let code = format!("(int32_t)wc_add_months({}, {months})", days.code);
+        Ok(self.value(Ty::I32, &code, days.valid, Some(range)))
     }
 
     fn lookup(&mut self, input: &Value, table: LookupTable, ty: Ty) -> Result<Value> {

@@ -1,7 +1,8 @@
 //! From bound pipelines to kernel source.
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`expr`] turns expressions into statements and
-//! computes what is known of their values on the way, [`pipeline`] writes the kernel around them.
+//! computes what is known of their values on the way ([`strings`] where dictionaries meet), [`pipeline`] writes the
+//! kernel around them.
 
 pub(crate) mod expr;
 pub(crate) mod interval;
@@ -9,3 +10,4 @@ pub(crate) mod params;
 pub(crate) mod pipeline;
 pub(crate) mod rows;
 pub(crate) mod sink;
+mod strings;

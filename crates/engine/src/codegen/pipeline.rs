@@ -227,7 +227,9 @@ fn eager(
 fn sink_registers(sink: &Sink, wanted: &mut Vec<usize>) {
     let mut visit = |register| wanted.push(register);
     match sink {
-        Sink::Build { keys, payload } => keys.iter().chain(payload).for_each(|expr| expr.registers(&mut visit)),
+        Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+            keys.iter().chain(values).for_each(|expr| expr.registers(&mut visit));
+        }
         Sink::Aggregate { groups, aggregates } => {
             groups.iter().for_each(|(expr, _)| expr.registers(&mut visit));
             for call in aggregates {
@@ -472,7 +474,8 @@ impl KernelWriter<'_> {
                 Item::Probe(probe, _) => {
                     let table = order::table(self.input.tables, probe)?;
                     let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
-                    let (packed, inside) = table.pack.emit_checked(&mut emitter, &keys, true);
+                    let keys = emitter.codes_of(table, keys)?;
+                    let key = table.pack.emit_checked(&mut emitter, &keys, true);
                     let bits = match layout.staged.iter().any(|(build, _)| *build == probe.build) {
                         true => format!("bits{}", probe.build),
                         false => {
@@ -482,7 +485,7 @@ impl KernelWriter<'_> {
                             emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))
                         }
                     };
-                    let test = format!("({inside} && wc_test_bit({bits}, {packed}))");
+                    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
                     if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }
                 }
             };

@@ -8,6 +8,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{PipelineInput, vector_value};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
+use crate::keys::Packed;
 use crate::order::{self, Item, Planned};
 use crate::table::TableLayout;
 
@@ -89,20 +90,34 @@ impl<'a> RowWriter<'a> {
 
     fn probe(&mut self, probe: &Probe, first: usize) -> Result<()> {
         let table = order::table(self.input.tables, probe)?;
-        let (packed, inside) = self.packed(probe, true)?;
+        let key = self.packed(probe, true)?;
+        let inside = &key.inside;
         let (entry, found) = (self.name(), self.name());
         match &table.layout {
             TableLayout::Direct { bitmap } => {
+                let packed = key.word();
                 let bits = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
                 let test = format!("const bool {found} = {inside} && wc_test_bit({bits}, {packed});");
                 self.line(&test);
                 self.line(&format!("const uint64_t {entry} = {packed};"));
             }
             TableLayout::Hash { keys, mask } => {
+                let packed = key.word();
                 let keys = self.params.add("const uint64_t*", Argument::Zone(*keys));
                 let mask = self.params.add("uint64_t", Argument::U64(*mask));
                 self.line(&format!(
                     "const uint64_t {entry} = ({inside}) ? wc_table_find({keys}, {mask}, {packed}) : ~0ULL;"
+                ));
+                self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
+            }
+            TableLayout::Wide { states, words, mask } => {
+                let states = self.params.add("const uint64_t*", Argument::Zone(*states));
+                let words = self.params.add("const uint64_t*", Argument::Zone(*words));
+                let mask = self.params.add("uint64_t", Argument::U64(*mask));
+                let name = self.name();
+                self.line(&format!("const uint64_t {name}[] = {{{}}};", key.list()));
+                self.line(&format!(
+                    "const uint64_t {entry} = ({inside}) ? wc_wide_find({states}, {words}, {mask}, {name}) : ~0ULL;"
                 ));
                 self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
             }
@@ -118,11 +133,13 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Writes the probe's packed key and the condition that it lies in the table's domain.
-    fn packed(&mut self, probe: &Probe, check: bool) -> Result<(String, String)> {
+    fn packed(&mut self, probe: &Probe, check: bool) -> Result<Packed> {
         let table = order::table(self.input.tables, probe)?;
         let keys = probe.keys.iter().map(|key| self.emit(key)).collect::<Result<Vec<_>>>()?;
-        let pack = table.pack.clone();
-        Ok(self.with_emitter(|emitter| pack.emit_checked(emitter, &keys, check)))
+        self.with_emitter(|emitter| {
+            let keys = emitter.codes_of(table, keys)?;
+            Ok(table.pack.emit_checked(emitter, &keys, check))
+        })
     }
 
     fn name(&mut self) -> String {
@@ -196,9 +213,9 @@ impl<'a> RowWriter<'a> {
         let (entry, matched) = match pending.entry {
             Some(entry) => entry,
             None => {
-                let (packed, _) = self.packed(&pending.probe, false)?;
+                let packed = self.packed(&pending.probe, false)?;
                 let entry = self.name();
-                self.line(&format!("const uint64_t {entry} = {packed};"));
+                self.line(&format!("const uint64_t {entry} = {};", packed.word()));
                 self.pending[position].entry = Some((entry.clone(), None));
                 (entry, None)
             }
@@ -216,13 +233,15 @@ impl<'a> RowWriter<'a> {
         let narrow = narrow && column.ty == crate::ir::Ty::I128;
         let result = crate::codegen::expr::c_type(column.ty, narrow);
         let code = if column.ty.is_float() {
-            stored.clone()
+            format!("(({result}){stored})")
         } else {
-            let offset = column.low - i128::from(column.nullable);
-            let low = self.params.add("int64_t", Argument::I64(offset as i64));
-            format!("(({result})((int64_t){stored} + {low}))")
+            let offset = self.params.add("int64_t", Argument::I64(column.offset()));
+            format!("(({result}){})", column.value(&stored, &offset))
         };
-        let own = column.nullable.then(|| format!("({stored} != 0)"));
+        let own = column.nullable.then(|| match column.ty.is_float() {
+            true => format!("!wc_is_nan_null({stored})"),
+            false => format!("({stored} != 0)"),
+        });
         let valid = match (matched, own) {
             (None, own) => own,
             (Some(matched), None) => Some(matched),

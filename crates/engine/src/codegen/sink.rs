@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::ir::{AggregateCall, Expr, Sink};
 use crate::keys::KeyPack;
 use crate::order::{self, Planned};
-use crate::table::{BuiltTable, TableLayout};
+use crate::table::{BuiltTable, Keep, TableLayout};
 
 /// Domains of groups up to this size are indexed directly.
 const DENSE_GROUPS_MAX: u64 = 1 << 22;
@@ -69,8 +69,11 @@ pub(crate) struct BoundGroups {
     pub(crate) columns: Vec<(DataType, Option<Arc<Dictionary>>)>,
     /// Places of the group table.
     pub(crate) places: u64,
-    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed); zero where there is no group.
+    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed), or the slot's state where a key has several words;
+    /// zero where there is no group.
     pub(crate) seen: Zone,
+    /// Keys of several words, side by side.
+    pub(crate) words: Option<Zone>,
     /// Cells: for each cell, 8 bytes a place.
     pub(crate) cells: Zone,
     /// Number of cells.
@@ -84,7 +87,7 @@ pub(crate) struct BoundGroups {
 /// A sink, laid out.
 pub(crate) enum SinkPlan<'a> {
     /// A table is built.
-    Build { keys: &'a [Expr], payload: &'a [Expr], table: BuiltTable, unique: bool },
+    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: bool },
     /// Groups are accumulated.
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, rows: u64 },
 }
@@ -98,21 +101,24 @@ pub(crate) fn plan<'a>(
     arena: &mut Arena,
 ) -> Result<SinkPlan<'a>> {
     match &input.pipeline.sink {
-        Sink::Build { keys, payload } => {
+        Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+            let kept: &[Keep] = match &input.pipeline.sink {
+                Sink::Extremes { .. } => &[Keep::Least, Keep::Most],
+                _ => &[Keep::Only],
+            };
             let (key_values, _) = order::analyse(&keys.iter().collect::<Vec<_>>(), registers)?;
-            let (payload_values, _) = order::analyse(&payload.iter().collect::<Vec<_>>(), registers)?;
-            if key_values.iter().any(|value| value.dictionary.is_some()) {
-                return crate::error::unsupported("a join on strings");
-            }
-            let pack = KeyPack::new(&key_values, false)?;
+            let (known, _) = order::analyse(&values.iter().collect::<Vec<_>>(), registers)?;
+            let columns = |value: Value| kept.iter().map(move |keep| (value.clone(), *keep));
+            let payload_values: Vec<(Value, Keep)> = known.into_iter().flat_map(columns).collect();
+            let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
             let share = rows.iter().chain(dense).map(|planned| planned.share).product();
-            let table = BuiltTable::lay_out(arena, pack, &payload_values, input.rows, share)?;
+            let table = BuiltTable::lay_out(arena, &key_values, &payload_values, input.rows, share)?;
             Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
         }
         Sink::Aggregate { groups, aggregates } => {
             let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
             let (values, _) = order::analyse(&exprs, registers)?;
-            let pack = KeyPack::new(&values, true)?;
+            let pack = KeyPack::of_groups(&values)?;
             let columns =
                 groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
             let accumulators = accumulators(registers, aggregates, groups.is_empty(), input.rows)?;
@@ -140,8 +146,10 @@ pub(crate) fn plan<'a>(
             let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
             let cells = arena.zeroed(places as usize * 8 * cell_count.max(1));
+            let words = (pack.words > 1).then(|| arena.scratch(places as usize * 8 * pack.words));
             let Accumulators { outputs, requested, .. } = accumulators;
-            let bound = BoundGroups { grouping, pack, columns, places, seen, cells, cell_count, outputs, requested };
+            let bound =
+                BoundGroups { grouping, pack, columns, places, seen, words, cells, cell_count, outputs, requested };
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, rows: input.rows })
         }
     }
@@ -332,7 +340,7 @@ impl SinkPlan<'_> {
     }
 }
 
-fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &BuiltTable, unique: bool) -> Result<()> {
+fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[&Expr], table: &BuiltTable, unique: bool) -> Result<()> {
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
         if let Some(valid) = &key.valid {
@@ -348,11 +356,15 @@ fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &Buil
     let entry = match &table.layout {
         TableLayout::Direct { bitmap } => {
             let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
+            let packed = packed.word().to_string();
             rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
-            rows.line(&format!("const uint32_t before = atomicOr({bits} + ({packed} >> 5), bit);"));
-            duplicate(rows, "before & bit");
-            if !unique {
-                rows.line("(void)before;");
+            if unique {
+                rows.line(&format!("const uint32_t before = atomicOr({bits} + ({packed} >> 5), bit);"));
+                duplicate(rows, "before & bit");
+            } else {
+                // Where a key may come often, most rows find its bit set.
+                rows.line(&format!("uint32_t* const word = {bits} + ({packed} >> 5);"));
+                rows.line("if ((wc_load_relaxed(word) & bit) == 0) wc_or(word, bit);");
             }
             packed
         }
@@ -364,7 +376,16 @@ fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &Buil
                 )
             });
             rows.line("bool is_new;");
+            let packed = packed.word();
             rows.line(&format!("const uint64_t entry = wc_table_enter({keys}, {mask}, {packed}, ~0ULL, &is_new);"));
+            duplicate(rows, "!is_new");
+            "entry".to_string()
+        }
+        TableLayout::Wide { states, words, mask } => {
+            let target = rows.with_emitter(|emitter| wide_table(emitter, *states, *words, *mask));
+            rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
+            rows.line("bool is_new;");
+            rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, ~0ULL, &is_new);"));
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
@@ -374,19 +395,36 @@ fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[Expr], table: &Buil
         let target = rows
             .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
         let code = if column.ty.is_float() {
-            value.code.clone()
+            match column.nullable {
+                true => format!("wc_not_nan_null((double){})", value.code),
+                false => value.code.clone(),
+            }
         } else {
-            let offset = column.low - i128::from(column.nullable);
-            let low = rows.with_emitter(|emitter| emitter.params.add("int64_t", Argument::I64(offset as i64)));
-            format!("({})((int64_t){} - {low})", column.c_type, value.code)
+            let offset = Argument::I64(column.offset());
+            let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
+            column.image(&value.code, &offset)
         };
+        if column.keep != Keep::Only {
+            let valid = value.valid_code();
+            rows.line(&format!("if ({valid}) wc_max({target} + {entry}, {code});"));
+            continue;
+        }
         let code = match &value.valid {
+            Some(valid) if column.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
             Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
             None => code,
         };
         rows.line(&format!("{target}[{entry}] = {code};"));
     }
     Ok(())
+}
+
+/// Pointers and mask of a table of keys of several words, as arguments of a call.
+fn wide_table(emitter: &mut Emitter, states: Zone, words: Zone, mask: u64) -> String {
+    let states = emitter.params.add("uint64_t*", Argument::Zone(states));
+    let words = emitter.params.add("uint64_t*", Argument::Zone(words));
+    let mask = emitter.params.add("uint64_t", Argument::U64(mask));
+    format!("{states}, {words}, {mask}")
 }
 
 fn aggregate_row(
@@ -408,10 +446,15 @@ fn aggregate_row(
     let single = bound.grouping == Grouping::Single;
     let accumulators =
         rows.with_emitter(|emitter| fill(emitter, aggregates, single, count, Some(bound.requested.clone())))?;
-    let group = match bound.grouping {
-        Grouping::Single => String::new(),
-        _ => rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys)),
+    let packed = match bound.grouping {
+        Grouping::Single => None,
+        _ => Some(rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys))),
     };
+    let group = match (&packed, bound.words) {
+        (Some(packed), None) => packed.word().to_string(),
+        _ => String::new(),
+    };
+    let full = "if (place == ~0ULL) { atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }";
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,
@@ -424,6 +467,15 @@ fn aggregate_row(
             rows.line(&format!("{seen}[{group}] = 1;"));
             group
         }
+        Grouping::Hashed if bound.words.is_some() => {
+            let (words, packed) = (bound.words.expect("just seen"), packed.expect("groups have a key"));
+            let target = rows.with_emitter(|emitter| wide_table(emitter, bound.seen, words, bound.places - 1));
+            rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
+            rows.line("bool is_new;");
+            rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, WC_RUN_MAX, &is_new);"));
+            rows.line(full);
+            "place".to_string()
+        }
         Grouping::Hashed => {
             let (keys, mask) = rows.with_emitter(|emitter| {
                 (
@@ -433,7 +485,7 @@ fn aggregate_row(
             });
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, WC_RUN_MAX, &is_new);"));
-            rows.line("if (place == ~0ULL) { atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }");
+            rows.line(full);
             "place".to_string()
         }
     };

@@ -151,3 +151,35 @@ fn a_wide_probe_key_matches_no_narrow_one() {
     );
     check(&fragment, &[&facts, &side]);
 }
+
+#[test]
+fn quotients_and_remainders() {
+    let rows = 900;
+    let divisor = |row: usize| [1, -1, 3, -7, 1_000, 99_999][row % 6];
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("a", decimals(rows, 18, 2, |row| (row % 9 != 0).then(|| i128::from(mixed(row, 1) as i64 >> 4)))),
+            ("b", decimals(rows, 18, 2, |row| (row % 8 != 0).then(|| divisor(row)))),
+            ("least", decimals(rows, 19, 0, |row| Some(if row == 1 { i64::MIN.into() } else { row as i128 }))),
+            ("id", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+        ],
+    );
+    let scaled = |register, power| Expr::Rescale(Box::new(reg(register)), power);
+    let wide = DataType::Decimal128(38, 6);
+    let narrow = |quotient| convert(quotient, Ty::I64);
+    let calls = vec![
+        min(binary(BinaryOp::Div, reg(0), reg(1)), wide.clone()),
+        min(binary(BinaryOp::Rem, reg(0), reg(1)), wide.clone()),
+        sum(binary(BinaryOp::Div, scaled(0, 6), reg(1)), wide.clone()),
+        sum(binary(BinaryOp::Rem, scaled(0, 4), scaled(1, 2)), wide.clone()),
+        sum(binary(BinaryOp::Div, scaled(0, 4), scaled(1, 4)), wide.clone()),
+        sum(binary(BinaryOp::Div, reg(2), reg(1)), wide),
+        min(narrow(binary(BinaryOp::Div, scaled(0, 1), scaled(1, 1))), DataType::Int64),
+    ];
+    check_orders(&single(4, vec![], vec![(reg(3), DataType::Int32)], calls), &[&table]);
+    let zero = MemoryTable::new("t", vec![("a", decimals(50, 9, 2, |row| Some(row as i128 - 20)))]);
+    let inverse = binary(BinaryOp::Div, int(100, Ty::I128), reg(0));
+    let fragment = single(1, vec![], vec![], vec![sum(inverse, DataType::Decimal128(38, 2))]);
+    assert!(check(&fragment, &[&zero]).program.is_none(), "a division by zero raises");
+}

@@ -1,7 +1,8 @@
 //! CASE, dates, and whatever else a row can compute.
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
-use warpcube_engine::{BinaryOp, DatePart, Expr, Ty, UnaryOp};
+use warpcube_engine::{BinaryOp, DatePart, EngineError, Expr, Literal, Ty, UnaryOp};
+use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
 
@@ -110,4 +111,46 @@ fn many_columns_at_once() {
     let positive = |column| filter(binary(BinaryOp::Gt, reg(column), int(-4_000_000_000_000, Ty::I64)));
     let calls = (0..20).map(|column| sum(reg(column), DataType::Int64)).collect();
     check(&single(20, vec![positive(3), positive(17)], vec![], calls), &[&table]);
+}
+
+#[test]
+fn dates_some_months_later() {
+    let rows = 500;
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("d", days(rows, |row| (row % 9 != 0).then(|| (mixed(row, 1) % 60_000) as i32 - 30_000))),
+            ("e", days(rows, |row| Some([59, 60, 789, 10_957, 11_015, 11_016, -1, 30][row % 8] + row as i32 % 3))),
+            ("id", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+        ],
+    );
+    let moved = |register, months| Expr::AddMonths(Box::new(reg(register)), months);
+    let calls: Vec<_> = [0, 1, -1, 11, 12, -14, 25, 1200, -1200]
+        .into_iter()
+        .flat_map(|months| [0, 1].map(|register| max(moved(register, months), DataType::Date32)))
+        .collect();
+    check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls), &[&table]);
+    let far = single(3, vec![], vec![], vec![max(moved(0, i32::MAX), DataType::Date32)]);
+    let error = run(&engine(LaneOrder::Forward), &far, &[&table]).unwrap_err();
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("calendar")), "{error}");
+}
+
+#[test]
+fn arguments_are_given_at_each_run() {
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("a", numbers::<Int32Type>(1_000, |row| Some(row as i32 % 50))),
+            ("s", texts(1_000, |row| Some(format!("{}", row % 7)))),
+        ],
+    );
+    let argument = |position, ty| Expr::Literal(Literal::Argument(position), ty);
+    let below = binary(BinaryOp::Lt, reg(0), argument(0, Ty::I32));
+    let same = binary(BinaryOp::Eq, reg(1), argument(1, Ty::U32));
+    let fragment = single(2, vec![filter(below), filter(same)], vec![], vec![count(), max(reg(0), DataType::Int32)]);
+    for (number, text) in [(int(30, Ty::I32), Expr::Text("3".into())), (int(7, Ty::I32), null(Ty::U32))] {
+        check(&fragment.with_arguments(&[number, text]), &[&table]);
+    }
+    let error = run(&engine(LaneOrder::Forward), &fragment, &[&table]).unwrap_err();
+    assert!(matches!(error, EngineError::Malformed(_)), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int32Type};
-use warpcube_engine::{BinaryOp, EngineError, Expr, Ty, UnaryOp};
+use warpcube_engine::{BinaryOp, EngineError, Expr, JoinKind, Ty, UnaryOp};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -121,8 +121,64 @@ fn conversions_to_integers_truncate_and_raise() {
 }
 
 #[test]
-fn float_keys_are_refused() {
-    let fragment = single(4, vec![], vec![(reg(0), DataType::Float64)], vec![count()]);
-    let error = run(&engine(LaneOrder::Forward), &fragment, &[&table(100)]).unwrap_err();
-    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("float")), "{error}");
+fn floats_as_group_keys() {
+    let by = |keys: &[usize]| {
+        let types = [DataType::Float64, DataType::Float64, DataType::Float32];
+        keys.iter().map(|key| (reg(*key), types[*key].clone())).collect::<Vec<_>>()
+    };
+    let calls = || vec![count(), sum(reg(3), DataType::Int64)];
+    for keys in [&[0][..], &[2], &[0, 1, 2]] {
+        check_orders(&single(4, vec![], by(keys), calls()), &[&table(1_500)]);
+    }
+    // Both zeros are one group, and it is the positive one.
+    let zeros =
+        MemoryTable::new("t", vec![("a", numbers::<Float64Type>(10, |row| Some(if row < 9 { -0.0 } else { 0.0 })))]);
+    let (batch, _) = run(&engine(LaneOrder::Forward), &single(1, vec![], by(&[0]), vec![count()]), &[&zeros]).unwrap();
+    assert_eq!(batch.column(0).as_primitive::<Float64Type>().values().to_vec(), [0.0]);
+    assert!(batch.column(0).as_primitive::<Float64Type>().value(0).is_sign_positive());
+}
+
+#[test]
+fn float_payload_with_nulls() {
+    let side = MemoryTable::new(
+        "side",
+        vec![
+            ("k", numbers::<Int32Type>(60, |row| Some(row as i32 * 3))),
+            ("f", numbers::<Float64Type>(60, |row| (row % 4 != 1).then(|| SPECIAL[row % 9]))),
+            ("g", numbers::<Float32Type>(60, |row| (row % 5 != 2).then(|| SPECIAL[(row + 3) % 9] as f32))),
+        ],
+    );
+    for kind in [JoinKind::Inner, JoinKind::Left] {
+        let fragment = fragment(
+            &[4, 3],
+            vec![
+                builds(1, vec![], vec![reg(0)], vec![reg(1), reg(2)]),
+                aggregates(
+                    0,
+                    vec![probe(0, vec![reg(3)], kind)],
+                    vec![(reg(3), DataType::Int32)],
+                    vec![
+                        count_of(reg(4)),
+                        count_of(reg(5)),
+                        max(reg(4), DataType::Float64),
+                        min(reg(5), DataType::Float32),
+                    ],
+                ),
+            ],
+        );
+        check_orders(&fragment, &[&table(300), &side]);
+    }
+}
+
+#[test]
+fn floats_are_refused_as_join_keys() {
+    let fragment = fragment(
+        &[4, 4],
+        vec![
+            builds(1, vec![], vec![reg(1)], vec![]),
+            aggregates(0, vec![probe(0, vec![reg(1)], JoinKind::Semi)], vec![], vec![count()]),
+        ],
+    );
+    let error = run(&engine(LaneOrder::Forward), &fragment, &[&table(100), &table(50)]).unwrap_err();
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("join on floats")), "{error}");
 }

@@ -147,10 +147,82 @@ fn groups_over_expressions() {
     check(&single(3, vec![], by, vec![count(), min(reg(1), DataType::Int32)]), &[&table(4_000, 10, |key| key as i64)]);
 }
 
+/// Three columns that span 64 bits each, two of them with NULLs; every fourth row repeats an earlier key.
+fn wide_table(rows: usize) -> MemoryTable {
+    let at = |row: usize, seed: u64| mixed(row / 4 * 3 % 977, seed) as i64;
+    let ends = |row: usize, seed: u64| match row % 97 {
+        5 => i64::MIN,
+        6 => i64::MAX,
+        _ => at(row, seed),
+    };
+    MemoryTable::new(
+        "wide",
+        vec![
+            ("a", numbers::<Int64Type>(rows, |row| (row % 13 != 0).then(|| ends(row, 1)))),
+            ("b", numbers::<Int64Type>(rows, |row| Some(ends(row, 2)))),
+            ("c", numbers::<Int64Type>(rows, |row| (row % 7 != 0).then(|| at(row, 3) >> 20))),
+            ("v", numbers::<Int32Type>(rows, |row| Some(mixed(row, 4) as i32))),
+        ],
+    )
+}
+
 #[test]
-fn keys_too_wide_are_refused() {
-    let wide = table(100, 100, |key| i64::MAX - key as i64 * (i64::MAX / 120));
-    let by = vec![(reg(0), DataType::Int64), (reg(0), DataType::Int64)];
-    let error = run(&engine(LaneOrder::Forward), &single(3, vec![], by, vec![count()]), &[&wide]).unwrap_err();
-    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("63 bits")), "{error}");
+fn keys_of_several_words_are_hashed_together() {
+    let by = |keys: &[usize]| keys.iter().map(|key| (reg(*key), DataType::Int64)).collect::<Vec<_>>();
+    let calls = || vec![count(), sum(reg(3), DataType::Int64), min(reg(3), DataType::Int32), count_of(reg(2))];
+    for keys in [&[0, 1, 2][..], &[0], &[2, 1, 0, 1, 0, 2]] {
+        let report = check_orders(&single(4, vec![], by(keys), calls()), &[&wide_table(5_000)]);
+        assert!(report.program.unwrap().source.contains("wc_wide_enter("), "{keys:?}");
+    }
+}
+
+#[test]
+fn a_table_of_wide_keys_that_is_too_small_grows() {
+    let by = vec![(reg(0), DataType::Int64), (reg(1), DataType::Int64)];
+    let fragment = single(4, vec![], by, vec![count(), max(reg(3), DataType::Int32)]);
+    let wide = wide_table(5_000);
+    for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(5)] {
+        let engine = engine(order);
+        let options = RunOptions { group_slots: Some(64), ..RunOptions::default() };
+        let (batch, report) = engine.run(&fragment, &requests(&fragment, &[&wide]), &options).unwrap();
+        let (whole, _) = engine.run(&fragment, &requests(&fragment, &[&wide]), &RunOptions::default()).unwrap();
+        assert_eq!((report.reruns, batch.num_rows()), (2, whole.num_rows()), "64, 512, 4096 slots");
+        check_on(&engine, &fragment, &[&wide]);
+    }
+}
+
+#[test]
+fn sixteen_keys_of_every_kind() {
+    let rows = 3_000;
+    let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+    for key in 0..16u64 {
+        let small = |row: usize| mixed(row % 400, key);
+        columns.push((
+            format!("k{key}"),
+            match key % 4 {
+                0 => numbers::<Int64Type>(rows, |row| (row % 5 != 0).then(|| small(row) as i64)),
+                1 => texts(rows, |row| (row % 11 != 0).then(|| format!("{}", small(row) % 50))),
+                2 => days(rows, |row| Some((small(row) % 3_000) as i32)),
+                _ => numbers::<Int8Type>(rows, |row| Some(small(row) as i8)),
+            },
+        ));
+    }
+    let named = columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect();
+    let table = MemoryTable::new("many", named);
+    let types = [DataType::Int64, DataType::Utf8, DataType::Date32, DataType::Int8];
+    let by = (0..16).map(|key| (reg(key), types[key % 4].clone())).collect();
+    check(&single(16, vec![], by, vec![count(), sum(reg(3), DataType::Int64)]), &[&table]);
+}
+
+#[test]
+fn decimals_past_64_bits_are_refused_as_keys() {
+    let rows = 100;
+    let table = MemoryTable::new(
+        "t",
+        vec![("d", decimals(rows, 18, 0, |row| Some(i128::from(mixed(row, 1) >> 6) * i128::from(row as u64 % 2))))],
+    );
+    let product = binary(BinaryOp::Mul, reg(0), reg(0));
+    let by = vec![(product, DataType::Decimal128(38, 0))];
+    let error = run(&engine(LaneOrder::Forward), &single(1, vec![], by, vec![count()]), &[&table]).unwrap_err();
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("64 bits")), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Hash tables of joins: sparse keys, keys of several parts, duplicates, NULLs on both sides.
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
-use warpcube_engine::{BinaryOp, EngineError, Fragment, JoinKind, Ty};
+use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, Fragment, JoinKind, Pipeline, Sink, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -172,4 +172,104 @@ fn payload_of_every_width() {
         ],
     );
     check_orders(&fragment, &[&facts(2_000), &wide]);
+}
+
+#[test]
+fn keys_of_several_words() {
+    let key = |row: usize, seed: u64| mixed(row % 500, seed) as i64;
+    let side = MemoryTable::new(
+        "side",
+        vec![
+            ("a", numbers::<Int64Type>(400, |row| (row % 31 != 0).then(|| key(row, 1)))),
+            ("b", numbers::<Int64Type>(400, |row| Some(key(row, 2)))),
+            ("p", numbers::<Int32Type>(400, |row| (row % 3 != 0).then_some(row as i32 * 5 - 400))),
+        ],
+    );
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("a", numbers::<Int64Type>(3_000, |row| (row % 17 != 0).then(|| key(row, 1)))),
+            ("b", numbers::<Int64Type>(3_000, |row| Some(key(row + row / 1_000, 2)))),
+            ("v", numbers::<Int32Type>(3_000, |row| Some(mixed(row, 3) as i32 % 1_000))),
+        ],
+    );
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
+        let takes = matches!(kind, JoinKind::Inner | JoinKind::Left);
+        let payload = if takes { vec![reg(2)] } else { vec![] };
+        let mut calls = vec![count(), sum(reg(2), DataType::Int64)];
+        calls.extend(takes.then(|| sum(reg(3), DataType::Int64)));
+        let joined = |calls| {
+            fragment(
+                &[3, 3],
+                vec![
+                    builds(1, vec![], vec![reg(0), reg(1)], payload.clone()),
+                    aggregates(0, vec![probe(0, vec![reg(0), reg(1)], kind)], vec![], calls),
+                ],
+            )
+        };
+        let report = check_orders(&joined(calls.clone()), &[&facts, &side]);
+        assert!(report.program.unwrap().source.contains("wc_wide_find("), "{kind:?}");
+        // The facts have keys several times over.
+        check(&joined(calls), &[&side, &facts]);
+    }
+}
+
+#[test]
+fn a_key_that_nearly_all_rows_share() {
+    let many = MemoryTable::new("many", vec![("k", numbers::<UInt8Type>(4_000, |row| Some(row as u8 / 250 % 2 * 3)))]);
+    for kind in [JoinKind::Semi, JoinKind::Anti] {
+        let fragment = fragment(
+            &[3, 1],
+            vec![
+                builds(1, vec![], vec![reg(0)], vec![]),
+                aggregates(0, vec![probe(0, vec![reg(1)], kind)], vec![], vec![count()]),
+            ],
+        );
+        check_orders(&fragment, &[&facts(2_000), &many]);
+    }
+}
+
+#[test]
+fn extremes_by_key() {
+    // Keys several times over, sparse and dense; values of several types with NULLs.
+    let many = MemoryTable::new(
+        "many",
+        vec![
+            ("k", numbers::<Int64Type>(900, |row| (row % 29 != 0).then_some((row / 7) as i64 * SPREAD))),
+            ("j", numbers::<UInt8Type>(900, |row| (row % 37 != 0).then_some(row as u8 % 5))),
+            ("p", numbers::<Int32Type>(900, |row| (row % 3 != 0 && row > 20).then_some(mixed(row, 5) as i32))),
+            ("s", texts(900, |row| (row % 4 != 0).then(|| format!("s{}", mixed(row, 6) % 60)))),
+            ("w", numbers::<Int64Type>(900, |row| Some([i64::MIN + 1, i64::MAX - 1, 0, -5][row % 4]))),
+        ],
+    );
+    let build = |keys: Vec<Expr>, values: Vec<Expr>| Pipeline {
+        table: 1,
+        steps: vec![],
+        sink: Sink::Extremes { keys, values },
+    };
+    for keys in [vec![reg(0)], vec![reg(1)], vec![reg(0), reg(1)]] {
+        let unlike = binary(BinaryOp::Or, binary(BinaryOp::Ne, reg(3), reg(2)), binary(BinaryOp::Ne, reg(4), reg(2)));
+        let fragment = fragment(
+            &[3, 5],
+            vec![
+                build(keys.clone(), vec![reg(2), reg(3), reg(4)]),
+                aggregates(
+                    0,
+                    vec![probe(0, keys, JoinKind::Left)],
+                    vec![(reg(1), DataType::UInt8)],
+                    vec![
+                        sum(reg(3), DataType::Int64),
+                        max(reg(4), DataType::Int32),
+                        max(reg(5), DataType::Utf8),
+                        min(reg(6), DataType::Utf8),
+                        min(reg(7), DataType::Int64),
+                        max(reg(8), DataType::Int64),
+                        count_of(reg(3)),
+                        AggregateCall { filter: Some(unlike), ..count() },
+                    ],
+                ),
+            ],
+        );
+        check_orders(&fragment, &[&facts(3_000), &many]);
+    }
 }

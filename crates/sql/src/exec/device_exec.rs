@@ -13,6 +13,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::physical_planning_context::{ScalarSubqueryResults, SubqueryIndex};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
@@ -28,20 +29,30 @@ use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError};
 
 use super::explain::{FragmentRun, table_facts};
-use super::finish::finish;
+use super::finish::{Cancelled, finish};
 use super::source::{TableColumns, load_limits, load_threads};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
 use crate::error::SqlError;
-use crate::lower::{Lowered, Refusals};
+use crate::lower::{Lowered, Refusals, literal};
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::Placement;
+
+/// Where the values of a fragment's scalar subqueries are once those have run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arguments {
+    /// Values by index.
+    pub(crate) results: ScalarSubqueryResults,
+    /// The index of each of the fragment's arguments.
+    pub(crate) indexes: Vec<SubqueryIndex>,
+}
 
 /// Runs a fragment.
 pub(crate) struct DeviceExec {
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
+    arguments: Arguments,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
@@ -55,6 +66,7 @@ impl DeviceExec {
     pub(crate) fn new(
         lowered: Arc<Lowered>,
         original: LogicalPlan,
+        arguments: Arguments,
         engine: Arc<Engine>,
         state: Arc<SessionState>,
         catalog: Arc<CatalogShared>,
@@ -70,6 +82,7 @@ impl DeviceExec {
         DeviceExec {
             lowered,
             original: Arc::new(original),
+            arguments,
             engine,
             state,
             catalog,
@@ -120,6 +133,9 @@ impl DisplayAs for DeviceExec {
                         warpcube_engine::Sink::Build { keys, payload } => {
                             format!("build({} keys, {} payload)", keys.len(), payload.len())
                         }
+                        warpcube_engine::Sink::Extremes { keys, values } => {
+                            format!("extremes({} keys, {} values)", keys.len(), values.len())
+                        }
                         warpcube_engine::Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
@@ -138,6 +154,7 @@ impl DisplayAs for DeviceExec {
 struct Work {
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
+    arguments: Arguments,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
@@ -165,6 +182,7 @@ impl Work {
             self.report.as_ref().filter(|report| report.is_explained()).map(|_| {
                 self.engine.predict(&self.lowered.fragment, &self.lowered.binding, &table_facts(&self.lowered))
             });
+        let arguments = self.values()?;
         let short = self.lowered.binding.is_short(self.engine.device().info());
         let outcome = off_the_workers(short, {
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
@@ -183,20 +201,35 @@ impl Work {
                         columns: table.columns.clone(),
                     })
                     .collect();
-                engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options)
+                match arguments.is_empty() {
+                    true => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options),
+                    // A binding holds the values of its run; kernels do not.
+                    false => engine.run(&lowered.fragment.with_arguments(&arguments), &requests, &options),
+                }
             }
         })
         .await?;
         match outcome {
             Ok((batch, run)) => {
                 note(&run);
-                self.account(&run);
-                if let (Some(report), Some(predicted)) = (&self.report, predicted) {
-                    report.add_run(FragmentRun { what: self.lowered.what.clone(), predicted, measured: run });
-                }
                 let groups = self.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
-                let batch = finish(&batch, groups.count(), &self.lowered.finish, &self.schema)?;
-                Ok(self.one_batch(batch))
+                match finish(&batch, groups.count(), &self.lowered.finish, &self.schema) {
+                    Err(DataFusionError::External(error)) if error.is::<Cancelled>() => {
+                        let error = EngineError::Unsupported(error.to_string());
+                        match settings.placement {
+                            Placement::Cuda => Err(DataFusionError::External(Box::new(error))),
+                            _ => self.on_cpu(&error).await,
+                        }
+                    }
+                    batch => {
+                        self.account(&run);
+                        let batch = self.one_batch(batch?);
+                        if let (Some(report), Some(predicted)) = (&self.report, predicted) {
+                            report.add_run(FragmentRun { what: self.lowered.what.clone(), predicted, measured: run });
+                        }
+                        Ok(batch)
+                    }
+                }
             }
             Err(EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {
                 Err(SqlError::Cancelled.into())
@@ -219,6 +252,16 @@ impl Work {
         if let Some(rows) = missing.map(|(info, _)| info.rows.unwrap_or(0)).reduce(|sum, rows| sum + rows) {
             report.follow_load(&limits.rows_done, rows);
         }
+    }
+
+    /// The values of the fragment's arguments.
+    fn values(&self) -> Result<Vec<warpcube_engine::Expr>> {
+        let value = |index: &SubqueryIndex| {
+            let value = self.arguments.results.get(*index);
+            let value = value.ok_or_else(|| DataFusionError::Internal("a subquery that has not run".into()))?;
+            literal(&value).map_err(DataFusionError::Internal)
+        };
+        self.arguments.indexes.iter().map(value).collect()
     }
 
     fn account(&self, run: &RunReport) {
@@ -352,6 +395,7 @@ impl ExecutionPlan for DeviceExec {
         let work = Work {
             lowered: self.lowered.clone(),
             original: self.original.clone(),
+            arguments: self.arguments.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
             catalog: self.catalog.clone(),
@@ -362,6 +406,7 @@ impl ExecutionPlan for DeviceExec {
         let noted = DeviceExec {
             lowered: self.lowered.clone(),
             original: self.original.clone(),
+            arguments: self.arguments.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
             catalog: self.catalog.clone(),

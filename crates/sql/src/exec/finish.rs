@@ -1,4 +1,7 @@
 //! The last step of an aggregation, on the host: averages and variances from sums and counts.
+//!
+//! A variance of doubles is a difference of sums; where too many of its digits cancel, there is no result
+//! ([`Cancelled`]) and the CPU, which takes the mean away from each value first, gives the answer.
 
 use std::sync::Arc;
 
@@ -9,6 +12,15 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::lower::{Finish, Spread};
+
+/// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰,
+/// so that results keep ten digits.
+const DIFFERENCE_MIN: f64 = 2e-5;
+
+/// A variance whose digits cancel.
+#[derive(Debug, thiserror::Error)]
+#[error("a variance of values that are large beside their differences")]
+pub(crate) struct Cancelled;
 
 /// The node's output from the fragment's batch, whose first `groups` columns are groups.
 pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
@@ -24,6 +36,14 @@ pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
             }
             Finish::Variance { sum, squares, count, spread } => {
                 variance(aggregate(*sum), aggregate(*squares), aggregate(*count), *spread)
+            }
+            Finish::FloatVariance { sum, squares, count, extremes: (low, high), spread } => {
+                let doubles = [*sum, *squares, *low, *high].map(|index| aggregate(index).as_primitive::<Float64Type>());
+                let count = aggregate(*count).as_primitive::<Int64Type>();
+                let value =
+                    |row: usize| float_variance(doubles.map(|values| values.value(row)), count.value(row), *spread);
+                let values = (0..count.len()).map(value).collect::<Result<Float64Array, _>>();
+                Arc::new(values.map_err(|error| DataFusionError::External(Box::new(error)))?)
             }
         };
         columns.push(match column.data_type() == field.data_type() {
@@ -84,4 +104,53 @@ fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread
         Some(if spread.root { variance.sqrt() } else { variance })
     };
     Arc::new((0..sum.len()).map(value).collect::<Float64Array>())
+}
+
+/// `(Σx² − (Σx)² ÷ n) ÷ d`, if enough of its digits are left.
+fn float_variance(
+    [sum, squares, low, high]: [f64; 4],
+    count: i64,
+    spread: Spread,
+) -> std::result::Result<Option<f64>, Cancelled> {
+    let divisor = if spread.sample { count - 1 } else { count };
+    let variance = match count {
+        _ if divisor <= 0 => return Ok(None),
+        1 => 0.0,
+        _ if !low.is_finite() || !high.is_finite() => f64::NAN,
+        _ if low == high => 0.0,
+        _ => {
+            let difference = squares - sum * sum / count as f64;
+            // Not so either where the squares overflowed.
+            let enough = difference >= DIFFERENCE_MIN * squares && squares.is_finite();
+            if !enough {
+                return Err(Cancelled);
+            }
+            difference / divisor as f64
+        }
+    };
+    Ok(Some(if spread.root { variance.sqrt() } else { variance }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variance_keeps_its_digits_or_is_none() {
+        let population = Spread { sample: false, root: false, scale: 0 };
+        let of = |values: &[f64]| {
+            let sums = [values.iter().sum(), values.iter().map(|x| x * x).sum()];
+            let extreme = |better: fn(f64, f64) -> f64| values.iter().copied().reduce(better).unwrap_or(0.0);
+            float_variance([sums[0], sums[1], extreme(f64::min), extreme(f64::max)], values.len() as i64, population)
+        };
+        assert_eq!(of(&[1.0, 3.0]).unwrap(), Some(1.0));
+        assert_eq!(of(&[0.1, 0.1, 0.1]).unwrap(), Some(0.0));
+        assert_eq!(of(&[]).unwrap(), None);
+        assert!(of(&[1e9, 1e9 + 1.0]).is_err());
+        assert!(of(&[1e200, -1e200]).is_err());
+        assert!(of(&[f64::INFINITY, 1.0]).unwrap().is_some_and(f64::is_nan));
+        let sample = Spread { sample: true, root: true, scale: 0 };
+        assert_eq!(float_variance([2.0, 4.0, 2.0, 2.0], 1, sample).unwrap(), None);
+        assert_eq!(float_variance([4.0, 10.0, 1.0, 3.0], 2, sample).unwrap(), Some(2f64.sqrt()));
+    }
 }

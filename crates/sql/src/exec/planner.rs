@@ -13,7 +13,7 @@ use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::device_exec::DeviceExec;
+use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
 use super::source::load_threads;
@@ -162,16 +162,22 @@ impl ExtensionPlanner for DeviceExtension {
         _logical_inputs: &[&LogicalPlan],
         _physical_inputs: &[Arc<dyn ExecutionPlan>],
         _session: &dyn Session,
-        _planning_ctx: &PhysicalPlanningContext,
+        context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<DeviceNode>() else { return Ok(None) };
         let engine = self
             .engines
             .get()
             .ok_or_else(|| DataFusionError::Internal("the device left between two steps of planning".into()))?;
+        let index = |subquery| {
+            let index = context.index_of(subquery);
+            index.ok_or_else(|| DataFusionError::Internal("a scalar subquery that is not planned".into()))
+        };
+        let indexes = node.lowered().arguments.iter().map(index).collect::<Result<_>>()?;
         let exec = DeviceExec::new(
             node.lowered().clone(),
             node.original().clone(),
+            Arguments { results: context.results().clone(), indexes },
             engine,
             self.state.clone(),
             self.catalog.clone(),

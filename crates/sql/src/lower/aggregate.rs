@@ -24,6 +24,8 @@ pub(crate) enum Finish {
     DecimalAverage { sum: usize, count: usize, more_digits: u32 },
     /// A variance, or its root, from exact sums of integers and of their squares.
     Variance { sum: usize, squares: usize, count: usize, spread: Spread },
+    /// The same of doubles, with their extremes.
+    FloatVariance { sum: usize, squares: usize, count: usize, extremes: (usize, usize), spread: Spread },
 }
 
 /// Which measure of spread.
@@ -61,9 +63,6 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     let (fragment, tables) = tree.pipelines(&sink, |translator| {
         let mut device_groups = Vec::with_capacity(groups.len());
         for (group, data_type) in groups.iter().zip(&result_types) {
-            if data_type.is_floating() {
-                return Err(format!("a group key of type {data_type}"));
-            }
             device_groups.push((translator.translate(group)?, data_type.clone()));
         }
         let mut aggregates = Vec::new();
@@ -77,6 +76,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         tables,
         groups_max: None,
         finish,
+        arguments: tree.into_arguments(),
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),
         identity: String::new(),
@@ -149,30 +149,44 @@ fn translate_call(
             }
         }
         "var" | "var_pop" | "stddev" | "stddev_pop" => {
-            let (value, scale) = exact(argument, translator)?;
+            let spread = |scale| Spread { sample: !name.ends_with("_pop"), root: name.starts_with("stddev"), scale };
+            let Some((value, scale)) = exact(argument, translator)? else {
+                let value = translator.translate(argument)?;
+                let square = Device::binary(BinaryOp::Mul, value.clone(), value.clone());
+                let double = DataType::Float64;
+                let sum = add(AggregateKind::Sum, Some(value.clone()), &double);
+                let squares = add(AggregateKind::Sum, Some(square), &double);
+                let low = add(AggregateKind::Min, Some(value.clone()), &double);
+                let high = add(AggregateKind::Max, Some(value.clone()), &double);
+                let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
+                return Ok(Finish::FloatVariance { sum, squares, count, extremes: (low, high), spread: spread(0) });
+            };
             let square = Device::binary(BinaryOp::Mul, value.clone(), value.clone());
             let exact = DataType::Decimal128(38, 0);
             let sum = add(AggregateKind::Sum, Some(value.clone()), &exact);
             let squares = add(AggregateKind::Sum, Some(square), &exact);
             let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
-            let spread = Spread { sample: !name.ends_with("_pop"), root: name.starts_with("stddev"), scale };
-            Ok(Finish::Variance { sum, squares, count, spread })
+            Ok(Finish::Variance { sum, squares, count, spread: spread(scale) })
         }
         other => Err(format!("the aggregate function '{other}'")),
     }
 }
 
-/// The argument of a variance before it was made a double: an integer or a decimal, with its digits after the point.
+/// The argument of a variance before it was made a double: an integer or a decimal, with its digits after the point;
+/// `None` if it is a double of its own.
 ///
-/// Sums of squares of doubles would lose what they are taken for where values lie far from zero.
-fn exact(argument: &Expr, translator: &Translator) -> Result<(Device, i8), Reason> {
+/// Sums of squares of doubles lose what they are taken for where values lie far from zero, those of integers do not.
+fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)>, Reason> {
     let inner = match argument {
         Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
         other => other,
     };
     match translator.data_type(inner)? {
-        DataType::Decimal128(_, scale) => Ok((translator.translate(inner)?, scale)),
-        data_type if data_type.is_integer() => Ok((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)),
+        DataType::Decimal128(_, scale) => Ok(Some((translator.translate(inner)?, scale))),
+        data_type if data_type.is_integer() => {
+            Ok(Some((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)))
+        }
+        _ if translator.data_type(argument)? == DataType::Float64 => Ok(None),
         data_type => Err(format!("a variance of type {data_type}")),
     }
 }

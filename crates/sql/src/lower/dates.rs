@@ -1,10 +1,11 @@
-//! Parts and truncations of dates and timestamps, as arithmetic over days and ticks.
+//! Parts and truncations of dates and timestamps and their sums with intervals, as arithmetic over days and ticks.
 //!
 //! A timestamp is a number of ticks since 1970 and floors to days; a day becomes year, month and day on the device
 //! ([`DatePart`]). The first day of a year or quarter is found by taking away the days since then, so that its bounds
 //! stay as narrow as those of the day. Timestamps with a time zone are left to the CPU.
 
 use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::ScalarValue;
 use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
@@ -142,6 +143,46 @@ pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Resul
         _ => return Err(refuse()),
     };
     Ok(op(BinaryOp::Mul, first, long(DAY_SECONDS * ticks)))
+}
+
+/// A date or timestamp an interval later, or earlier if `back`: months first, then days, then the rest, as on the CPU.
+///
+/// `None` if the interval has a part that the type has no ticks for.
+pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValue, back: bool) -> Option<Device> {
+    let (months, days, nanos) = match interval {
+        ScalarValue::IntervalMonthDayNano(Some(parts)) => (parts.months, parts.days, parts.nanoseconds),
+        ScalarValue::IntervalDayTime(Some(parts)) => (0, parts.days, i64::from(parts.milliseconds) * 1_000_000),
+        ScalarValue::IntervalYearMonth(Some(months)) => (*months, 0, 0),
+        _ => return None,
+    };
+    let sign = if back { -1 } else { 1 };
+    let (months, days, nanos) = (months.checked_mul(sign)?, days.checked_mul(sign)?, nanos.checked_mul(sign.into())?);
+    if *data_type == DataType::Date32 {
+        let moved = if months == 0 { value } else { Device::AddMonths(Box::new(value), months) };
+        // Sums in 32 bits would wrap unseen where the CPU raises.
+        let sum = |moved| narrow(op(BinaryOp::Add, widen(moved), long(days.into())));
+        return (nanos == 0).then(|| if days == 0 { moved } else { sum(moved) });
+    }
+    let ticks = ticks(data_type)?;
+    let day_ticks = DAY_SECONDS * ticks;
+    let tick_nanos = 1_000_000_000 / ticks;
+    if nanos % tick_nanos != 0 || *data_type == DataType::Date64 {
+        return None;
+    }
+    // Sums in 64 bits would wrap unseen where the CPU raises; 128 bits cost nothing where the bounds are near.
+    let exact = |value| Device::Cast(Box::new(value), Ty::I128);
+    let number = |number: i128| Device::Literal(Literal::Int(number), Ty::I128);
+    let moved = match months {
+        0 => exact(value),
+        _ => {
+            let day = narrow(floor_quotient(value.clone(), day_ticks));
+            let later = exact(Device::AddMonths(Box::new(day), months));
+            let of_day = exact(floor_remainder(value, day_ticks));
+            op(BinaryOp::Add, op(BinaryOp::Mul, later, number(day_ticks.into())), of_day)
+        }
+    };
+    let rest = i128::from(days) * i128::from(day_ticks) + i128::from(nanos / tick_nanos);
+    Some(widen(op(BinaryOp::Add, moved, number(rest))))
 }
 
 /// Days of a year before the first of a month.

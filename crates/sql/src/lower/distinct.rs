@@ -1,29 +1,37 @@
-//! Counts of distinct values as two aggregations: the device groups by the counted value too, the CPU counts those
+//! Aggregates of distinct values as two aggregations: the device groups by the value too, the CPU aggregates those
 //! groups.
 //!
 //! `SELECT g, count(DISTINCT x), sum(y) … GROUP BY g` becomes
-//! `SELECT g, count(x), sum(s) FROM (SELECT g, x, sum(y) AS s … GROUP BY g, x) GROUP BY g`. All distinct counts of one
-//! aggregation have to count the same expression; what stands beside them has to be combinable from parts.
+//! `SELECT g, count(x), sum(s) FROM (SELECT g, x, sum(y) AS s … GROUP BY g, x) GROUP BY g`. Distinct values of several
+//! expressions, and what cannot be combined from parts (an average, say), make further aggregations beside it, which
+//! are joined by their groups: those are the same in all of them.
 
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Column, ScalarValue};
-use datafusion::error::DataFusionError;
-use datafusion::functions_aggregate::{count::count_udaf, sum::sum_udaf};
+use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{Aggregate, AggregateUDF, Case, Expr, LogicalPlan, Projection, cast};
+use datafusion::logical_expr::{
+    Aggregate, AggregateUDF, Case, Expr, ExprSchemable, Join, LogicalPlan, Projection, cast,
+};
 
 use super::Reason;
 use super::aggregate::as_function;
 
-/// The two aggregations.
+/// An aggregation taken apart.
 pub(crate) struct Split {
-    /// Groups by the counted expression as well; for the device.
-    pub(crate) inner: Aggregate,
-    outer_groups: Vec<Expr>,
-    outer_calls: Vec<Expr>,
+    parts: Vec<Part>,
     outputs: Vec<Expr>,
+}
+
+/// One of the aggregations.
+struct Part {
+    /// For the device; where something distinct is aggregated, grouped by that as well.
+    inner: Aggregate,
+    /// Groups and calls of the CPU's aggregation over it; `None` if there is nothing to add.
+    outer: Option<(Vec<Expr>, Vec<Expr>)>,
 }
 
 fn text(error: DataFusionError) -> Reason {
@@ -45,31 +53,54 @@ fn column(name: String) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
 
-/// Takes an aggregation apart; `None` if it counts nothing distinct.
+/// The name of a group column in a part.
+fn group(part: usize, index: usize) -> String {
+    format!("__part{part}_group{index}")
+}
+
+/// Takes an aggregation apart; `None` if nothing distinct is aggregated.
 pub(crate) fn split(aggregate: &Aggregate) -> Result<Option<Split>, Reason> {
     let functions = aggregate.aggr_expr.iter().map(as_function).collect::<Result<Vec<_>, _>>()?;
-    let Some(counted) = functions.iter().find(|function| function.params.distinct) else { return Ok(None) };
-    let counted = counted_expression(counted)?;
-    let groups = aggregate.group_expr.len();
-    let group = |index: usize| format!("__group{index}");
-    let mut inner_groups: Vec<Expr> =
-        aggregate.group_expr.iter().enumerate().map(|(index, expr)| expr.clone().alias(group(index))).collect();
-    inner_groups.push(counted.clone().alias("__counted"));
-    let mut parts = Parts::default();
-    let outputs = functions
-        .iter()
-        .map(|function| match function.params.distinct {
-            false => parts.combine(function),
-            true if counted_expression(function)? == counted => {
-                Ok(parts.outer(call(count_udaf(), column("__counted".into()), None)))
+    let mut distinct: Vec<Expr> = Vec::new();
+    for function in functions.iter().filter(|function| function.params.distinct) {
+        let value = value_of(function, aggregate)?;
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    if distinct.is_empty() {
+        return Ok(None);
+    }
+    // What is combined from parts goes with the first distinct value, the rest has a part of its own, the last.
+    let combined = |function: &AggregateFunction| distinct.len() == 1 && Calls::combines(function);
+    let alone = functions.iter().copied().any(|function| !function.params.distinct && !combined(function));
+    let mut calls: Vec<Calls> = (0..distinct.len() + usize::from(alone)).map(Calls::new).collect();
+    let mut outputs = Vec::with_capacity(functions.len());
+    for function in functions {
+        outputs.push(match function.params.distinct {
+            true => {
+                let value = value_of(function, aggregate)?;
+                let part = distinct.iter().position(|known| *known == value).expect("collected above");
+                calls[part].outer(call(function.func.clone(), column("__value".into()), None))
             }
-            true => Err("counts of distinct values of several expressions".into()),
-        })
-        .collect::<Result<Vec<_>, Reason>>()?;
-    let inner = Aggregate::try_new(aggregate.input.clone(), inner_groups, parts.inner).map_err(text)?;
-    let fields = aggregate.schema.iter();
-    let all = (0..groups).map(|index| column(group(index))).chain(outputs);
-    let outputs = fields
+            false if combined(function) => calls[0].combine(function)?,
+            false => calls[distinct.len()].inner(Expr::AggregateFunction(function.clone())),
+        });
+    }
+    let groups = aggregate.group_expr.len();
+    let mut parts = Vec::with_capacity(calls.len());
+    for (index, calls) in calls.into_iter().enumerate() {
+        let named = |(position, expr): (usize, &Expr)| expr.clone().alias(group(index, position));
+        let mut inner_groups: Vec<Expr> = aggregate.group_expr.iter().enumerate().map(named).collect();
+        inner_groups.extend(distinct.get(index).map(|value| value.clone().alias("__value")));
+        let inner = Aggregate::try_new(aggregate.input.clone(), inner_groups, calls.inner).map_err(text)?;
+        let by = (0..groups).map(|position| column(group(index, position))).collect();
+        parts.push(Part { inner, outer: (index < distinct.len()).then_some((by, calls.outer)) });
+    }
+    let all = (0..groups).map(|position| column(group(0, position))).chain(outputs);
+    let outputs = aggregate
+        .schema
+        .iter()
         .zip(all)
         .map(|((relation, field), output)| {
             // The sum of sums of decimals has digits to spare.
@@ -80,17 +111,24 @@ pub(crate) fn split(aggregate: &Aggregate) -> Result<Option<Split>, Reason> {
             output.alias_qualified(relation.cloned(), field.name())
         })
         .collect();
-    let outer_groups = (0..groups).map(|index| column(group(index))).collect();
-    Ok(Some(Split { inner, outer_groups, outer_calls: parts.outer, outputs }))
+    Ok(Some(Split { parts, outputs }))
 }
 
-/// What a distinct count counts, its filter included.
-fn counted_expression(function: &AggregateFunction) -> Result<Expr, Reason> {
+/// The value whose distinct ones are aggregated, the call's filter included.
+fn value_of(function: &AggregateFunction, aggregate: &Aggregate) -> Result<Expr, Reason> {
     let params = &function.params;
     let name = function.func.name();
-    let ([argument], "count", true) = (params.args.as_slice(), name, params.order_by.is_empty()) else {
+    let ([argument], "count" | "sum" | "avg", true) = (params.args.as_slice(), name, params.order_by.is_empty()) else {
         return Err(format!("{name} of distinct values"));
     };
+    // Groups take both zeros for one value, this aggregation for two; integers that became floats have but one.
+    let whole = match argument {
+        Expr::Cast(cast) => cast.expr.as_ref(),
+        other => other,
+    };
+    if name != "sum" && whole.get_type(aggregate.input.schema().as_ref()).map_err(text)?.is_floating() {
+        return Err(format!("{name} of distinct floats"));
+    }
     Ok(match &params.filter {
         None => argument.clone(),
         Some(filter) => Expr::Case(Case {
@@ -101,57 +139,81 @@ fn counted_expression(function: &AggregateFunction) -> Result<Expr, Reason> {
     })
 }
 
-/// Calls of both aggregations.
-#[derive(Default)]
-struct Parts {
+/// Calls of both aggregations of a part.
+struct Calls {
+    part: usize,
     inner: Vec<Expr>,
     outer: Vec<Expr>,
 }
 
-impl Parts {
+impl Calls {
+    fn new(part: usize) -> Calls {
+        Calls { part, inner: Vec::new(), outer: Vec::new() }
+    }
+
     fn inner(&mut self, call: Expr) -> Expr {
-        let name = format!("__part{}", self.inner.len());
+        let name = format!("__part{}_inner{}", self.part, self.inner.len());
         self.inner.push(call.alias(&name));
         column(name)
     }
 
     fn outer(&mut self, call: Expr) -> Expr {
-        let name = format!("__whole{}", self.outer.len());
+        let name = format!("__part{}_outer{}", self.part, self.outer.len());
         self.outer.push(call.alias(&name));
         column(name)
     }
 
+    /// Whether a call over all rows can be made of calls over groups of them.
+    fn combines(function: &AggregateFunction) -> bool {
+        matches!(function.func.name(), "sum" | "min" | "max" | "bool_and" | "bool_or" | "count")
+    }
+
     /// A call from its parts, as an expression over the outer aggregation.
     fn combine(&mut self, function: &AggregateFunction) -> Result<Expr, Reason> {
-        let name = function.func.name();
-        let own = Expr::AggregateFunction(function.clone());
-        match name {
-            "sum" | "min" | "max" | "bool_and" | "bool_or" => {
-                let part = self.inner(own);
-                Ok(self.outer(call(function.func.clone(), part, None)))
-            }
-            "count" => {
-                let part = self.inner(own);
-                let whole = self.outer(call(sum_udaf(), part, None));
-                // Nothing at all was summed.
-                let none = Expr::IsNull(Box::new(whole.clone()));
-                let zero = Expr::Literal(ScalarValue::Int64(Some(0)), None);
-                Ok(Expr::Case(Case {
-                    expr: None,
-                    when_then_expr: vec![(Box::new(none), Box::new(zero))],
-                    else_expr: Some(Box::new(whole)),
-                }))
-            }
-            other => Err(format!("{other} beside a count of distinct values")),
+        let part = self.inner(Expr::AggregateFunction(function.clone()));
+        if function.func.name() != "count" {
+            return Ok(self.outer(call(function.func.clone(), part, None)));
         }
+        let whole = self.outer(call(sum_udaf(), part, None));
+        // Nothing at all was summed.
+        let none = Expr::IsNull(Box::new(whole.clone()));
+        let zero = Expr::Literal(ScalarValue::Int64(Some(0)), None);
+        Ok(Expr::Case(Case {
+            expr: None,
+            when_then_expr: vec![(Box::new(none), Box::new(zero))],
+            else_expr: Some(Box::new(whole)),
+        }))
     }
 }
 
 impl Split {
-    /// The CPU's part over `inner`, in the shape of the whole aggregation.
-    pub(crate) fn above(self, inner: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-        let outer = Aggregate::try_new(Arc::new(inner), self.outer_groups, self.outer_calls)?;
-        let projection = Projection::try_new(self.outputs, Arc::new(LogicalPlan::Aggregate(outer)))?;
-        Ok(LogicalPlan::Projection(projection))
+    /// The aggregations for the device.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Aggregate> {
+        self.parts.iter().map(|part| &part.inner)
+    }
+
+    /// The CPU's part over the plans of [`Split::parts`], in the shape of the whole aggregation.
+    pub(crate) fn above(self, inner: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
+        let mut whole: Option<(LogicalPlan, Vec<Expr>)> = None;
+        for (index, (part, plan)) in self.parts.into_iter().zip(inner).enumerate() {
+            let groups = part.inner.group_expr.len() - usize::from(part.outer.is_some());
+            let groups: Vec<Expr> = (0..groups).map(|position| column(group(index, position))).collect();
+            let plan = match part.outer {
+                None => plan,
+                Some((by, calls)) => LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(plan), by, calls)?),
+            };
+            whole = Some(match whole {
+                None => (plan, groups),
+                Some((left, by)) => {
+                    let on = by.iter().cloned().zip(groups).collect();
+                    let (left, right) = (Arc::new(left), Arc::new(plan));
+                    let (inner, using) = (JoinType::Inner, JoinConstraint::On);
+                    let nulls = NullEquality::NullEqualsNull;
+                    (LogicalPlan::Join(Join::try_new(left, right, on, None, inner, using, nulls, false)?), by)
+                }
+            });
+        }
+        let (plan, _) = whole.ok_or_else(|| DataFusionError::Internal("an aggregation of no parts".into()))?;
+        Ok(LogicalPlan::Projection(Projection::try_new(self.outputs, Arc::new(plan))?))
     }
 }

@@ -1,11 +1,12 @@
 //! Expressions: DataFusion's over base columns become the engine's over registers.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Volatility};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Subquery, Volatility};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
@@ -19,18 +20,26 @@ const IN_LIST_MAX: usize = 64;
 /// Translates the expressions of one pipeline.
 pub(crate) struct Translator<'a> {
     schema: &'a DFSchema,
+    /// Subqueries whose value is given to each run.
+    arguments: &'a RefCell<Vec<Subquery>>,
     registers: Vec<Column>,
 }
 
 impl<'a> Translator<'a> {
-    /// A pipeline without registers; `schema` types all base columns.
-    pub(crate) fn new(schema: &'a DFSchema) -> Translator<'a> {
-        Translator { schema, registers: Vec::new() }
+    /// A pipeline without registers; `schema` types all base columns, `arguments` takes scalar subqueries.
+    pub(crate) fn new(schema: &'a DFSchema, arguments: &'a RefCell<Vec<Subquery>>) -> Translator<'a> {
+        Translator { schema, arguments, registers: Vec::new() }
     }
 
     /// The next register holds `column`.
     pub(crate) fn add(&mut self, column: Column) {
         self.registers.push(column);
+    }
+
+    /// The next register, which no column names.
+    pub(crate) fn unnamed(&mut self) -> Device {
+        self.registers.push(Column::new_unqualified(format!("register {}", self.registers.len())));
+        Device::Reg(self.registers.len() - 1)
     }
 
     /// The Arrow type of an expression.
@@ -50,6 +59,13 @@ impl<'a> Translator<'a> {
 
     /// Translates an expression.
     pub(crate) fn translate(&self, expr: &Expr) -> Result<Device, Reason> {
+        // On the device all strings are codes, whatever their type.
+        if let Expr::Cast(cast) = expr
+            && is_string(cast.field.data_type())
+            && is_string(&self.data_type(&cast.expr)?)
+        {
+            return self.translate(&cast.expr);
+        }
         if let Some(lookup) = self.string_function(expr)? {
             return Ok(lookup);
         }
@@ -88,6 +104,16 @@ impl<'a> Translator<'a> {
             Expr::Case(case) => self.case(case),
             Expr::Cast(cast) => self.cast(cast),
             Expr::ScalarFunction(function) => self.function(function, expr),
+            Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
+                let ty = self.ty(expr)?;
+                let mut arguments = self.arguments.borrow_mut();
+                let known = arguments.iter().position(|known| known == subquery);
+                let position = known.unwrap_or_else(|| {
+                    arguments.push(subquery.clone());
+                    arguments.len() - 1
+                });
+                Ok(Device::Literal(Literal::Argument(position), ty))
+            }
             other => Err(format!("the expression '{other}'")),
         }
     }
@@ -119,6 +145,14 @@ impl<'a> Translator<'a> {
 
     fn binary(&self, binary: &BinaryExpr, expr: &Expr) -> Result<Device, Reason> {
         let BinaryExpr { left, op, right } = binary;
+        if let Operator::IsDistinctFrom | Operator::IsNotDistinctFrom = op {
+            let equal = BinaryExpr::new(left.clone(), Operator::Eq, right.clone());
+            let equal = Device::Unary(UnaryOp::IsTrue, Box::new(self.translate(&Expr::BinaryExpr(equal))?));
+            let nulls =
+                Device::binary(BinaryOp::And, self.unary(UnaryOp::IsNull, left)?, self.unary(UnaryOp::IsNull, right)?);
+            let same = Device::binary(BinaryOp::Or, equal, nulls);
+            return Ok(if *op == Operator::IsDistinctFrom { not(same) } else { same });
+        }
         let op = match op {
             Operator::Eq => BinaryOp::Eq,
             Operator::NotEq => BinaryOp::Ne,
@@ -136,27 +170,50 @@ impl<'a> Translator<'a> {
             other => return Err(format!("the operator {other}")),
         };
         let (left_type, right_type) = (self.data_type(left)?, self.data_type(right)?);
+        if let (BinaryOp::Add | BinaryOp::Sub, Expr::Literal(interval, _)) = (op, right.as_ref())
+            && matches!(right_type, DataType::Interval(_))
+        {
+            let date = self.translate(left)?;
+            return dates::shifted(date, &left_type, interval, op == BinaryOp::Sub)
+                .filter(|_| self.data_type(expr).as_ref() == Ok(&left_type))
+                .ok_or_else(|| format!("the date arithmetic '{expr}'"));
+        }
+        if let (BinaryOp::Add, Expr::Literal(interval, _)) = (op, left.as_ref())
+            && matches!(left_type, DataType::Interval(_))
+        {
+            let date = self.translate(right)?;
+            return dates::shifted(date, &right_type, interval, false)
+                .filter(|_| self.data_type(expr).as_ref() == Ok(&right_type))
+                .ok_or_else(|| format!("the date arithmetic '{expr}'"));
+        }
         let (mut one, mut other) = (self.translate(left)?, self.translate(right)?);
         if let (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) = (&left_type, &right_type) {
             let result = self.data_type(expr)?;
-            let common = match op {
+            // Powers of ten by which the operands are multiplied.
+            let (of_one, of_other) = match op {
                 BinaryOp::Mul => match result {
-                    DataType::Decimal128(_, scale) if scale == s1 + s2 => None,
+                    DataType::Decimal128(_, scale) if scale == s1 + s2 => (0, 0),
                     other => return Err(format!("the product '{expr}' of type {other}")),
                 },
-                BinaryOp::Div | BinaryOp::Rem => return Err(format!("the division of decimals '{expr}'")),
-                _ => Some(*s1.max(s2)),
+                BinaryOp::Div => match result {
+                    DataType::Decimal128(_, scale) => {
+                        let power = scale - s1 + s2;
+                        (power.max(0), (-power).max(0))
+                    }
+                    other => return Err(format!("the quotient '{expr}' of type {other}")),
+                },
+                _ => (s1.max(s2) - s1, s1.max(s2) - s2),
             };
-            if let Some(scale) = common {
-                one = rescale(one, scale - s1);
-                other = rescale(other, scale - s2);
-            }
-        } else if left_type != right_type && !(is_string(&left_type) && is_string(&right_type)) {
+            one = rescale(one, of_one);
+            other = rescale(other, of_other);
+        } else if !same(&left_type, &right_type) {
             return Err(format!("'{expr}' combines {left_type} and {right_type}"));
         } else if !op.is_comparison()
             && matches!(left_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
         {
             return Err(format!("the date arithmetic '{expr}'"));
+        } else if !op.is_comparison() && is_string(&left_type) {
+            return Err(format!("the expression '{expr}'"));
         }
         Ok(Device::binary(op, one, other))
     }
@@ -213,14 +270,14 @@ impl<'a> Translator<'a> {
                 None => self.translate(when)?,
             };
             let own = self.data_type(then)?;
-            if ty.get_or_insert_with(|| own.clone()) != &own {
+            if !same(ty.get_or_insert_with(|| own.clone()), &own) {
                 return Err("CASE branches of several types".into());
             }
             branches.push((when, self.translate(then)?));
         }
         let ty = ty.ok_or("a CASE without branches")?;
         let otherwise = match &case.else_expr {
-            Some(otherwise) if self.data_type(otherwise)? == ty => self.translate(otherwise)?,
+            Some(otherwise) if same(&self.data_type(otherwise)?, &ty) => self.translate(otherwise)?,
             Some(otherwise) if matches!(**otherwise, Expr::Literal(ref value, _) if value.is_null()) => null(&ty)?,
             Some(_) => return Err("CASE branches of several types".into()),
             None => null(&ty)?,
@@ -294,8 +351,10 @@ impl<'a> Translator<'a> {
             }
             ("coalesce", [first, others @ ..]) if !others.is_empty() => {
                 let ty = self.data_type(expr)?;
-                if std::iter::once(first).chain(others).any(|arg| self.data_type(arg).as_ref() != Ok(&ty)) {
-                    return Err(format!("'{expr}' over several types"));
+                for arg in std::iter::once(first).chain(others) {
+                    if !same(&self.data_type(arg)?, &ty) {
+                        return Err(format!("'{expr}' over several types"));
+                    }
                 }
                 let (last, before) = function.args.split_last().expect("there is a first argument");
                 let branch = |arg: &Expr| Ok::<_, Reason>((self.unary(UnaryOp::IsNotNull, arg)?, self.translate(arg)?));
@@ -314,6 +373,11 @@ impl<'a> Translator<'a> {
             (name, _) => Err(format!("the function '{name}'")),
         }
     }
+}
+
+/// Whether values of both types are the same on the device.
+fn same(one: &DataType, other: &DataType) -> bool {
+    one == other || is_string(one) && is_string(other)
 }
 
 fn contains_subquery(expr: &Expr) -> bool {
@@ -337,13 +401,11 @@ fn rescale(inner: Device, power: i8) -> Device {
 
 fn null(data_type: &DataType) -> Result<Device, Reason> {
     let ty = Ty::of(data_type).ok_or_else(|| format!("a NULL of type {data_type}"))?;
-    if is_string(data_type) {
-        return Err("a NULL string beside other strings".into());
-    }
     Ok(Device::Literal(Literal::Null, ty))
 }
 
-fn literal(value: &ScalarValue) -> Result<Device, Reason> {
+/// A constant.
+pub(crate) fn literal(value: &ScalarValue) -> Result<Device, Reason> {
     let data_type = value.data_type();
     if value.is_null() {
         return null(&data_type);
@@ -367,6 +429,10 @@ fn literal(value: &ScalarValue) -> Result<Device, Reason> {
         ScalarValue::Float32(Some(v)) => Ok(Device::Literal(Literal::Float((*v).into()), Ty::F32)),
         ScalarValue::Float64(Some(v)) => Ok(Device::Literal(Literal::Float(*v), Ty::F64)),
         ScalarValue::Decimal128(Some(v), _, _) => int(*v, Ty::I128),
+        _ if is_string(&data_type) => match value.try_as_str().flatten() {
+            Some(text) => Ok(Device::Text(text.into())),
+            None => Err(format!("a constant of type {data_type}")),
+        },
         _ => Err(format!("a constant of type {data_type}")),
     }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference, plan_datafusion_err};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Join, LogicalPlan, Operator};
 use warpcube_engine::JoinKind;
 
 use super::Reason;
@@ -28,7 +28,7 @@ pub(crate) struct Relation {
 pub(crate) struct Core {
     /// Relations by number.
     pub(crate) members: Vec<usize>,
-    /// Equalities between members.
+    /// Equalities between a member and one or several others.
     pub(crate) edges: Vec<(Expr, Expr)>,
     /// Other conditions.
     pub(crate) filters: Vec<Expr>,
@@ -45,6 +45,8 @@ pub(crate) struct Hanging {
     pub(crate) on: Vec<(Expr, Expr)>,
     /// Its own relations.
     pub(crate) core: Core,
+    /// For semi and anti joins: what must differ as well, an expression of the core it hangs on and one of its own.
+    pub(crate) differ: Option<(Expr, Expr)>,
 }
 
 /// All relations of an aggregation's input.
@@ -117,11 +119,8 @@ impl Graph {
     }
 
     fn join(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
-        if join.null_equality != NullEquality::NullEqualsNothing {
-            return Err("a join in which NULL equals NULL".into());
-        }
         if join.null_aware {
-            return Err("a NOT IN over a column that may be NULL".into());
+            return self.not_in(join, facts, core);
         }
         let (kind, flipped) = match join.join_type {
             JoinType::Inner => return self.inner_join(join, facts, core),
@@ -133,21 +132,54 @@ impl Graph {
             JoinType::RightAnti => (JoinKind::Anti, true),
             other => return Err(format!("a {other} join")),
         };
-        if join.filter.is_some() {
-            return Err(format!("a {} join with a further condition", join.join_type));
-        }
         let (kept, hung) = if flipped { (&join.right, &join.left) } else { (&join.left, &join.right) };
         let kept_columns = self.flatten(kept, facts, core)?;
+        let first_own = self.relations.len();
         let mut own = Core::default();
-        let own_columns = self.flatten(hung, facts, &mut own)?;
+        let mut own_columns = self.flatten(hung, facts, &mut own)?;
         let mut on = Vec::with_capacity(join.on.len());
-        for (left, right) in &join.on {
+        for equality in &join.on {
+            let (left, right) = equality;
             let (of_kept, of_hung) = if flipped { (right, left) } else { (left, right) };
             let pair =
                 (rewrite(of_kept, kept.schema(), &kept_columns)?, rewrite(of_hung, hung.schema(), &own_columns)?);
-            on.push(pair);
+            on.extend(self.equality(pair, join, equality)?);
         }
-        core.hanging.push(Hanging { kind, on, core: own });
+        if kind == JoinKind::Left {
+            // What the inner side computes is NULL where nothing matches, whatever it makes of NULLs.
+            let matched = on.iter().find(|(_, of_hung)| is_strict(of_hung)).map(|(_, key)| key.clone().is_not_null());
+            for column in own_columns.iter_mut().filter(|column| !matches!(column, Expr::Column(_))) {
+                let matched = matched.clone().ok_or("an outer join whose inner side computes its key and columns")?;
+                *column = when(matched, column.clone());
+            }
+        }
+        let (mut guard, mut both, mut differ) = (None::<Expr>, None::<Expr>, None);
+        for part in join.filter.iter().flat_map(split_conjunction) {
+            let part = rewrite_over(part, [(kept.schema(), &kept_columns[..]), (hung.schema(), &own_columns[..])])?;
+            let read = relations(&part);
+            let of_own = read.iter().filter(|relation| **relation >= first_own).count();
+            match kind {
+                // Rows of the inner side for which it is not true match nothing.
+                _ if of_own > 0 && of_own == read.len() => own.filters.push(part),
+                JoinKind::Semi if of_own == 0 => core.filters.push(part),
+                _ if of_own == 0 => guard = Some(all(guard, part)),
+                JoinKind::Left => both = Some(all(both, part)),
+                _ => {
+                    let pair = self.unlike(&part, first_own).filter(|_| differ.is_none());
+                    let refuse = || format!("a {} join with a condition over both sides", join.join_type);
+                    differ = Some(pair.ok_or_else(refuse)?);
+                }
+            }
+        }
+        // A row for which the condition on its own side is not true matches nothing, as a NULL key does not.
+        if let (Some(guard), Some((of_kept, _))) = (guard, on.first_mut()) {
+            *of_kept = when(guard, of_kept.clone());
+        }
+        // The one row that may match by its key, but not by the condition, is as good as none.
+        if let Some(both) = both {
+            own_columns = own_columns.into_iter().map(|column| when(both.clone(), column)).collect();
+        }
+        core.hanging.push(Hanging { kind, on, core: own, differ });
         Ok(match (kind, flipped) {
             (JoinKind::Left, false) => kept_columns.into_iter().chain(own_columns).collect(),
             (JoinKind::Left, true) => own_columns.into_iter().chain(kept_columns).collect(),
@@ -155,13 +187,83 @@ impl Graph {
         })
     }
 
+    /// The sides of an inequality `kept <> own` of one type whose extremes tell whether any value differs.
+    fn unlike(&self, part: &Expr, first_own: usize) -> Option<(Expr, Expr)> {
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) = part else { return None };
+        let is_own = |expr: &Expr| relations(expr).iter().all(|relation| *relation >= first_own);
+        let is_kept = |expr: &Expr| relations(expr).iter().all(|relation| *relation < first_own);
+        let (kept, own) = match (is_own(left) && is_kept(right), is_own(right) && is_kept(left)) {
+            (true, _) => (right, left),
+            (_, true) => (left, right),
+            _ => return None,
+        };
+        let data_type = own.get_type(&self.schema).ok()?;
+        let same = kept.get_type(&self.schema).ok()? == data_type;
+        (same && !data_type.is_floating()).then(|| (kept.as_ref().clone(), own.as_ref().clone()))
+    }
+
+    /// `x NOT IN (SELECT y …)` as anti joins: with rows that match, for all rows with any NULL among `y`, and for rows
+    /// whose `x` is NULL with any row at all.
+    fn not_in(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        let ([(x, y)], None, JoinType::LeftAnti) = (join.on.as_slice(), &join.filter, join.join_type) else {
+            return Err("a correlated NOT IN over a column that may be NULL".into());
+        };
+        let kept_columns = self.flatten(&join.left, facts, core)?;
+        let y_may_be_null = y.nullable(join.right.schema().as_ref()).map_err(text)?;
+        let x_may_be_null = x.nullable(join.left.schema().as_ref()).map_err(text)?;
+        let x = rewrite(x, join.left.schema(), &kept_columns)?;
+        let mut anti = |graph: &mut Graph, pair: &dyn Fn(Expr) -> (Expr, Expr)| {
+            let mut own = Core::default();
+            let own_columns = graph.flatten(&join.right, facts, &mut own)?;
+            let y = rewrite(y, join.right.schema(), &own_columns)?;
+            core.hanging.push(Hanging { kind: JoinKind::Anti, on: vec![pair(y)], core: own, differ: None });
+            Ok::<_, Reason>(())
+        };
+        let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
+        anti(self, &|y| (x.clone(), y))?;
+        if y_may_be_null {
+            anti(self, &|y| (one(), when(y.is_null(), one())))?;
+        }
+        if x_may_be_null {
+            anti(self, &|y| (when(x.clone().is_null(), one()), when(y.clone().is_null().or(y.is_not_null()), one())))?;
+        }
+        Ok(kept_columns)
+    }
+
+    /// An equality of a join over base columns; where NULL equals NULL, as equalities of values that never are NULL.
+    fn equality(
+        &self,
+        pair: (Expr, Expr),
+        join: &Join,
+        (left, right): &(Expr, Expr),
+    ) -> Result<Vec<(Expr, Expr)>, Reason> {
+        let nullable = |expr: &Expr, plan: &LogicalPlan| expr.nullable(plan.schema().as_ref()).map_err(text);
+        let nothing = join.null_equality == NullEquality::NullEqualsNothing;
+        if nothing || !(nullable(left, &join.left)? && nullable(right, &join.right)?) {
+            return Ok(vec![pair]);
+        }
+        let value = |expr: Expr| {
+            let data_type = expr.get_type(&self.schema).map_err(text)?;
+            let default = ScalarValue::new_default(&data_type).map_err(text)?;
+            Ok::<_, Reason>(Expr::Case(Case {
+                expr: None,
+                when_then_expr: vec![(Box::new(expr.clone().is_not_null()), Box::new(expr))],
+                else_expr: Some(Box::new(Expr::Literal(default, None))),
+            }))
+        };
+        let (one, other) = pair;
+        Ok(vec![(one.clone().is_null(), other.clone().is_null()), (value(one)?, value(other)?)])
+    }
+
     fn inner_join(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
         let left = self.flatten(&join.left, facts, core)?;
         let right = self.flatten(&join.right, facts, core)?;
-        for (one, other) in &join.on {
-            let one = rewrite(one, join.left.schema(), &left)?;
-            let other = rewrite(other, join.right.schema(), &right)?;
-            core.equal(one, other);
+        for pair in &join.on {
+            let one = rewrite(&pair.0, join.left.schema(), &left)?;
+            let other = rewrite(&pair.1, join.right.schema(), &right)?;
+            for (one, other) in self.equality((one, other), join, pair)? {
+                core.equal(one, other);
+            }
         }
         let both: Vec<Expr> = left.into_iter().chain(right).collect();
         for part in join.filter.iter().flat_map(split_conjunction) {
@@ -174,11 +276,37 @@ impl Graph {
     }
 }
 
+/// Whether an expression of columns is NULL where those are.
+fn is_strict(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => is_strict(&cast.expr),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus | Operator::Multiply, right }) => {
+            is_strict(left) || is_strict(right)
+        }
+        _ => false,
+    }
+}
+
+/// A conjunction with one part more.
+fn all(parts: Option<Expr>, part: Expr) -> Expr {
+    match parts {
+        Some(parts) => parts.and(part),
+        None => part,
+    }
+}
+
+/// `CASE WHEN condition THEN value END`.
+fn when(condition: Expr, value: Expr) -> Expr {
+    Expr::Case(Case { expr: None, when_then_expr: vec![(Box::new(condition), Box::new(value))], else_expr: None })
+}
+
 impl Core {
-    /// An equality: an edge if each side is of one relation and these differ, a filter otherwise.
+    /// An equality: an edge if one side is of one relation and the other of different ones, a filter otherwise.
     fn equal(&mut self, left: Expr, right: Expr) {
         let (one, other) = (relations(&left), relations(&right));
-        if one.len() == 1 && other.len() == 1 && one != other {
+        let ties = (one.len() == 1 && !other.is_empty()) || (other.len() == 1 && !one.is_empty());
+        if ties && one.is_disjoint(&other) {
             self.edges.push((left, right));
         } else {
             self.filters.push(left.eq(right));
@@ -214,14 +342,25 @@ pub(crate) fn relations(expr: &Expr) -> BTreeSet<usize> {
 
 /// An expression over a plan's columns as one over base columns.
 pub(crate) fn rewrite(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Result<Expr, Reason> {
+    rewrite_over(expr, [(schema, columns)])
+}
+
+/// An expression over the columns of several plans as one over base columns.
+fn rewrite_over<'a, const PLANS: usize>(
+    expr: &Expr,
+    plans: [(&'a DFSchema, &'a [Expr]); PLANS],
+) -> Result<Expr, Reason> {
     let rewritten = expr
         .clone()
         .unalias_nested()
         .data
         .transform(|expr| match &expr {
             Expr::Column(column) => {
-                let index = schema.index_of_column(column)?;
-                Ok(Transformed::new(columns[index].clone(), true, TreeNodeRecursion::Jump))
+                let found = plans.iter().find_map(|(schema, columns)| {
+                    schema.maybe_index_of_column(column).map(|index| columns[index].clone())
+                });
+                let base = found.ok_or_else(|| plan_datafusion_err!("no column '{column}'"))?;
+                Ok(Transformed::new(base, true, TreeNodeRecursion::Jump))
             }
             _ => Ok(Transformed::no(expr)),
         })

@@ -22,11 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Subquery};
 use parking_lot::Mutex;
 use warpcube_engine::{BindingCache, Fragment};
 
 pub(crate) use aggregate::{Finish, Spread};
+pub(crate) use expr::literal;
 pub(crate) use node::DeviceNode;
 pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables};
 
@@ -44,6 +45,8 @@ pub(crate) struct Lowered {
     pub(crate) groups_max: Option<u64>,
     /// How each output column is made from the fragment's batch.
     pub(crate) finish: Vec<Finish>,
+    /// Scalar subqueries whose values the fragment takes as arguments.
+    pub(crate) arguments: Vec<Subquery>,
     /// The fragment in a few words, for reports.
     pub(crate) what: String,
     /// What its last run was bound to.
@@ -91,7 +94,7 @@ pub(crate) struct Refused {
 pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
     let lowered = plan.clone().transform_down_with_subqueries(|plan| {
         let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-        match lower_one(aggregate, facts) {
+        match lower_one(aggregate, facts, refused) {
             // The node keeps its original plan to itself: nothing below is looked at again.
             Ok(plan) => Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump)),
             Err(reason) => {
@@ -104,13 +107,21 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
 }
 
 /// The plan in place of one aggregation.
-fn lower_one(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<LogicalPlan, Reason> {
-    let Some(split) = distinct::split(aggregate)? else { return device(aggregate, facts) };
-    let inner = device(&split.inner, facts)?;
-    split.above(inner).map_err(|error| error.strip_backtrace())
+fn lower_one(
+    aggregate: &Aggregate,
+    facts: &TableFacts,
+    refused: &mut Vec<Refused>,
+) -> std::result::Result<LogicalPlan, Reason> {
+    let Some(split) = distinct::split(aggregate)? else { return device(aggregate, facts, refused) };
+    let parts = split.parts().map(|part| device(part, facts, refused)).collect::<std::result::Result<_, _>>()?;
+    split.above(parts).map_err(|error| error.strip_backtrace())
 }
 
-fn device(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<LogicalPlan, Reason> {
+fn device(
+    aggregate: &Aggregate,
+    facts: &TableFacts,
+    refused: &mut Vec<Refused>,
+) -> std::result::Result<LogicalPlan, Reason> {
     let mut lowered = aggregate::lower(aggregate, facts)?;
     let original = LogicalPlan::Aggregate(aggregate.clone());
     let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
@@ -120,6 +131,10 @@ fn device(aggregate: &Aggregate, facts: &TableFacts) -> std::result::Result<Logi
     }
     if let Some(placing) = &facts.placing {
         lowered.groups_max = Some(placing.place(&lowered)?);
+    }
+    for argument in &mut lowered.arguments {
+        let plan = lower(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;
+        argument.subquery = Arc::new(plan);
     }
     let node = DeviceNode::new(lowered, original);
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))

@@ -77,7 +77,9 @@ impl UserDefinedLogicalNodeCore for DeviceNode {
     }
 
     fn expressions(&self) -> Vec<Expr> {
-        self.original.expressions()
+        // The planner runs the subqueries it finds here before the node.
+        let arguments = self.lowered.arguments.iter().cloned().map(Expr::ScalarSubquery);
+        self.original.expressions().into_iter().chain(arguments).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -86,7 +88,7 @@ impl UserDefinedLogicalNodeCore for DeviceNode {
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
         // Lowering is the last thing done to a plan: nobody has reason to change the expressions.
-        if !inputs.is_empty() || exprs != self.original.expressions() {
+        if !inputs.is_empty() || exprs != self.expressions() {
             return Err(DataFusionError::Internal("a device node cannot be rewritten".into()));
         }
         Ok(self.clone())

@@ -5,16 +5,19 @@
 //! built. Equalities beyond the tree and conditions over several relations become filters where all they read has
 //! come together. Columns travel upward as payload of the tables between where they are stored and where they are read.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::common::Column;
-use datafusion::logical_expr::Expr;
-use warpcube_engine::{Fragment, FragmentTable, JoinKind, Pipeline, Probe, Sink, Step};
+use datafusion::logical_expr::{Expr, Subquery};
+use warpcube_engine::{
+    BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Pipeline, Probe, Sink, Step, UnaryOp,
+};
 
 use super::Reason;
 use super::expr::Translator;
-use super::graph::{Core, Graph, columns, relation_of, relations};
+use super::graph::{Core, Graph, Hanging, columns, relation_of, relations};
 use super::tables::TableInfo;
 
 /// A relation in its place.
@@ -26,6 +29,8 @@ struct Node {
     own_keys: Vec<Expr>,
     probe_keys: Vec<Expr>,
     filters: Vec<Expr>,
+    /// What must differ for a match, over its parent's columns and its own.
+    differ: Option<(Expr, Expr)>,
     /// Columns that travel upward, its own and those of tables below it.
     payload: BTreeSet<Column>,
 }
@@ -35,13 +40,18 @@ struct Node {
 struct Keys {
     own: Vec<Expr>,
     probe: Vec<Expr>,
+    differ: Option<(Expr, Expr)>,
 }
 
 /// The tree, by relation number.
 pub(crate) struct Tree<'a> {
     graph: &'a Graph,
     nodes: BTreeMap<usize, Node>,
+    /// Relations in the order they were placed: probe keys read only what was placed before.
+    placed: Vec<usize>,
     root: usize,
+    /// Scalar subqueries that expressions read.
+    arguments: RefCell<Vec<Subquery>>,
 }
 
 impl<'a> Tree<'a> {
@@ -50,7 +60,7 @@ impl<'a> Tree<'a> {
         let rows = |relation: &usize| graph.relations[*relation].table.rows.unwrap_or(0);
         // Of equally large relations the first stays the root, whatever the order of a map would be.
         let root = core.members.iter().copied().rev().max_by_key(rows).ok_or("no table is read")?;
-        let mut tree = Tree { graph, nodes: BTreeMap::new(), root };
+        let mut tree = Tree { graph, nodes: BTreeMap::new(), placed: Vec::new(), root, arguments: RefCell::default() };
         tree.arrange(core, root, None)?;
         tree.carry(sink);
         Ok(tree)
@@ -64,45 +74,40 @@ impl<'a> Tree<'a> {
         };
         self.insert(root, parent, kind, keys);
         let mut waiting: Vec<usize> = core.members.iter().copied().filter(|member| *member != root).collect();
-        let mut placed: BTreeSet<usize> = [root].into();
-        let mut used = vec![false; core.edges.len()];
+        let mut placed = vec![root];
+        let mut ties = Ties::of(core);
+        self.equal_at(root, &ties);
         while !waiting.is_empty() {
-            let (position, owners) = next(&waiting, &placed, core, root)
-                .ok_or("a cross join: a table is tied to the others by no equality")?;
+            let (position, owners) =
+                ties.next(&waiting, &placed).ok_or("a cross join: a table is tied to the others by no equality")?;
             let relation = waiting.remove(position);
-            let mut keys = Keys::default();
-            for (edge, used) in core.edges.iter().zip(&mut used) {
-                if let Some((own, other)) = oriented(edge, relation, &placed) {
-                    *used = true;
-                    keys.own.push(own.clone());
-                    keys.probe.push(other.clone());
-                }
-            }
-            let parent = if owners.len() == 1 { *owners.first().expect("one owner") } else { root };
-            self.insert(relation, Some(parent), JoinKind::Inner, keys);
-            placed.insert(relation);
+            let (own, probe) = ties.take(relation, &placed).into_iter().unzip();
+            let parent = self.meeting_point(&owners, &BTreeMap::new(), root);
+            self.insert(relation, Some(parent), JoinKind::Inner, Keys { own, probe, differ: None });
+            self.equal_at(relation, &ties);
+            placed.push(relation);
         }
         // Columns of a hanging core are read from above its join only: they count as its parent's.
         let mut lifted: BTreeMap<usize, usize> = BTreeMap::new();
         for hanging in &core.hanging {
-            let own: BTreeSet<usize> = hanging.on.iter().flat_map(|(_, own)| relations(own)).collect();
-            let read: BTreeSet<usize> = hanging.on.iter().flat_map(|(kept, _)| relations(kept)).collect();
-            let mut own = own.into_iter();
-            let (Some(own_root), None) = (own.next(), own.next()) else {
-                return Err("an outer, semi or anti join whose inner side is not tied by one table".into());
-            };
+            let kept = hanging.on.iter().chain(&hanging.differ).map(|(kept, _)| kept);
+            let read: BTreeSet<usize> = kept.flat_map(relations).collect();
+            let own_root = self.root_of(hanging)?;
             let parent = match hanging.kind {
                 JoinKind::Left => root,
                 _ => self.meeting_point(&read, &lifted, root),
             };
             let (probe, own) = hanging.on.iter().cloned().unzip();
-            self.arrange(&hanging.core, own_root, Some((parent, hanging.kind, Keys { own, probe })))?;
+            self.arrange(
+                &hanging.core,
+                own_root,
+                Some((parent, hanging.kind, Keys { own, probe, differ: hanging.differ.clone() })),
+            )?;
             hanging.core.all_members(&mut |relation| {
                 lifted.insert(relation, parent);
             });
         }
-        let unused = core.edges.iter().zip(&used).filter(|(_, used)| !**used);
-        let equalities = unused.map(|((left, right), _)| left.clone().eq(right.clone()));
+        let equalities = ties.others.into_iter().map(|(left, right)| left.clone().eq(right.clone()));
         for filter in equalities.chain(core.filters.iter().cloned()) {
             let place = self.meeting_point(&relations(&filter), &lifted, root);
             self.nodes.get_mut(&place).expect("meeting points are nodes").filters.push(filter);
@@ -110,10 +115,38 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
+    /// Filters a relation by the equalities among its own expressions.
+    fn equal_at(&mut self, relation: usize, ties: &Ties) {
+        let node = self.nodes.get_mut(&relation).expect("it was just placed");
+        for class in &ties.classes {
+            let mut own = class.iter().filter(|(owner, _)| *owner == relation).map(|(_, expr)| *expr);
+            if let Some(first) = own.next() {
+                node.filters.extend(own.map(|other| first.clone().eq(other.clone())));
+            }
+        }
+    }
+
+    /// The relation at which a hanging core comes together.
+    ///
+    /// An outer join needs unique keys, which only the table they are of can promise. Semi and anti joins do not: their
+    /// largest table is scanned, so that the others, probed by it, have the better chance of unique keys.
+    fn root_of(&self, hanging: &Hanging) -> Result<usize, Reason> {
+        let tied: BTreeSet<usize> = hanging.on.iter().flat_map(|(_, own)| relations(own)).collect();
+        let members = || hanging.core.members.iter().copied();
+        if !tied.iter().any(|relation| hanging.core.members.contains(relation)) {
+            return Err("an outer, semi or anti join whose inner side is tied by no column of its own".into());
+        }
+        let rows = |relation: &usize| self.graph.relations[*relation].table.rows.unwrap_or(0);
+        let size = |relation: &usize| (rows(relation), tied.contains(relation));
+        let candidates = members().filter(|relation| hanging.kind != JoinKind::Left || tied.contains(relation));
+        candidates.rev().max_by_key(size).ok_or_else(|| "a join with a side that reads no table".into())
+    }
+
     fn insert(&mut self, relation: usize, parent: Option<usize>, kind: JoinKind, keys: Keys) {
-        let (own_keys, probe_keys) = (keys.own, keys.probe);
-        let node = Node { parent, kind, own_keys, probe_keys, filters: Vec::new(), payload: BTreeSet::new() };
+        let Keys { own: own_keys, probe: probe_keys, differ } = keys;
+        let node = Node { parent, kind, own_keys, probe_keys, filters: Vec::new(), differ, payload: BTreeSet::new() };
         self.nodes.insert(relation, node);
+        self.placed.push(relation);
     }
 
     /// The lowest node at which all of `read` come together; `root` for none.
@@ -131,17 +164,19 @@ impl<'a> Tree<'a> {
     }
 
     fn children(&self, node: usize) -> Vec<usize> {
-        self.nodes.iter().filter(|(_, child)| child.parent == Some(node)).map(|(relation, _)| *relation).collect()
+        self.placed.iter().copied().filter(|relation| self.nodes[relation].parent == Some(node)).collect()
     }
 
     /// Marks the payload that has to travel for what each node reads.
     fn carry(&mut self, sink: &[Expr]) {
         let mut uses: Vec<(usize, Column)> = Vec::new();
         for (relation, node) in &self.nodes {
-            let own = node.filters.iter().chain(&node.own_keys);
+            let differ = node.differ.iter();
+            let own = node.filters.iter().chain(&node.own_keys).chain(differ.clone().map(|(_, own)| own));
             uses.extend(own.flat_map(columns).map(|column| (*relation, column)));
             if let Some(parent) = node.parent {
-                uses.extend(node.probe_keys.iter().flat_map(columns).map(|column| (parent, column)));
+                let kept = node.probe_keys.iter().chain(differ.map(|(kept, _)| kept));
+                uses.extend(kept.flat_map(columns).map(|column| (parent, column)));
             }
         }
         uses.extend(sink.iter().flat_map(columns).map(|column| (self.root, column)));
@@ -156,6 +191,11 @@ impl<'a> Tree<'a> {
                 }
             }
         }
+    }
+
+    /// The scalar subqueries whose values the pipelines take, by position.
+    pub(crate) fn into_arguments(self) -> Vec<Subquery> {
+        self.arguments.into_inner()
     }
 
     /// The pipelines, builds first; `make_sink` translates the root's sink.
@@ -180,29 +220,80 @@ impl Core {
     }
 }
 
-/// The position of the waiting relation to place next, tied to the fewest placed ones, with those.
-fn next(waiting: &[usize], placed: &BTreeSet<usize>, core: &Core, root: usize) -> Option<(usize, BTreeSet<usize>)> {
-    let owners = |relation: usize| -> BTreeSet<usize> {
-        let edges = core.edges.iter().filter_map(|edge| oriented(edge, relation, placed));
-        edges.flat_map(|(_, other)| relations(other)).collect()
-    };
-    let tied = waiting.iter().enumerate().map(|(position, relation)| (position, owners(*relation)));
-    let tied = tied.filter(|(_, owners)| !owners.is_empty());
-    tied.min_by_key(|(_, owners)| (owners.len(), !owners.contains(&root)))
+/// What the members of a core are tied by.
+struct Ties<'c> {
+    /// Expressions that are equal to each other, each of one relation: `a = b AND b = c` ties `a` and `c` as well, and
+    /// a table whose key has several parts may find all of them where a query names only some.
+    classes: Vec<Vec<(usize, &'c Expr)>>,
+    /// Equalities with a side that reads several relations, or one that is no member.
+    others: Vec<&'c (Expr, Expr)>,
 }
 
-/// An edge between `relation` and a placed one as (its side, the other side).
-fn oriented<'e>(
-    (left, right): &'e (Expr, Expr),
-    relation: usize,
-    placed: &BTreeSet<usize>,
-) -> Option<(&'e Expr, &'e Expr)> {
-    let only = |expr: &Expr| relations(expr).into_iter().next();
-    match (only(left), only(right)) {
-        (Some(one), Some(other)) if one == relation && placed.contains(&other) => Some((left, right)),
-        (Some(other), Some(one)) if one == relation && placed.contains(&other) => Some((right, left)),
-        _ => None,
+impl<'c> Ties<'c> {
+    fn of(core: &'c Core) -> Ties<'c> {
+        let mut ties = Ties { classes: Vec::new(), others: Vec::new() };
+        let member = |expr: &Expr| match relations(expr).into_iter().collect::<Vec<_>>()[..] {
+            [only] if core.members.contains(&only) => Some(only),
+            _ => None,
+        };
+        for edge in &core.edges {
+            let (Some(one), Some(other)) = (member(&edge.0), member(&edge.1)) else {
+                ties.others.push(edge);
+                continue;
+            };
+            let sides = [(one, &edge.0), (other, &edge.1)];
+            let (known, rest): (Vec<_>, Vec<_>) =
+                ties.classes.into_iter().partition(|class| sides.iter().any(|side| class.contains(side)));
+            ties.classes = rest;
+            let mut class = known.into_iter().flatten().collect::<Vec<_>>();
+            for side in sides {
+                if !class.contains(&side) {
+                    class.push(side);
+                }
+            }
+            ties.classes.push(class);
+        }
+        ties
     }
+
+    /// Pairs of an expression of `relation` and one of placed relations; of equal ones that which was placed first.
+    fn pairs(&self, relation: usize, placed: &[usize]) -> Vec<(&'c Expr, &'c Expr)> {
+        let in_class = |class: &Vec<(usize, &'c Expr)>| {
+            let of = |wanted: usize| class.iter().find(|(owner, _)| *owner == wanted).map(|(_, expr)| *expr);
+            Some((of(relation)?, placed.iter().find_map(|owner| of(*owner))?))
+        };
+        let others = self.others.iter().filter_map(|edge| oriented(edge, relation, placed));
+        self.classes.iter().filter_map(in_class).chain(others).collect()
+    }
+
+    /// The position of the waiting relation to place next, tied to the fewest placed ones, with those.
+    ///
+    /// What hangs on a dimension comes before the next dimension: where a cycle can be closed on either side, a table
+    /// of few rows is then probed with what the dimensions bring, and their own filters thin them out before.
+    fn next(&self, waiting: &[usize], placed: &[usize]) -> Option<(usize, BTreeSet<usize>)> {
+        let owners = |relation: &usize| -> BTreeSet<usize> {
+            self.pairs(*relation, placed).into_iter().flat_map(|(_, other)| relations(other)).collect()
+        };
+        let tied = waiting.iter().map(owners).enumerate().filter(|(_, owners)| !owners.is_empty());
+        tied.min_by_key(|(_, owners)| (owners.len(), owners.contains(&placed[0])))
+    }
+
+    /// The keys of a relation that is placed now.
+    fn take(&mut self, relation: usize, placed: &[usize]) -> Vec<(Expr, Expr)> {
+        let pairs = self.pairs(relation, placed).into_iter().map(|(own, other)| (own.clone(), other.clone())).collect();
+        self.others.retain(|edge| oriented(edge, relation, placed).is_none());
+        pairs
+    }
+}
+
+/// An edge between `relation` and placed ones as (its side, the other side).
+fn oriented<'e>((left, right): &'e (Expr, Expr), relation: usize, placed: &[usize]) -> Option<(&'e Expr, &'e Expr)> {
+    let own = |expr: &Expr| relations(expr).into_iter().eq([relation]);
+    let known = |expr: &Expr| {
+        let read = relations(expr);
+        !read.is_empty() && read.iter().all(|relation| placed.contains(relation))
+    };
+    if own(left) && known(right) { Some((left, right)) } else { (own(right) && known(left)).then_some((right, left)) }
 }
 
 /// Writes pipelines in dependency order.
@@ -223,8 +314,12 @@ impl<'a> Writer<'a, '_> {
         for child in &children {
             builds.push(self.build(*child)?);
         }
-        let probe_keys = || children.iter().flat_map(|child| &tree.nodes[child].probe_keys);
-        let read = node.filters.iter().chain(&node.own_keys).chain(probe_keys()).chain(sink);
+        let probed = children.iter().map(|child| &tree.nodes[child]);
+        let probe_keys = probed.clone().flat_map(|child| &child.probe_keys);
+        let compared = probed.filter_map(|child| child.differ.as_ref()).map(|(kept, _)| kept);
+        let differ = node.differ.iter().map(|(_, own)| own);
+        let read =
+            node.filters.iter().chain(&node.own_keys).chain(differ).chain(probe_keys).chain(compared).chain(sink);
         let own: BTreeSet<Column> = read
             .flat_map(columns)
             .chain(node.payload.iter().cloned())
@@ -232,7 +327,7 @@ impl<'a> Writer<'a, '_> {
             .collect();
         let info = &tree.graph.relations[relation].table;
         let schema = info.provider.schema();
-        let mut translator = Translator::new(&tree.graph.schema);
+        let mut translator = Translator::new(&tree.graph.schema, &tree.arguments);
         let mut positions = Vec::with_capacity(own.len());
         for column in &own {
             let position = schema.index_of(&column.name).map_err(|error| error.to_string())?;
@@ -254,6 +349,20 @@ impl<'a> Writer<'a, '_> {
         for (child, build) in children.iter().zip(builds) {
             let child = &tree.nodes[child];
             let keys = child.probe_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
+            if let Some((kept, _)) = &child.differ {
+                // Some value of the key differs from this one if the smallest or the largest does.
+                steps.push(Step::Probe(Probe { build, keys, kind: JoinKind::Left }));
+                let kept = translator.translate(kept)?;
+                let unlike = |extreme| Device::binary(BinaryOp::Ne, extreme, kept.clone());
+                let (least, most) = (translator.unnamed(), translator.unnamed());
+                let any = Device::binary(BinaryOp::Or, unlike(least), unlike(most));
+                let any = Device::Unary(UnaryOp::IsTrue, Box::new(any));
+                steps.push(Step::Filter(match child.kind {
+                    JoinKind::Anti => Device::Unary(UnaryOp::Not, Box::new(any)),
+                    _ => any,
+                }));
+                continue;
+            }
             steps.push(Step::Probe(Probe { build, keys, kind: child.kind }));
             if matches!(child.kind, JoinKind::Inner | JoinKind::Left) {
                 child.payload.iter().for_each(|column| translator.add(column.clone()));
@@ -269,6 +378,11 @@ impl<'a> Writer<'a, '_> {
         let (steps, table, translator) = self.steps(relation, &[])?;
         let node = &self.tree.nodes[&relation];
         let keys = node.own_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
+        if let Some((_, own)) = &node.differ {
+            let values = vec![translator.translate(own)?];
+            self.pipelines.push(Pipeline { table, steps, sink: Sink::Extremes { keys, values } });
+            return Ok(self.pipelines.len() - 1);
+        }
         let payload = match node.kind {
             JoinKind::Semi | JoinKind::Anti => Vec::new(),
             _ => {

@@ -12,3 +12,4 @@ mod records;
 mod slt;
 mod ssb;
 mod support;
+mod tpch;

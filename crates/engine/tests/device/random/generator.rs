@@ -99,8 +99,7 @@ impl Generator {
             let mut payload = Vec::new();
             if matches!(kind, JoinKind::Inner | JoinKind::Left) {
                 for _ in 0..self.below(3) {
-                    // Nullable floats of a build side are refused; they have a test of their own.
-                    let column = self.one_of(&[1, 2, 3, 5, 6, 7, 8]);
+                    let column = self.one_of(&[1, 2, 3, 4, 5, 6, 7, 8]);
                     payload.push(reg(column));
                     registers.push(base[column].clone());
                 }
@@ -114,7 +113,7 @@ impl Generator {
         for _ in 0..self.below(3) {
             steps.push(self.filter(&registers));
         }
-        let groups = (0..self.below(3)).map(|_| self.group(&registers)).collect();
+        let groups = (0..self.below(5)).map(|_| self.group(&registers)).collect();
         let calls = (0..2 + self.below(7)).map(|_| self.call(&registers)).collect();
         pipelines.push(aggregates(0, steps, groups, calls));
         fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines)
@@ -125,12 +124,12 @@ impl Generator {
     }
 
     fn group(&mut self, registers: &[Register]) -> (Expr, DataType) {
-        let narrow: Vec<usize> = (0..registers.len()).filter(|r| !registers[*r].ty.is_float()).collect();
-        match self.below(4) {
+        match self.below(6) {
             0 => (Expr::DatePart(DatePart::Year, Box::new(reg(8))), DataType::Int32),
             1 => (self.expr(Ty::Bool, registers, 2), DataType::Boolean),
+            2 => (self.expr(Ty::U32, registers, 2), DataType::Utf8),
             _ => {
-                let register = self.one_of(&narrow);
+                let register = self.below(registers.len());
                 (reg(register), registers[register].data_type.clone())
             }
         }
@@ -163,14 +162,14 @@ impl Generator {
         AggregateCall { kind, argument: Some(argument), filter, data_type }
     }
 
-    /// A random expression of a type.
+    /// A random expression of a type; of 32 bits without a sign those are strings.
     fn expr(&mut self, ty: Ty, registers: &[Register], depth: usize) -> Expr {
         if depth == 0 || self.below(6) == 0 {
             return self.leaf(ty, registers);
         }
         match (ty, self.below(10)) {
             (Ty::Bool, 0..=3) => {
-                let operands = self.one_of(&[Ty::I32, Ty::I64, Ty::U16, Ty::F64, Ty::I128]);
+                let operands = self.one_of(&[Ty::I32, Ty::I64, Ty::U16, Ty::F64, Ty::I128, Ty::U32]);
                 let op =
                     self.one_of(&[BinaryOp::Eq, BinaryOp::Ne, BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge]);
                 binary(op, self.expr(operands, registers, depth - 1), self.leaf(operands, registers))
@@ -226,6 +225,13 @@ impl Generator {
     }
 
     fn leaf(&mut self, ty: Ty, registers: &[Register]) -> Expr {
+        if ty == Ty::U32 {
+            return match self.below(5) {
+                0 => Expr::Text("x7".into()),
+                1 => null(ty),
+                _ => reg(self.one_of(&texts_of(registers))),
+            };
+        }
         let fitting: Vec<usize> =
             (0..registers.len()).filter(|r| registers[*r].ty == ty && !registers[*r].text).collect();
         match (ty, self.below(8)) {

@@ -47,7 +47,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         let needs_unique = fragment.pipelines.iter().flat_map(|later| &later.steps).any(|step| {
             matches!(step, Step::Probe(probe) if probe.build == index
                 && matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
-        });
+        }) && matches!(pipeline.sink, Sink::Build { .. });
         for row in rows(fragment, pipeline, tables) {
             let (outcome, pending) = follow(pipeline, row, &built, fragment, tables);
             let Some(registers) = outcome else {
@@ -127,8 +127,11 @@ fn follow(
 
 fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> Vec<Ty> {
     let types = register_types(fragment, tables, build);
-    let Sink::Build { payload, .. } = &fragment.pipelines[build].sink else { panic!("{build} builds no table") };
-    payload.iter().map(|expr| type_of(expr, &types)).collect()
+    match &fragment.pipelines[build].sink {
+        Sink::Build { payload, .. } => payload.iter().map(|expr| type_of(expr, &types)).collect(),
+        Sink::Extremes { values, .. } => values.iter().flat_map(|expr| [type_of(expr, &types); 2]).collect(),
+        Sink::Aggregate { .. } => panic!("{build} builds no table"),
+    }
 }
 
 /// Types of all registers of a pipeline.
@@ -159,7 +162,8 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
         Expr::Rescale(_, _) => Ty::I128,
         Expr::DecimalToFloat(_, _) => Ty::F64,
         Expr::Case(_, otherwise) => type_of(otherwise, registers),
-        Expr::DatePart(_, _) => Ty::I32,
+        Expr::DatePart(_, _) | Expr::AddMonths(_, _) => Ty::I32,
+        Expr::Text(_) => Ty::U32,
     }
 }
 
@@ -174,6 +178,26 @@ fn sink(pipeline: &Pipeline, registers: &[Typed], table: &mut Table, groups: &mu
             let payload = payload.iter().map(|expr| evaluate(expr, registers)).collect::<Result<_, _>>()?;
             Ok(table.insert(keys, payload).is_some())
         }
+        Sink::Extremes { keys, values } => {
+            let keys = keys.iter().map(|key| Ok(evaluate(key, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
+            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect::<Option<Vec<_>>>() else {
+                return Ok(false);
+            };
+            let values = values.iter().map(|expr| evaluate(expr, registers)).collect::<Result<Vec<_>, _>>()?;
+            let nothing = || values.iter().flat_map(|(ty, _)| [(*ty, None), (*ty, None)]).collect();
+            let entry = table.entry(keys).or_insert_with(nothing);
+            for (extremes, (_, value)) in entry.chunks_exact_mut(2).zip(&values) {
+                let Some(value) = value else { continue };
+                for (extreme, better) in
+                    extremes.iter_mut().zip([std::cmp::Ordering::Less, std::cmp::Ordering::Greater])
+                {
+                    if extreme.1.as_ref().is_none_or(|known| order(value, known) == better) {
+                        extreme.1 = Some(value.clone());
+                    }
+                }
+            }
+            Ok(false)
+        }
         Sink::Aggregate { groups: by, aggregates } => {
             let values = by.iter().map(|(expr, _)| Ok(evaluate(expr, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
             let mut arguments = Vec::new();
@@ -183,6 +207,12 @@ fn sink(pipeline: &Pipeline, registers: &[Typed], table: &mut Table, groups: &mu
                 let takes = filter.is_none_or(|(_, value)| value.is_some_and(|value| value.int() != 0));
                 arguments.push((argument, takes));
             }
+            // Both zeros are one group.
+            let zeros = |value| match value {
+                Some(Scalar::Float(0.0)) => Some(Scalar::Float(0.0)),
+                other => other,
+            };
+            let values: Vec<Option<Scalar>> = values.into_iter().map(zeros).collect();
             let key: Vec<String> = values.iter().map(|value| value.as_ref().map_or("-".into(), Scalar::key)).collect();
             let group = groups.entry(key).or_insert_with(|| (values, vec![State::default(); aggregates.len()]));
             for ((state, (argument, takes)), call) in group.1.iter_mut().zip(arguments).zip(aggregates) {
@@ -268,6 +298,7 @@ pub fn evaluate(expr: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
     Ok(match expr {
         Expr::Reg(register) => registers[*register].clone(),
         Expr::Literal(Literal::Null, ty) => (*ty, None),
+        Expr::Literal(Literal::Argument(position), _) => panic!("argument {position} was given no value"),
         Expr::Literal(Literal::Float(value), ty) => (*ty, Some(Scalar::Float(rounded(*ty, *value)))),
         Expr::Literal(Literal::Int(value), ty) if ty.is_float() => (*ty, Some(Scalar::Float(*value as f64))),
         Expr::Literal(Literal::Int(value), ty) => (*ty, Some(Scalar::Int(*value))),
@@ -296,6 +327,11 @@ pub fn evaluate(expr: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
             let value = evaluate(inner, registers)?.1;
             (Ty::I32, value.map(|value| Scalar::Int(date_part(*part, value.int()))))
         }
+        Expr::AddMonths(inner, months) => {
+            let value = evaluate(inner, registers)?.1;
+            (Ty::I32, value.map(|value| Scalar::Int(months_later(value.int(), (*months).into()))))
+        }
+        Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
         Expr::Lookup(register, function, ty) => {
             thread_local!(static KNOWN: RefCell<Results> = RefCell::default());
             let text = registers[*register].1.as_ref().map(|value| Arc::<str>::from(value.text()));
@@ -452,9 +488,29 @@ fn rescaled(value: i128, power: i8) -> i128 {
     (value.abs() + half) / factor * value.signum()
 }
 
+/// Adds up the lengths of years and months, nothing like the kernel's arithmetic either.
+fn months_later(days: i128, months: i128) -> i128 {
+    let [year, month, day] = [DatePart::Year, DatePart::Month, DatePart::Day].map(|part| date_part(part, days));
+    let shifted = year * 12 + month - 1 + months;
+    let (year, month) = (shifted.div_euclid(12), shifted.rem_euclid(12) as usize);
+    let years: i128 = match year >= 1970 {
+        true => (1970..year).map(|year| 365 + i128::from(leap(year))).sum(),
+        false => -(year..1970).map(|year| 365 + i128::from(leap(year))).sum::<i128>(),
+    };
+    let lengths = month_lengths(year);
+    years + lengths[..month].iter().sum::<i128>() + day.min(lengths[month]) - 1
+}
+
+fn leap(year: i128) -> bool {
+    year % 4 == 0 && year % 100 != 0 || year % 400 == 0
+}
+
+fn month_lengths(year: i128) -> [i128; 12] {
+    [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+}
+
 /// Walks years and months from 1970: slow, and nothing like the kernel's arithmetic.
 fn date_part(part: DatePart, mut days: i128) -> i128 {
-    let leap = |year: i128| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
     let mut year = 1970;
     while days < 0 {
         year -= 1;
@@ -464,7 +520,7 @@ fn date_part(part: DatePart, mut days: i128) -> i128 {
         days -= if leap(year) { 366 } else { 365 };
         year += 1;
     }
-    let lengths = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let lengths = month_lengths(year);
     let mut month = 0;
     while days >= lengths[month] {
         days -= lengths[month];

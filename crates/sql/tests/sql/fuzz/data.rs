@@ -107,8 +107,15 @@ impl Tables {
 
 /// The keys of a dimension and references to them.
 fn keys(random: &mut Random, rows: usize, references: usize) -> (ArrayRef, ArrayRef) {
-    let types =
-        [DataType::Int32, DataType::Int64, DataType::UInt32, DataType::Int16, DataType::UInt64, DataType::Date32];
+    let types = [
+        DataType::Int32,
+        DataType::Int64,
+        DataType::UInt32,
+        DataType::Int16,
+        DataType::UInt64,
+        DataType::Date32,
+        DataType::Utf8,
+    ];
     let data_type = random.pick(&types).clone();
     let step = *random.pick(&[1, 1, 3, 10]);
     let first = *random.pick(&[0, 1, 100]);
@@ -273,7 +280,7 @@ fn integer_type(random: &mut Random) -> (DataType, i128, i128) {
     }
 }
 
-/// Integers as an array of an integer type, a decimal, a date or a timestamp.
+/// Integers as an array of an integer type, a decimal, a date, a timestamp, or as text.
 fn numbers(values: &[Option<i128>], data_type: &DataType) -> ArrayRef {
     let narrow: ArrayRef = match data_type {
         DataType::Decimal128(precision, scale) => {

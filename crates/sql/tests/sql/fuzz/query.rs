@@ -115,7 +115,8 @@ impl<'a> Generator<'a> {
         for _ in 0..self.random.below(4) {
             filters.push(format!("({})", self.condition(2)));
         }
-        let groups: Vec<String> = (0..self.random.below(4)).map(|_| self.group()).collect();
+        let most = if self.random.chance(10) { 9 } else { 4 };
+        let groups: Vec<String> = (0..self.random.below(most)).map(|_| self.group()).collect();
         let aggregates: Vec<String> = (0..1 + self.random.below(4)).map(|_| self.aggregate()).collect();
         let having = self.random.chance(15).then(|| match self.random.below(2) {
             0 => format!("COUNT(*) > {}", self.random.below(5)),
@@ -133,10 +134,27 @@ impl<'a> Generator<'a> {
                 continue;
             }
             let child = &tables.tables[tie.child];
-            let on = format!("{} = {}", tie.foreign, tie.key);
-            match self.random.below(10) {
+            let equality = if self.random.chance(8) { "IS NOT DISTINCT FROM" } else { "=" };
+            let on = format!("({} {equality} {})", tie.foreign, tie.key);
+            match self.random.below(12) {
                 0..=5 => joins.push((child.name.clone(), format!("JOIN {} ON {on}", child.name))),
                 6 => joins.push((child.name.clone(), format!("LEFT JOIN {} ON {on}", child.name))),
+                10 => {
+                    let mut scope = self.scope.clone();
+                    if self.random.chance(60) {
+                        scope = vec![tie.child];
+                    } else if self.random.chance(50) {
+                        scope.push(tie.child);
+                    }
+                    let further = self.condition_over(&scope, 1);
+                    joins.push((child.name.clone(), format!("LEFT JOIN {} ON {on} AND ({further})", child.name)));
+                }
+                11 => {
+                    let inner = self.condition_over(&[tie.child], 1);
+                    let set = format!("SELECT {} FROM {} WHERE {inner}", tie.key, child.name);
+                    filters.push(format!("{} NOT IN ({set})", tie.foreign));
+                    continue;
+                }
                 7 | 8 => {
                     filters.push(self.membership(tie, child, &on));
                     continue;
@@ -228,7 +246,17 @@ impl<'a> Generator<'a> {
         }
         let operator = *self.random.pick(&["=", "<>", "<", "<=", ">", ">="]);
         let (one, other) = (self.literal(table, column), self.literal(table, column));
-        match self.random.below(9) {
+        match self.random.below(11) {
+            9 => {
+                let extreme = self.random.pick(&["MIN", "MAX"]);
+                format!(
+                    "{name} {operator} (SELECT {extreme}({name}) FROM {} WHERE {name} {operator} {one})",
+                    table.name
+                )
+            }
+            10 if column.data_type == DataType::Date32 => {
+                format!("{} {operator} {one}", self.moved(name))
+            }
             0 => format!("{name} BETWEEN {one} AND {other}"),
             1 => format!("{name} IN ({one}, {other}, {})", self.literal(table, column)),
             2 => format!("{name} NOT IN ({one}, {other})"),
@@ -250,7 +278,17 @@ impl<'a> Generator<'a> {
         let (one, other) = (self.literal(table, column), self.literal(table, column));
         let start: String = one.trim_matches('\'').chars().take(1).collect();
         let start = start.replace('\'', "''");
-        match self.random.below(9) {
+        match self.random.below(12) {
+            9 | 10 => match self.column(|other| is_text(&other.data_type)) {
+                Some((_, second)) => {
+                    format!("{name} {} {}", self.random.pick(&["=", "<>", "<", ">=", ">", "<="]), second.name)
+                }
+                None => format!("{name} = {one}"),
+            },
+            11 => {
+                let extreme = self.random.pick(&["MIN", "MAX"]);
+                format!("{name} <> (SELECT {extreme}({name}) FROM {})", table.name)
+            }
             0 => format!("{name} IN ({one}, {other})"),
             1 => format!("{name} LIKE '{start}%'"),
             2 => format!("{name} NOT LIKE '%{start}_%'"),
@@ -262,12 +300,33 @@ impl<'a> Generator<'a> {
         }
     }
 
+    /// A date some time later or earlier.
+    fn moved(&mut self, name: &str) -> String {
+        let unit = *self.random.pick(&["days", "months", "years", "weeks"]);
+        format!("{name} {} INTERVAL '{} {unit}'", self.random.pick(&["+", "-"]), self.random.below(40))
+    }
+
+    /// A string that is one of several.
+    fn chosen(&mut self, name: &str) -> String {
+        let other = match self.column(|other| is_text(&other.data_type) && other.name != name) {
+            Some((_, second)) if self.random.chance(70) => second.name.clone(),
+            _ => "'none of them'".into(),
+        };
+        match self.random.below(3) {
+            0 => format!("COALESCE({name}, {other})"),
+            1 => format!("NULLIF({name}, {other})"),
+            _ => format!("CASE WHEN {} THEN {name} ELSE {other} END", self.condition(1)),
+        }
+    }
+
     fn group(&mut self) -> String {
         let (_, column) = self.any();
         let name = column.name.clone();
         match &column.data_type {
-            data_type if data_type.is_floating() && self.random.chance(80) => format!("{name} IS NULL"),
-            DataType::Date32 if self.random.chance(60) => format!("date_part('year', {name})"),
+            data_type if data_type.is_floating() && self.random.chance(30) => format!("{name} IS NULL"),
+            DataType::Date32 if self.random.chance(40) => format!("date_part('year', {name})"),
+            DataType::Date32 if self.random.chance(30) => self.moved(&name),
+            data_type if is_text(data_type) && self.random.chance(20) => self.chosen(&name),
             DataType::Timestamp(_, _) => match self.random.below(4) {
                 0 => format!("CAST({name} AS DATE)"),
                 1 => {
@@ -288,11 +347,15 @@ impl<'a> Generator<'a> {
 
     fn aggregate(&mut self) -> String {
         let numeric = |column: &Column| column.data_type.is_numeric();
-        let call = match self.random.below(20) {
+        let call = match self.random.below(21) {
             0..=3 => "COUNT(*)".to_string(),
             4 | 5 => format!("COUNT({})", self.any().1.name),
             6..=10 => format!("SUM({})", self.number(numeric)),
             11..=13 => format!("AVG({})", self.number(|column| numeric(column) && !column.wide)),
+            14 if self.random.chance(30) => match self.column(|column| numeric(column) && !column.wide) {
+                Some((_, column)) => format!("{}(DISTINCT {})", self.random.pick(&["SUM", "AVG"]), column.name),
+                None => "COUNT(1)".into(),
+            },
             14 => format!("COUNT(DISTINCT {})", self.any().1.name),
             15 => {
                 let function = *self.random.pick(&["VAR", "VAR_POP", "STDDEV", "STDDEV_POP"]);
@@ -303,6 +366,13 @@ impl<'a> Generator<'a> {
             }
             16 => match self.column(|column| column.data_type == DataType::Boolean) {
                 Some((_, column)) => format!("{}({})", self.random.pick(&["BOOL_AND", "BOOL_OR"]), column.name),
+                None => "COUNT(1)".into(),
+            },
+            17 => match self.column(|column| is_text(&column.data_type)) {
+                Some((_, column)) => {
+                    let name = column.name.clone();
+                    format!("{}({})", self.random.pick(&["MIN", "MAX"]), self.chosen(&name))
+                }
                 None => "COUNT(1)".into(),
             },
             _ => {
@@ -340,6 +410,13 @@ impl<'a> Generator<'a> {
             6 if small => format!("CAST({name} AS DOUBLE)"),
             8 if small && !column.data_type.is_unsigned_integer() => format!("-{name}"),
             7 if small && column.data_type.is_integer() => format!("CAST({name} AS BIGINT) * 3"),
+            9 if small && matches!(column.data_type, DataType::Decimal128(_, _)) => {
+                format!(
+                    "{name} {} {}",
+                    self.random.pick(&["/", "%"]),
+                    self.random.pick(&["3", "0.7", "arrow_cast('12.5', 'Decimal128(6, 3)')"])
+                )
+            }
             _ => name,
         }
     }

@@ -1,0 +1,57 @@
+//! TPC-H at a small scale: all 22 queries as on the CPU, and which of their fragments the device takes.
+
+use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, write_tpch_parquet};
+use warpcube_sql::{Place, Session, SessionOptions, Summary};
+
+use crate::support::{cpu, rows, run};
+
+/// Why a query is not on the device as a whole: its number and a part of the reason.
+const REFUSED: [(usize, &str); 5] = [
+    (13, "several rows for one key"),
+    (15, "its input has a Aggregate"),
+    // Distinct values are counted by two aggregations; the lower one is on the device.
+    (16, "its input has a Aggregate"),
+    (17, "its input has a Aggregate"),
+    (18, "its input has a Aggregate"),
+];
+
+async fn register(session: &Session, folder: &std::path::Path) {
+    for table in ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"] {
+        let path = folder.join(format!("{table}.parquet"));
+        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
+        session.collect(&sql).await.unwrap();
+    }
+}
+
+/// What stayed on the CPU, with the reasons.
+fn on_cpu(summary: &Summary) -> Vec<String> {
+    let fragments = summary.fragments.iter().filter(|fragment| fragment.place == Place::Cpu);
+    fragments.map(|fragment| format!("{}: {}", fragment.what, fragment.reason.clone().unwrap_or_default())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_twenty_two_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    // At smaller scales a part has one supplier twice.
+    write_tpch_parquet(folder.path(), 0.01, &WriteOptions::default(), &NoProgress).unwrap();
+    let device = Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap();
+    let cpu = cpu();
+    register(&device, folder.path()).await;
+    register(&cpu, folder.path()).await;
+    let mut wrong = Vec::new();
+    for number in 1..=22 {
+        let sql = tpch_query(number).unwrap();
+        let (expected, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
+        let (found, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
+        assert_eq!(rows(&found), rows(&expected), "q{number}");
+        let (refused, wanted) = (on_cpu(&summary), REFUSED.iter().find(|(known, _)| *known == number));
+        let right = match wanted {
+            None => refused.is_empty() && !summary.fragments.is_empty(),
+            Some((_, reason)) => refused.iter().any(|refused| refused.contains(reason)),
+        };
+        if !right {
+            wrong.push(format!("q{number}: expected {wanted:?}, found {refused:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
