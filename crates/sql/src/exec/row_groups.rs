@@ -8,6 +8,7 @@
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -42,12 +43,15 @@ impl ParquetFiles {
 
     /// What the footers say; none if the files are to be read by DataFusion. May block.
     pub(crate) fn table(&self) -> Option<&Arc<ParquetTable>> {
-        let open = || match ParquetTable::open(&self.paths, &self.schema) {
-            Ok(table) => table.map(Arc::new),
-            // DataFusion will say what is wrong with the files.
-            Err(error) => {
-                tracing::debug!(%error, "footers cannot be read");
-                None
+        let open = || {
+            let opened = guarded(|| ParquetTable::open(&self.paths, &self.schema));
+            match opened.and_then(|opened| opened.map_err(|error| error.to_string())) {
+                Ok(table) => table.map(Arc::new),
+                // DataFusion will say what is wrong with the files.
+                Err(error) => {
+                    tracing::debug!(%error, "footers cannot be read");
+                    None
+                }
             }
         };
         self.table.get_or_init(open).as_ref()
@@ -214,6 +218,15 @@ fn is_coded(chunk: &ColumnChunkMetaData) -> bool {
     })
 }
 
+/// Runs a piece of the reader, which panics over some damaged files: that is an error like others.
+fn guarded<T>(piece: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(piece)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        format!("the reader gave up: {}", text.unwrap_or_else(|| "for no reason it tells".into()))
+    })
+}
+
 struct ParquetScan {
     table: Arc<ParquetTable>,
     name: String,
@@ -230,7 +243,7 @@ impl ParquetScan {
         let (file, group) = self.table.groups[partition];
         let parquet = &self.table.files[file];
         let path = parquet.path.display();
-        let failed = |error: ParquetError| ColumnError::Source(format!("file '{path}': {error}"));
+        let failed = |error: String| ColumnError::Source(format!("file '{path}': {error}"));
         let changed = |detail: String| ColumnError::Changed { table: self.name.clone(), detail };
         let input = File::open(&parquet.path).map_err(|error| changed(format!("file '{path}': {error}")))?;
         let metadata = input.metadata().map_err(|error| changed(format!("file '{path}': {error}")))?;
@@ -245,20 +258,20 @@ impl ParquetScan {
         let coded = columns.iter().all(|column| parquet.chunk(group, *column).is_some_and(is_coded));
         let form = if coded { &parquet.coded } else { &parquet.plain };
         let mask = ProjectionMask::roots(form.parquet_schema(), roots.iter().copied());
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, form.clone())
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, form.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
-            .build()
-            .map_err(failed)?;
+            .with_batch_size(BATCH_ROWS);
+        let built = guarded(|| builder.build()).map_err(failed)?;
+        let mut reader = built.map_err(|error| failed(error.to_string()))?;
         // The reader gives columns in the order of the file.
         let mut sorted = roots.clone();
         sorted.sort_unstable();
         sorted.dedup();
         let order: Vec<usize> = roots.iter().map(|root| sorted.partition_point(|other| other < root)).collect();
-        for batch in reader {
+        while let Some(batch) = guarded(|| reader.next()).map_err(failed)? {
             let batch = batch.and_then(|batch| batch.project(&order));
-            sink(batch.map_err(|error| ColumnError::Source(format!("file '{path}': {error}")))?)?;
+            sink(batch.map_err(|error| failed(error.to_string()))?)?;
         }
         Ok(())
     }
@@ -414,6 +427,28 @@ mod tests {
         assert!(declared("not there", DataType::Int32).table().is_none());
         assert!(declared("not there", DataType::Binary).table().is_some(), "such a column is never asked for");
         assert!(ParquetFiles::new(vec![folder.path().join("gone.parquet")], shown()).table().is_none());
+    }
+
+    #[test]
+    fn damage_is_an_error_or_read_past_and_never_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet");
+        write(&path, &batch(0));
+        let whole = std::fs::read(&path).unwrap();
+        let mut failures = 0;
+        for position in (4..whole.len()).step_by(whole.len() / 150) {
+            let mut damaged = whole.clone();
+            damaged[position] ^= 0x55;
+            std::fs::write(&path, &damaged).unwrap();
+            let files = ParquetFiles::new(vec![path.clone()], shown());
+            let Some(table) = files.table() else { continue };
+            let scan = table.scan("t", &[0, 1, 2, 3]);
+            for (partition, column) in (0..scan.partitions()).flat_map(|partition| (0..4).map(move |c| (partition, c)))
+            {
+                failures += usize::from(scan.read_column(partition, column, &mut |_| Ok(())).is_err());
+            }
+        }
+        assert!(failures > 0, "some of that damage cannot go unnoticed");
     }
 
     #[test]
