@@ -57,7 +57,7 @@ impl FileIdentity {
             bytes: metadata.len(),
             modified_ns: modified.map_or(0, |time| time.as_nanos() as i128),
             tag: metadata.ino().to_string(),
-            on_disk: std::path::absolute(path).ok(),
+            on_disk: Some(path.to_path_buf()),
         })
     }
 }
