@@ -36,6 +36,13 @@ pub trait ColumnSource: Send + Sync {
     /// Version of the content: equal versions hold equal rows in equal order.
     fn version(&self) -> String;
 
+    /// Looks at the table once more: the version of its content now, which [`ColumnSource::version`] gives from then
+    /// on.
+    /// Called after each load, so that content that changed meanwhile is not taken for that of another version.
+    fn look_again(&self) -> Result<String> {
+        Ok(self.version())
+    }
+
     /// All columns of the table.
     fn schema(&self) -> SchemaRef;
 
@@ -67,7 +74,7 @@ pub trait ColumnScan: Send + Sync {
         sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         self.read(partition, &mut |batch| {
-            let one = batch.project(&[column]).map_err(|error| ColumnError::Source(error.to_string()))?;
+            let one = batch.project(&[column]).map_err(|error| ColumnError::source(error.to_string()))?;
             sink(one)
         })
     }
