@@ -66,7 +66,7 @@ impl StringCoder {
             DataType::Utf8 => self.texts(array.as_string::<i32>())?,
             DataType::LargeUtf8 => self.texts(array.as_string::<i64>())?,
             DataType::Dictionary(_, _) => self.coded(array)?,
-            other => return Err(ColumnError::Source(format!("expected strings, found {other}"))),
+            other => return Err(ColumnError::source(format!("expected strings, found {other}"))),
         }
         Ok(&self.codes)
     }
@@ -175,7 +175,7 @@ fn enter(dictionary: &mut LocalDictionary, values: &ArrayRef, position: usize) -
         DataType::Utf8View => dictionary.code(values.as_string_view().value(position)),
         _ => {
             let one = cast(&values.slice(position, 1), &DataType::Utf8View);
-            let one = one.map_err(|error| ColumnError::Source(error.to_string()))?;
+            let one = one.map_err(|error| ColumnError::source(error.to_string()))?;
             dictionary.code(one.as_string_view().value(0))
         }
     }

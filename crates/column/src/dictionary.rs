@@ -264,7 +264,7 @@ impl Strings {
         }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         let values = StringArray::try_new(offsets, Buffer::from_vec(values), None)
-            .map_err(|error| ColumnError::Source(format!("column '{}': {error}", self.bounds.column)))?;
+            .map_err(|error| ColumnError::source(format!("column '{}': {error}", self.bounds.column)))?;
         let is_same = |remap: &Vec<u32>| remap.iter().enumerate().all(|(code, sorted)| code == *sorted as usize);
         let remaps = remaps.into_iter().map(|remap| (!is_same(&remap)).then_some(remap)).collect();
         Ok(Merged { dictionary: Dictionary::from_sorted(values), remaps })

@@ -1,5 +1,7 @@
 //! What can go wrong with a column.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 use warpcube_gpu::GpuError;
 
@@ -42,13 +44,18 @@ pub enum ColumnError {
     },
     /// The source of the data failed.
     #[error("{0}")]
-    Source(String),
+    Source(Arc<dyn std::error::Error + Send + Sync>),
     /// The device failed.
     #[error(transparent)]
     Gpu(#[from] GpuError),
 }
 
 impl ColumnError {
+    /// The error of a table's reader.
+    pub fn source(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ColumnError {
+        ColumnError::Source(Arc::from(error.into()))
+    }
+
     /// Whether the statement should simply run on the CPU.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, ColumnError::Unsupported { .. })

@@ -36,6 +36,13 @@ pub trait ColumnSource: Send + Sync {
     /// Version of the content: equal versions hold equal rows in equal order.
     fn version(&self) -> String;
 
+    /// Looks at the table once more: the version of its content now, which [`ColumnSource::version`] gives from then
+    /// on.
+    /// Called after each load, so that content that changed meanwhile is not taken for that of another version.
+    fn look_again(&self) -> Result<String> {
+        Ok(self.version())
+    }
+
     /// All columns of the table.
     fn schema(&self) -> SchemaRef;
 
@@ -67,7 +74,7 @@ pub trait ColumnScan: Send + Sync {
         sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         self.read(partition, &mut |batch| {
-            let one = batch.project(&[column]).map_err(|error| ColumnError::Source(error.to_string()))?;
+            let one = batch.project(&[column]).map_err(|error| ColumnError::source(error.to_string()))?;
             sink(one)
         })
     }
@@ -286,12 +293,12 @@ impl Job<'_> {
             };
             let start = Instant::now();
             let mut loader = PartitionLoader::new(self, &mut uploader, task, &mut spare)?;
-            match task.columns.len() == self.targets.len() {
-                true => scan.read(task.partition, &mut |batch| loader.append(&batch))?,
-                false => {
-                    scan.read_column(task.partition, task.columns.start, &mut |batch| loader.append(&batch))?;
-                }
-            }
+            let read = match task.columns.len() == self.targets.len() {
+                true => scan.read(task.partition, &mut |batch| loader.append(&batch)),
+                false => scan.read_column(task.partition, task.columns.start, &mut |batch| loader.append(&batch)),
+            };
+            // Segments hold the promise of their memory, and copies on their way hold the memory: that goes first.
+            read.inspect_err(|_| loader.uploader.settle())?;
             *task.chunks.lock() = loader.finish(&mut spare)?;
             self.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
@@ -410,7 +417,8 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
             let host = builder.finish();
             debug_assert!(host.rows == rows as usize);
             let validity = host.validity.as_deref().map(bytemuck::cast_slice);
-            let segment = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows)?;
+            let placed = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows);
+            let segment = placed.inspect_err(|_| self.uploader.settle())?;
             builder.reuse(host.values);
             segments.push(Arrived { segment, statistics: host.statistics, dictionary: host.dictionary });
         }

@@ -206,7 +206,13 @@ impl Residency {
             }
             let span = tracing::info_span!("load", table = source.name(), columns = missing.len());
             let load = || load(&self.device, source, &missing, limits, &room, &self.staging);
-            let loaded = span.in_scope(load).inspect_err(|error| {
+            let loaded = span.in_scope(load);
+            if source.look_again()? != version {
+                // Whatever came of it, an error included, comes from the files of two versions.
+                let detail = "its files were replaced, added or deleted".to_string();
+                return Err(ColumnError::Changed { table: source.name().to_string(), detail });
+            }
+            let loaded = loaded.inspect_err(|error| {
                 if error.is_unsupported() {
                     self.book.lock().refuse(refused, error.clone());
                 }

@@ -71,6 +71,13 @@ impl<'a> Uploader<'a> {
         Ok(self.next - 1)
     }
 
+    /// Waits until no copy holds a buffer of the device any more: what they go to may be given up after that.
+    pub(crate) fn settle(&mut self) {
+        // Who gives up has an error to tell already.
+        let _ = self.stream.synchronize();
+        self.next = 0;
+    }
+
     /// Waits until everything has arrived and gives the buffers back.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.stream.synchronize()?;

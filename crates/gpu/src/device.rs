@@ -62,7 +62,7 @@ impl Device {
     /// Free and total device memory in bytes, as the driver sees them.
     pub fn memory(&self) -> Result<(u64, u64)> {
         self.check()?;
-        self.shared.backend.memory()
+        self.shared.note(self.shared.backend.memory())
     }
 
     /// The pool that budgets this device's memory.
@@ -76,19 +76,19 @@ impl Device {
     /// [`GpuError::OutOfMemory`] past the budget or the device.
     pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
         self.check()?;
-        DeviceBuffer::allocate(self.shared.clone(), bytes, purpose)
+        self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
     }
 
     /// Allocates `bytes` of host memory that the device copies from and to at full speed, zeroed.
     pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
         self.check()?;
-        HostBuffer::allocate(self.shared.clone(), bytes)
+        self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
     }
 
     /// A new stream.
     pub fn stream(&self) -> Result<Stream> {
         self.check()?;
-        Ok(Stream::new(self.shared.clone(), self.shared.backend.stream()?))
+        Ok(Stream::new(self.shared.clone(), self.shared.note(self.shared.backend.stream())?))
     }
 
     /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
@@ -99,7 +99,12 @@ impl Device {
             return Ok(module.clone());
         }
         // Two threads may compile the same program at once; the first to finish wins and the other's is dropped.
-        let (backend, compiled) = self.shared.backend.load(program)?;
+        let loaded = self.shared.note(self.shared.backend.load(program));
+        let (backend, compiled) = loaded.inspect_err(|error| {
+            if let GpuError::Compile { program, log } = error {
+                tracing::error!(program, log, "a kernel did not compile");
+            }
+        })?;
         if compiled {
             self.shared.compiles.fetch_add(1, Ordering::Relaxed);
         }

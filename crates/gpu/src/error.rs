@@ -27,11 +27,11 @@ pub enum GpuError {
         repair: String,
     },
     /// Kernel source did not compile: always a defect of Warpcube.
-    #[error("GPU-003 kernel '{program}' did not compile:\n{log}")]
+    #[error("GPU-003 kernel '{program}' did not compile: {}", first_error(log))]
     Compile {
         /// Name of the program.
         program: String,
-        /// The compiler's log.
+        /// The compiler's log; the error's text has the first error of it.
         log: String,
     },
     /// The device or its budget has not enough memory.
@@ -84,5 +84,23 @@ impl GpuError {
     /// Whether the context is unusable from here on.
     pub fn is_device_lost(&self) -> bool {
         matches!(self, GpuError::DeviceLost { .. })
+    }
+}
+
+/// The first line of a compiler's log that tells of an error.
+fn first_error(log: &str) -> &str {
+    let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines().find(|line| line.contains("error")).or_else(|| lines().next()).unwrap_or("the compiler says nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_gives_one_line() {
+        let log = "\nx.cu(3): warning: odd\nx.cu(7): error: no such name\n  p.out = q;\n".to_string();
+        let error = GpuError::Compile { program: "x".into(), log };
+        assert_eq!(error.to_string(), "GPU-003 kernel 'x' did not compile: x.cu(7): error: no such name");
     }
 }

@@ -3,7 +3,8 @@
 //! Two books are kept. *Reservations* are promises: a statement reserves all it will need in one step, cached columns
 //! hold a reservation for as long as they are resident, and the sum of promises never exceeds the budget.
 //! *Allocations* are facts: blocks in use or waiting in a free list by size class. Because allocations are covered by
-//! reservations made before, a warm statement allocates nothing from the driver.
+//! reservations made before, a warm statement allocates nothing from the driver. Blocks in use and blocks that wait
+//! together stay within the budget: waiting ones go back to the driver before it is exceeded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +17,10 @@ use crate::error::{GpuError, Result};
 
 /// Smallest size class in bytes.
 const CLASS_BYTES_MIN: usize = 512;
-/// Above this size, classes are multiples of it.
-const CLASS_BYTES_LARGE: usize = 2 << 20;
+/// Steps between two powers of two: a block wastes at most a sixteenth of its bytes.
+const CLASSES_PER_POWER: usize = 16;
+/// Largest step between two size classes.
+const CLASS_STEP_MAX: usize = 2 << 20;
 
 /// Budget, promises and blocks of one device.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ struct PoolState {
     live: u64,
     live_peak: u64,
     cached: u64,
+    held_peak: u64,
     driver_allocations: u64,
     free: HashMap<usize, Vec<u64>>,
 }
@@ -53,6 +57,8 @@ pub struct PoolUsage {
     pub live_peak: u64,
     /// In free lists.
     pub cached: u64,
+    /// Most that was alive or in free lists at once: what the driver had given.
+    pub held_peak: u64,
     /// Allocations asked of the driver so far.
     pub driver_allocations: u64,
 }
@@ -72,6 +78,7 @@ impl MemoryPool {
             live: state.live,
             live_peak: state.live_peak,
             cached: state.cached,
+            held_peak: state.held_peak,
             driver_allocations: state.driver_allocations,
         }
     }
@@ -111,19 +118,25 @@ impl MemoryPool {
         if let Some(address) = self.take_cached(class) {
             return Ok((address, class));
         }
-        let address = match backend.allocate(class) {
-            Ok(address) => address,
+        self.make_room(backend, class);
+        let allocated = match backend.allocate(class) {
             Err(GpuError::OutOfMemory { .. }) => {
                 self.trim(backend);
-                backend.allocate(class).map_err(|error| self.explain(error, class, purpose))?
+                backend.allocate(class).map_err(|error| self.explain(error, class, purpose))
             }
-            Err(error) => return Err(error),
+            other => other,
         };
         let mut state = self.state.lock();
-        state.driver_allocations += 1;
-        state.live += class as u64;
-        state.live_peak = state.live_peak.max(state.live);
-        Ok((address, class))
+        match allocated {
+            Ok(address) => {
+                state.driver_allocations += 1;
+                Ok((address, class))
+            }
+            Err(error) => {
+                state.live -= class as u64;
+                Err(error)
+            }
+        }
     }
 
     fn take_cached(&self, class: usize) -> Option<u64> {
@@ -133,6 +146,29 @@ impl MemoryPool {
         state.live += class as u64;
         state.live_peak = state.live_peak.max(state.live);
         Some(address)
+    }
+
+    /// Counts another `class` bytes as alive, and gives free blocks back to the driver, the largest first, until all
+    /// stay within the budget.
+    fn make_room(&self, backend: &dyn Backend, class: usize) {
+        let mut blocks = Vec::new();
+        {
+            let mut state = self.state.lock();
+            state.live += class as u64;
+            while state.cached > 0 && state.live + state.cached > state.budget {
+                let waiting = state.free.iter().filter(|(_, addresses)| !addresses.is_empty());
+                let Some(largest) = waiting.map(|(class, _)| *class).max() else { break };
+                let address = state.free.get_mut(&largest).and_then(Vec::pop).expect("it was found not to be empty");
+                state.cached -= largest as u64;
+                blocks.push((address, largest));
+            }
+            state.live_peak = state.live_peak.max(state.live);
+            state.held_peak = state.held_peak.max(state.live + state.cached);
+        }
+        for (address, class) in blocks {
+            // SAFETY: as for `trim`.
+            unsafe { backend.free(address, class) };
+        }
     }
 
     fn explain(&self, error: GpuError, class: usize, purpose: &str) -> GpuError {
@@ -205,14 +241,11 @@ impl Drop for Reservation {
     }
 }
 
-/// The size a block of `bytes` is rounded up to: powers of two and their 1.5-fold below 2 MiB, then multiples of 2 MiB.
+/// The size a block of `bytes` is rounded up to.
 pub fn size_class(bytes: usize) -> usize {
-    if bytes >= CLASS_BYTES_LARGE {
-        return bytes.next_multiple_of(CLASS_BYTES_LARGE);
-    }
-    let power = bytes.max(CLASS_BYTES_MIN).next_power_of_two();
-    let between = power / 4 * 3;
-    if bytes <= between && between >= CLASS_BYTES_MIN { between } else { power }
+    let bytes = bytes.max(CLASS_BYTES_MIN);
+    let step = bytes.next_power_of_two() / 2 / CLASSES_PER_POWER;
+    bytes.next_multiple_of(step.clamp(CLASS_BYTES_MIN, CLASS_STEP_MAX))
 }
 
 #[cfg(test)]
@@ -235,12 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn size_classes_hold_their_bytes_and_waste_at_most_half() {
-        for bytes in (1..6_000_000).step_by(997) {
+    fn size_classes_hold_their_bytes_and_waste_at_most_a_sixteenth() {
+        for bytes in (1..200_000_000).step_by(9_973) {
             let class = size_class(bytes);
-            assert!(class >= bytes && class.is_multiple_of(256), "{bytes} -> {class}");
-            let tight = class * 2 <= bytes * 3 + 1 || class <= bytes + CLASS_BYTES_LARGE;
-            assert!(class <= CLASS_BYTES_MIN || tight, "{bytes} -> {class}");
+            assert!(class >= bytes && class.is_multiple_of(CLASS_BYTES_MIN), "{bytes} -> {class}");
+            assert!(class - bytes <= (bytes / CLASSES_PER_POWER).max(CLASS_BYTES_MIN), "{bytes} -> {class}");
             assert_eq!(size_class(class), class);
         }
     }

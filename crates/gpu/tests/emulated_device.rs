@@ -111,6 +111,24 @@ fn memory_runs_out_at_its_size_and_comes_back() {
 }
 
 #[test]
+fn waiting_blocks_go_back_before_the_budget_is_exceeded() {
+    let device = Device::emulated(EmulatorOptions::default(), 8 << 20).unwrap();
+    let pool = device.pool();
+    drop(device.buffer(6 << 20, "first").unwrap());
+    assert_eq!((pool.usage().live, pool.usage().cached), (0, 6 << 20));
+    // A block of that size is there already.
+    drop(device.buffer(6 << 20, "first again").unwrap());
+    assert_eq!(pool.usage().driver_allocations, 1);
+    let other = device.buffer(4 << 20, "of another size").unwrap();
+    assert_eq!((pool.usage().live, pool.usage().cached), (4 << 20, 0));
+    assert_eq!(device.memory().unwrap().0, (1 << 30) - (4 << 20));
+    drop(other);
+    let small = device.buffer(1 << 20, "beside it").unwrap();
+    assert_eq!((pool.usage().live, pool.usage().cached), (1 << 20, 4 << 20));
+    drop(small);
+}
+
+#[test]
 fn failures_come_when_they_are_asked_for() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
@@ -125,11 +143,31 @@ fn failures_come_when_they_are_asked_for() {
     rig.device.buffer(800, "third").unwrap();
 
     let params = Params::new().buffer(&input).buffer(&output).i64(100);
+    faults.refuse_launch(1);
+    let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
+    assert!(matches!(error, GpuError::Driver { .. }) && !rig.device.is_lost(), "{error}");
+    faults.take_compiler_away(true);
+    let other = Program::new("other", "struct P { uint64_t* out; };\nWC_KERNEL(other, P, 32, 1) { p.out[0] = 1; }");
+    let error = rig.device.compile(&other).err().expect("there is no compiler");
+    assert!(matches!(error, GpuError::CompilerUnavailable { .. }), "{error}");
+    faults.take_compiler_away(false);
+    rig.device.compile(&other).unwrap();
     faults.fail_launch(2);
     rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap();
     let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
     assert!(error.is_device_lost() && rig.device.is_lost());
     assert!(rig.device.buffer(1, "too late").is_err());
+}
+
+#[test]
+fn a_loss_that_an_allocation_finds_is_remembered_too() {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    faults.lose_at_allocation(1);
+    assert!(device.buffer(8, "a column").unwrap_err().is_device_lost());
+    assert!(device.is_lost() && device.stream().is_err() && device.memory().is_err());
+    assert_eq!(device.pool().usage().live, 0);
 }
 
 #[test]

@@ -43,6 +43,16 @@ impl DeviceSlot {
         Ok(())
     }
 
+    /// Takes up a device that the program opened itself, until the settings ask for another.
+    pub fn take_up(&self, device: Device) {
+        *self.state.lock() = State::Open(device);
+    }
+
+    /// Whether the device was lost: it answers nothing more in this process.
+    pub fn is_lost(&self) -> bool {
+        matches!(&*self.state.lock(), State::Open(device) if device.is_lost())
+    }
+
     /// The device, opened now if it was not yet; none where the session runs on the CPU alone.
     pub fn get(&self) -> Option<Device> {
         let mut state = self.state.lock();

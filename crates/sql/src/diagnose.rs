@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use datafusion::physical_plan::ExecutionPlan;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::error::{SqlError, one_line};
+use crate::error::{SqlError, one_line, panic_text};
 
 /// A file that an error may come from, and how it is read.
 #[derive(Debug, Clone)]
@@ -84,6 +85,14 @@ impl Suspect {
         suspects
     }
 
+    /// Reads the file until it gives an error, or its reader gives up.
+    fn examine(&self) -> Option<SqlError> {
+        catch_unwind(AssertUnwindSafe(|| self.read())).unwrap_or_else(|panic| {
+            let reason = format!("its reader gave up: {}", panic_text(panic.as_ref()));
+            Some(SqlError::FileCorrupt { path: self.path.display().to_string(), reason })
+        })
+    }
+
     /// Reads the file until it gives an error.
     fn read(&self) -> Option<SqlError> {
         let file = match File::open(&self.path) {
@@ -101,14 +110,20 @@ impl Suspect {
     }
 }
 
+/// Whether an error may come from a file that is not named yet, or from the reader of one.
+pub(crate) fn may_be_about_files(error: &SqlError) -> bool {
+    matches!(
+        error,
+        SqlError::Execution(_) | SqlError::Internal(_) | SqlError::FileCorrupt { .. } | SqlError::FileAccess(_)
+    )
+}
+
 /// The error with its file, line and column where one of the suspects gives one, or the error as it is.
 pub(crate) async fn explain(suspects: Vec<Suspect>, error: SqlError) -> SqlError {
-    let is_about_files =
-        matches!(error, SqlError::Execution(_) | SqlError::FileCorrupt { .. } | SqlError::FileAccess(_));
-    if !is_about_files || suspects.is_empty() {
+    if !may_be_about_files(&error) || suspects.is_empty() {
         return error;
     }
-    let found = tokio::task::spawn_blocking(move || suspects.iter().find_map(Suspect::read)).await;
+    let found = tokio::task::spawn_blocking(move || suspects.iter().find_map(Suspect::examine)).await;
     found.ok().flatten().unwrap_or(error)
 }
 

@@ -1,13 +1,16 @@
 //! What can go wrong with a statement, in one line and with a stable code.
 //!
 //! Every error a session gives is a [`SqlError`]; its text starts with its code, which the documentation explains:
-//! `SQL-…` statements, `FILE-…` files read, `CFG-…` settings and devices; `GPU-…` comes through from the device.
+//! `SQL-…` statements, `FILE-…` files read, `CFG-…` settings and devices; `GPU-…`, `COL-…` and `ENG-…` come through
+//! from the device, its columns and the engine.
 //! DataFusion's errors are sorted into these by their kind, and what they carry of DataFusion's own wording (prefixes,
 //! backtraces, line breaks) is taken off. An error of ours that travelled through DataFusion comes back unchanged.
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use thiserror::Error;
+use warpcube_column::ColumnError;
+use warpcube_engine::EngineError;
 use warpcube_gpu::GpuError;
 
 use crate::catalog::{CATALOG, SCHEMA};
@@ -152,6 +155,9 @@ pub enum SqlError {
     /// An error of the device; carries its own `GPU-…` code.
     #[error(transparent)]
     Gpu(#[from] GpuError),
+    /// An error of columns on the device or of the engine; carries its own `COL-…` or `ENG-…` code.
+    #[error(transparent)]
+    Engine(EngineError),
 }
 
 fn hint(nearest: &Option<String>) -> String {
@@ -172,6 +178,11 @@ impl SqlError {
         self.to_string().split(' ').next().unwrap_or_default().to_string()
     }
 
+    /// The error of code that panicked.
+    pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> SqlError {
+        SqlError::Internal(panic_text(panic))
+    }
+
     /// Whether the user cancelled the statement.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, SqlError::Cancelled | SqlError::Gpu(GpuError::Cancelled))
@@ -186,6 +197,16 @@ impl SqlError {
                 SqlError::UnknownTable { name, nearest }
             }
             other => other,
+        }
+    }
+}
+
+impl From<EngineError> for SqlError {
+    fn from(error: EngineError) -> SqlError {
+        match error {
+            EngineError::Gpu(error) | EngineError::Column(ColumnError::Gpu(error)) => SqlError::Gpu(error),
+            EngineError::Column(ColumnError::Source(reader)) => external(reader.as_ref()),
+            other => SqlError::Engine(other),
         }
     }
 }
@@ -221,7 +242,8 @@ fn sort(error: &DataFusionError) -> SqlError {
         DataFusionError::Plan(text) => planning(text),
         DataFusionError::Configuration(text) => SqlError::Planning(one_line(text)),
         DataFusionError::SchemaError(schema, _) => schema_error(schema),
-        DataFusionError::Execution(text) | DataFusionError::Ffi(text) => SqlError::Execution(one_line(text)),
+        DataFusionError::Execution(text) => dropped(text).unwrap_or_else(|| SqlError::Execution(one_line(text))),
+        DataFusionError::Ffi(text) => SqlError::Execution(one_line(text)),
         DataFusionError::ResourcesExhausted(text) => SqlError::Memory(one_line(text)),
         DataFusionError::ExecutionJoin(join) => SqlError::Internal(one_line(&join.to_string())),
         DataFusionError::Internal(text) | DataFusionError::Substrait(text) => SqlError::Internal(one_line(text)),
@@ -240,6 +262,12 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError
     }
     if let Some(error) = error.downcast_ref::<GpuError>() {
         return SqlError::Gpu(error.clone());
+    }
+    if let Some(error) = error.downcast_ref::<EngineError>() {
+        return error.clone().into();
+    }
+    if let Some(error) = error.downcast_ref::<ColumnError>() {
+        return EngineError::from(error.clone()).into();
     }
     if let Some(error) = error.downcast_ref::<DataFusionError>() {
         return sort(error);
@@ -274,14 +302,19 @@ fn parquet_error(error: &parquet::errors::ParquetError) -> SqlError {
 
 fn planning(text: &str) -> SqlError {
     let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
-    match unknown {
-        Some(name) => {
-            let own = format!("{CATALOG}.{SCHEMA}.");
-            let name = name.strip_prefix(&own).unwrap_or(name);
-            SqlError::UnknownTable { name: name.to_string(), nearest: None }
-        }
-        None => SqlError::Planning(one_line(text)),
-    }
+    unknown.map_or_else(|| SqlError::Planning(one_line(text)), unknown_table)
+}
+
+/// The error of a `DROP` of what is not there.
+fn dropped(text: &str) -> Option<SqlError> {
+    let name = text.strip_prefix("Table '").or_else(|| text.strip_prefix("View '"))?;
+    name.strip_suffix("' doesn't exist.").map(unknown_table)
+}
+
+fn unknown_table(name: &str) -> SqlError {
+    let own = format!("{CATALOG}.{SCHEMA}.");
+    let name = name.strip_prefix(&own).unwrap_or(name);
+    SqlError::UnknownTable { name: name.to_string(), nearest: None }
 }
 
 fn schema_error(error: &SchemaError) -> SqlError {
@@ -293,6 +326,12 @@ fn schema_error(error: &SchemaError) -> SqlError {
     let bare = nearest(&field.name, valid_fields.iter().map(|valid| valid.name.clone()));
     let full = field.relation.as_ref().and(nearest(&name, valid_fields.iter().map(|valid| valid.flat_name())));
     SqlError::UnknownColumn { name, nearest: full.or(bare) }
+}
+
+/// What code that gave up said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    one_line(text.unwrap_or("no message"))
 }
 
 /// The text on one line: line breaks become spaces, DataFusion's backtrace is cut off.

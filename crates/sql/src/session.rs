@@ -10,6 +10,7 @@ mod prepared;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -25,7 +26,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use futures::TryStreamExt;
+use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
@@ -215,10 +216,14 @@ impl Session {
     pub async fn execute_with(&self, sql: &str, report: Arc<StatementReport>) -> Result<Execution> {
         let deadline = self.settings().timeout.map(Deadline::after);
         let span = tracing::info_span!("statement", sql);
+        let started = AssertUnwindSafe(Box::pin(self.start(sql, &report, deadline))).catch_unwind();
         tokio::select! {
             biased;
             () = report.cancel().cancelled() => Err(SqlError::Cancelled),
-            started = Box::pin(self.start(sql, &report, deadline)).instrument(span) => started,
+            // What panics over a statement, or over a file it names, ends the statement and not the session.
+            started = started.instrument(span) => {
+                started.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref())))
+            }
             error = Deadline::passed(deadline) => Err(error),
         }
         .inspect_err(|_| report.finish())

@@ -3,6 +3,7 @@
 //!
 //! Invariant: when the stream is dropped, however far it came, the statement's work is told to stop.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use crate::catalog::CatalogShared;
@@ -74,20 +75,20 @@ impl Watched {
         let item = tokio::select! {
             biased;
             () = self.report.cancel().cancelled() => return Err(SqlError::Cancelled),
-            item = self.inner.next() => item,
+            item = AssertUnwindSafe(self.inner.next()).catch_unwind() => item,
             error = Deadline::passed(self.deadline) => return Err(error),
         };
-        match item {
-            Some(Ok(batch)) => {
+        let error = match item {
+            Ok(Some(Ok(batch))) => {
                 self.report.add_rows(batch.num_rows() as u64);
-                Ok(Some(batch))
+                return Ok(Some(batch));
             }
-            Some(Err(error)) => {
-                let error = SqlError::from(error);
-                Err(diagnose::explain(Suspect::of_plan(&self.plan), error).await)
-            }
-            None => Ok(None),
-        }
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(error))) => SqlError::from(error),
+            // An operator or a reader panicked: this statement is over, the session is not.
+            Err(panic) => SqlError::of_panic(panic.as_ref()),
+        };
+        Err(diagnose::explain(Suspect::of_plan(&self.plan), error).await)
     }
 }
 

@@ -15,12 +15,13 @@ mod runner;
 mod shell;
 
 use std::io::{BufReader, IsTerminal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Session, SessionOptions, SqlError};
 
 use cli::{Cli, Command};
 use error::Result;
@@ -35,8 +36,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    let done = Host::new().and_then(|host| start(&cli, &matches, &Arc::new(host)));
-    match done {
+    // What panics becomes an error of one line, like others; where it happened is in the log.
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+    let run = || Host::new().and_then(|host| start(&cli, &matches, &Arc::new(host)));
+    let done = catch_unwind(AssertUnwindSafe(run));
+    match done.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()).into())) {
         Ok(failures) => ExitCode::from(u8::from(failures > 0)),
         Err(error) => {
             if !error.is_closed() {

@@ -235,6 +235,29 @@ fn rows_that_come_and_go_without_a_new_version_are_noticed() {
 }
 
 #[test]
+fn what_changes_during_a_load_is_loaded_once_more() {
+    for fails in [false, true] {
+        let source = Source::integers("t", 2, 3_000);
+        let residency = residency(BUDGET);
+        drop(admit(&residency, &source, &[0], 0).unwrap());
+        source.0.fails.store(fails, Ordering::SeqCst);
+        source.0.changes.store(1, Ordering::SeqCst);
+        // The column that was there is of the version before, too.
+        let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
+        assert_eq!(source.scans(), [vec![0], vec![1], vec![0, 1]]);
+        assert_eq!(values(&residency, &pinned.tables[0], 1)[7], 71);
+        assert!(residency.is_resident("t", "2", &[0, 1]));
+        drop(pinned);
+        residency.clear();
+        source.0.changes.store(2, Ordering::SeqCst);
+        let error = admit(&residency, &source, &[0], 0).unwrap_err();
+        assert!(error.to_string().starts_with("COL-003 table 't' changed while it was loaded: "), "{error}");
+        assert_eq!(residency.device().pool().usage().reserved, 0);
+        drop(admit(&residency, &source, &[0], 0).unwrap());
+    }
+}
+
+#[test]
 fn too_many_strings_and_unknown_types_stay_on_the_cpu() {
     let strings: ArrayRef = Arc::new(StringArray::from_iter_values((0..100).map(|row| row.to_string())));
     let source = Source::new("t", vec![("s", strings), ("n", new_null_array(&DataType::Binary, 100))], &[100], 50);

@@ -30,6 +30,9 @@ pub struct Inner {
     pub apart: AtomicBool,
     /// A column that scans of single columns cut off after their first batch.
     pub cut: Mutex<Option<usize>>,
+    /// How many of the next scans find the table changed behind their backs, and whether they fail over it.
+    pub changes: AtomicU64,
+    pub fails: AtomicBool,
 }
 
 impl Source {
@@ -59,6 +62,8 @@ impl Source {
             held: AtomicBool::new(false),
             apart: AtomicBool::new(false),
             cut: Mutex::new(None),
+            changes: AtomicU64::new(0),
+            fails: AtomicBool::new(false),
         }))
     }
 
@@ -122,6 +127,13 @@ impl ColumnScan for Scan {
 
     fn read(&self, partition: usize, sink: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let batches = self.source.0.partitions.lock()[partition].clone();
+        let take = |changes: u64| changes.checked_sub(1);
+        if self.source.0.changes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok() {
+            self.source.0.version.fetch_add(1, Ordering::SeqCst);
+            if self.source.0.fails.load(Ordering::SeqCst) {
+                return Err(ColumnError::Source(Arc::new(std::io::Error::other("the file is another"))));
+            }
+        }
         for batch in batches {
             sink(batch.project(&self.columns).unwrap())?;
             self.source.0.reading.fetch_add(1, Ordering::SeqCst);

@@ -16,6 +16,9 @@ use crate::program::Program;
 const REPAIR: &str = "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', and name the library's file in \
                       WARPCUBE_NVRTC if it is in an unusual place";
 
+/// Names of the library's file, newer versions first.
+const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+
 type Status = c_int;
 type Handle = *mut c_void;
 
@@ -53,22 +56,21 @@ pub fn location() -> Result<(String, (i32, i32))> {
 
 /// File names and folders to try, best first.
 fn candidates() -> Vec<PathBuf> {
-    const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-    let mut found = Vec::new();
     if let Some(path) = std::env::var_os("WARPCUBE_NVRTC") {
         return vec![PathBuf::from(path)];
     }
-    let mut folders = Vec::new();
-    for variable in ["CUDA_HOME", "CUDA_PATH"] {
-        if let Some(home) = std::env::var_os(variable) {
-            folders.push(Path::new(&home).join("lib64"));
-        }
-    }
-    found.extend(NAMES.iter().map(PathBuf::from));
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
+    let mut folders: Vec<PathBuf> = toolkits.map(|home| Path::new(&home).join("lib64")).collect();
     folders.push("/usr/local/cuda/lib64".into());
     let mut environments: Vec<PathBuf> = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().collect();
     environments.push(".venv".into());
     environments.extend(["/usr/local".into(), "/usr".into()]);
+    // What the system's linker knows by name comes first.
+    NAMES.iter().map(PathBuf::from).chain(installed(folders, &environments)).collect()
+}
+
+/// The libraries there are in folders of toolkits and in Python environments, newer versions of a folder first.
+fn installed(mut folders: Vec<PathBuf>, environments: &[PathBuf]) -> Vec<PathBuf> {
     for environment in environments {
         for library in ["lib", "local/lib"] {
             let Ok(entries) = environment.join(library).read_dir() else { continue };
@@ -80,10 +82,8 @@ fn candidates() -> Vec<PathBuf> {
             }
         }
     }
-    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
-        found.extend(NAMES.iter().map(|name| folder.join(name)).filter(|path| path.exists()));
-    }
-    found
+    let files = |folder: &PathBuf| NAMES.map(|name| folder.join(name)).into_iter().filter(|path| path.exists());
+    folders.iter().filter(|folder| folder.is_dir()).flat_map(files).collect()
 }
 
 fn find() -> Result<Api> {
@@ -103,7 +103,7 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
     macro_rules! symbol {
         ($name:literal) => {
             // SAFETY: the name and signature are those of nvrtc.h, the same in CUDA 12 and 13.
-            *unsafe { library.get($name.as_bytes()) }.map_err(|error| error.to_string())?
+            *unsafe { library.get($name.as_bytes()) }.map_err(|error| format!("it has no {}: {error}", $name))?
         };
     }
     let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status = symbol!("nvrtcVersion");
@@ -210,5 +210,81 @@ impl Drop for ProgramHandle {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
         unsafe { (self.api.destroy)(&mut self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// What a library of that version has to export, but for one function.
+    fn library(major: u32, minor: u32, without: &str) -> String {
+        let names = [
+            "CreateProgram",
+            "CompileProgram",
+            "GetCUBINSize",
+            "GetCUBIN",
+            "GetProgramLogSize",
+            "GetProgramLog",
+            "DestroyProgram",
+            "GetErrorString",
+        ];
+        let functions = names.into_iter().filter(|name| *name != without);
+        let functions: String = functions.map(|name| format!("int nvrtc{name}() {{ return 0; }}\n")).collect();
+        let version = format!("int nvrtcVersion(int* a, int* b) {{ *a = {major}; *b = {minor}; return 0; }}");
+        format!("extern \"C\" {{\n{functions}{version}\n}}\n")
+    }
+
+    fn build(path: &Path, source: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = path.with_extension("cc");
+        std::fs::write(&text, source).unwrap();
+        let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
+        let built = Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(path).arg(&text).status().unwrap();
+        assert!(built.success());
+    }
+
+    #[test]
+    fn both_versions_are_found_where_they_are_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let packages = folder.path().join("venv/lib/python3.12/site-packages/nvidia");
+        let toolkit = folder.path().join("toolkit/lib64");
+        let twelve = packages.join("cuda_nvrtc/lib/libnvrtc.so.12");
+        let thirteen = packages.join("cu13/lib/libnvrtc.so.13");
+        let plain = toolkit.join("libnvrtc.so");
+        for path in [&twelve, &thirteen, &plain, &packages.join("cu13/lib/libnvrtc-builtins.so.13.0")] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let found = installed(vec![toolkit, "/no/such/folder".into()], &[folder.path().join("venv")]);
+        assert_eq!(found, [plain, thirteen, twelve]);
+    }
+
+    #[test]
+    fn libraries_of_both_versions_are_taken_with_their_builtins() {
+        for (major, minor) in [(12, 8), (13, 0)] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(format!("libnvrtc.so.{major}"));
+            build(&path, &library(major, minor, ""));
+            let api = load(&path).unwrap();
+            assert_eq!(api.version, (major as i32, minor as i32));
+            assert!(api._builtins.is_none());
+            build(&folder.path().join(format!("libnvrtc-builtins.so.{major}.{minor}")), "int tables;");
+            assert!(load(&path).unwrap()._builtins.is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_no_library_of_nvrtc_is_refused_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libnvrtc.so.12");
+        build(&path, &library(12, 0, "GetCUBIN"));
+        let reason = load(&path).err().unwrap();
+        assert!(reason.contains("nvrtcGetCUBIN"), "{reason}");
+        let text = folder.path().join("libnvrtc.so.13");
+        std::fs::write(&text, "text").unwrap();
+        assert!(load(&text).is_err() && load(&folder.path().join("none")).is_err());
     }
 }

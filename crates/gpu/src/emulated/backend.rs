@@ -53,6 +53,12 @@ impl EmulatedBackend {
     }
 }
 
+/// The error of a device that was lost at a test's wish.
+pub(super) fn lost(operation: String) -> GpuError {
+    let message = "a failure asked for by a test".to_string();
+    GpuError::DeviceLost { operation, code: "EMULATED_FAULT".into(), message }
+}
+
 impl Backend for EmulatedBackend {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -71,6 +77,9 @@ impl Backend for EmulatedBackend {
     }
 
     fn lend(&self, address: u64, bytes: usize, purpose: &str) -> Result<()> {
+        if self.faults().allocation_finds_loss() {
+            return Err(lost(format!("allocating {purpose}")));
+        }
         if self.faults().allocation_fails() {
             return Err(GpuError::OutOfMemory {
                 operation: format!("{purpose} (a failure asked for by a test)"),
@@ -128,6 +137,12 @@ impl Backend for EmulatedBackend {
     }
 
     fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {
+        if self.faults().has_no_compiler() {
+            return Err(GpuError::CompilerUnavailable {
+                reason: "a test has taken it away".into(),
+                repair: "give it back".into(),
+            });
+        }
         let (path, compiled) = self.shared.toolchain.object(program)?;
         let limits = (self.info.shared_memory_per_block, self.info.shared_memory_per_multiprocessor);
         let module = EmulatedModule::load(&path, &program.name, self.shared.toolchain.clone(), limits)?;

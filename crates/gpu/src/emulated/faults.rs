@@ -1,7 +1,7 @@
 //! Failures on demand, so that tests see what happens when a device is lost or full; and launches that stand still, so
 //! that tests can do something while a kernel runs.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -14,7 +14,10 @@ use crate::error::{GpuError, Result};
 #[derive(Debug, Default)]
 pub struct EmulatorFaults {
     launches: AtomicU64,
+    kernels: AtomicU64,
     allocations: AtomicU64,
+    losses: AtomicU64,
+    no_compiler: AtomicBool,
     hold: Mutex<Hold>,
     changed: Condvar,
 }
@@ -34,6 +37,16 @@ impl EmulatorFaults {
     /// The `nth` launch from now (1 is the next) fails with [`crate::GpuError::DeviceLost`].
     pub fn fail_launch(&self, nth: u64) {
         self.launches.store(nth, Ordering::SeqCst);
+    }
+
+    /// The `nth` launch from now (1 is the next) is refused with [`crate::GpuError::Driver`], and the device goes on.
+    pub fn refuse_launch(&self, nth: u64) {
+        self.kernels.store(nth, Ordering::SeqCst);
+    }
+
+    /// From now on programs cannot be loaded for want of a compiler, or can again.
+    pub fn take_compiler_away(&self, away: bool) {
+        self.no_compiler.store(away, Ordering::SeqCst);
     }
 
     /// The `nth` device buffer from now (1 is the next) fails with [`crate::GpuError::OutOfMemory`].
@@ -87,6 +100,23 @@ impl EmulatorFaults {
 
     pub(super) fn launch_fails(&self) -> bool {
         is_due(&self.launches)
+    }
+
+    /// The `nth` device buffer from now (1 is the next) finds the device lost.
+    pub fn lose_at_allocation(&self, nth: u64) {
+        self.losses.store(nth, Ordering::SeqCst);
+    }
+
+    pub(super) fn allocation_finds_loss(&self) -> bool {
+        is_due(&self.losses)
+    }
+
+    pub(super) fn launch_is_refused(&self) -> bool {
+        is_due(&self.kernels)
+    }
+
+    pub(super) fn has_no_compiler(&self) -> bool {
+        self.no_compiler.load(Ordering::SeqCst)
     }
 
     pub(super) fn allocation_fails(&self) -> bool {

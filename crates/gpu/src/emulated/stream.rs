@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::backend::Shared;
+use super::backend::{Shared, lost};
 use super::module::EmulatedModule;
 use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
@@ -78,10 +78,13 @@ impl BackendStream for EmulatedStream {
         params: &[u8],
     ) -> Result<()> {
         if self.shared.options.faults.launch_fails() {
-            return Err(GpuError::DeviceLost {
-                operation: format!("kernel '{kernel}'"),
-                code: "EMULATED_FAULT".into(),
-                message: "a failure asked for by a test".into(),
+            return Err(lost(format!("kernel '{kernel}'")));
+        }
+        if self.shared.options.faults.launch_is_refused() {
+            return Err(GpuError::Driver {
+                operation: format!("launching kernel '{kernel}'"),
+                code: "EMULATED_REFUSAL".into(),
+                message: "a refusal asked for by a test".into(),
             });
         }
         self.shared.options.faults.hold(kernel, self.shared.options.time_limit)?;

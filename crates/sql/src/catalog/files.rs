@@ -18,12 +18,13 @@ use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::datasource::{TableType, provider_as_source};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
-use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path as ObjectPath;
+use datafusion::object_store::{Error as ObjectStoreError, ObjectMeta, ObjectStoreExt};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 
+use super::footers;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::special::DerivedTable;
 use crate::diagnose::{self, Suspect};
@@ -59,6 +60,17 @@ impl FileIdentity {
             tag: metadata.ino().to_string(),
             on_disk: Some(path.to_path_buf()),
         })
+    }
+
+    /// A file as an object store tells of it.
+    fn listed(meta: ObjectMeta) -> FileIdentity {
+        FileIdentity {
+            path: meta.location.to_string(),
+            bytes: meta.size,
+            modified_ns: i128::from(meta.last_modified.timestamp_nanos_opt().unwrap_or_default()),
+            tag: meta.e_tag.unwrap_or_default(),
+            on_disk: None,
+        }
     }
 }
 
@@ -116,6 +128,15 @@ impl FileSnapshot {
 
     async fn add_listed(&mut self, runtime: &RuntimeEnv, url: &ListingTableUrl, extension: &str) -> Result<()> {
         let store = runtime.object_store(url.object_store())?;
+        if !url.is_collection() && url.get_glob().is_none() {
+            // Listing what is below a file's name gives nothing.
+            match store.head(url.prefix()).await {
+                Ok(file) => self.files.push(FileIdentity::listed(file)),
+                Err(ObjectStoreError::NotFound { .. }) => self.missing.push(url.to_string()),
+                Err(error) => return Err(SqlError::FileAccess(error.to_string())),
+            }
+            return Ok(());
+        }
         let mut listed: Vec<ObjectMeta> = store
             .list(Some(url.prefix()))
             .try_collect()
@@ -130,13 +151,7 @@ impl FileSnapshot {
             let path = (url.scheme() == "file").then(|| Path::new("/").join(meta.location.as_ref()))?;
             std::fs::metadata(&path).is_ok_and(|file| file.len() == meta.size).then_some(path)
         };
-        self.files.extend(wanted.map(|meta| FileIdentity {
-            on_disk: on_disk(&meta),
-            path: meta.location.to_string(),
-            bytes: meta.size,
-            modified_ns: i128::from(meta.last_modified.timestamp_nanos_opt().unwrap_or_default()),
-            tag: meta.e_tag.unwrap_or_default(),
-        }));
+        self.files.extend(wanted.map(|meta| FileIdentity { on_disk: on_disk(&meta), ..FileIdentity::listed(meta) }));
         Ok(())
     }
 }
@@ -234,6 +249,9 @@ impl ExternalTable {
             memory.look(state.runtime_env(), &files);
         }
         set_defaults(&mut resolved, &files);
+        if file_type.name == "PARQUET" {
+            footers::check(state, files.clone()).await?;
+        }
 
         let trailing = file_type.trailing_separator && has_trailing_separator(&resolved, &files);
         if trailing && !command.schema.fields().is_empty() {

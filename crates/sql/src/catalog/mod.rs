@@ -11,6 +11,7 @@
 //! `ViewTable`, never a wrapper (but for `.tbl` files and tables whose files are gone).
 
 mod files;
+mod footers;
 mod formats;
 mod schema;
 mod special;

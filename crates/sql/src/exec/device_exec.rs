@@ -5,6 +5,7 @@
 //! statement's report; dropping the stream cancels loads and stops kernels at their next ticket.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -22,7 +23,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
 };
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use warpcube_column::{ColumnError, LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
@@ -33,6 +34,7 @@ use super::finish::{Cancelled, finish};
 use super::source::{TableColumns, load_limits, load_threads};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
+use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::lower::{Lowered, Refusals, literal};
 use crate::report::{FragmentReport, Place, StatementReport};
@@ -235,7 +237,21 @@ impl Work {
                 Err(SqlError::Cancelled.into())
             }
             Err(error) if settings.placement != Placement::Cuda && may_fall_back(&error) => self.on_cpu(&error).await,
-            Err(error) => Err(DataFusionError::External(Box::new(error))),
+            Err(error) => Err(self.explained(SqlError::from(error)).await),
+        }
+    }
+
+    /// The error with file and line where it comes from a file. The statement's plan does not show the fragment's
+    /// files, so they are taken from the plan that the CPU would run.
+    async fn explained(&self, error: SqlError) -> DataFusionError {
+        if !diagnose::may_be_about_files(&error) {
+            return error.into();
+        }
+        let state = self.catalog.session().unwrap_or_else(|| self.state.as_ref().clone());
+        let planner = DefaultPhysicalPlanner::default();
+        match AssertUnwindSafe(planner.create_physical_plan(&self.original, &state)).catch_unwind().await {
+            Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan), error).await.into(),
+            _ => error.into(),
         }
     }
 
@@ -302,7 +318,16 @@ impl Work {
         let stream = execute_stream(plan.clone(), state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.
         let schema = self.schema.clone();
-        let relabelled = stream.map(move |batch| Ok(batch?.with_schema(schema.clone())?));
+        let explain = plan.clone();
+        let relabelled = stream.then(move |batch| {
+            let (plan, schema) = (explain.clone(), schema.clone());
+            async move {
+                match batch {
+                    Ok(batch) => Ok(batch.with_schema(schema)?),
+                    Err(error) => Err(diagnose::explain(Suspect::of_plan(&plan), error.into()).await.into()),
+                }
+            }
+        });
         // Scans tell how many rows they read when all have come.
         let report = self.report.clone();
         let counted = stream::once(async move {

@@ -40,6 +40,11 @@ impl Engines {
         self.device.reason()
     }
 
+    /// Whether the session's device was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.device.is_lost()
+    }
+
     /// The engine, or none where the session runs on the CPU alone.
     pub(crate) fn get(&self) -> Option<Arc<Engine>> {
         let device = self.device.get()?;

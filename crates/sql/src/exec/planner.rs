@@ -18,12 +18,15 @@ use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
-use crate::lower::{DeviceNode, Refusals, Refused, describe_tables, lower};
+use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
 use crate::placement::{Basis, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::{DeviceChoice, Placement};
+
+/// Why nothing is placed on a device that was lost.
+const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
 
 /// Plans statements of a session.
 #[derive(Debug)]
@@ -40,9 +43,10 @@ impl DevicePlanner {
         DevicePlanner { engines, catalog, refusals: Arc::default(), placer: Arc::default() }
     }
 
-    /// How many fragments were found unfit for the device so far; plans made before are worth making again.
+    /// Grows with each fragment found unfit for the device, and when the device is lost; plans made before are worth
+    /// making again.
     pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.count()
+        self.refusals.count() + u64::from(self.engines.is_lost())
     }
 
     /// What placement by cost depends on, apart from the tables.
@@ -63,6 +67,11 @@ impl DevicePlanner {
         let engine = if waits { None } else { self.engines.get() };
         if settings.placement == Placement::Cpu || engine.is_none() && !waits {
             return Ok(as_it_is());
+        }
+        // Who insists on the device is told of its loss by the device.
+        if self.engines.is_lost() && settings.placement != Placement::Cuda {
+            let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
+            return Ok(Planned { refused: vec![refused], ..as_it_is() });
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
         facts.refusals = self.refusals.clone();

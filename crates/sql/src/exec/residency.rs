@@ -15,6 +15,7 @@ use super::source::{TableColumns, load_limits};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
+use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::lower::describe_table;
 use crate::report::StatementReport;
@@ -86,13 +87,23 @@ impl DeviceTables for EngineTables {
             report.follow_load(&limits.rows_done, info.rows.unwrap_or(0));
         }
         let state = Arc::new(state.clone());
-        let source = TableColumns::new(info.clone(), state, Handle::current(), limits.threads);
+        let source = TableColumns::new(info.clone(), state.clone(), Handle::current(), limits.threads);
         let (key, device) = (info.key.clone(), engine.clone());
         let pinned = tokio::task::spawn_blocking(move || {
             let requests = [TableRequest { source: Arc::new(source), columns: positions }];
             device.residency().admit(&requests, &limits, |_| Ok::<_, ColumnError>(0))
         });
-        let pinned = pinned.await.map_err(failed)?.map_err(failed)?;
+        let pinned = match pinned.await.map_err(failed)? {
+            Ok(pinned) => pinned,
+            Err(error) => {
+                let error = failed(error);
+                let plan = info.provider.scan(state.as_ref(), None, &[], None).await;
+                return Err(match plan {
+                    Ok(plan) => diagnose::explain(Suspect::of_plan(&plan), error).await,
+                    Err(_) => error,
+                });
+            }
+        };
         report.add_load(&pinned.loaded);
         drop(pinned);
         let summary = engine.residency().summary_of(&key);

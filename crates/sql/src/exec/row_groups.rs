@@ -243,7 +243,7 @@ impl ParquetScan {
         let (file, group) = self.table.groups[partition];
         let parquet = &self.table.files[file];
         let path = parquet.path.display();
-        let failed = |error: String| ColumnError::Source(format!("file '{path}': {error}"));
+        let failed = |error: String| ColumnError::source(format!("file '{path}': {error}"));
         let changed = |detail: String| ColumnError::Changed { table: self.name.clone(), detail };
         let input = File::open(&parquet.path).map_err(|error| changed(format!("file '{path}': {error}")))?;
         let metadata = input.metadata().map_err(|error| changed(format!("file '{path}': {error}")))?;

@@ -4,24 +4,30 @@
 //! itself plans is read partition by partition; nothing is filtered or reordered, and the same files with the same
 //! settings give the same partitions, so that columns loaded at different times line up.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::SessionConfig;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use warpcube_column::{ColumnError, ColumnScan, ColumnSource, LoadLimits, Result};
 
-use crate::lower::TableInfo;
+use crate::error::{SqlError, panic_text};
+use crate::lower::{TableInfo, version_now};
 use crate::settings::Settings;
 
 /// A table of a statement; used on threads that may block.
 pub(crate) struct TableColumns {
     info: Arc<TableInfo>,
+    /// The version that was described, until a load finds another.
+    version: Mutex<String>,
     state: Arc<SessionState>,
     runtime: Handle,
     partitions: usize,
@@ -35,7 +41,8 @@ impl TableColumns {
         runtime: Handle,
         partitions: usize,
     ) -> TableColumns {
-        TableColumns { info, state, runtime, partitions }
+        let version = Mutex::new(info.version.clone());
+        TableColumns { info, version, state, runtime, partitions }
     }
 }
 
@@ -58,7 +65,19 @@ pub(crate) fn load_limits(settings: &Settings) -> LoadLimits {
 }
 
 fn failed(error: datafusion::error::DataFusionError) -> ColumnError {
-    ColumnError::Source(error.strip_backtrace())
+    ColumnError::Source(Arc::new(error))
+}
+
+/// Waits for a piece of a table's reader. Readers panic over some damaged files, and over files that are replaced while
+/// they are read; that is an error like others.
+fn guarded<T>(runtime: &Handle, piece: impl Future<Output = DataFusionResult<T>>) -> Result<T> {
+    runtime.block_on(AssertUnwindSafe(piece).catch_unwind()).map_or_else(
+        |panic| {
+            let text = format!("the table's reader gave up: {}", panic_text(panic.as_ref()));
+            Err(ColumnError::Source(Arc::new(SqlError::Internal(text))))
+        },
+        |read| read.map_err(failed),
+    )
 }
 
 impl ColumnSource for TableColumns {
@@ -71,7 +90,13 @@ impl ColumnSource for TableColumns {
     }
 
     fn version(&self) -> String {
-        self.info.version.clone()
+        self.version.lock().clone()
+    }
+
+    fn look_again(&self) -> Result<String> {
+        let now = guarded(&self.runtime, version_now(&self.info, &self.state))?;
+        self.version.lock().clone_from(&now);
+        Ok(now)
     }
 
     fn schema(&self) -> SchemaRef {
@@ -83,7 +108,9 @@ impl ColumnSource for TableColumns {
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
-        if let Some(table) = self.info.parquet.as_ref().and_then(|files| files.table()) {
+        // What was described are the files of the version before, if a load has found another.
+        let described = *self.version.lock() == self.info.version;
+        if let Some(table) = self.info.parquet.as_ref().filter(|_| described).and_then(|files| files.table()) {
             return Ok(table.scan(&self.info.name, columns));
         }
         let mut state = self.state.as_ref().clone();
@@ -92,8 +119,7 @@ impl ColumnSource for TableColumns {
         state.config_mut().options_mut().execution.target_partitions = self.partitions;
         let session: &dyn Session = &state;
         let projection = columns.to_vec();
-        let plan =
-            self.runtime.block_on(self.info.provider.scan(session, Some(&projection), &[], None)).map_err(failed)?;
+        let plan = guarded(&self.runtime, self.info.provider.scan(session, Some(&projection), &[], None))?;
         let plan = plan.repartitioned(self.partitions, state.config().options()).map_err(failed)?.unwrap_or(plan);
         Ok(Box::new(TableScan { plan, context: state.task_ctx(), runtime: self.runtime.clone() }))
     }
@@ -114,9 +140,12 @@ impl ColumnScan for TableScan {
         let guard = self.runtime.enter();
         let mut stream = self.plan.execute(partition, self.context.clone()).map_err(failed)?;
         drop(guard);
-        while let Some(batch) = self.runtime.block_on(stream.next()) {
-            sink(batch.map_err(failed)?)?;
+        loop {
+            let next = async { stream.next().await.transpose() };
+            match guarded(&self.runtime, next)? {
+                Some(batch) => sink(batch)?,
+                None => return Ok(()),
+            }
         }
-        Ok(())
     }
 }

@@ -28,8 +28,9 @@ use warpcube_engine::{BindingCache, Fragment};
 
 pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use expr::literal;
+pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
-pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables};
+pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables, version_now};
 
 /// Why something stays on the CPU.
 pub(crate) type Reason = String;

@@ -83,6 +83,14 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, ge
     Ok(facts)
 }
 
+/// The version of a table's content now. Of tables over files alone it may be another than when they were described.
+pub(crate) async fn version_now(table: &TableInfo, state: &SessionState) -> Result<String> {
+    match table.provider.is::<ListingTable>() {
+        true => Ok(identity(table.provider.as_ref(), &table.provider, state, 0).await?.1),
+        false => Ok(table.version.clone()),
+    }
+}
+
 /// Looks at one table.
 pub(crate) async fn describe_table(
     name: String,

@@ -1,15 +1,21 @@
 //! Tests of the SQL layer: one binary, since each links DataFusion.
 
 mod again;
+mod bad_files;
+mod budget;
 mod cancel;
+mod changes;
 mod datafusion_files;
+mod drops;
 mod explain;
+mod faults;
 mod format;
 mod fuzz;
 mod loading;
 mod overhead;
 mod records;
 mod slt;
+mod spill;
 mod ssb;
 mod support;
 mod tpch;

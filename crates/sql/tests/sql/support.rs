@@ -1,7 +1,11 @@
 //! Sessions for tests and comparison of results.
 
-use arrow::array::RecordBatch;
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::UInt64Type;
 use arrow::util::pretty::pretty_format_batches;
+use warpcube_gpu::PoolUsage;
 use warpcube_sql::{Place, Session, SessionOptions, Summary};
 
 /// A session on the CPU alone.
@@ -13,6 +17,41 @@ pub fn cpu() -> Session {
 pub fn emulated() -> Session {
     let device = std::env::var("WARPCUBE_TEST_DEVICE").unwrap_or_else(|_| "emulated".into());
     Session::new(SessionOptions::new().with("warpcube.device", &device).with("warpcube.placement", "cuda")).unwrap()
+}
+
+/// A session on the emulated device that may leave work to the CPU.
+pub fn lenient() -> Session {
+    Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap()
+}
+
+/// What the pool of the session's device holds.
+pub fn pool(session: &Session) -> PoolUsage {
+    session.device().get().expect("the session has a device").pool().usage()
+}
+
+/// Bytes of all columns on the session's device.
+pub async fn resident_bytes(session: &Session) -> u64 {
+    let batches = session.collect("SHOW DEVICE TABLES").await.unwrap();
+    let bytes = |batch: &RecordBatch| {
+        let column = batch.column_by_name("bytes").unwrap().as_primitive::<UInt64Type>();
+        column.values().iter().sum::<u64>()
+    };
+    batches.iter().map(bytes).sum()
+}
+
+/// Waits until nothing is in use on the session's device but its columns.
+pub async fn settle(session: &Session) {
+    let mut last = None;
+    for _ in 0..30_000 {
+        let usage = pool(session);
+        let columns = resident_bytes(session).await;
+        if usage.live == columns && usage.reserved == columns {
+            return;
+        }
+        last = Some((usage, columns));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("the device's memory does not come back to its columns: {last:?}");
 }
 
 /// Runs a statement to its end.
@@ -29,6 +68,14 @@ pub fn rows(batches: &[RecordBatch]) -> Vec<String> {
     let mut rows: Vec<String> = text.lines().filter(|line| line.starts_with('|')).map(str::to_string).collect();
     rows.sort();
     rows
+}
+
+/// The cells of a result's only row, and where its fragments ran.
+pub async fn one(session: &Session, sql: &str) -> (String, Vec<Place>) {
+    let (batches, summary) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+    let cells = crate::format::rows(&batches);
+    assert_eq!(cells.len(), 1, "{sql}\n{cells:?}");
+    (cells[0].join(" "), summary.fragments.iter().map(|fragment| fragment.place).collect())
 }
 
 /// Runs a statement on the emulated device and on the CPU; both give the same rows, and the first ran on the device.

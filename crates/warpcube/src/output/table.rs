@@ -111,3 +111,55 @@ fn build(schema: &SchemaRef, batches: &[RecordBatch], terminal: bool) -> Result<
     }
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use arrow::array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    /// A sink whose content can still be read.
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(terminal: bool, max_rows: usize) -> String {
+        let sink = Shared::default();
+        let batch = |from: i64| {
+            let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 150));
+            RecordBatch::try_from_iter([("n", rows)]).unwrap()
+        };
+        let mut writer = TableWriter::new(Box::new(sink.clone()), batch(0).schema(), terminal, max_rows);
+        writer.write(&batch(0)).unwrap();
+        writer.write(&batch(150)).unwrap();
+        writer.finish().unwrap();
+        let text = sink.0.lock().unwrap().clone();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_terminal_gets_the_first_rows_and_is_told_of_the_others() {
+        let rows = |text: &str| text.lines().filter(|line| line.starts_with('│')).count() - 1;
+        let capped = written(true, 100);
+        assert_eq!(rows(&capped), 100);
+        assert_eq!(capped.lines().last(), Some("… and 200 more rows of 300 (--max-rows 0 shows all)"));
+        let crossing = written(true, 200);
+        assert_eq!(rows(&crossing), 200);
+        assert!(crossing.contains("│ 199 │") && crossing.contains("… and 100 more rows of 300"), "{crossing}");
+        for whole in [written(true, 0), written(true, 300), written(false, 100)] {
+            assert_eq!(rows(&whole), 300);
+            assert!(!whole.contains("more rows"));
+        }
+    }
+}

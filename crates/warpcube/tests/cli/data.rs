@@ -97,6 +97,52 @@ fn tables_views_inserts_and_descriptions() {
 }
 
 #[test]
+fn tables_are_listed_and_described() {
+    let place = Place::new();
+    place.write("a.csv", ROWS);
+    let sql = "CREATE TABLE m AS SELECT arrow_cast(1, 'UInt8') AS a, arrow_cast('x', 'Dictionary(Int32, Utf8)') AS b; \
+               CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'a.csv'; \
+               CREATE VIEW v AS SELECT id * 2 AS twice FROM e; ";
+    let shown = place.csv(&format!("{sql} SHOW TABLES"));
+    let own: Vec<&str> = shown.lines().filter(|line| line.contains(",public,")).collect();
+    assert_eq!(
+        own,
+        ["warpcube,public,e,BASE TABLE", "warpcube,public,m,BASE TABLE", "warpcube,public,v,VIEW"],
+        "{shown}"
+    );
+    let described = place.csv(&format!("{sql} DESCRIBE m; DESCRIBE e; DESCRIBE v; SHOW COLUMNS FROM m"));
+    let lines: Vec<&str> = described.lines().collect();
+    assert_eq!(lines[1..3], ["a,UInt8,NO", "b,\"Dictionary(Int32, Utf8)\",NO"], "{described}");
+    assert_eq!(lines[4..6], ["id,Int64,YES", "name,Utf8,YES"], "{described}");
+    assert_eq!(lines[7], "twice,Int64,YES", "{described}");
+    assert!(described.contains("warpcube,public,m,a,UInt8,NO"), "{described}");
+}
+
+#[test]
+fn what_is_copied_out_can_be_read_in() {
+    let place = Place::new();
+    place.write("a.csv", ROWS);
+    let copies = [
+        ("o.parquet", ""),
+        ("o.csv", "OPTIONS ('format.has_header' 'true')"),
+        ("o.csv.gz", "STORED AS CSV OPTIONS ('format.has_header' 'true', 'format.compression' 'gzip')"),
+        ("o.csv.zst", "STORED AS CSV OPTIONS ('format.has_header' 'true', 'format.compression' 'zstd')"),
+        ("o.tsv.gz", "STORED AS CSV OPTIONS ('format.delimiter' '\t', 'format.compression' 'gzip')"),
+        ("o.ndjson", "STORED AS JSON"),
+        ("o.ndjson.gz", "STORED AS JSON OPTIONS ('format.compression' 'gzip')"),
+        ("o.jsonl.zst", "STORED AS JSON OPTIONS ('format.compression' 'zstd')"),
+        ("o.arrow", "STORED AS ARROW"),
+    ];
+    for (name, options) in copies {
+        let copied = place.csv(&format!("COPY (SELECT * FROM 'a.csv') TO '{name}' {options}"));
+        assert_eq!(copied, "count\n2\n", "{name}");
+        assert_eq!(place.csv(&format!("SELECT id, name FROM '{name}' ORDER BY id")), ROWS, "{name}");
+    }
+    let compressed = ["o.csv.gz", "o.tsv.gz", "o.ndjson.gz"].map(|name| place.read(name)[..2] == [0x1f, 0x8b]);
+    assert_eq!(compressed, [true; 3]);
+}
+
+#[test]
 fn inserts_go_into_folders() {
     let place = Place::new();
     std::fs::create_dir(place.path("into")).unwrap();

@@ -122,6 +122,52 @@ fn doctor_tells_what_is_missing() {
     }
 }
 
+/// Builds a library that says it is NVRTC 12.8.
+fn stand_in_compiler(place: &Place) -> std::path::PathBuf {
+    let names = "CreateProgram CompileProgram GetCUBINSize GetCUBIN GetProgramLogSize GetProgramLog DestroyProgram \
+                 GetErrorString";
+    let functions: String = names.split(' ').map(|name| format!("int nvrtc{name}() {{ return 0; }}\n")).collect();
+    let version = "int nvrtcVersion(int* a, int* b) { *a = 12; *b = 8; return 0; }";
+    let source = place.write("nvrtc.cc", format!("extern \"C\" {{\n{functions}{version}\n}}"));
+    let path = place.path("libnvrtc.so.12");
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
+    let built = std::process::Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(&path).arg(source).status();
+    assert!(built.unwrap().success());
+    path
+}
+
+#[test]
+fn doctor_tells_a_compiler_without_a_gpu_from_a_gpu_without_a_compiler() {
+    let place = Place::new();
+    let doctor = |compiler: &std::path::Path| {
+        let output = place.command().args(["doctor", "--json"]).env("WARPCUBE_NVRTC", compiler).output().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let told = |found: &serde_json::Value, code: &str| {
+        found["problems"].as_array().unwrap().iter().any(|problem| problem.as_str().unwrap().contains(code))
+    };
+    let path = stand_in_compiler(&place);
+    let with = doctor(&path);
+    assert_eq!(with["nvrtc"], serde_json::json!({ "path": path.display().to_string(), "version": "12.8" }));
+    assert!(!told(&with, "GPU-002"), "{with}");
+    let has_gpu = !with["gpus"].as_array().unwrap().is_empty();
+    assert_eq!(told(&with, "GPU-001"), !has_gpu, "{with}");
+    assert_eq!(with["usable"], has_gpu);
+
+    let without = doctor(&place.path("no/such/library.so"));
+    assert!(without["nvrtc"].is_null() && without["usable"] == false, "{without}");
+    assert!(told(&without, "GPU-002 the CUDA run-time compiler (NVRTC) was not found"), "{without}");
+    assert!(told(&without, "pip install nvidia-cuda-nvrtc") && told(&without, "no/such/library.so"), "{without}");
+    // Either way queries are answered.
+    for compiler in [path.as_path(), std::path::Path::new("no/such/library.so")] {
+        let sql = "CREATE TABLE t AS VALUES (1), (2); SELECT sum(column1) AS s FROM t";
+        let mut command = place.command();
+        command.args(["--format", "csv", "-c", sql]).env("WARPCUBE_NVRTC", compiler);
+        let output = command.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "s\n3\n");
+    }
+}
+
 #[test]
 fn doctor_says_where_nvrtc_was_looked_for_and_how_to_get_it() {
     let place = Place::new();

@@ -288,7 +288,8 @@ fn finish(pipeline: &Pipeline, mut groups: Groups) -> Vec<Vec<Option<Scalar>>> {
 fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
     match (left, right) {
         (Scalar::Int(left), Scalar::Int(right)) => left.cmp(right),
-        (Scalar::Float(left), Scalar::Float(right)) => left.total_cmp(right),
+        // Both zeros are one.
+        (Scalar::Float(left), Scalar::Float(right)) => (left + 0.0).total_cmp(&(right + 0.0)),
         (left, right) => left.text().cmp(right.text()),
     }
 }

@@ -41,7 +41,7 @@ pub fn compile_everywhere(program: &Program) {
                 std::fs::write(&marker, "").unwrap();
             }
             Err(GpuError::CompilerUnavailable { .. }) => return,
-            Err(error) => panic!("sm_{architecture}: {error}\n{}", program.source),
+            Err(error) => panic!("sm_{architecture}: {error:?}\n{}", program.source),
         }
     }
 }

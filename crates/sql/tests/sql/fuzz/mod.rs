@@ -10,7 +10,7 @@ mod bench;
 mod compare;
 mod data;
 mod query;
-mod random;
+pub mod random;
 mod shrink;
 
 use std::collections::BTreeMap;

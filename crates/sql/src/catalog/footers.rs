@@ -1,0 +1,88 @@
+//! Parquet footers that contradict themselves.
+//!
+//! A footer tells numbers of rows three times: for the file, for each row group and for each column of one. Readers
+//! believe one or the other: `count(*)` is answered from the footer alone, columns are read by row group. Where they
+//! differ the file is corrupt, and is refused before anything is answered from it; so it is where a column is said to
+//! lie outside of the file, for which readers would ask for any amount of memory. What a footer says with one voice is
+//! believed, bounds of values included; [`crate::exec`] believes no bounds but those it has seen itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::catalog::Session;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::object_store::{ObjectStore, ObjectStoreExt};
+use futures::{StreamExt, TryStreamExt};
+use parquet::file::metadata::ParquetMetaData;
+
+use crate::error::{Result, SqlError};
+
+/// Footers read at once.
+const AT_ONCE: usize = 16;
+
+/// Looks at the footers of local files; they stay in DataFusion's cache, where planning finds them.
+///
+/// # Errors
+/// [`SqlError::FileCorrupt`] for a footer that contradicts itself. One that cannot be read is left to the reader.
+pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()> {
+    let runtime = state.runtime_env();
+    let store = runtime.object_store(ObjectStoreUrl::local_filesystem())?;
+    let cache = runtime.cache_manager.get_file_metadata_cache();
+    let looks = files.into_iter().map(|path| {
+        let (store, cache) = (store.clone(), cache.clone());
+        async move {
+            let Some((metadata, size)) = footer(store.as_ref(), &path, cache).await else { return Ok(()) };
+            match contradiction(&metadata, size) {
+                Some(reason) => Err(SqlError::FileCorrupt { path: path.display().to_string(), reason }),
+                None => Ok(()),
+            }
+        }
+    });
+    futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await
+}
+
+/// A file's footer and the file's size.
+async fn footer(
+    store: &dyn ObjectStore,
+    path: &Path,
+    cache: Arc<FileMetadataCache>,
+) -> Option<(Arc<ParquetMetaData>, u64)> {
+    let absolute = std::path::absolute(path).ok()?;
+    let location = datafusion::object_store::path::Path::from_absolute_path(absolute).ok()?;
+    let object = store.head(&location).await.ok()?;
+    let metadata = DFParquetMetadata::new(store, &object).with_file_metadata_cache(Some(cache)).fetch_metadata().await;
+    Some((metadata.ok()?, object.size))
+}
+
+fn contradiction(metadata: &ParquetMetaData, size: u64) -> Option<String> {
+    let mut rows = 0i64;
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let own = group.num_rows();
+        if own < 0 {
+            return Some(format!("row group {number} has {own} rows"));
+        }
+        for column in group.columns() {
+            let (name, values) = (column.column_path().string(), column.num_values());
+            // A column of lists has as many values as its lists have elements.
+            if column.column_descr().max_rep_level() == 0 && values != own {
+                return Some(format!("row group {number} has {own} rows, its column '{name}' {values} values"));
+            }
+            let (page, dictionary) = (column.data_page_offset(), column.dictionary_page_offset());
+            let (start, bytes) = (dictionary.map_or(page, |dictionary| dictionary.min(page)), column.compressed_size());
+            let end = start.checked_add(bytes).and_then(|end| u64::try_from(end).ok());
+            if start < 0 || bytes < 0 || end.is_none_or(|end| end > size) {
+                let place = format!("{bytes} bytes at byte {start} of {size}");
+                return Some(format!("row group {number}: column '{name}' is said to have {place}"));
+            }
+            let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt());
+            if let Some(nulls) = nulls.filter(|nulls| i64::try_from(*nulls).is_ok_and(|nulls| nulls > values)) {
+                return Some(format!("row group {number}: column '{name}' has {nulls} nulls in {values} values"));
+            }
+        }
+        rows = rows.saturating_add(own);
+    }
+    let told = metadata.file_metadata().num_rows();
+    (told != rows).then(|| format!("its footer tells of {told} rows, its row groups have {rows}"))
+}

@@ -1,0 +1,84 @@
+//! A limit on the CPU's memory: what can spill does and is right, what cannot fails by name, the session goes on.
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+use warpcube_sql::{Session, SessionOptions};
+
+use crate::support::{one, run};
+
+/// How often the operators of a plan have spilled.
+fn spills(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let own = plan.metrics().and_then(|metrics| metrics.spill_count()).unwrap_or(0);
+    own + plan.children().into_iter().map(spills).sum::<usize>()
+}
+
+fn session(limit: &str) -> Session {
+    let options = SessionOptions::new()
+        .with("warpcube.device", "cpu")
+        .with("warpcube.memory_limit", limit)
+        .with("warpcube.target_partitions", "1");
+    Session::new(options).unwrap()
+}
+
+/// Runs a statement of one row; how often it spilled.
+async fn spilled(session: &Session, sql: &str, expected: &str) -> usize {
+    let execution = session.execute(sql).await.unwrap();
+    let plan = execution.plan.clone().expect("a query has a plan");
+    let batches = execution.collect().await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+    assert_eq!(crate::format::rows(&batches)[0].join(" "), expected, "{sql}");
+    spills(&plan)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sorts_and_aggregations_past_the_limit_spill_and_are_right() {
+    let (small, large) = (session("12MiB"), session("auto"));
+    let sort = "SELECT sum(r * v) FROM (SELECT value AS v, row_number() OVER (ORDER BY value * 7919 % 1000003) AS r \
+                FROM generate_series(1, 600000))";
+    let groups = "SELECT count(*), sum(n) FROM (SELECT value * 31 % 400009 AS k, 'k' || (value % 399989) AS s, \
+                  count(*) AS n FROM generate_series(1, 400000) GROUP BY 1, 2)";
+    let expected = [one(&large, sort).await.0, "400000 400000".to_string()];
+    for (sql, expected) in [sort, groups].into_iter().zip(&expected) {
+        assert_eq!(spilled(&large, sql, expected).await, 0, "{sql}");
+        assert!(spilled(&small, sql, expected).await > 0, "{sql} did not spill");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spilled_data_goes_where_it_is_told_and_is_gone_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = session("12MiB");
+    session.set("warpcube.spill_folder", &folder.path().display().to_string()).unwrap();
+    let sort = "SELECT sum(r * v) FROM (SELECT value AS v, row_number() OVER (ORDER BY value * 7919 % 1000003) AS r \
+                FROM generate_series(1, 600000))";
+    let execution = session.execute(sort).await.unwrap();
+    let plan = execution.plan.clone().expect("a query has a plan");
+    execution.collect().await.unwrap();
+    assert!(spills(&plan) > 0);
+    let made: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!made.is_empty(), "nothing was spilled to the folder");
+    drop(plan);
+    let files = made.iter().flat_map(|path| std::fs::read_dir(path).unwrap());
+    assert_eq!(files.count(), 0, "spilled files outlive their statement");
+    // A folder that cannot be written is told of when there is something to spill.
+    let blocked = folder.path().join("no-folder");
+    std::fs::write(&blocked, "a file").unwrap();
+    let set = session.set("warpcube.spill_folder", &blocked.display().to_string());
+    let failed = match set {
+        Err(error) => error.to_string(),
+        Ok(()) => run(&session, sort).await.map(|_| ()).unwrap_err(),
+    };
+    assert!(failed.starts_with("FILE-006 ") || failed.starts_with("SQL-0"), "{failed}");
+    assert_eq!(one(&session, "SELECT 1").await.0, "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_spill_fails_by_name() {
+    let session = session("1MiB");
+    let join = "SELECT count(*) FROM generate_series(1, 300000) a JOIN generate_series(1, 300000) b USING (value)";
+    let error = run(&session, join).await.map(|_| ()).unwrap_err();
+    assert!(error.starts_with("SQL-009 out of memory on the CPU: "), "{error}");
+    assert!(error.ends_with("raise warpcube.memory_limit or look at warpcube.spill_folder"), "{error}");
+    session.set("warpcube.memory_limit", "auto").unwrap();
+    assert_eq!(one(&session, join).await.0, "300000");
+}
