@@ -104,6 +104,11 @@ impl BindingCache {
         self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
     }
 
+    /// Whether a run has left a binding that is still good.
+    pub fn is_bound(&self) -> bool {
+        self.kept().is_some()
+    }
+
     /// The last binding, if its columns are still on the device.
     pub(crate) fn kept(&self) -> Option<Arc<Binding>> {
         self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()

@@ -29,8 +29,9 @@ use warpcube_column::{ColumnError, LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError};
 
-use super::explain::{FragmentRun, table_facts};
+use super::explain::{FragmentRun, predict};
 use super::finish::{Cancelled, finish};
+use super::known::Known;
 use super::source::{TableColumns, load_limits, load_threads};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
@@ -59,6 +60,7 @@ pub(crate) struct DeviceExec {
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
+    known: Arc<Known>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -89,9 +91,15 @@ impl DeviceExec {
             state,
             catalog,
             refusals,
+            known: Arc::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// The operator with other fragments to ask for what running them has found.
+    pub(crate) fn beside(self, known: Arc<Known>) -> DeviceExec {
+        DeviceExec { known, ..self }
     }
 
     fn note(&self, report: &RunReport) {
@@ -161,6 +169,7 @@ struct Work {
     state: Arc<SessionState>,
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
+    known: Arc<Known>,
     schema: SchemaRef,
     report: Option<Arc<StatementReport>>,
 }
@@ -180,12 +189,11 @@ impl Work {
         let stage_times = self.report.as_ref().is_some_and(|report| report.is_explained());
         let options = RunOptions { limits, groups_max, cancel, dump, stage_times, ..RunOptions::default() };
         // Before it runs: what is known afterwards is no prediction.
-        let predicted =
-            self.report.as_ref().filter(|report| report.is_explained()).map(|_| {
-                self.engine.predict(&self.lowered.fragment, &self.lowered.binding, &table_facts(&self.lowered))
-            });
-        let arguments = self.values()?;
-        let short = self.lowered.binding.is_short(self.engine.device().info());
+        let explained = self.report.as_ref().filter(|report| report.is_explained());
+        let predicted = explained.map(|_| predict(&self.engine, &self.known, &self.lowered));
+        let valued = self.lowered.with_values(&self.values()?);
+        let binding = valued.as_ref().map_or(&self.lowered.binding, |valued| &valued.binding);
+        let short = binding.is_short(self.engine.device().info());
         let outcome = off_the_workers(short, {
             let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
             let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
@@ -203,10 +211,9 @@ impl Work {
                         columns: table.columns.clone(),
                     })
                     .collect();
-                match arguments.is_empty() {
-                    true => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options),
-                    // A binding holds the values of its run; kernels do not.
-                    false => engine.run(&lowered.fragment.with_arguments(&arguments), &requests, &options),
+                match &valued {
+                    None => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options),
+                    Some(valued) => engine.run_again(&valued.fragment, &valued.binding, &requests, &options),
                 }
             }
         })
@@ -425,6 +432,7 @@ impl ExecutionPlan for DeviceExec {
             state: self.state.clone(),
             catalog: self.catalog.clone(),
             refusals: self.refusals.clone(),
+            known: self.known.clone(),
             schema: self.schema(),
             report: StatementReport::of(&context),
         };
@@ -436,6 +444,7 @@ impl ExecutionPlan for DeviceExec {
             state: self.state.clone(),
             catalog: self.catalog.clone(),
             refusals: self.refusals.clone(),
+            known: self.known.clone(),
             properties: self.properties.clone(),
             metrics: self.metrics.clone(),
         };

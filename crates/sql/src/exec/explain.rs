@@ -20,6 +20,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, TryStreamExt, stream};
 use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
 
+use super::known::Known;
 use crate::lower::{DeviceNode, Lowered, Refused};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
@@ -55,7 +56,7 @@ impl Explained {
 }
 
 /// What an engine would be asked of a fragment's tables.
-pub(crate) fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
+fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
     let facts = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
         let schema = info.provider.schema();
         let column = |index: &usize| (schema.field(*index).name().clone(), schema.field(*index).data_type().clone());
@@ -69,10 +70,10 @@ pub(crate) fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
     facts.collect()
 }
 
-/// The rows for a plan that is not run.
-pub(crate) fn of_plan(planned: &Planned, engine: Option<&Arc<Engine>>, no_device: Option<String>) -> Result<Notes> {
+/// The fragments of a lowered plan.
+pub(crate) fn fragments(plan: &LogicalPlan) -> Result<Vec<Arc<Lowered>>> {
     let mut nodes: Vec<Arc<Lowered>> = Vec::new();
-    planned.plan.apply_with_subqueries(|plan| {
+    plan.apply_with_subqueries(|plan| {
         if let LogicalPlan::Extension(extension) = plan
             && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
         {
@@ -80,6 +81,23 @@ pub(crate) fn of_plan(planned: &Planned, engine: Option<&Arc<Engine>>, no_device
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
+    Ok(nodes)
+}
+
+/// What is expected of a fragment, from what is known of it or of one equal to it.
+pub(crate) fn predict(engine: &Engine, known: &Known, lowered: &Arc<Lowered>) -> Prediction {
+    let lowered = known.bound(lowered);
+    engine.predict(&lowered.fragment, &lowered.binding, &table_facts(&lowered))
+}
+
+/// The rows for a plan that is not run.
+pub(crate) fn of_plan(
+    planned: &Planned,
+    engine: Option<&Arc<Engine>>,
+    no_device: Option<String>,
+    known: &Known,
+) -> Result<Notes> {
+    let nodes = fragments(&planned.plan)?;
     let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
     let refused = planned.refused.iter().cloned();
     let on_cpu = refused.map(|Refused { what, reason }| (Place::Cpu, what, Some(reason)));
@@ -87,7 +105,7 @@ pub(crate) fn of_plan(planned: &Planned, engine: Option<&Arc<Engine>>, no_device
     let mut device = String::new();
     if let Some(engine) = engine {
         for (number, lowered) in nodes.iter().enumerate() {
-            let predicted = engine.predict(&lowered.fragment, &lowered.binding, &table_facts(lowered));
+            let predicted = predict(engine, known, lowered);
             fragment(&mut device, number, &lowered.what, &predicted, engine);
         }
     }

@@ -4,6 +4,7 @@ mod device_exec;
 mod engines;
 mod explain;
 mod finish;
+mod known;
 mod planner;
 mod residency;
 mod row_groups;

@@ -16,6 +16,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
+use super::known::Known;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
@@ -35,12 +36,14 @@ pub(crate) struct DevicePlanner {
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
     placer: Arc<Placer>,
+    known: Arc<Known>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        DevicePlanner { engines, catalog, refusals: Arc::default(), placer: Arc::default() }
+        let (refusals, placer, known) = Default::default();
+        DevicePlanner { engines, catalog, refusals, placer, known }
     }
 
     /// Grows with each fragment found unfit for the device, and when the device is lost; plans made before are worth
@@ -84,6 +87,10 @@ impl DevicePlanner {
         if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
             return Ok(as_it_is());
         }
+        // Fragments of an EXPLAIN go with it.
+        if !matches!(lowered, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
+            explain::fragments(&lowered)?.iter().for_each(|fragment| self.known.remember(fragment));
+        }
         let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
         Ok(Planned { plan: lowered, refused, declined, basis })
     }
@@ -110,6 +117,7 @@ impl DevicePlanner {
             engines: self.engines.clone(),
             catalog: self.catalog.clone(),
             refusals: self.refusals.clone(),
+            known: self.known.clone(),
             state: state.clone(),
         };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
@@ -121,7 +129,7 @@ impl DevicePlanner {
             _ => (self.engines.get(), self.engines.reason()),
         };
         let notes = match explained {
-            Explained::Plan => Some(explain::of_plan(planned, engine.as_ref(), no_device.clone())?),
+            Explained::Plan => Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.known)?),
             Explained::Run => None,
         };
         Ok(Arc::new(ExplainExec::new(plan, notes, engine, no_device)))
@@ -159,6 +167,7 @@ struct DeviceExtension {
     engines: Arc<Engines>,
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
+    known: Arc<Known>,
     state: Arc<SessionState>,
 }
 
@@ -192,6 +201,6 @@ impl ExtensionPlanner for DeviceExtension {
             self.catalog.clone(),
             self.refusals.clone(),
         );
-        Ok(Some(Arc::new(exec)))
+        Ok(Some(Arc::new(exec.beside(self.known.clone()))))
     }
 }

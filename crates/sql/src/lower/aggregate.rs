@@ -79,6 +79,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         arguments: tree.into_arguments(),
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),
+        valued: Default::default(),
         identity: String::new(),
     })
 }

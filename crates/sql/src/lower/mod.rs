@@ -50,10 +50,39 @@ pub(crate) struct Lowered {
     pub(crate) arguments: Vec<Subquery>,
     /// The fragment in a few words, for reports.
     pub(crate) what: String,
+    /// The fragment with the values that its arguments had last.
+    pub(crate) valued: Mutex<Option<Arc<Valued>>>,
     /// What its last run was bound to.
     pub(crate) binding: BindingCache,
     /// What it is remembered by if a run finds that it cannot run on the device: its plan and its tables' versions.
     pub(crate) identity: String,
+}
+
+/// A fragment with values in place of its arguments.
+#[derive(Debug)]
+pub(crate) struct Valued {
+    /// The values.
+    text: String,
+    /// Device work.
+    pub(crate) fragment: Fragment,
+    /// What its last run was bound to; a binding holds the values, kernels do not.
+    pub(crate) binding: BindingCache,
+}
+
+impl Lowered {
+    /// The fragment with these values of its arguments, none where it takes none; the last one is kept.
+    pub(crate) fn with_values(&self, values: &[warpcube_engine::Expr]) -> Option<Arc<Valued>> {
+        if values.is_empty() {
+            return None;
+        }
+        let text = format!("{values:?}");
+        let mut valued = self.valued.lock();
+        if let Some(known) = valued.as_ref().filter(|known| known.text == text) {
+            return Some(known.clone());
+        }
+        let fragment = self.fragment.with_arguments(values);
+        Some(valued.insert(Arc::new(Valued { text, fragment, binding: BindingCache::default() })).clone())
+    }
 }
 
 /// Fragments that a run found unfit for the device, with the reason; planned again they stay on the CPU, where they

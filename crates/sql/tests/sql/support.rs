@@ -54,6 +54,11 @@ pub async fn settle(session: &Session) {
     panic!("the device's memory does not come back to its columns: {last:?}");
 }
 
+/// Whether these tests run on a real device, which cannot be held still and tells other figures.
+pub fn on_real_device() -> bool {
+    std::env::var("WARPCUBE_TEST_DEVICE").is_ok_and(|device| device != "emulated")
+}
+
 /// Runs a statement to its end.
 pub async fn run(session: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summary), String> {
     let execution = session.execute(sql).await.map_err(|error| error.to_string())?;
