@@ -1,9 +1,9 @@
 
-// Purpose: gather the groups there are. Inputs: marks (uint8 a place, uint64 key + 1 a slot, or the state of a slot
-// whose key has several words), those words, cells uint64 [cells][places], control (error, flags). Output: error,
-// flags, number of groups, then key and cells of each group, in no order. Mapping: one thread a place, grid-stride; one
-// atomic a warp. Bytes: the marks once, cells of groups once. The counter output[2] is zeroed beforehand. May be
-// launched early.
+// Purpose: gather the groups there are. Inputs: marks (uint8 a place; hashed 1: uint64 key + 1 a slot; hashed 2: the
+// state of a slot whose key is kept in words of its own), those words, cells uint64 [cells][places], control (error,
+// flags). Output: error, flags, number of groups, then key and cells of each group, in no order. Mapping: one thread a
+// place, grid-stride; one atomic a warp. Bytes: the marks once, cells of groups once. The counter output[2] is zeroed
+// beforehand. May be launched early.
 struct CompactParams {
     const uint64_t* control; const void* marks; const uint64_t* cells; uint64_t* output;
     uint64_t places; uint64_t cell_count; uint64_t hashed; const uint64_t* words; uint64_t word_count;
@@ -31,7 +31,7 @@ WC_KERNEL(compact_groups, CompactParams, 256, 1) {
         if (key == 0) continue;
         uint64_t* row = p.output + 3 + at * (p.cell_count + p.word_count);
         row[0] = key - 1;
-        if (p.word_count > 1) {
+        if (p.hashed == 2) {
             for (uint64_t word = 0; word < p.word_count; ++word) row[word] = p.words[place * p.word_count + word];
         }
         row += p.word_count;

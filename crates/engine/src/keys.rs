@@ -44,7 +44,7 @@ pub(crate) struct KeyPack {
     parts: Vec<KeyPart>,
     /// Words of a key.
     pub(crate) words: usize,
-    /// Number of packed keys; all ones where a key has several words.
+    /// Number of packed keys; all ones where those do not fit 63 bits.
     pub(crate) domain: u64,
 }
 
@@ -148,6 +148,11 @@ impl KeyPack {
             parts.push(KeyPart { low: *low, places, null, word, stride });
         }
         KeyPack { parts, words: word + 1, domain: u64::MAX }
+    }
+
+    /// Whether keys need all bits of their words, so that none is left to mark an empty slot.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.domain == u64::MAX
     }
 
     /// The part's value in a packed key; `None` is NULL, a float is its bits.
@@ -260,6 +265,9 @@ mod tests {
         assert_eq!(pack.words, 2);
         let packed = [(7 << 32) + 5, 3];
         assert_eq!([0, 1, 2].map(|part| pack.value(&packed, part)), [Some(5), Some(7), Some(3)]);
+        let all = value((i64::MIN.into(), i64::MAX.into()), false);
+        let pack = KeyPack::of_groups(std::slice::from_ref(&all)).unwrap();
+        assert_eq!((pack.words, pack.is_wide(), pack.value(&[u64::MAX], 0)), (1, true, Some(i64::MAX.into())));
         let full = value((i64::MIN.into(), i64::MAX.into()), true);
         let one = value((4, 4), false);
         let pack = KeyPack::of_groups(&[full.clone(), one, full, half]).unwrap();

@@ -62,7 +62,7 @@ impl Recorded {
                     .buffer_at(arena, at(compacted.zone))
                     .u64(groups.places)
                     .u64(groups.cell_count as u64)
-                    .u64(u64::from(groups.grouping == Grouping::Hashed))
+                    .u64(u64::from(groups.grouping == Grouping::Hashed) + u64::from(groups.words.is_some()))
                     .buffer_at(arena, at(groups.words.unwrap_or(groups.seen)))
                     .u64(groups.pack.words as u64);
                 let grid = (groups.places.div_ceil(256) as u32).clamp(1, device.info().multiprocessors * 8);

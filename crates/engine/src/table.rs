@@ -139,7 +139,7 @@ impl BuiltTable {
         }
         let layout = match direct {
             true => TableLayout::Direct { bitmap: arena.zeroed((places.div_ceil(128) * 16) as usize) },
-            false if pack.words == 1 => TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1 },
+            false if !pack.is_wide() => TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1 },
             false => TableLayout::Wide {
                 states: arena.zeroed(places as usize * 8),
                 words: arena.scratch(places as usize * 8 * pack.words),

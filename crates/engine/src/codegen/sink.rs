@@ -146,7 +146,7 @@ pub(crate) fn plan<'a>(
             let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
             let cells = arena.zeroed(places as usize * 8 * cell_count.max(1));
-            let words = (pack.words > 1).then(|| arena.scratch(places as usize * 8 * pack.words));
+            let words = pack.is_wide().then(|| arena.scratch(places as usize * 8 * pack.words));
             let Accumulators { outputs, requested, .. } = accumulators;
             let bound =
                 BoundGroups { grouping, pack, columns, places, seen, words, cells, cell_count, outputs, requested };

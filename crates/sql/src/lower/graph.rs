@@ -301,6 +301,13 @@ fn when(condition: Expr, value: Expr) -> Expr {
     Expr::Case(Case { expr: None, when_then_expr: vec![(Box::new(condition), Box::new(value))], else_expr: None })
 }
 
+impl Hanging {
+    /// The relations of the core it hangs on that it reads.
+    pub(crate) fn kept(&self) -> BTreeSet<usize> {
+        self.on.iter().chain(&self.differ).flat_map(|(kept, _)| relations(kept)).collect()
+    }
+}
+
 impl Core {
     /// An equality: an edge if one side is of one relation and the other of different ones, a filter otherwise.
     fn equal(&mut self, left: Expr, right: Expr) {

@@ -74,38 +74,41 @@ impl<'a> Tree<'a> {
         };
         self.insert(root, parent, kind, keys);
         let mut waiting: Vec<usize> = core.members.iter().copied().filter(|member| *member != root).collect();
+        let mut hanging: Vec<&Hanging> = core.hanging.iter().collect();
         let mut placed = vec![root];
-        let mut ties = Ties::of(core);
-        self.equal_at(root, &ties);
-        while !waiting.is_empty() {
-            let (position, owners) =
-                ties.next(&waiting, &placed).ok_or("a cross join: a table is tied to the others by no equality")?;
-            let relation = waiting.remove(position);
-            let (own, probe) = ties.take(relation, &placed).into_iter().unzip();
-            let parent = self.meeting_point(&owners, &BTreeMap::new(), root);
-            self.insert(relation, Some(parent), JoinKind::Inner, Keys { own, probe, differ: None });
-            self.equal_at(relation, &ties);
-            placed.push(relation);
-        }
         // Columns of a hanging core are read from above its join only: they count as its parent's.
         let mut lifted: BTreeMap<usize, usize> = BTreeMap::new();
-        for hanging in &core.hanging {
-            let kept = hanging.on.iter().chain(&hanging.differ).map(|(kept, _)| kept);
-            let read: BTreeSet<usize> = kept.flat_map(relations).collect();
-            let own_root = self.root_of(hanging)?;
-            let parent = match hanging.kind {
-                JoinKind::Left => root,
-                _ => self.meeting_point(&read, &lifted, root),
-            };
-            let (probe, own) = hanging.on.iter().cloned().unzip();
-            self.arrange(
-                &hanging.core,
-                own_root,
-                Some((parent, hanging.kind, Keys { own, probe, differ: hanging.differ.clone() })),
-            )?;
-            hanging.core.all_members(&mut |relation| {
-                lifted.insert(relation, parent);
-            });
+        let mut ties = Ties::of(core);
+        self.equal_at(root, &ties);
+        loop {
+            if let Some((position, owners)) = ties.next(&waiting, &placed) {
+                let relation = waiting.remove(position);
+                let (own, probe) = ties.take(relation, &placed).into_iter().unzip();
+                let parent = self.meeting_point(&owners, &lifted, root);
+                self.insert(relation, Some(parent), JoinKind::Inner, Keys { own, probe, differ: None });
+                self.equal_at(relation, &ties);
+                placed.push(relation);
+            } else if let Some(position) =
+                hanging.iter().position(|one| one.kept().is_subset(&placed.iter().copied().collect()))
+            {
+                let hanging = hanging.remove(position);
+                let parent = match hanging.kind {
+                    JoinKind::Left => root,
+                    _ => self.meeting_point(&hanging.kept(), &lifted, root),
+                };
+                let (probe, own) = hanging.on.iter().cloned().unzip();
+                let keys = Keys { own, probe, differ: hanging.differ.clone() };
+                self.arrange(&hanging.core, self.root_of(hanging)?, Some((parent, hanging.kind, keys)))?;
+                hanging.core.all_members(&mut |relation| {
+                    lifted.insert(relation, parent);
+                    placed.push(relation);
+                });
+            } else {
+                break;
+            }
+        }
+        if !waiting.is_empty() || !hanging.is_empty() {
+            return Err("a cross join: a table is tied to the others by no equality".into());
         }
         let equalities = ties.others.into_iter().map(|(left, right)| left.clone().eq(right.clone()));
         for filter in equalities.chain(core.filters.iter().cloned()) {
