@@ -77,7 +77,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         for tool in memcheck racecheck synccheck; do
             CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
                 limit "sql-$tool" 280 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-                "$tests" --test-threads 1 slt
+                "$tests" --test-threads 1 slt:: again:: changes:: ssb::
         done
         ;;
     fuzz)
