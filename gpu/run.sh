@@ -41,6 +41,12 @@ for stage in "$@"; do
         limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf20.json"
         ;;
+    ssb-auto)
+        # First runs where the device is not insisted on: what loads and compiles has to pay.
+        rm -rf "${WARPCUBE_CACHE:-$HOME/.cache/warpcube/kernels}"
+        limit ssb-auto 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
+            --json "$out/ssb-h200-sf20-auto.json"
+        ;;
     tpch)
         limit tpch 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
             --json "$out/tpch-h200-sf10.json"
@@ -97,7 +103,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, tpch, tune, sanitizer, sql, sql-sanitizer, fuzz" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-auto, tpch, tune, sanitizer," \
+            "sql, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

@@ -36,7 +36,8 @@ pub(super) fn write(
     if let Some(commit) = option_env!("WARPCUBE_COMMIT") {
         object.insert("commit".into(), commit.into());
     }
-    let mut params = json!({"sf": whole(arguments.sf)});
+    // Whether the device was insisted on, or loads had to pay.
+    let mut params = json!({"sf": whole(arguments.sf), "device": session.settings().device.to_string()});
     if let Some(encoding) = &arguments.encoding {
         params["encoding"] = encoding.as_str().into();
     }
