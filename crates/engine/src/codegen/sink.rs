@@ -310,7 +310,9 @@ impl SinkPlan<'_> {
     }}"
                 );
             }
-            Grouping::Dense | Grouping::Hashed => {}
+            // A thread that found the table too full enters nothing more: looking for a free slot takes long in one.
+            Grouping::Hashed => before.push_str("    bool lost = false;\n"),
+            Grouping::Dense => {}
         }
         (before, after)
     }
@@ -454,7 +456,7 @@ fn aggregate_row(
         (Some(packed), None) => packed.word().to_string(),
         _ => String::new(),
     };
-    let full = "if (place == ~0ULL) { atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }";
+    let full = "if (place == ~0ULL) { lost = true; atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }";
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,
@@ -472,6 +474,7 @@ fn aggregate_row(
             let target = rows.with_emitter(|emitter| wide_table(emitter, bound.seen, words, bound.places - 1));
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
+            rows.line("if (lost) return;");
             rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, WC_RUN_MAX, &is_new);"));
             rows.line(full);
             "place".to_string()
@@ -483,6 +486,7 @@ fn aggregate_row(
                     emitter.params.add("uint64_t", Argument::U64(bound.places - 1)),
                 )
             });
+            rows.line("if (lost) return;");
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, WC_RUN_MAX, &is_new);"));
             rows.line(full);
