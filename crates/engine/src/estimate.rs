@@ -29,7 +29,7 @@ pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {
         Expr::Binary(op, left, right) if op.is_comparison() => comparison(*op, left, right, registers),
         Expr::Lookup(register, function, ty) => {
             let dictionary = registers.get(*register).and_then(|value| value.as_ref()?.dictionary.clone());
-            match dictionary.map(|dictionary| lookup::evaluate(&dictionary, function.as_ref(), *ty)) {
+            match dictionary.map(|dictionary| lookup::evaluate(&dictionary, function, *ty)) {
                 Some(Ok(table)) => table.true_share(),
                 _ => UNKNOWN,
             }

@@ -167,7 +167,7 @@ pub enum DatePart {
 
 /// A function of one string column, computed once over its dictionary.
 pub trait DictionaryFunction: Debug + Send + Sync {
-    /// Applies the function to the distinct strings followed by one NULL; the result has one value for each.
+    /// Applies the function to some of the distinct strings or NULL, each by itself; the result has one value for each.
     fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String>;
 
     /// The function as text, for EXPLAIN and for recognising repeats.

@@ -191,8 +191,8 @@ impl<'a> Emitter<'a> {
                 let Some(dictionary) = input.dictionary.clone() else {
                     return Err(EngineError::Malformed(format!("register {register} is no string")));
                 };
-                let table = lookup::evaluate(&dictionary, function.as_ref(), *ty)?;
-                self.lookup(&input, table, *ty)
+                let table = lookup::evaluate(&dictionary, function, *ty)?;
+                self.lookup(&input, &table, *ty)
             }
         }
     }
@@ -530,7 +530,7 @@ impl<'a> Emitter<'a> {
         Ok(self.value(Ty::I32, &code, days.valid, Some(range)))
     }
 
-    fn lookup(&mut self, input: &Value, table: LookupTable, ty: Ty) -> Result<Value> {
+    fn lookup(&mut self, input: &Value, table: &LookupTable, ty: Ty) -> Result<Value> {
         let valid = input.valid.clone();
         if let (Some((first, count)), true) = (table.true_run(), table.null_in_null_out()) {
             let first = self.params.add("int64_t", Argument::I64(i64::from(first)));
