@@ -43,8 +43,8 @@ for stage in "$@"; do
         ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
-        rm -rf "${WARPCUBE_CACHE:-$HOME/.cache/warpcube/kernels}"
-        limit ssb-auto 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
+        WARPCUBE_CACHE=$(mktemp -d) limit ssb-auto 400 \
+            "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
             --json "$out/ssb-h200-sf20-auto.json"
         ;;
     tpch)

@@ -60,7 +60,7 @@ impl Binding {
     pub(crate) fn recorded(&self, arena: &DeviceBuffer, stages: bool) -> Option<Recorded> {
         let mut recorded = self.recorded.lock();
         let position = recorded.iter().position(|recorded| recorded.is_for(arena, stages))?;
-        Some(recorded.swap_remove(position))
+        Some(recorded.remove(position))
     }
 
     /// Gives a recording back; the oldest leaves if there are too many.

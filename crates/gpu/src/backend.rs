@@ -170,15 +170,6 @@ pub(crate) trait BackendStream: Send {
     /// reads or writes the host memory of its steps until the stream is synchronised.
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep]) -> Result<()>;
 
-    /// Records a point in time in the stream and returns its number.
-    fn mark(&mut self) -> Result<usize>;
-
-    /// Milliseconds between two marks; both must have been reached (synchronise first).
-    fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64>;
-
-    /// Forgets all marks, so that their events can be used again.
-    fn clear_marks(&mut self);
-
     /// Whether all submitted work is done, without waiting.
     fn is_done(&mut self) -> Result<bool>;
 

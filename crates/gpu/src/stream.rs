@@ -86,7 +86,7 @@ impl Params {
     }
 }
 
-/// A point in time of a stream.
+/// A point in time of recorded work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(pub(crate) usize);
 
@@ -243,22 +243,6 @@ impl Stream {
         // struct's layout is the launcher's obligation, checked by running each kernel on the emulated device.
         let result = unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes) };
         self.device.note(result)
-    }
-
-    /// Records a point in time.
-    pub fn mark(&mut self) -> Result<Mark> {
-        self.busy = true;
-        Ok(Mark(self.backend.mark()?))
-    }
-
-    /// Milliseconds between two marks of this stream, both reached.
-    pub fn elapsed_ms(&mut self, from: Mark, to: Mark) -> Result<f64> {
-        self.backend.elapsed_ms(from.0, to.0)
-    }
-
-    /// Forgets all marks.
-    pub fn clear_marks(&mut self) {
-        self.backend.clear_marks();
     }
 
     /// What went over the bus since this was last asked.

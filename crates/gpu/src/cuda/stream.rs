@@ -1,4 +1,4 @@
-//! One CUDA stream with its events.
+//! One CUDA stream.
 
 use std::sync::Arc;
 
@@ -13,11 +13,9 @@ use crate::error::{GpuError, Result};
 pub(super) struct CudaStream {
     pub(super) context: Arc<Context>,
     pub(super) handle: sys::CUstream,
-    events: Vec<sys::CUevent>,
-    marks: usize,
 }
 
-// SAFETY: stream and event handles may be used from any thread with the context current; `&mut self` keeps the uses
+// SAFETY: stream handles may be used from any thread with the context current; `&mut self` keeps the uses
 // apart.
 unsafe impl Send for CudaStream {}
 
@@ -25,7 +23,7 @@ impl CudaStream {
     pub(super) fn new(context: Arc<Context>) -> Result<CudaStream> {
         context.bind()?;
         let handle = check("creating a stream", result::stream::create(result::stream::StreamKind::NonBlocking))?;
-        Ok(CudaStream { context, handle, events: Vec::new(), marks: 0 })
+        Ok(CudaStream { context, handle })
     }
 }
 
@@ -128,32 +126,6 @@ impl BackendStream for CudaStream {
         unsafe { recording.launch(self.handle) }
     }
 
-    fn mark(&mut self) -> Result<usize> {
-        self.context.bind()?;
-        if self.marks == self.events.len() {
-            let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
-            self.events.push(check("creating an event", event)?);
-        }
-        // SAFETY: event and stream are live.
-        check("recording an event", unsafe { result::event::record(self.events[self.marks], self.handle) })?;
-        self.marks += 1;
-        Ok(self.marks - 1)
-    }
-
-    fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64> {
-        if from.max(to) >= self.marks {
-            return Err(GpuError::Contract("a mark that was cleared".into()));
-        }
-        self.context.bind()?;
-        // SAFETY: both events are live and were recorded.
-        let elapsed = unsafe { result::event::elapsed(self.events[from], self.events[to]) };
-        Ok(f64::from(check("reading an event", elapsed)?))
-    }
-
-    fn clear_marks(&mut self) {
-        self.marks = 0;
-    }
-
     fn is_done(&mut self) -> Result<bool> {
         self.context.bind()?;
         // SAFETY: the stream is live.
@@ -175,11 +147,7 @@ impl Drop for CudaStream {
         if self.context.bind().is_err() {
             return;
         }
-        for event in &self.events {
-            // SAFETY: created once, destroyed once.
-            let _ = unsafe { result::event::destroy(*event) };
-        }
-        // SAFETY: as above; the owner has synchronised.
+        // SAFETY: created once, destroyed once; the owner has synchronised.
         let _ = unsafe { result::stream::destroy(self.handle) };
     }
 }

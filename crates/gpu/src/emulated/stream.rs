@@ -12,12 +12,11 @@ use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
     shared: Arc<Shared>,
-    marks: Vec<Instant>,
 }
 
 impl EmulatedStream {
     pub(super) fn new(shared: Arc<Shared>) -> EmulatedStream {
-        EmulatedStream { shared, marks: Vec::new() }
+        EmulatedStream { shared }
     }
 
     fn check_launch(&self, kernel: &str, expected: usize, shape: LaunchShape, params: &[u8]) -> Result<()> {
@@ -134,19 +133,6 @@ impl BackendStream for EmulatedStream {
         Ok(())
     }
 
-    fn mark(&mut self) -> Result<usize> {
-        self.marks.push(Instant::now());
-        Ok(self.marks.len() - 1)
-    }
-
-    fn elapsed_ms(&mut self, from: usize, to: usize) -> Result<f64> {
-        elapsed_ms(&self.marks, from, to)
-    }
-
-    fn clear_marks(&mut self) {
-        self.marks.clear();
-    }
-
     fn is_done(&mut self) -> Result<bool> {
         Ok(true)
     }
@@ -163,17 +149,13 @@ struct EmulatedRecording {
 
 impl BackendRecording for EmulatedRecording {
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
-        elapsed_ms(&self.marks, from, to)
+        match (self.marks.get(from), self.marks.get(to)) {
+            (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
+            _ => Err(GpuError::Contract("a mark that was not made".into())),
+        }
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
-    }
-}
-
-fn elapsed_ms(marks: &[Instant], from: usize, to: usize) -> Result<f64> {
-    match (marks.get(from), marks.get(to)) {
-        (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
-        _ => Err(GpuError::Contract("a mark that was not made, or was cleared".into())),
     }
 }

@@ -1,8 +1,8 @@
 //! The operator that runs a fragment on the device, or its original plan on the CPU.
 //!
-//! The work runs on a thread that may block, off the async workers. What cannot run after all (the data do not fit the
-//! shape, a row raised an error, the device is lost before the statement) takes the original plan, noted in the
-//! statement's report; dropping the stream cancels loads and stops kernels at their next ticket.
+//! The work runs on a thread that may block, off the async workers, but for short repeats. What cannot run after all
+//! (the data do not fit the shape, a row raised an error, the device is lost before the statement) takes the original
+//! plan, noted in the statement's report; dropping the stream cancels loads and stops kernels at their next ticket.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
