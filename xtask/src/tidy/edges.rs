@@ -20,10 +20,11 @@ const EDGES: [(&str, &[&str], &[&str]); 8] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 10] = [
+const OWNED: [(&str, &[&str]); 11] = [
     ("cudarc", &["gpu"]),
     ("libloading", &["gpu"]),
     ("datafusion", &["sql"]),
+    ("datafusion-proto", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
     ("tokio", &["sql", "warpcube"]),
     ("tpchgen", &["datagen"]),
