@@ -44,7 +44,7 @@ pub struct ColumnSummary {
     /// Arrow type.
     pub data_type: DataType,
     /// Encoding.
-    pub encoding: &'static str,
+    pub encoding: String,
     /// Device memory; none where the column is on the host alone.
     pub bytes: u64,
     /// Host memory of its copy; none where there is none.
@@ -327,7 +327,7 @@ fn summary(table: &TableEntry) -> TableSummary {
         let summary = ColumnSummary {
             column: column.name().to_string(),
             data_type: column.data_type().clone(),
-            encoding: "plain",
+            encoding: column.layout().to_string(),
             bytes: column.bytes(),
             host_bytes: copy_bytes(index),
             dictionary_values: column.dictionary().map(|dictionary| dictionary.len()),
@@ -340,7 +340,7 @@ fn summary(table: &TableEntry) -> TableSummary {
         let summary = ColumnSummary {
             column: copy.name().to_string(),
             data_type: copy.data_type().clone(),
-            encoding: "plain",
+            encoding: copy.layout().to_string(),
             bytes: 0,
             host_bytes: copy.bytes(),
             dictionary_values: copy.dictionary_values(),

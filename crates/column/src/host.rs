@@ -10,6 +10,7 @@ use warpcube_gpu::Device;
 
 use crate::dictionary::Dictionary;
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::load::{Room, place};
 use crate::segment::ResidentColumn;
 use crate::staging::{StagingPool, Uploader};
@@ -23,6 +24,7 @@ pub(crate) struct HostColumn {
     name: String,
     data_type: DataType,
     storage: Storage,
+    layout: Layout,
     statistics: Statistics,
     dictionary: Option<Arc<Dictionary>>,
     segments: Vec<HostCopy>,
@@ -58,6 +60,7 @@ impl HostColumn {
             name: column.name().to_string(),
             data_type: column.data_type().clone(),
             storage: column.storage(),
+            layout: column.layout(),
             statistics: column.statistics().clone(),
             dictionary: column.dictionary().cloned(),
             segments,
@@ -77,7 +80,7 @@ impl HostColumn {
             self.name.clone(),
             self.data_type.clone(),
             self.storage,
-            segments,
+            (self.layout, segments),
             self.statistics.clone(),
             self.dictionary.clone(),
         ))
@@ -96,6 +99,11 @@ impl HostColumn {
     /// Arrow type of the column.
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    /// How its values lie.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Strings of its dictionary, where it has one.

@@ -1,7 +1,7 @@
 //! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
 //!
-//! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows. No reader
-//! code goes past this crate. Invariants: statistics bound every valid value of a column; a null slot holds zero and
+//! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and packed
+//! ones where that is worth it ([`Layout`]). No reader code goes past this crate. Invariants: statistics bound every valid value of a column; a null slot holds zero and
 //! is never read as a value; all columns of a resident table share one list of chunks.
 
 mod book;
@@ -10,7 +10,9 @@ mod coding;
 mod dictionary;
 mod error;
 mod host;
+mod layout;
 mod load;
+mod pack;
 mod remap;
 mod resident;
 mod segment;
@@ -22,8 +24,12 @@ pub use book::{Changes, ColumnSummary, TableSummary, Whereabouts};
 pub use build::{CHUNK_ROWS, VECTOR_ROWS};
 pub use dictionary::Dictionary;
 pub use error::{ColumnError, Result};
+pub use layout::{EncodingChoice, Layout, Packing};
 pub use load::{ColumnScan, ColumnSource, LoadLimits, LoadReport};
 pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
 pub use segment::{ResidentColumn, Segment};
 pub use statistics::Statistics;
 pub use storage::{Storage, is_string};
+
+/// Device functions that read packed segments, for kernels that scan packed columns.
+pub const PACKED_LIBRARY: &str = include_str!("../kernels/packed.cuh");

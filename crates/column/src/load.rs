@@ -19,6 +19,8 @@ use warpcube_gpu::Device;
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
 use crate::error::{ColumnError, Result};
+use crate::layout::EncodingChoice;
+use crate::pack::pack;
 use crate::remap::remap_codes;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
@@ -91,6 +93,8 @@ pub struct LoadLimits {
     pub cancelled: Arc<AtomicBool>,
     /// Rows read so far, for progress bars; columns read apart count by their share.
     pub rows_done: Arc<AtomicU64>,
+    /// How columns are to lie on the device.
+    pub encoding: EncodingChoice,
     /// Most host memory for copies of columns that leave the device.
     pub host_bytes: u64,
 }
@@ -102,6 +106,7 @@ impl Default for LoadLimits {
             threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
             cancelled: Arc::default(),
             rows_done: Arc::default(),
+            encoding: EncodingChoice::default(),
             host_bytes: 0,
         }
     }
@@ -306,7 +311,7 @@ impl Job<'_> {
 
     /// Puts the chunks together, merges dictionaries and remaps codes.
     fn close(self, partitions: usize) -> Result<Loaded> {
-        let Job { device, room, table, targets, tasks, .. } = self;
+        let Job { device, room, limits, table, targets, tasks, .. } = self;
         let mut rows: Vec<Option<Vec<u32>>> = vec![None; partitions];
         // By column and partition.
         let mut parts: Vec<Vec<Vec<Arrived>>> =
@@ -328,7 +333,7 @@ impl Job<'_> {
         // Dictionaries are merged side by side: the end of a merge is the work of one thread.
         let columns = targets.par_iter().zip(parts.into_par_iter());
         let close = |(target, parts): (&Target, Vec<Vec<Arrived>>)| {
-            close_column(device, target, parts.into_iter().flatten().collect(), room)
+            close_column(device, target, parts.into_iter().flatten().collect(), room, limits.encoding)
         };
         let columns: Vec<ResidentColumn> = columns.map(close).collect::<Result<_>>()?;
         let chunks: Vec<u32> = rows.into_iter().flatten().flatten().collect();
@@ -451,7 +456,13 @@ pub(crate) fn place(
     Ok(Segment::new(target, validity, rows, reservation))
 }
 
-fn close_column(device: &Device, target: &Target, parts: Vec<Arrived>, room: &dyn Room) -> Result<ResidentColumn> {
+fn close_column(
+    device: &Device,
+    target: &Target,
+    parts: Vec<Arrived>,
+    room: &dyn Room,
+    encoding: EncodingChoice,
+) -> Result<ResidentColumn> {
     let mut statistics = parts.iter().fold(Statistics::default(), |all, part| all.then(&part.statistics));
     let dictionary = match &target.strings {
         Some(strings) => {
@@ -463,12 +474,15 @@ fn close_column(device: &Device, target: &Target, parts: Vec<Arrived>, room: &dy
         }
         None => None,
     };
+    let storage = Storage::of(&target.data_type).expect("checked when the load began");
+    let segments = parts.into_iter().map(|part| part.segment).collect();
+    let segments = pack(device, room, encoding, (storage, statistics.integers), segments)?;
     Ok(ResidentColumn::new(
         target.index,
         target.name.clone(),
         target.data_type.clone(),
-        Storage::of(&target.data_type).expect("checked when the load began"),
-        parts.into_iter().map(|part| part.segment).collect(),
+        storage,
+        segments,
         statistics,
         dictionary,
     ))

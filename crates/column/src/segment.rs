@@ -6,6 +6,7 @@ use arrow::datatypes::DataType;
 use warpcube_gpu::{DeviceBuffer, Reservation};
 
 use crate::dictionary::Dictionary;
+use crate::layout::Layout;
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 
@@ -28,7 +29,7 @@ impl Segment {
         Segment { values, validity, rows, reservation }
     }
 
-    /// Values, padded to whole vectors.
+    /// Values, padded to whole vectors, in the column's layout.
     pub fn values(&self) -> &DeviceBuffer {
         &self.values
     }
@@ -51,6 +52,7 @@ pub struct ResidentColumn {
     name: String,
     data_type: DataType,
     storage: Storage,
+    layout: Layout,
     segments: Vec<Segment>,
     statistics: Statistics,
     dictionary: Option<Arc<Dictionary>>,
@@ -62,11 +64,11 @@ impl ResidentColumn {
         name: String,
         data_type: DataType,
         storage: Storage,
-        segments: Vec<Segment>,
+        (layout, segments): (Layout, Vec<Segment>),
         statistics: Statistics,
         dictionary: Option<Arc<Dictionary>>,
     ) -> ResidentColumn {
-        ResidentColumn { index, name, data_type, storage, segments, statistics, dictionary }
+        ResidentColumn { index, name, data_type, storage, layout, segments, statistics, dictionary }
     }
 
     /// Position in the table's schema.
@@ -87,6 +89,11 @@ impl ResidentColumn {
     /// Machine type of its values.
     pub fn storage(&self) -> Storage {
         self.storage
+    }
+
+    /// How the values of its segments lie.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Its segments, one a chunk.

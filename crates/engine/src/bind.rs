@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{PinnedTable, ResidentColumn};
+use warpcube_column::{PACKED_LIBRARY, PinnedTable, ResidentColumn};
 use warpcube_gpu::{DeviceInfo, Program};
 
 use crate::arena::{Arena, Zone};
+use crate::codegen::column::Form;
 use crate::codegen::expr::Value;
 use crate::codegen::pipeline::{BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, generate};
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
@@ -20,6 +21,8 @@ const LIBRARY: &str = include_str!("../kernels/scan.cuh");
 /// What few of them call beside it, with the marks by which those are known.
 const EXTRA: &str = include_str!("../kernels/extra.cuh");
 const EXTRA_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
+/// What marks the use of packed columns.
+const PACKED_MARKS: [&str; 2] = ["WcPacked<", "wc_packed_get<"];
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
@@ -92,12 +95,12 @@ pub(crate) fn bind(
             .ok_or_else(|| EngineError::Malformed(format!("pipeline {index} scans table {}", pipeline.table)))?;
         let values: Vec<Value> =
             table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
-        let storages: Vec<_> = table.columns.iter().map(|column| column.storage()).collect();
+        let forms: Vec<Form> = table.columns.iter().map(|column| Form::of(column)).collect();
         let scan = lay_out_scan(&mut arena, table, info, tuning);
         let input = PipelineInput {
             index,
             pipeline,
-            storages: &storages,
+            forms: &forms,
             columns: &values,
             rows: table.rows(),
             tables: &built,
@@ -137,7 +140,8 @@ pub(crate) fn bind(
 /// Generated source behind what it calls.
 fn with_library(source: &str) -> String {
     let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
-    format!("{LIBRARY}{extra}{source}")
+    let packed = if PACKED_MARKS.iter().any(|mark| source.contains(mark)) { PACKED_LIBRARY } else { "" };
+    format!("{LIBRARY}{extra}{packed}{source}")
 }
 
 /// A program a stage, then the one that gathers groups.

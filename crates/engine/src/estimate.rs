@@ -70,9 +70,9 @@ fn mirrored(op: BinaryOp) -> BinaryOp {
     }
 }
 
-/// Share of a column's memory lines that hold a survivor, if survivors fall independently.
-pub(crate) fn surviving_lines(survivors: f64, width: usize) -> f64 {
-    1.0 - (1.0 - survivors.clamp(0.0, 1.0)).powf(LINE_BYTES / width as f64)
+/// Share of a column's memory lines that hold a survivor, if survivors fall independently; a value takes `width` bytes.
+pub(crate) fn surviving_lines(survivors: f64, width: f64) -> f64 {
+    1.0 - (1.0 - survivors.clamp(0.0, 1.0)).powf(LINE_BYTES / width)
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn few_survivors_touch_few_lines() {
-        assert!(surviving_lines(1.0 / 25.0, 4) < 0.5);
-        assert!(surviving_lines(0.2, 4) > 0.95);
+        assert!(surviving_lines(1.0 / 25.0, 4.0) < 0.5);
+        assert!(surviving_lines(0.2, 4.0) > 0.95);
     }
 }

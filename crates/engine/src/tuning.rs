@@ -16,12 +16,16 @@ pub struct Tuning {
     pub vector_registers: usize,
     /// Values of each column that a lane loads at once, where the columns loaded take one 4-byte register a row.
     pub slots_one: usize,
+    /// As `slots_one`, where packed columns take at most half a register a row.
+    pub slots_narrow: usize,
     /// As `slots_one`, for two.
     pub slots_two: usize,
     /// As `slots_one`, for three to six.
     pub slots_some: usize,
     /// As `slots_one`, for more.
     pub slots_many: usize,
+    /// Most values of a column that a lane loads at once where rows are worked on in place.
+    pub slots_in_place: usize,
     /// Whether the next vectors are loaded before the present ones are worked on.
     pub prefetch: bool,
     /// Blocks of 256 threads that registers must allow on a multiprocessor, for scans with a queue.
@@ -39,7 +43,7 @@ pub struct Tuning {
 impl Tuning {
     /// Rows of the longest step of a warp; tickets have a multiple of them.
     pub(crate) fn step_rows_max(&self) -> u64 {
-        let slots = [self.slots_one, self.slots_two, self.slots_some, self.slots_many];
+        let slots = [self.slots_narrow, self.slots_one, self.slots_two, self.slots_some, self.slots_many];
         slots.into_iter().max().unwrap_or(32) as u64 * 32
     }
 }
@@ -50,10 +54,12 @@ impl Default for Tuning {
             eager_lines: 0.7,
             in_place: 0.5,
             vector_registers: 48,
+            slots_narrow: 32,
             slots_one: 16,
             slots_two: 8,
             slots_some: 8,
             slots_many: 4,
+            slots_in_place: 8,
             prefetch: true,
             blocks: 4,
             blocks_in_place: 2,
@@ -83,6 +89,8 @@ impl FromStr for Tuning {
                 "eager_lines" => tuning.eager_lines = share()?,
                 "in_place" => tuning.in_place = share()?,
                 "vector_registers" => tuning.vector_registers = number()? as usize,
+                "slots_narrow" => tuning.slots_narrow = slots()?,
+                "slots_in_place" => tuning.slots_in_place = slots()?,
                 "slots_one" => tuning.slots_one = slots()?,
                 "slots_two" => tuning.slots_two = slots()?,
                 "slots_some" => tuning.slots_some = slots()?,

@@ -144,9 +144,10 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.encoding",
-        expected: "'auto' or 'plain'",
-        description: "How columns are kept on the device: 'auto' in the smallest encoding that is worth it, 'plain' as \
-                      they are.",
+        expected: "'auto', 'plain' or 'packed'",
+        description: "How columns are loaded onto the device: 'auto' in the smallest encoding that is worth it, \
+                      'plain' as they are, 'packed' with as few bits as their values take. Columns that are there stay \
+                      as they are.",
         get: |s| s.encoding.to_string(),
         set: |s, v| v.parse().map(|value| s.encoding = value).ok(),
     },

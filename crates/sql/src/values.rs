@@ -100,6 +100,8 @@ words! {
         Auto = "auto",
         /// As they are.
         Plain = "plain",
+        /// Bit-packed wherever that can be, worth it or not.
+        Packed = "packed",
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::process::{Result, cargo, output};
 
 /// Each crate with the crates of ours that it may use, and those its tests may use besides.
-const EDGES: [(&str, &[&str], &[&str]); 8] = [
+const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("gpu", &[], &[]),
     ("column", &["gpu"], &[]),
     ("engine", &["column", "gpu"], &[]),
@@ -16,6 +16,7 @@ const EDGES: [(&str, &[&str], &[&str]); 8] = [
     ("datagen", &[], &[]),
     ("sql", &["engine", "cube", "column", "gpu"], &["datagen"]),
     ("warpcube", &["sql", "engine", "cube", "column", "gpu", "datagen"], &[]),
+    ("kbench", &["engine", "column", "gpu"], &[]),
     ("xtask", &[], &[]),
 ];
 
@@ -29,7 +30,7 @@ const OWNED: [(&str, &[&str]); 11] = [
     ("tokio", &["sql", "warpcube"]),
     ("tpchgen", &["datagen"]),
     ("tpchgen-arrow", &["datagen"]),
-    ("clap", &["warpcube", "xtask"]),
+    ("clap", &["warpcube", "kbench", "xtask"]),
     ("rustyline", &["warpcube"]),
     ("indicatif", &["warpcube"]),
 ];

@@ -82,7 +82,7 @@ fn statements_wait_for_each_other_and_all_get_through() {
                 for round in 0..8 {
                     let (first, second) = ((thread + round) % 4, (thread + round * 3 + 1) % 4);
                     let requests = [sources[first].request(&[0, 1]), sources[second].request(&[1, 0])];
-                    let pinned = admit_with(residency, &requests, column_bytes(), &LoadLimits::default())
+                    let pinned = admit_with(residency, &requests, column_bytes(), &plain())
                         .unwrap_or_else(|error| panic!("thread {thread} round {round}: {error}"));
                     assert_eq!(values(residency, &pinned.tables[0], 1)[7], 71);
                     assert_eq!(values(residency, &pinned.tables[1], 0)[7], 71);
@@ -124,7 +124,7 @@ fn a_cancelled_load_stops_and_leaves_nothing() {
     let source = Source::integers("t", 1, ROWS);
     let residency = residency(8 * column_bytes());
     source.0.held.store(true, Ordering::SeqCst);
-    let limits = LoadLimits { cancelled: Arc::new(AtomicBool::new(false)), ..LoadLimits::default() };
+    let limits = LoadLimits { cancelled: Arc::new(AtomicBool::new(false)), ..plain() };
     std::thread::scope(|scope| {
         let load = scope.spawn(|| admit_with(&residency, &[source.request(&[0])], 0, &limits).map(|_| ()));
         while source.0.reading.load(Ordering::SeqCst) == 0 {
@@ -145,7 +145,7 @@ fn a_statement_that_waits_can_be_cancelled() {
     let source = Source::integers("t", 2, ROWS);
     let residency = residency(column_bytes());
     let held = admit(&residency, &source, &[0], 0).unwrap();
-    let limits = LoadLimits::default();
+    let limits = plain();
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| admit_with(&residency, &[source.request(&[1])], 0, &limits).map(|_| ()));
         std::thread::sleep(Duration::from_millis(60));

@@ -88,7 +88,7 @@ fn columns_read_apart_line_up() {
     let source = Source::new("t", columns.clone(), &[1_500, 0, 2_048, 1_452], 611);
     source.0.apart.store(true, Ordering::SeqCst);
     let residency = residency(BUDGET);
-    let limits = LoadLimits { threads: 5, ..LoadLimits::default() };
+    let limits = LoadLimits { threads: 5, ..plain() };
     let wanted: Vec<usize> = (0..columns.len()).collect();
     let pinned = admit_with(&residency, &[source.request(&wanted)], 0, &limits).unwrap();
     check_every_type(&residency, &pinned.tables[0], &columns);
@@ -138,7 +138,7 @@ fn strings_of_all_threads_share_one_sorted_dictionary() {
     let strings: ArrayRef = Arc::new(StringArray::from_iter_values((0..40_000).map(text)));
     let source = Source::new("t", vec![("s", strings.clone())], &[9_000, 11_000, 1, 19_999], 1_000);
     let residency = residency(BUDGET);
-    let limits = LoadLimits { threads: 4, ..LoadLimits::default() };
+    let limits = LoadLimits { threads: 4, ..plain() };
     let pinned = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap();
     let column = &pinned.tables[0].columns[0];
     let dictionary = column.dictionary().unwrap();
@@ -164,7 +164,7 @@ fn columns_loaded_at_different_times_line_up() {
     );
     let residency = residency(BUDGET);
     drop(admit(&residency, &source, &[1], 0).unwrap());
-    let limits = LoadLimits { threads: 3, ..LoadLimits::default() };
+    let limits = LoadLimits { threads: 3, ..plain() };
     let pinned = admit_with(&residency, &[source.request(&[0, 1])], 0, &limits).unwrap();
     assert_eq!(source.scans(), [vec![1], vec![0]]);
     let (a, b) = (values(&residency, &pinned.tables[0], 0), values(&residency, &pinned.tables[0], 1));
@@ -262,7 +262,7 @@ fn too_many_strings_and_unknown_types_stay_on_the_cpu() {
     let strings: ArrayRef = Arc::new(StringArray::from_iter_values((0..100).map(|row| row.to_string())));
     let source = Source::new("t", vec![("s", strings), ("n", new_null_array(&DataType::Binary, 100))], &[100], 50);
     let residency = residency(BUDGET);
-    let limits = LoadLimits { dictionary_values: 99, ..LoadLimits::default() };
+    let limits = LoadLimits { dictionary_values: 99, ..plain() };
     let error = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("99 distinct strings"), "{error}");
     let error = admit(&residency, &source, &[1], 0).unwrap_err();
@@ -276,7 +276,7 @@ fn a_column_of_distinct_strings_is_refused_before_it_is_read_whole() {
     let strings: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|row| row.to_string())));
     let source = Source::new("t", vec![("s", strings)], &[rows], 4_096);
     let residency = residency(BUDGET);
-    let limits = LoadLimits { dictionary_values: 200_000, threads: 1, ..LoadLimits::default() };
+    let limits = LoadLimits { dictionary_values: 200_000, threads: 1, ..plain() };
     let error = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("more than 200000"), "{error}");
     let read = limits.rows_done.load(Ordering::SeqCst);

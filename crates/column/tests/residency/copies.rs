@@ -17,7 +17,7 @@ fn column_bytes() -> u64 {
 }
 
 fn admit_keeping(residency: &Residency, source: &Source, column: usize, host_bytes: u64) -> Pinned {
-    let limits = LoadLimits { host_bytes, ..LoadLimits::default() };
+    let limits = LoadLimits { host_bytes, ..plain() };
     admit_with(residency, &[source.request(&[column])], 0, &limits).unwrap()
 }
 
@@ -109,7 +109,7 @@ fn threads_that_make_room_at_once_do_not_fail_each_other() {
     let residency = residency(4 * column_bytes());
     for round in 0..6 {
         let columns: Vec<usize> = if round % 2 == 0 { (0..4).collect() } else { (4..8).collect() };
-        let limits = LoadLimits { host_bytes: u64::MAX, threads: 4, ..LoadLimits::default() };
+        let limits = LoadLimits { host_bytes: u64::MAX, threads: 4, ..plain() };
         let pinned = admit_with(&residency, &[source.request(&columns)], 0, &limits).unwrap();
         assert_eq!(values(&residency, &pinned.tables[0], 3)[5], 50 + columns[3] as i64);
     }

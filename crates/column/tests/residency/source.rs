@@ -7,7 +7,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parking_lot::Mutex;
 use warpcube_column::{
-    ColumnError, ColumnScan, ColumnSource, LoadLimits, Pinned, PinnedTable, Residency, Result, TableRequest,
+    ColumnError, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency, Result,
+    TableRequest,
 };
 use warpcube_gpu::{Device, EmulatorOptions};
 
@@ -167,9 +168,14 @@ pub fn residency(budget: u64) -> Residency {
     Residency::new(Device::emulated(EmulatorOptions::default(), budget).unwrap())
 }
 
+/// Limits of loads that leave values as they are.
+pub fn plain() -> LoadLimits {
+    LoadLimits { encoding: EncodingChoice::Plain, ..LoadLimits::default() }
+}
+
 /// Admits some columns with `transient` bytes beside them.
 pub fn admit(residency: &Residency, source: &Source, columns: &[usize], transient: u64) -> Result<Pinned> {
-    admit_with(residency, &[source.request(columns)], transient, &LoadLimits::default())
+    admit_with(residency, &[source.request(columns)], transient, &plain())
 }
 
 pub fn admit_with(

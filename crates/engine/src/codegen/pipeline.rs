@@ -9,9 +9,8 @@
 
 use std::fmt::Write;
 
-use warpcube_column::Storage;
-
 use crate::arena::{Arena, Zone};
+use crate::codegen::column::{ColumnReader, Form, GROUP_ROWS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::RowWriter;
@@ -32,8 +31,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) index: usize,
     /// The pipeline.
     pub(crate) pipeline: &'a Pipeline,
-    /// Storage of each column.
-    pub(crate) storages: &'a [Storage],
+    /// How each column's values lie.
+    pub(crate) forms: &'a [Form],
     /// What is known of each column's values.
     pub(crate) columns: &'a [Value],
     /// Rows of the scanned table.
@@ -123,7 +122,19 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
-    let mut writer = KernelWriter { input, split: &split, params: &mut params, arena, next: 0, out: String::new() };
+    let reader = |(column, form): (usize, &Form)| {
+        ColumnReader::new(column, *form, input.columns[column].valid.is_some(), &mut params)
+    };
+    let readers: Vec<ColumnReader> = input.forms.iter().enumerate().map(reader).collect();
+    let mut writer = KernelWriter {
+        input,
+        split: &split,
+        readers: &readers,
+        params: &mut params,
+        arena,
+        next: 0,
+        out: String::new(),
+    };
     let layout = writer.kernel(&name, scan, &plan)?;
     let body = writer.out;
     let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index)));
@@ -142,11 +153,12 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
 
 /// Decides which steps run on whole vectors and which columns are loaded for them.
 fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
-    let width = |column: usize| input.storages[column].width();
+    let width = |column: usize| input.forms[column].bytes();
     let tuning = input.tuning;
     let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
     let mut share = 1.0f64;
-    let vector_registers = |loaded: &[usize]| loaded.iter().map(|column| width(*column).max(4) / 4 * 4).sum::<usize>();
+    let vector_registers =
+        |loaded: &[usize]| loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() as usize;
     for planned in planned {
         let mut new: Vec<usize> = Vec::new();
         let mut eligible = !planned.fallible && rows.is_empty();
@@ -186,15 +198,17 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     if in_place && left >= tuning.in_place {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
-    let whole: f64 = loaded.iter().map(|column| width(*column) as f64 * input.rows as f64).sum();
+    let whole: f64 = loaded.iter().map(|column| width(*column) * input.rows as f64).sum();
     wanted.retain(|register| *register < input.columns.len() && !loaded.contains(register));
     wanted.sort_unstable();
     wanted.dedup();
     let gathered: f64 =
-        wanted.iter().map(|column| surviving_lines(share, width(*column)) * width(*column) as f64).sum::<f64>()
+        wanted.iter().map(|column| surviving_lines(share, width(*column)) * width(*column)).sum::<f64>()
             * input.rows as f64;
     let bytes = whole + gathered;
+    let packed = loaded.iter().any(|column| input.forms[*column].is_packed());
     let slots = match vector_registers(&loaded) / 4 {
+        0 if packed && vector_registers(&loaded) <= 2 => tuning.slots_narrow,
         0..=1 => tuning.slots_one,
         2 => tuning.slots_two,
         3..=6 => tuning.slots_some,
@@ -203,7 +217,8 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     if tuning.filters_first {
         dense.sort_by_key(|planned| matches!(planned.item, Item::Probe(_, _)));
     }
-    let slots = if in_place { slots.min(8) } else { slots };
+    let slots = if in_place { slots.min(tuning.slots_in_place) } else { slots };
+    let slots = if packed { slots.max(GROUP_ROWS / 32) } else { slots };
     Ok(Split { dense, rows, loaded, in_place, slots, bytes })
 }
 
@@ -254,6 +269,7 @@ struct Layout {
 struct KernelWriter<'a> {
     input: &'a PipelineInput<'a>,
     split: &'a Split,
+    readers: &'a [ColumnReader],
     params: &'a mut ParamList,
     arena: &'a mut Arena,
     next: usize,
@@ -277,7 +293,7 @@ impl KernelWriter<'_> {
         let staged = self.stage(&layout);
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let row_code = self.row_code(plan, &error_slot)?;
-        let columns = self.column_pointers();
+        let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let (ahead, loads, foot) = self.step_loads();
         let tests = self.dense_tests(&layout, &error_slot)?;
         let drain = self.drain(&layout);
@@ -382,44 +398,14 @@ impl KernelWriter<'_> {
         text
     }
 
-    fn column_pointers(&self) -> String {
-        let mut text = String::new();
-        for (column, storage) in self.input.storages.iter().enumerate() {
-            let c_type = storage.c_name();
-            let at = column * 2;
-            let _ = writeln!(text, "        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];");
-            let _ = writeln!(text, "        (void)c{column};");
-            if self.input.columns[column].valid.is_some() {
-                let at = at + 1;
-                let _ = writeln!(text, "        const uint32_t* const n{column} = (const uint32_t*)pointers[{at}];");
-                let _ = writeln!(text, "        (void)n{column};");
-            }
-        }
-        text
-    }
-
-    /// Loads the vectors of the step at `base` into `d<column>` and `dn<column>`, declared before if `declare`.
+    /// Loads the vectors of the step at `base` into `<prefix><column>`.
     fn vector_loads(&self, prefix: &str, base: &str, declare: bool) -> String {
         let mut text = String::new();
-        let slots = self.split.slots;
         for column in &self.split.loaded {
             if declare {
-                text.push_str(&self.vector_declarations(prefix, *column));
+                text.push_str(&self.readers[*column].declaration(prefix, self.split.slots));
             }
-            let _ = writeln!(text, "            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);");
-            if self.input.columns[*column].valid.is_some() {
-                let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
-                let _ = writeln!(text, "            {prefix}n{column} = {load};");
-            }
-        }
-        text
-    }
-
-    fn vector_declarations(&self, prefix: &str, column: usize) -> String {
-        let (c_type, slots) = (self.input.storages[column].c_name(), self.split.slots);
-        let mut text = format!("            {c_type} {prefix}{column}[{slots}];\n");
-        if self.input.columns[column].valid.is_some() {
-            let _ = writeln!(text, "            uint32_t {prefix}n{column};");
+            text.push_str(&self.readers[*column].load(prefix, base, self.split.slots));
         }
         text
     }
@@ -432,12 +418,9 @@ impl KernelWriter<'_> {
         // While a step is worked on, the next one's vectors are on their way.
         let (step, slots) = (self.split.slots * 32, self.split.slots);
         let (mut head, mut foot) = (String::new(), String::new());
-        for column in &self.split.loaded {
-            head.push_str(&self.vector_declarations("e", *column));
-            let _ = writeln!(foot, "            for (int k = 0; k < {slots}; ++k) d{column}[k] = e{column}[k];");
-            if self.input.columns[*column].valid.is_some() {
-                let _ = writeln!(foot, "            dn{column} = en{column};");
-            }
+        for reader in self.split.loaded.iter().map(|column| &self.readers[*column]) {
+            head.push_str(&reader.declaration("e", slots));
+            foot.push_str(&reader.move_on("e", "d", slots));
         }
         let next = format!("(base + {step})");
         let loads = self.vector_loads("e", &next, false);
@@ -452,7 +435,7 @@ impl KernelWriter<'_> {
     fn vector_registers(&self) -> Vec<Option<Value>> {
         let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
             self.split.loaded.contains(&column).then(|| Value {
-                code: vector_value(template, &format!("d{column}[k]")),
+                code: vector_value(template, &self.readers[column].value("d")),
                 valid: template.valid.as_ref().map(|_| format!("(dn{column} >> k & 1u)")),
                 ..template.clone()
             })
@@ -507,7 +490,8 @@ impl KernelWriter<'_> {
     fn row_code(&mut self, plan: &SinkPlan, error_slot: &str) -> Result<String> {
         let passed: Vec<usize> = if self.split.in_place { self.split.loaded.clone() } else { Vec::new() };
         let tested: Vec<&Planned> = self.split.dense.iter().collect();
-        let mut rows = RowWriter::new(self.input, self.params, self.arena, error_slot, &mut self.next, &passed);
+        let mut rows =
+            RowWriter::new(self.input, self.readers, self.params, self.arena, error_slot, &mut self.next, &passed);
         for planned in &tested {
             rows.already_tested(planned);
         }
@@ -518,7 +502,7 @@ impl KernelWriter<'_> {
         let statements = rows.finish();
         let mut arguments = String::new();
         for column in &passed {
-            let c_type = self.input.storages[*column].c_name();
+            let c_type = self.input.forms[*column].storage.c_name();
             let _ = write!(arguments, ", const {c_type} x{column}");
             if self.input.columns[*column].valid.is_some() {
                 let _ = write!(arguments, ", const bool xn{column}");
@@ -536,7 +520,7 @@ impl KernelWriter<'_> {
         if self.split.in_place {
             let mut arguments = String::new();
             for column in &self.split.loaded {
-                let _ = write!(arguments, ", d{column}[k]");
+                let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
                 if self.input.columns[*column].valid.is_some() {
                     let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
                 }

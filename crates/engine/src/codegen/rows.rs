@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::arena::Arena;
+use crate::codegen::column::ColumnReader;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{PipelineInput, vector_value};
@@ -24,6 +25,7 @@ struct Pending {
 /// Writes the statements of one row.
 pub(crate) struct RowWriter<'a> {
     input: &'a PipelineInput<'a>,
+    readers: &'a [ColumnReader],
     params: &'a mut ParamList,
     arena: &'a mut Arena,
     error_slot: &'a str,
@@ -38,6 +40,7 @@ impl<'a> RowWriter<'a> {
     /// A writer for rows whose columns `passed` come as arguments `x<column>`.
     pub(crate) fn new(
         input: &'a PipelineInput<'a>,
+        readers: &'a [ColumnReader],
         params: &'a mut ParamList,
         arena: &'a mut Arena,
         error_slot: &'a str,
@@ -46,6 +49,7 @@ impl<'a> RowWriter<'a> {
     ) -> RowWriter<'a> {
         RowWriter {
             input,
+            readers,
             params,
             arena,
             error_slot,
@@ -60,6 +64,11 @@ impl<'a> RowWriter<'a> {
     /// The statements.
     pub(crate) fn finish(self) -> String {
         self.out
+    }
+
+    /// The word that holds the run's flags, behind that of its error.
+    pub(crate) fn flags(&self) -> String {
+        format!("(uint32_t*)({} + 1)", self.error_slot)
     }
 
     /// Appends a statement.
@@ -192,8 +201,8 @@ impl<'a> RowWriter<'a> {
         let stored = match self.passed.contains(&column) {
             true => format!("x{column}"),
             false => {
-                let c_type = self.input.storages[column].c_name();
-                let _ = writeln!(self.out, "const {c_type} r{column} = wc_load_cached(c{column} + row);");
+                let c_type = self.input.forms[column].storage.c_name();
+                let _ = writeln!(self.out, "const {c_type} r{column} = {};", self.readers[column].gather());
                 format!("r{column}")
             }
         };

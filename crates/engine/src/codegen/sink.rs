@@ -352,7 +352,8 @@ fn build_row(rows: &mut RowWriter, keys: &[Expr], payload: &[&Expr], table: &Bui
     let packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
     let duplicate = |rows: &mut RowWriter, condition: &str| {
         if unique {
-            rows.line(&format!("if ({condition}) atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_DUPLICATE_KEY);"));
+            let flags = rows.flags();
+            rows.line(&format!("if ({condition}) atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY);"));
         }
     };
     let entry = match &table.layout {
@@ -456,7 +457,8 @@ fn aggregate_row(
         (Some(packed), None) => packed.word().to_string(),
         _ => String::new(),
     };
-    let full = "if (place == ~0ULL) { lost = true; atomicOr((uint32_t*)(p.m0 + 1), (uint32_t)WC_TABLE_FULL); return; }";
+    let flags = rows.flags();
+    let full = format!("if (place == ~0ULL) {{ lost = true; atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}");
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,
@@ -476,7 +478,7 @@ fn aggregate_row(
             rows.line("bool is_new;");
             rows.line("if (lost) return;");
             rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, WC_RUN_MAX, &is_new);"));
-            rows.line(full);
+            rows.line(&full);
             "place".to_string()
         }
         Grouping::Hashed => {
@@ -489,7 +491,7 @@ fn aggregate_row(
             rows.line("if (lost) return;");
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, WC_RUN_MAX, &is_new);"));
-            rows.line(full);
+            rows.line(&full);
             "place".to_string()
         }
     };

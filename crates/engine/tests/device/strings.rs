@@ -122,7 +122,8 @@ fn another_dictionary_needs_no_other_kernel() {
         let fragment = single(1, vec![], vec![], vec![sum(length(0), DataType::Int64)]);
         check(&fragment, &[&table]).program.unwrap().hash()
     };
-    assert_eq!(program(10), program(50));
+    // As long as codes take as many bits.
+    assert_eq!(program(10), program(15));
 }
 
 #[test]

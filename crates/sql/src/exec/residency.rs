@@ -39,7 +39,7 @@ fn entry(summary: TableSummary) -> DeviceTable {
         name: column.column,
         encoding: match column.dictionary_values {
             Some(values) => format!("{} dictionary({values})", column.encoding),
-            None => column.encoding.to_string(),
+            None => column.encoding.clone(),
         },
         bytes: column.bytes,
         host_bytes: column.host_bytes,

@@ -17,11 +17,12 @@ use datafusion::prelude::SessionConfig;
 use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, ColumnScan, ColumnSource, LoadLimits, Result};
+use warpcube_column::{ColumnError, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result};
 
 use crate::error::{SqlError, panic_text};
 use crate::lower::{TableInfo, version_now};
 use crate::settings::Settings;
+use crate::values::Encoding;
 
 /// A table of a statement; used on threads that may block.
 pub(crate) struct TableColumns {
@@ -58,6 +59,11 @@ pub(crate) fn load_threads(settings: &Settings) -> usize {
 pub(crate) fn load_limits(settings: &Settings) -> LoadLimits {
     LoadLimits {
         dictionary_values: settings.dictionary_limit,
+        encoding: match settings.encoding {
+            Encoding::Auto => EncodingChoice::Auto,
+            Encoding::Plain => EncodingChoice::Plain,
+            Encoding::Packed => EncodingChoice::Packed,
+        },
         threads: load_threads(settings),
         host_bytes: crate::runtime::copies_budget(settings),
         ..LoadLimits::default()

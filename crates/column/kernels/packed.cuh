@@ -1,0 +1,119 @@
+// Packed columns: loads, single values. The layout is drawn in crates/column/src/encoding/packed.rs.
+//
+// A vector has 1,024 rows in four groups of 256; lane i of a warp owns rows 128 * (k / 4) + 4 * i + k % 4, k = 0 .. 7, of
+// a group. Their offsets, W bits each, follow each other in W bytes, the lane string, which lies in planes of 16, 8, 4, 2
+// and 1 bytes a lane: every load is as wide as it can be and a warp's lanes read neighbouring bytes. A value is its
+// offset plus a reference, of the vector or of the column, modulo the width of its type.
+
+// Words of a lane string, the last one perhaps in part; at least one, so that arrays have a length.
+template <int W> struct WcPackedWords { static const int COUNT = W == 0 ? 1 : (W + 3) / 4; };
+
+// The 32-bit type that offsets and references of narrow types are added in, or the 64-bit one.
+template <int BYTES> struct WcPackedSum { typedef uint32_t Type; };
+template <> struct WcPackedSum<8> { typedef uint64_t Type; };
+
+// Offset number k of a lane string; W and k are constants once loops are unrolled.
+template <int W> WC_DEVICE uint32_t wc_packed_offset32(const uint32_t* words, int k) {
+    if (W == 0) return 0;
+    const int bit = k * W, word = bit / 32, shift = bit % 32;
+    uint32_t offset = words[word] >> shift;
+    if (shift + W > 32) offset = (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> shift);
+    return W >= 32 ? offset : offset & ((1u << W % 32) - 1u);
+}
+template <int W> WC_DEVICE uint64_t wc_packed_offset64(const uint32_t* words, int k) {
+    if (W <= 32) return wc_packed_offset32<W>(words, k);
+    const int bit = k * W, word = bit / 32, shift = bit % 32;
+    const uint64_t low = (uint64_t)words[word + 1] << 32 | words[word];
+    uint64_t offset = low >> shift;
+    if (shift + W > 64) offset |= (uint64_t)words[word + 2] << (64 - shift) % 64;
+    return W >= 64 ? offset : offset & ((1ull << W % 64) - 1ull);
+}
+
+// A lane's strings of SLOTS / 8 groups.
+template <int W, int SLOTS> struct WcPacked {
+    static const int WORDS = WcPackedWords<W>::COUNT;
+    uint32_t words[SLOTS / 8][WORDS];
+
+    // Loads the groups from `row` on, a multiple of 256.
+    WC_INLINE void load(const char* column, uint32_t row, uint32_t lane) {
+        const char* group = column + (uint64_t)row / 8 * W;
+#pragma unroll
+        for (int g = 0; g < SLOTS / 8; ++g, group += 32 * W) load_group(words[g], group, lane);
+    }
+
+    static WC_INLINE void load_group(uint32_t* string, const char* group, uint32_t lane) {
+        if (W == 0) string[0] = 0;
+#pragma unroll
+        for (int piece = 0; piece < W / 16; ++piece, group += 512) {
+            const uint4 quad = wc_load_stream((const uint4*)group + lane);
+            string[4 * piece] = quad.x;
+            string[4 * piece + 1] = quad.y;
+            string[4 * piece + 2] = quad.z;
+            string[4 * piece + 3] = quad.w;
+        }
+        const int rest = W / 16 * 4;
+        if (W & 8) {
+            const uint2 pair = wc_load_stream((const uint2*)group + lane);
+            string[rest] = pair.x;
+            string[rest + 1] = pair.y;
+            group += 256;
+        }
+        if (W & 4) {
+            string[rest + (W & 8) / 4] = wc_load_stream((const uint32_t*)group + lane);
+            group += 128;
+        }
+        if (W & 2) {
+            string[WORDS - 1] = wc_load_stream((const uint16_t*)group + lane);
+            group += 64;
+        }
+        if (W & 1) {
+            const uint32_t byte = wc_load_stream((const uint8_t*)group + lane);
+            string[WORDS - 1] = (W & 2) ? string[WORDS - 1] | byte << 16 : byte;
+        }
+    }
+
+    // The value in a slot.
+    template <typename T> WC_INLINE T value(int slot, typename WcPackedSum<sizeof(T)>::Type reference) const {
+        const uint32_t* string = words[slot / 8];
+        if (sizeof(T) == 8) return (T)(reference + wc_packed_offset64<W>(string, slot % 8));
+        return (T)(reference + wc_packed_offset32<W>(string, slot % 8));
+    }
+};
+
+// Word `at` of a lane string in memory.
+template <int W> WC_DEVICE uint32_t wc_packed_word(const char* group, uint32_t lane, uint32_t at) {
+    if (at < W / 16 * 4) return wc_load_cached((const uint32_t*)(group + 512 * (at / 4)) + 4 * lane + at % 4);
+    group += W / 16 * 512;
+    at -= W / 16 * 4;
+    if (W & 8) {
+        if (at < 2) return wc_load_cached((const uint32_t*)group + 2 * lane + at);
+        group += 256;
+        at -= 2;
+    }
+    if (W & 4) {
+        if (at == 0) return wc_load_cached((const uint32_t*)group + lane);
+        group += 128;
+    }
+    uint32_t word = 0;
+    if (W & 2) {
+        word = wc_load_cached((const uint16_t*)group + lane);
+        group += 64;
+    }
+    if (W & 1) word |= (uint32_t)wc_load_cached((const uint8_t*)group + lane) << ((W & 2) ? 16 : 0);
+    return word;
+}
+
+// The value of one row.
+template <int W, typename T>
+WC_DEVICE T wc_packed_get(const char* column, uint32_t row, typename WcPackedSum<sizeof(T)>::Type reference) {
+    if (W == 0) return (T)reference;
+    const char* group = column + (uint64_t)(row / 256) * (32 * W);
+    const uint32_t lane = row % 128 / 4, slot = row % 256 / 128 * 4 + row % 4;
+    const uint32_t bit = slot * W, at = bit / 32, shift = bit % 32;
+    uint64_t offset = wc_packed_word<W>(group, lane, at);
+    if (shift + W > 32) offset |= (uint64_t)wc_packed_word<W>(group, lane, at + 1) << 32;
+    offset >>= shift;
+    if (W > 32 && shift + W > 64) offset |= (uint64_t)wc_packed_word<W>(group, lane, at + 2) << (64 - shift);
+    if (W < 64) offset &= (1ull << W % 64) - 1ull;
+    return (T)(reference + (typename WcPackedSum<sizeof(T)>::Type)offset);
+}

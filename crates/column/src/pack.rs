@@ -1,0 +1,191 @@
+//! Plain segments of a column that has closed become packed ones, on the device.
+//!
+//! The width of a column is known once all of it is there: its vectors' bounds are taken by a kernel, the layout is
+//! chosen here, and batch after batch of segments is packed and its plain form dropped, so that a column takes a few
+//! chunks more than its plain form while this lasts.
+
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream, size_class};
+
+use crate::build::VECTOR_ROWS;
+use crate::error::{ColumnError, Result};
+use crate::layout::{EncodingChoice, Layout, Packing, ladder};
+use crate::load::Room;
+use crate::segment::Segment;
+use crate::storage::Storage;
+
+/// Kernels that take bounds and pack.
+const SOURCE: &str = include_str!("../kernels/pack.cuh");
+/// Threads of a block; a warp takes a vector, or a group of a vector.
+const BLOCK: u32 = 256;
+/// Blocks a multiprocessor.
+const BLOCKS: u32 = 8;
+/// Segments packed before their plain forms are dropped.
+const BATCH: usize = 4;
+/// Share of the plain bytes below which a packed column is worth its arithmetic.
+const WORTH: f64 = 0.95;
+
+/// Packs the segments of a column whose integers lie within `range`, if that is asked for and worth it.
+pub(crate) fn pack(
+    device: &Device,
+    room: &dyn Room,
+    choice: EncodingChoice,
+    (storage, range): (Storage, Option<(i128, i128)>),
+    segments: Vec<Segment>,
+) -> Result<(Layout, Vec<Segment>)> {
+    if choice == EncodingChoice::Plain || storage.is_float() || segments.is_empty() {
+        return Ok((Layout::Plain, segments));
+    }
+    let bounds_bytes = segments.iter().map(vectors).sum::<usize>() * BOUNDS_BYTES;
+    let _reservation = match room.reserve(size_class(bounds_bytes) as u64) {
+        // Without room to pack in, the column stays as it is.
+        Err(ColumnError::OverBudget { .. }) => return Ok((Layout::Plain, segments)),
+        reservation => reservation?,
+    };
+    let bounds = device.buffer(bounds_bytes, "bounds of vectors")?;
+    let mut packer = Packer::new(device, room, storage, bounds)?;
+    let (known, narrowest) = (range.unwrap_or_default(), packer.widest_vector(&segments)?);
+    let Some(packing) = choose(choice, storage, known, narrowest) else { return Ok((Layout::Plain, segments)) };
+    let mut packed: Vec<Segment> = Vec::with_capacity(segments.len());
+    let mut plain = segments.into_iter();
+    while plain.len() > 0 {
+        let batch: Vec<Segment> = plain.by_ref().take(BATCH).collect();
+        let start = packed.len();
+        for segment in &batch {
+            match packer.pack(segment, packing) {
+                Err(ColumnError::OverBudget { .. }) if start == 0 => {
+                    packer.stream.synchronize()?;
+                    return Ok((Layout::Plain, batch.into_iter().chain(plain).collect()));
+                }
+                one => packed.push(one?),
+            }
+        }
+        packer.stream.synchronize()?;
+    }
+    Ok((Layout::Packed(packing), packed))
+}
+
+/// Bytes of a vector's bounds: smallest and largest key.
+const BOUNDS_BYTES: usize = 16;
+
+fn vectors(segment: &Segment) -> usize {
+    (segment.rows() as usize).div_ceil(VECTOR_ROWS)
+}
+
+/// Bytes of a reference in a packed segment.
+fn reference_bytes(storage: Storage) -> usize {
+    storage.width().max(4)
+}
+
+/// The best packing for values within `range` whose widest vector takes `widest` bits, if one is worth it.
+fn choose(choice: EncodingChoice, storage: Storage, range: (i128, i128), widest: u32) -> Option<Packing> {
+    let of_column = 128 - (range.1 - range.0).leading_zeros();
+    let (of_column, of_vector) = (ladder(of_column, storage.width()), ladder(widest, storage.width()));
+    let vector_bytes = |bits: u32, reference: usize| bits as usize * VECTOR_ROWS / 8 + reference;
+    let own = vector_bytes(of_vector, reference_bytes(storage));
+    let shared = vector_bytes(of_column, 0);
+    let packing = match own < shared {
+        true => Packing { bits: of_vector, reference: None },
+        false => Packing { bits: of_column, reference: Some(range.0 as u64) },
+    };
+    let plain = (VECTOR_ROWS * storage.width()) as f64;
+    let is_worth = own.min(shared) as f64 <= plain * WORTH;
+    (is_worth || choice == EncodingChoice::Packed).then_some(packing)
+}
+
+/// The order-preserving map between values and keys of the kernels: flips the sign bit of signed values.
+fn flip(storage: Storage) -> u64 {
+    match storage {
+        Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64 => 1 << 63,
+        _ => 0,
+    }
+}
+
+struct Packer<'a> {
+    device: &'a Device,
+    room: &'a dyn Room,
+    storage: Storage,
+    stream: Stream,
+    take_bounds: Kernel,
+    pack_groups: Kernel,
+    bounds: DeviceBuffer,
+    /// Vectors packed so far.
+    packed: usize,
+}
+
+impl<'a> Packer<'a> {
+    fn new(device: &'a Device, room: &'a dyn Room, storage: Storage, bounds: DeviceBuffer) -> Result<Packer<'a>> {
+        let module = device.compile(&Program::new("pack", SOURCE))?;
+        let (take_bounds, pack_groups) = (module.kernel("vector_bounds")?, module.kernel("pack_groups")?);
+        Ok(Packer { device, room, storage, stream: device.stream()?, take_bounds, pack_groups, bounds, packed: 0 })
+    }
+
+    /// Parameters that both kernels begin with.
+    fn params(&self, segment: &Segment) -> Params {
+        let params = Params::new().buffer(segment.values());
+        let params = match segment.validity() {
+            Some(words) => params.buffer(words),
+            None => params.null(),
+        };
+        params.u64(segment.rows().into()).u64(self.storage.width() as u64).u64(flip(self.storage))
+    }
+
+    fn shape(&self, warps: usize) -> LaunchShape {
+        let most = self.device.info().multiprocessors * BLOCKS;
+        LaunchShape { grid: (warps as u32).div_ceil(BLOCK / 32).clamp(1, most), block: BLOCK, shared_bytes: 0 }
+    }
+
+    /// Bits of the largest offset within a vector, after taking all vectors' bounds.
+    fn widest_vector(&mut self, segments: &[Segment]) -> Result<u32> {
+        let mut first = 0;
+        for segment in segments {
+            let params = self.params(segment).buffer_at(&self.bounds, first * BOUNDS_BYTES);
+            let shape = self.shape(vectors(segment));
+            self.stream.launch(&self.take_bounds, shape, &params)?;
+            first += vectors(segment);
+        }
+        let mut bounds = vec![0u64; 2 * first];
+        self.stream.download(&self.bounds, 0, bytemuck::cast_slice_mut(&mut bounds))?;
+        let spread = |bounds: &[u64]| bounds[1].saturating_sub(bounds[0]);
+        let widest = bounds.chunks_exact(2).map(spread).max().unwrap_or(0);
+        Ok(64 - widest.leading_zeros())
+    }
+
+    /// A packed copy of the next segment; returns before it is made.
+    fn pack(&mut self, segment: &Segment, packing: Packing) -> Result<Segment> {
+        let vectors = vectors(segment);
+        let references = if packing.reference.is_none() { vectors * reference_bytes(self.storage) } else { 0 };
+        let bytes = vectors * VECTOR_ROWS / 8 * packing.bits as usize + references;
+        let validity = segment.validity().map_or(0, |words| size_class(words.bytes()));
+        let reservation = self.room.reserve((size_class(bytes) + validity) as u64)?;
+        let values = self.device.buffer(bytes, "a packed column segment")?;
+        let params = self.params(segment).u64(packing.bits.into());
+        let params = match packing.reference {
+            Some(reference) => params.null().u64(reference ^ flip(self.storage)),
+            None => params.buffer_at(&self.bounds, self.packed * BOUNDS_BYTES).u64(0),
+        };
+        let shape = self.shape(4 * vectors);
+        self.stream.launch(&self.pack_groups, shape, &params.buffer(&values))?;
+        self.packed += vectors;
+        Ok(Segment::new(values, segment.validity().cloned(), segment.rows(), reservation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_packing_wins_if_it_is_worth_it() {
+        let auto = |storage, range, widest| choose(EncodingChoice::Auto, storage, range, widest);
+        let wide = Some(Packing { bits: 16, reference: Some(19_920_101) });
+        assert_eq!(auto(Storage::I32, (19_920_101, 19_980_802), 16), wide);
+        assert_eq!(auto(Storage::I32, (0, 1 << 30), 7), Some(Packing { bits: 7, reference: None }));
+        assert_eq!(auto(Storage::I64, (i64::MIN.into(), i64::MAX.into()), 64), None);
+        assert_eq!(auto(Storage::I8, (-128, 127), 8), None);
+        let negative = Packing { bits: 3, reference: Some(-5i64 as u64) };
+        assert_eq!(auto(Storage::I8, (-5, 2), 3), Some(negative));
+        let forced = choose(EncodingChoice::Packed, Storage::U64, (0, u64::MAX.into()), 64);
+        assert_eq!(forced, Some(Packing { bits: 64, reference: Some(0) }));
+        assert_eq!(auto(Storage::Bool, (1, 1), 0), Some(Packing { bits: 0, reference: Some(1) }));
+    }
+}

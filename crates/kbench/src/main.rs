@@ -1,0 +1,83 @@
+//! `kbench`: measures kernels and encodings on one GPU.
+//!
+//! It knows no SQL, builds in a minute and is small enough to be copied about: many variants are measured by one run.
+//! Every case computes a known answer; a wrong one fails the run.
+
+mod data;
+mod encodings;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::{Value, json};
+use warpcube_gpu::Device;
+
+/// Kernel benchmarks of Warpcube.
+#[derive(Debug, Parser)]
+#[command(name = "kbench", version)]
+struct Cli {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Debug, Subcommand)]
+enum Suite {
+    /// Sums of packed and plain columns of every width
+    Encodings(EncodingArgs),
+}
+
+/// What to measure of encodings.
+#[derive(Debug, Args)]
+struct EncodingArgs {
+    /// Values of a column
+    #[arg(long, default_value_t = 500_000_000)]
+    rows: usize,
+    /// Widths in bits, by comma
+    #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8,10,12,14,16,17,18,20,22,24,28,32")]
+    bits: Vec<u32>,
+    /// Every tenth value is NULL
+    #[arg(long)]
+    nulls: bool,
+    /// Runs of a case; the median is reported
+    #[arg(long, default_value_t = 21)]
+    runs: usize,
+    /// Choices in generated kernels, by name=value,…
+    #[arg(long, env = "WARPCUBE_TUNING", default_value = "")]
+    tuning: String,
+    /// Write results to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let Suite::Encodings(arguments) = Cli::parse().suite;
+    match encodings::run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The object that all benchmarks of the project share, around these results.
+fn report(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> Value {
+    let info = device.info();
+    json!({
+        "suite": suite, "device": info.name, "driver": info.driver, "date": today(), "params": params, "results": results,
+    })
+}
+
+/// The date in days since 1970-01-01 as a civil date (H. Hinnant, "chrono-compatible low-level date algorithms").
+fn today() -> String {
+    let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400) + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{:02}", of_year - (153 * shifted + 2) / 5 + 1)
+}
