@@ -8,6 +8,7 @@ mod book;
 mod build;
 mod coding;
 mod dictionary;
+pub mod encoding;
 mod error;
 mod host;
 mod layout;

@@ -1,0 +1,268 @@
+//! Packing of one group of the packed layout: 256 offsets to 32 lane strings, cut into planes.
+//!
+//! Purpose: [`pack`] and [`unpack`] turn 256 offsets of `width` bits into `32 * width` bytes and back; `width` is a
+//! compile-time constant of the inner loops, which run over the 32 lanes so that they become vector instructions.
+//!
+//! ```text
+//! offset of row r:  half h = r / 128, lane i = r % 128 / 4, slot k = 4 * h + r % 4
+//! lane string:      slot k at bits [k * width, (k + 1) * width), slot 0 lowest; 8 * width bits = width bytes
+//! pieces of it:     width / 16 of 16 bytes, then one each of 8, 4, 2, 1 bytes by the binary digits of width % 16
+//! plane:            the piece of lane i at i * piece; a group is its planes in the order of the pieces
+//! ```
+//!
+//! Source: the vertical layout of SIMD-BP128 (Lemire and Boytsov, "Decoding billions of integers per second through
+//! vectorization") turned to 32 lanes with whole 16-byte loads for each.
+
+/// Rows of a group.
+pub const GROUP_ROWS: usize = 256;
+/// Lanes of a group.
+const LANES: usize = 32;
+/// Values of a lane.
+const SLOTS: usize = 8;
+
+/// A row of lanes.
+type Row = [u32; LANES];
+/// Packs offsets of up to 32 bits; bits past the width are dropped.
+type Pack = fn(&[u32; GROUP_ROWS], &mut [u8]);
+/// Unpacks offsets of up to 32 bits.
+type Unpack = fn(&[u8], &mut [u32; GROUP_ROWS]);
+
+/// The function for a width of up to 32 bits.
+macro_rules! by_width {
+    ($function:ident, $width:expr; $($known:literal)*) => {
+        match $width {
+            $($known => $function::<$known>,)*
+            other => unreachable!("{other} is not a width of the ladder"),
+        }
+    };
+}
+
+/// Packs groups of offsets of a width of the ladder up to 32 bits.
+pub(crate) fn packer(width: u32) -> Pack {
+    by_width!(pack, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
+}
+
+/// Unpacks groups of offsets of a width of the ladder up to 32 bits.
+pub(crate) fn unpacker(width: u32) -> Unpack {
+    by_width!(unpack, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
+}
+
+fn mask(width: usize) -> u32 {
+    if width == 32 { u32::MAX } else { (1 << width) - 1 }
+}
+
+fn pack<const WIDTH: usize>(offsets: &[u32; GROUP_ROWS], planes: &mut [u8]) {
+    let mut slots = [[0u32; LANES]; SLOTS];
+    for (half, offsets) in offsets.as_chunks::<128>().0.iter().enumerate() {
+        for (lane, four) in offsets.as_chunks::<4>().0.iter().enumerate() {
+            for (slot, offset) in four.iter().enumerate() {
+                slots[4 * half + slot][lane] = offset & mask(WIDTH);
+            }
+        }
+    }
+    let mut words = [[0u32; LANES]; SLOTS];
+    for (slot, row) in slots.iter().enumerate() {
+        let (word, shift) = (slot * WIDTH / 32, slot * WIDTH % 32);
+        for lane in 0..LANES {
+            words[word][lane] |= row[lane] << shift;
+        }
+        if shift + WIDTH > 32 {
+            for lane in 0..LANES {
+                words[word + 1][lane] |= row[lane] >> (32 - shift);
+            }
+        }
+    }
+    write_planes::<WIDTH>(&words, planes);
+}
+
+fn unpack<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
+    let words = read_planes::<WIDTH>(planes);
+    let mut slots = [[0u32; LANES]; SLOTS];
+    for (slot, row) in slots.iter_mut().enumerate() {
+        let (word, shift) = (slot * WIDTH / 32, slot * WIDTH % 32);
+        for lane in 0..LANES {
+            row[lane] = words[word][lane] >> shift;
+        }
+        if shift + WIDTH > 32 {
+            for lane in 0..LANES {
+                row[lane] |= words[word + 1][lane] << (32 - shift);
+            }
+        }
+    }
+    for (half, offsets) in offsets.as_chunks_mut::<128>().0.iter_mut().enumerate() {
+        for (lane, four) in offsets.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            for (slot, offset) in four.iter_mut().enumerate() {
+                *offset = slots[4 * half + slot][lane] & mask(WIDTH);
+            }
+        }
+    }
+}
+
+/// Word j of every lane string, in rows, to planes.
+fn write_planes<const WIDTH: usize>(words: &[Row; SLOTS], planes: &mut [u8]) {
+    let mut rest = planes;
+    let mut word = 0;
+    for count in pieces(WIDTH) {
+        let (plane, next) = rest.split_at_mut(LANES * count * 4);
+        for (lane, piece) in plane.chunks_exact_mut(count * 4).enumerate() {
+            for (part, bytes) in piece.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                *bytes = words[word + part][lane].to_le_bytes();
+            }
+        }
+        (rest, word) = (next, word + count);
+    }
+    if WIDTH & 2 != 0 {
+        let (plane, next) = rest.split_at_mut(LANES * 2);
+        for (piece, value) in plane.as_chunks_mut::<2>().0.iter_mut().zip(&words[word]) {
+            *piece = (*value as u16).to_le_bytes();
+        }
+        rest = next;
+    }
+    if WIDTH & 1 != 0 {
+        for (piece, value) in rest.iter_mut().zip(&words[word]) {
+            *piece = (value >> (8 * (WIDTH & 2))) as u8;
+        }
+    }
+}
+
+fn read_planes<const WIDTH: usize>(planes: &[u8]) -> [Row; SLOTS] {
+    let mut words = [[0u32; LANES]; SLOTS];
+    let mut rest = planes;
+    let mut word = 0;
+    for count in pieces(WIDTH) {
+        let (plane, next) = rest.split_at(LANES * count * 4);
+        for (lane, piece) in plane.chunks_exact(count * 4).enumerate() {
+            for (part, bytes) in piece.as_chunks::<4>().0.iter().enumerate() {
+                words[word + part][lane] = u32::from_le_bytes(*bytes);
+            }
+        }
+        (rest, word) = (next, word + count);
+    }
+    if WIDTH & 2 != 0 {
+        let (plane, next) = rest.split_at(LANES * 2);
+        for (piece, value) in plane.as_chunks::<2>().0.iter().zip(&mut words[word]) {
+            *value = u32::from(u16::from_le_bytes(*piece));
+        }
+        rest = next;
+    }
+    if WIDTH & 1 != 0 {
+        for (piece, value) in rest.iter().zip(&mut words[word]) {
+            *value |= u32::from(*piece) << (8 * (WIDTH & 2));
+        }
+    }
+    words
+}
+
+/// Pieces of whole words, in words: fours, then a two and a one by the digits of the width.
+fn pieces(width: usize) -> impl Iterator<Item = usize> {
+    std::iter::repeat_n(4, width / 16).chain((width & 8 != 0).then_some(2)).chain((width & 4 != 0).then_some(1))
+}
+
+/// Packs offsets of more than 32 bits: widths of whole bytes, so that a lane string is its slots' bytes in a row.
+pub(crate) fn pack_wide(width: u32, offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
+    let bytes = width as usize / 8;
+    let mut lane_string = [0; 64];
+    for lane in 0..LANES {
+        for (slot, target) in lane_string.chunks_exact_mut(bytes).take(SLOTS).enumerate() {
+            target.copy_from_slice(&offsets[row_of(lane, slot)].to_le_bytes()[..bytes]);
+        }
+        for (piece, at) in piece_places(width as usize, lane) {
+            planes[at..at + piece.len()].copy_from_slice(&lane_string[piece]);
+        }
+    }
+}
+
+/// Unpacks offsets of more than 32 bits.
+pub(crate) fn unpack_wide(width: u32, planes: &[u8], offsets: &mut [u64; GROUP_ROWS]) {
+    for lane in 0..LANES {
+        let lane_string = lane_string(width as usize, planes, lane);
+        for slot in 0..SLOTS {
+            offsets[row_of(lane, slot)] = slot_of(&lane_string, width as usize, slot);
+        }
+    }
+}
+
+/// One offset of a group.
+pub(crate) fn get(width: u32, planes: &[u8], row: usize) -> u64 {
+    let (lane, slot) = (row % 128 / 4, 4 * (row / 128) + row % 4);
+    slot_of(&lane_string(width as usize, planes, lane), width as usize, slot)
+}
+
+/// Row in the group of a lane's slot.
+fn row_of(lane: usize, slot: usize) -> usize {
+    128 * (slot / 4) + 4 * lane + slot % 4
+}
+
+/// The bytes of a lane, followed by zeros.
+fn lane_string(width: usize, planes: &[u8], lane: usize) -> [u8; 80] {
+    let mut lane_string = [0; 80];
+    for (piece, at) in piece_places(width, lane) {
+        let length = piece.len();
+        lane_string[piece].copy_from_slice(&planes[at..at + length]);
+    }
+    lane_string
+}
+
+/// Slot of a lane string.
+fn slot_of(lane_string: &[u8; 80], width: usize, slot: usize) -> u64 {
+    let (byte, shift) = (slot * width / 8, slot * width % 8);
+    let bytes = lane_string[byte..byte + 16].try_into().expect("sixteen bytes");
+    let wide = (u128::from_le_bytes(bytes) >> shift) as u64;
+    if width == 64 { wide } else { wide & ((1 << width) - 1) }
+}
+
+/// Pieces of a lane: the bytes of its string, and where in the group they are.
+fn piece_places(width: usize, lane: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
+    let digits = [8, 4, 2, 1].into_iter().filter(move |digit| width & digit != 0);
+    let mut start = 0;
+    std::iter::repeat_n(16, width / 16).chain(digits).map(move |length| {
+        let piece = start..start + length;
+        start += length;
+        let at = LANES * piece.start + lane * length;
+        (piece, at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_what_it_unpacks() {
+        for width in super::super::packed::WIDTHS {
+            let below = |value: u64| if width == 64 { value } else { value & ((1 << width) - 1) };
+            let offsets: [u64; GROUP_ROWS] =
+                std::array::from_fn(|row| below((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)));
+            let mut planes = vec![0; 32 * width as usize];
+            let mut back = [0u64; GROUP_ROWS];
+            if width <= 32 {
+                packer(width)(&offsets.map(|offset| offset as u32), &mut planes);
+                let mut narrow = [0; GROUP_ROWS];
+                unpacker(width)(&planes, &mut narrow);
+                back = narrow.map(u64::from);
+            } else {
+                pack_wide(width, &offsets, &mut planes);
+                unpack_wide(width, &planes, &mut back);
+            }
+            assert_eq!(back, offsets, "width {width}");
+            for (row, offset) in offsets.iter().enumerate() {
+                assert_eq!(get(width, &planes, row), *offset, "width {width}, row {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn planes_are_as_drawn() {
+        // Width 7: planes of 4, 2 and 1 bytes. Only lane 3 has values: slot k holds k + 1.
+        let mut offsets = [0; GROUP_ROWS];
+        (0..8).for_each(|slot| offsets[row_of(3, slot)] = slot as u32 + 1);
+        let mut planes = vec![0; 32 * 7];
+        packer(7)(&offsets, &mut planes);
+        let string = (0..8u64).fold(0, |string, slot| string | (slot + 1) << (7 * slot)).to_le_bytes();
+        let mut expected = vec![0; 32 * 7];
+        expected[12..16].copy_from_slice(&string[..4]);
+        expected[128 + 6..128 + 8].copy_from_slice(&string[4..6]);
+        expected[192 + 3] = string[6];
+        assert_eq!(planes, expected);
+    }
+}
