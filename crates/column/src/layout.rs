@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::encoding::Packed;
+
 /// Layout of the values of all segments of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
@@ -9,17 +11,7 @@ pub enum Layout {
     #[default]
     Plain,
     /// Offsets of a constant width in interleaved vectors.
-    Packed(Packing),
-}
-
-/// A packed layout: a value is its offset plus a reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Packing {
-    /// Bits of an offset, 0 to 64.
-    pub bits: u32,
-    /// The reference of all vectors as a value (two's complement, modulo 2⁶⁴); `None` where each vector has its own,
-    /// behind the packed values.
-    pub reference: Option<u64>,
+    Packed(Packed),
 }
 
 /// Which layouts columns are loaded into.
@@ -34,21 +26,12 @@ pub enum EncodingChoice {
     Packed,
 }
 
-/// Widths that offsets are rounded up to, in bits: fewer widths are fewer kernels.
-const LADDER: [u32; 24] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 17, 18, 20, 22, 24, 28, 32, 40, 48, 56, 64];
-
-/// The width for offsets of `bits` bits of values `width` bytes wide.
-pub(crate) fn ladder(bits: u32, width: usize) -> u32 {
-    let rounded = LADDER.into_iter().find(|rung| *rung >= bits).unwrap_or(64);
-    rounded.min(8 * width as u32)
-}
-
 impl Layout {
     /// Bytes of a value on average, references apart.
     pub fn bytes_per_value(self, width: usize) -> f64 {
         match self {
             Layout::Plain => width as f64,
-            Layout::Packed(packing) => f64::from(packing.bits) / 8.0,
+            Layout::Packed(packed) => f64::from(packed.width) / 8.0,
         }
     }
 }
@@ -57,8 +40,8 @@ impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Layout::Plain => f.write_str("plain"),
-            Layout::Packed(Packing { bits, reference: Some(_) }) => write!(f, "packed({bits})"),
-            Layout::Packed(Packing { bits, reference: None }) => write!(f, "packed({bits}, references)"),
+            Layout::Packed(Packed { width, reference: Some(_), .. }) => write!(f, "packed({width})"),
+            Layout::Packed(Packed { width, reference: None, .. }) => write!(f, "packed({width}, references)"),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
 //!
 //! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and packed
-//! ones where that is worth it ([`Layout`]). No reader code goes past this crate. Invariants: statistics bound every valid value of a column; a null slot holds zero and
-//! is never read as a value; all columns of a resident table share one list of chunks.
+//! ones where that is worth it ([`Layout`]). No reader code goes past this crate. Invariants: statistics bound every
+//! valid value of a column; a null slot is never read as a value; all columns of a resident table share one list of
+//! chunks.
 
 mod book;
 mod build;
@@ -25,7 +26,7 @@ pub use book::{Changes, ColumnSummary, TableSummary, Whereabouts};
 pub use build::{CHUNK_ROWS, VECTOR_ROWS};
 pub use dictionary::Dictionary;
 pub use error::{ColumnError, Result};
-pub use layout::{EncodingChoice, Layout, Packing};
+pub use layout::{EncodingChoice, Layout};
 pub use load::{ColumnScan, ColumnSource, LoadLimits, LoadReport};
 pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
 pub use segment::{ResidentColumn, Segment};

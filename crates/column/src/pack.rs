@@ -7,8 +7,9 @@
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream, size_class};
 
 use crate::build::VECTOR_ROWS;
+use crate::encoding::{Packed, ladder};
 use crate::error::{ColumnError, Result};
-use crate::layout::{EncodingChoice, Layout, Packing, ladder};
+use crate::layout::{EncodingChoice, Layout};
 use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
@@ -77,15 +78,16 @@ fn reference_bytes(storage: Storage) -> usize {
 }
 
 /// The best packing for values within `range` whose widest vector takes `widest` bits, if one is worth it.
-fn choose(choice: EncodingChoice, storage: Storage, range: (i128, i128), widest: u32) -> Option<Packing> {
+fn choose(choice: EncodingChoice, storage: Storage, range: (i128, i128), widest: u32) -> Option<Packed> {
     let of_column = 128 - (range.1 - range.0).leading_zeros();
-    let (of_column, of_vector) = (ladder(of_column, storage.width()), ladder(widest, storage.width()));
-    let vector_bytes = |bits: u32, reference: usize| bits as usize * VECTOR_ROWS / 8 + reference;
+    let rung = |bits: u32| ladder(bits).min(8 * storage.width() as u32);
+    let (of_column, of_vector) = (rung(of_column), rung(widest));
+    let vector_bytes = |width: u32, reference: usize| width as usize * VECTOR_ROWS / 8 + reference;
     let own = vector_bytes(of_vector, reference_bytes(storage));
     let shared = vector_bytes(of_column, 0);
     let packing = match own < shared {
-        true => Packing { bits: of_vector, reference: None },
-        false => Packing { bits: of_column, reference: Some(range.0 as u64) },
+        true => Packed { width: of_vector, reference: None, patches: false },
+        false => Packed { width: of_column, reference: Some(range.0 as u64), patches: false },
     };
     let plain = (VECTOR_ROWS * storage.width()) as f64;
     let is_worth = own.min(shared) as f64 <= plain * WORTH;
@@ -151,15 +153,15 @@ impl<'a> Packer<'a> {
     }
 
     /// A packed copy of the next segment; returns before it is made.
-    fn pack(&mut self, segment: &Segment, packing: Packing) -> Result<Segment> {
+    fn pack(&mut self, segment: &Segment, packed: Packed) -> Result<Segment> {
         let vectors = vectors(segment);
-        let references = if packing.reference.is_none() { vectors * reference_bytes(self.storage) } else { 0 };
-        let bytes = vectors * VECTOR_ROWS / 8 * packing.bits as usize + references;
+        let references = if packed.reference.is_none() { vectors * reference_bytes(self.storage) } else { 0 };
+        let bytes = vectors * VECTOR_ROWS / 8 * packed.width as usize + references;
         let validity = segment.validity().map_or(0, |words| size_class(words.bytes()));
         let reservation = self.room.reserve((size_class(bytes) + validity) as u64)?;
         let values = self.device.buffer(bytes, "a packed column segment")?;
-        let params = self.params(segment).u64(packing.bits.into());
-        let params = match packing.reference {
+        let params = self.params(segment).u64(packed.width.into());
+        let params = match packed.reference {
             Some(reference) => params.null().u64(reference ^ flip(self.storage)),
             None => params.buffer_at(&self.bounds, self.packed * BOUNDS_BYTES).u64(0),
         };
@@ -177,15 +179,15 @@ mod tests {
     #[test]
     fn the_smallest_packing_wins_if_it_is_worth_it() {
         let auto = |storage, range, widest| choose(EncodingChoice::Auto, storage, range, widest);
-        let wide = Some(Packing { bits: 16, reference: Some(19_920_101) });
+        let wide = Some(Packed { width: 16, reference: Some(19_920_101), patches: false });
         assert_eq!(auto(Storage::I32, (19_920_101, 19_980_802), 16), wide);
-        assert_eq!(auto(Storage::I32, (0, 1 << 30), 7), Some(Packing { bits: 7, reference: None }));
+        assert_eq!(auto(Storage::I32, (0, 1 << 30), 7), Some(Packed { width: 7, reference: None, patches: false }));
         assert_eq!(auto(Storage::I64, (i64::MIN.into(), i64::MAX.into()), 64), None);
         assert_eq!(auto(Storage::I8, (-128, 127), 8), None);
-        let negative = Packing { bits: 3, reference: Some(-5i64 as u64) };
+        let negative = Packed { width: 3, reference: Some(-5i64 as u64), patches: false };
         assert_eq!(auto(Storage::I8, (-5, 2), 3), Some(negative));
         let forced = choose(EncodingChoice::Packed, Storage::U64, (0, u64::MAX.into()), 64);
-        assert_eq!(forced, Some(Packing { bits: 64, reference: Some(0) }));
-        assert_eq!(auto(Storage::Bool, (1, 1), 0), Some(Packing { bits: 0, reference: Some(1) }));
+        assert_eq!(forced, Some(Packed { width: 64, reference: Some(0), patches: false }));
+        assert_eq!(auto(Storage::Bool, (1, 1), 0), Some(Packed { width: 0, reference: Some(1), patches: false }));
     }
 }

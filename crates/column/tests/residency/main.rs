@@ -3,4 +3,5 @@
 mod budget;
 mod content;
 mod copies;
+mod packed;
 mod source;

@@ -1,11 +1,12 @@
 //! How kernels read a column: vectors loaded whole, single rows gathered; plain or packed.
 
-use warpcube_column::{Layout, Packing, ResidentColumn, Storage};
+use warpcube_column::encoding::{GROUP_ROWS, Packed};
+use warpcube_column::{Layout, ResidentColumn, Storage};
 
 use crate::codegen::params::{Argument, ParamList};
 
-/// Rows of a group of a packed column: steps over one have at least as many.
-pub(crate) const GROUP_ROWS: usize = 256;
+/// Values of a packed column that a lane unpacks together: steps have at least as many.
+pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
 
 /// How a column's values lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +33,7 @@ impl Form {
     pub(crate) fn register_bytes(self) -> f64 {
         match self.layout {
             Layout::Plain => self.storage.width().max(4) as f64,
-            Layout::Packed(packing) => f64::from(packing.bits.next_multiple_of(4)) / 8.0,
+            Layout::Packed(packed) => f64::from(packed.width.next_multiple_of(4)) / 8.0,
         }
     }
 
@@ -56,9 +57,7 @@ impl ColumnReader {
     /// The reader of a column; what it needs as a constant becomes a parameter.
     pub(crate) fn new(column: usize, form: Form, nullable: bool, params: &mut ParamList) -> ColumnReader {
         let reference = match form.layout {
-            Layout::Packed(Packing { reference: Some(value), .. }) => {
-                Some(params.add("uint64_t", Argument::U64(value)))
-            }
+            Layout::Packed(Packed { reference: Some(value), .. }) => Some(params.add("uint64_t", Argument::U64(value))),
             _ => None,
         };
         ColumnReader { column, form, nullable, reference }
@@ -74,8 +73,8 @@ impl ColumnReader {
         };
         let mut text = format!("        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];\n");
         text.push_str(&format!("        (void)c{column};\n"));
-        if let Layout::Packed(Packing { bits, reference: None }) = self.form.layout {
-            let (word, offset) = (self.sum_type(), format!("(uint64_t)((rows_here + 1023) / 1024) * {}", 128 * bits));
+        if let Layout::Packed(Packed { width, reference: None, .. }) = self.form.layout {
+            let (word, offset) = (self.sum_type(), format!("(uint64_t)((rows_here + 1023) / 1024) * {}", 128 * width));
             text.push_str(&format!("        const {word}* const f{column} = (const {word}*)(c{column} + {offset});\n"));
             text.push_str(&format!("        (void)f{column};\n"));
         }
@@ -93,7 +92,7 @@ impl ColumnReader {
         let ColumnReader { column, form, .. } = self;
         let mut text = match form.layout {
             Layout::Plain => format!("            {} {prefix}{column}[{slots}];\n", form.storage.c_name()),
-            Layout::Packed(packing) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packing.bits),
+            Layout::Packed(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
         };
         if self.has_references() {
             text.push_str(&format!("            {} {prefix}f{column};\n", self.sum_type()));
@@ -158,10 +157,10 @@ impl ColumnReader {
         let column = self.column;
         match self.form.layout {
             Layout::Plain => format!("wc_load_cached(c{column} + row)"),
-            Layout::Packed(packing) => {
+            Layout::Packed(packed) => {
                 let reference = self.reference_or(&format!("wc_load_cached(f{column} + row / 1024)"));
                 let c_type = self.form.storage.c_name();
-                format!("wc_packed_get<{}, {c_type}>(c{column}, row, {reference})", packing.bits)
+                format!("wc_packed_get<{}, {c_type}>(c{column}, row, {reference})", packed.width)
             }
         }
     }
@@ -172,7 +171,7 @@ impl ColumnReader {
     }
 
     fn has_references(&self) -> bool {
-        matches!(self.form.layout, Layout::Packed(Packing { reference: None, .. }))
+        matches!(self.form.layout, Layout::Packed(Packed { reference: None, .. }))
     }
 
     fn reference_or(&self, own: &str) -> String {

@@ -10,7 +10,7 @@
 use std::fmt::Write;
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::column::{ColumnReader, Form, GROUP_ROWS};
+use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::RowWriter;
@@ -218,7 +218,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         dense.sort_by_key(|planned| matches!(planned.item, Item::Probe(_, _)));
     }
     let slots = if in_place { slots.min(tuning.slots_in_place) } else { slots };
-    let slots = if packed { slots.max(GROUP_ROWS / 32) } else { slots };
+    let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
     Ok(Split { dense, rows, loaded, in_place, slots, bytes })
 }
 
