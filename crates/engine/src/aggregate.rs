@@ -36,6 +36,16 @@ pub(crate) struct Cell {
     pub(crate) value: String,
     /// C expression of the condition; `None` takes every row.
     pub(crate) condition: Option<String>,
+    /// Most that a value differs from zero, where that is known of integers.
+    pub(crate) most: Option<u128>,
+}
+
+impl Cell {
+    /// Whether `values` values can be added up in 32 bits.
+    pub(crate) fn adds_in_32_bits(&self, values: usize) -> bool {
+        let sum = self.most.and_then(|most| most.checked_mul(values as u128));
+        self.op == CellOp::Add && sum.is_some_and(|sum| sum < 1 << 31)
+    }
 }
 
 /// How an aggregate's result is read from its cells.
@@ -90,7 +100,17 @@ pub(crate) struct Accumulators {
 impl Accumulators {
     /// Index of a cell, shared with an equal one.
     pub(crate) fn cell(&mut self, op: CellOp, value: &str, condition: Option<&str>) -> usize {
-        let cell = Cell { op, value: value.to_string(), condition: condition.map(str::to_string) };
+        self.bounded(op, value, condition, None)
+    }
+
+    /// Index of a cell that counts.
+    fn count(&mut self, condition: Option<&str>) -> usize {
+        self.bounded(CellOp::Add, "1ULL", condition, Some(1))
+    }
+
+    /// Index of a cell whose values differ from zero by `most` at most.
+    fn bounded(&mut self, op: CellOp, value: &str, condition: Option<&str>, most: Option<u128>) -> usize {
+        let cell = Cell { op, value: value.to_string(), condition: condition.map(str::to_string), most };
         let index = match &self.settled {
             Some(settled) => settled.get(self.requested.len()).copied().unwrap_or(self.cells.len()),
             None => self.cells.iter().position(|known| *known == cell).unwrap_or(self.cells.len()),
@@ -107,7 +127,7 @@ impl Accumulators {
         let filter =
             call.filter.as_ref().map(|filter| Ok::<_, EngineError>(emitter.emit(filter)?.truth())).transpose()?;
         let Some(argument) = &call.argument else {
-            let cell = self.cell(CellOp::Add, "1ULL", filter.as_deref());
+            let cell = self.count(filter.as_deref());
             self.push(Read::Integer(cell), call, None, None);
             return Ok(());
         };
@@ -119,11 +139,11 @@ impl Accumulators {
         };
         let condition = condition.as_deref();
         if call.kind == AggregateKind::Count {
-            let cell = self.cell(CellOp::Add, "1ULL", condition);
+            let cell = self.count(condition);
             self.push(Read::Integer(cell), call, None, None);
             return Ok(());
         }
-        let count = condition.map(|condition| self.cell(CellOp::Add, "1ULL", Some(condition)));
+        let count = condition.map(|condition| self.count(Some(condition)));
         let read = match call.kind {
             AggregateKind::Sum => self.sum(&value, condition, rows)?,
             kind => self.extreme(&value, condition, kind == AggregateKind::Min)?,
@@ -149,17 +169,14 @@ impl Accumulators {
         if value.ty.is_float() {
             return Ok(Read::Float(self.cell(CellOp::AddFloat, &format!("(double){}", value.code), condition)));
         }
-        let fits = value.range.is_some_and(|(low, high)| {
-            let largest = low.unsigned_abs().max(high.unsigned_abs());
-            largest.checked_mul(u128::from(rows.max(1))).is_some_and(|sum| sum < 1 << 63)
-        });
+        let most = value.range.map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
+        let fits = most.is_some_and(|most| most.checked_mul(u128::from(rows.max(1))).is_some_and(|sum| sum < 1 << 63));
         if value.ty != Ty::I128 || fits {
             let code = format!("(uint64_t)(int64_t){}", value.code);
-            return Ok(Read::Integer(self.cell(CellOp::Add, &code, condition)));
+            return Ok(Read::Integer(self.bounded(CellOp::Add, &code, condition, most)));
         }
         // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
-        let upper =
-            value.range.map_or(u128::MAX, |(low, high)| (low.unsigned_abs().max(high.unsigned_abs()) >> 32) + 1);
+        let upper = most.map_or(u128::MAX, |most| (most >> 32) + 1);
         if rows >= 1 << 32 || upper.checked_mul(u128::from(rows.max(1))).is_none_or(|sum| sum >= 1 << 63) {
             return unsupported("a sum of decimals whose upper parts may exceed 63 bits");
         }

@@ -14,7 +14,7 @@ use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::RowWriter;
-use crate::codegen::sink::{self, BoundSink, SinkPlan};
+use crate::codegen::sink::{self, BoundSink, Partials, SinkPlan};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
 use crate::ir::{JoinKind, Pipeline, Sink};
@@ -217,7 +217,8 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     if tuning.filters_first {
         dense.sort_by_key(|planned| matches!(planned.item, Item::Probe(_, _)));
     }
-    let slots = if in_place { slots.min(tuning.slots_in_place) } else { slots };
+    let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
+    let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
     Ok(Split { dense, rows, loaded, in_place, slots, bytes })
 }
@@ -292,11 +293,11 @@ impl KernelWriter<'_> {
         let mut body = String::new();
         let staged = self.stage(&layout);
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
-        let row_code = self.row_code(plan, &error_slot)?;
+        let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let (ahead, loads, foot) = self.step_loads();
         let tests = self.dense_tests(&layout, &error_slot)?;
-        let drain = self.drain(&layout);
+        let drain = self.drain(&layout, plan.is_single(), &partials.fold());
         let w = &mut body;
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
@@ -486,8 +487,8 @@ impl KernelWriter<'_> {
         Ok(text)
     }
 
-    /// The lambda that works on one row.
-    fn row_code(&mut self, plan: &SinkPlan, error_slot: &str) -> Result<String> {
+    /// The lambda that works on one row, behind what it adds to.
+    fn row_code(&mut self, plan: &SinkPlan, error_slot: &str) -> Result<(String, Partials)> {
         let passed: Vec<usize> = if self.split.in_place { self.split.loaded.clone() } else { Vec::new() };
         let tested: Vec<&Planned> = self.split.dense.iter().collect();
         let mut rows =
@@ -498,7 +499,8 @@ impl KernelWriter<'_> {
         for planned in &self.split.rows {
             rows.step(planned)?;
         }
-        plan.row(&mut rows)?;
+        // A queue is drained one row a lane at a time: there is nothing to add up before.
+        let partials = plan.row(&mut rows, if self.split.in_place { self.split.slots } else { usize::MAX })?;
         let statements = rows.finish();
         let mut arguments = String::new();
         for column in &passed {
@@ -508,13 +510,15 @@ impl KernelWriter<'_> {
                 let _ = write!(arguments, ", const bool xn{column}");
             }
         }
-        Ok(format!(
+        let declared = partials.declaration();
+        let process = format!(
             "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
-        ))
+        );
+        Ok((declared + &process, partials))
     }
 
     /// Hands surviving rows to `process`, in place or through the queue.
-    fn drain(&self, layout: &Layout) -> String {
+    fn drain(&self, layout: &Layout, single: bool, fold: &str) -> String {
         let slots = self.split.slots;
         let step = slots * 32;
         if self.split.in_place {
@@ -525,13 +529,25 @@ impl KernelWriter<'_> {
                     let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
                 }
             }
-            return format!(
-                "#pragma unroll
+            let each = |test: &str| {
+                format!(
+                    "#pragma unroll
             for (int k = 0; k < {slots}; ++k) {{
-                if (alive >> k & 1u) process(base + wc_slot_row(k, lane){arguments});
+                {test}process(base + wc_slot_row(k, lane){arguments});
             }}
 "
-            );
+                )
+            };
+            let tested = each("if (alive >> k & 1u) ");
+            // Where no row is dropped, whole steps need no tests. Rows of one group take so little that it shows.
+            let process = match single && self.split.dense.is_empty() {
+                true => format!(
+                    "            if (end - base >= {step}) {{\n{}            }} else {{\n{tested}            }}\n",
+                    each("")
+                ),
+                false => tested,
+            };
+            return process + fold;
         }
         debug_assert!(layout.queue_entries >= step + 32);
         format!(
