@@ -85,9 +85,12 @@ fn choose(choice: EncodingChoice, storage: Storage, range: (i128, i128), widest:
     let vector_bytes = |width: u32, reference: usize| width as usize * VECTOR_ROWS / 8 + reference;
     let own = vector_bytes(of_vector, reference_bytes(storage));
     let shared = vector_bytes(of_column, 0);
+    // Kernels need not add a reference of zero.
+    let needs_none = range.0 >= 0 && rung(128 - range.1.leading_zeros()) == of_column;
+    let reference = if needs_none { 0 } else { range.0 as u64 };
     let packing = match own < shared {
         true => Packed { width: of_vector, reference: None, patches: false },
-        false => Packed { width: of_column, reference: Some(range.0 as u64), patches: false },
+        false => Packed { width: of_column, reference: Some(reference), patches: false },
     };
     let plain = (VECTOR_ROWS * storage.width()) as f64;
     let is_worth = own.min(shared) as f64 <= plain * WORTH;
@@ -189,5 +192,6 @@ mod tests {
         let forced = choose(EncodingChoice::Packed, Storage::U64, (0, u64::MAX.into()), 64);
         assert_eq!(forced, Some(Packed { width: 64, reference: Some(0), patches: false }));
         assert_eq!(auto(Storage::Bool, (1, 1), 0), Some(Packed { width: 0, reference: Some(1), patches: false }));
+        assert_eq!(auto(Storage::I32, (1, 50), 6), Some(Packed { width: 6, reference: Some(0), patches: false }));
     }
 }

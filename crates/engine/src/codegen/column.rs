@@ -49,7 +49,7 @@ pub(crate) struct ColumnReader {
     column: usize,
     form: Form,
     nullable: bool,
-    /// The parameter that holds the reference of all vectors.
+    /// The reference of all vectors: a parameter, or zero.
     reference: Option<String>,
 }
 
@@ -57,6 +57,7 @@ impl ColumnReader {
     /// The reader of a column; what it needs as a constant becomes a parameter.
     pub(crate) fn new(column: usize, form: Form, nullable: bool, params: &mut ParamList) -> ColumnReader {
         let reference = match form.layout {
+            Layout::Packed(Packed { reference: Some(0), .. }) => Some("0".into()),
             Layout::Packed(Packed { reference: Some(value), .. }) => Some(params.add("uint64_t", Argument::U64(value))),
             _ => None,
         };
