@@ -160,25 +160,61 @@ fn pieces(width: usize) -> impl Iterator<Item = usize> {
 
 /// Packs offsets of more than 32 bits: widths of whole bytes, so that a lane string is its slots' bytes in a row.
 pub(crate) fn pack_wide(width: u32, offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
-    let bytes = width as usize / 8;
-    let mut lane_string = [0; 64];
-    for lane in 0..LANES {
-        for (slot, target) in lane_string.chunks_exact_mut(bytes).take(SLOTS).enumerate() {
-            target.copy_from_slice(&offsets[row_of(lane, slot)].to_le_bytes()[..bytes]);
-        }
-        for (piece, at) in piece_places(width as usize, lane) {
-            planes[at..at + piece.len()].copy_from_slice(&lane_string[piece]);
-        }
+    match width {
+        40 => pack_bytes::<5>(offsets, planes),
+        48 => pack_bytes::<6>(offsets, planes),
+        56 => pack_bytes::<7>(offsets, planes),
+        _ => pack_bytes::<8>(offsets, planes),
     }
 }
 
 /// Unpacks offsets of more than 32 bits.
 pub(crate) fn unpack_wide(width: u32, planes: &[u8], offsets: &mut [u64; GROUP_ROWS]) {
+    match width {
+        40 => unpack_bytes::<5>(planes, offsets),
+        48 => unpack_bytes::<6>(planes, offsets),
+        56 => unpack_bytes::<7>(planes, offsets),
+        _ => unpack_bytes::<8>(planes, offsets),
+    }
+}
+
+/// Room for a lane string, and for reading past its end.
+type LaneString = [u8; 80];
+
+fn pack_bytes<const BYTES: usize>(offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
+    let mut lane_string: LaneString = [0; 80];
     for lane in 0..LANES {
-        let lane_string = lane_string(width as usize, planes, lane);
         for slot in 0..SLOTS {
-            offsets[row_of(lane, slot)] = slot_of(&lane_string, width as usize, slot);
+            // All eight bytes; the next slot covers those that are too many.
+            let bytes = offsets[row_of(lane, slot)].to_le_bytes();
+            lane_string[slot * BYTES..slot * BYTES + 8].copy_from_slice(&bytes);
         }
+        copy_pieces::<BYTES>(lane, |piece, at, length| {
+            planes[at..at + length].copy_from_slice(&lane_string[piece..piece + length]);
+        });
+    }
+}
+
+fn unpack_bytes<const BYTES: usize>(planes: &[u8], offsets: &mut [u64; GROUP_ROWS]) {
+    let mut lane_string: LaneString = [0; 80];
+    for lane in 0..LANES {
+        copy_pieces::<BYTES>(lane, |piece, at, length| {
+            lane_string[piece..piece + length].copy_from_slice(&planes[at..at + length]);
+        });
+        for slot in 0..SLOTS {
+            let bytes = lane_string[slot * BYTES..slot * BYTES + 8].try_into().expect("eight bytes");
+            offsets[row_of(lane, slot)] = u64::from_le_bytes(bytes) & (u64::MAX >> (64 - 8 * BYTES));
+        }
+    }
+}
+
+/// Calls `copy` with each piece of a lane: where it is in the lane string and in the group, and its length, which the
+/// compiler knows.
+fn copy_pieces<const BYTES: usize>(lane: usize, mut copy: impl FnMut(usize, usize, usize)) {
+    let sixteens = 8 * BYTES / 16;
+    (0..sixteens).for_each(|piece| copy(16 * piece, 16 * (LANES * piece + lane), 16));
+    if 8 * BYTES % 16 != 0 {
+        copy(16 * sixteens, 16 * LANES * sixteens + 8 * lane, 8);
     }
 }
 
@@ -194,7 +230,7 @@ fn row_of(lane: usize, slot: usize) -> usize {
 }
 
 /// The bytes of a lane, followed by zeros.
-fn lane_string(width: usize, planes: &[u8], lane: usize) -> [u8; 80] {
+fn lane_string(width: usize, planes: &[u8], lane: usize) -> LaneString {
     let mut lane_string = [0; 80];
     for (piece, at) in piece_places(width, lane) {
         let length = piece.len();
@@ -204,7 +240,7 @@ fn lane_string(width: usize, planes: &[u8], lane: usize) -> [u8; 80] {
 }
 
 /// Slot of a lane string.
-fn slot_of(lane_string: &[u8; 80], width: usize, slot: usize) -> u64 {
+fn slot_of(lane_string: &LaneString, width: usize, slot: usize) -> u64 {
     let (byte, shift) = (slot * width / 8, slot * width % 8);
     let bytes = lane_string[byte..byte + 16].try_into().expect("sixteen bytes");
     let wide = (u128::from_le_bytes(bytes) >> shift) as u64;

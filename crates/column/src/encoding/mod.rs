@@ -4,15 +4,27 @@
 //! as with plain segments. Invariants: decoding gives every valid row back bit for bit, with zeros in null slots and
 //! padding; bytes that were damaged give an error or values, never a panic. Kernels decode the same layouts.
 
+mod alp;
 mod bitpack;
+mod blocks;
+mod dictionary;
 mod error;
+mod gpu_dfor;
+mod gpu_for;
+mod nsf;
+mod nsv;
 mod packed;
 mod patches;
 mod plain;
+mod rle;
 mod word;
 
+pub use alp::Alp;
 pub use bitpack::GROUP_ROWS;
+pub use dictionary::Dictionary;
 pub use error::{EncodingError, Result};
+pub use nsf::Nsf;
+pub use nsv::Nsv;
 pub use packed::{OffsetBits, Packed, WIDTHS, ladder};
 pub use plain::Plain;
 
@@ -25,8 +37,22 @@ use word::is_valid;
 pub enum Encoding {
     /// The values themselves.
     Plain,
-    /// Packed offsets to references.
+    /// Packed offsets to references, the default.
     Packed(Packed),
+    /// The same number of bytes for each value.
+    Nsf(Nsf),
+    /// One to four bytes a value.
+    Nsv(Nsv),
+    /// Runs of equal values.
+    Rle,
+    /// Blocks of 128 offsets, packed by miniblocks of 32.
+    GpuFor,
+    /// Differences within tiles of four blocks, packed like GPU-FOR.
+    GpuDfor,
+    /// Codes for the column's distinct values.
+    Dictionary(Dictionary),
+    /// Floats that were decimals, as packed integers.
+    Alp(Alp),
 }
 
 impl Encoding {
@@ -35,6 +61,13 @@ impl Encoding {
         match self {
             Encoding::Plain => "plain",
             Encoding::Packed(_) => "packed",
+            Encoding::Nsf(_) => "nsf",
+            Encoding::Nsv(_) => "nsv",
+            Encoding::Rle => "rle",
+            Encoding::GpuFor => "gpu-for",
+            Encoding::GpuDfor => "gpu-dfor",
+            Encoding::Dictionary(_) => "dictionary",
+            Encoding::Alp(_) => "alp",
         }
     }
 }
@@ -52,6 +85,13 @@ pub fn encode(encoding: &Encoding, plain: &Plain<'_>) -> Result<Vec<u8>> {
             Ok(values)
         }
         Encoding::Packed(packed) => packed.encode(plain),
+        Encoding::Nsf(nsf) => nsf.encode(plain),
+        Encoding::Nsv(nsv) => nsv.encode(plain),
+        Encoding::Rle => Ok(rle::encode(plain)),
+        Encoding::GpuFor => Ok(gpu_for::encode(plain)),
+        Encoding::GpuDfor => Ok(gpu_dfor::encode(plain)),
+        Encoding::Dictionary(dictionary) => dictionary.encode(plain),
+        Encoding::Alp(alp) => alp.encode(plain),
     }
 }
 
@@ -71,6 +111,13 @@ pub fn decode(
     let mut values = match encoding {
         Encoding::Plain => Plain::new(storage, bytes, validity, rows)?.values().to_vec(),
         Encoding::Packed(packed) => packed.decode(bytes, storage, rows)?,
+        Encoding::Nsf(nsf) => nsf.decode(bytes, storage, rows)?,
+        Encoding::Nsv(nsv) => nsv.decode(bytes, storage, rows)?,
+        Encoding::Rle => rle::decode(bytes, storage, rows)?,
+        Encoding::GpuFor => gpu_for::decode(bytes, storage, rows)?,
+        Encoding::GpuDfor => gpu_dfor::decode(bytes, storage, rows)?,
+        Encoding::Dictionary(dictionary) => dictionary.decode(bytes, storage, validity, rows)?,
+        Encoding::Alp(alp) => alp.decode(bytes, storage, rows)?,
     };
     clear_nulls(&mut values, storage.width(), validity, rows);
     Ok(values)
@@ -98,6 +145,13 @@ pub fn get(
     let bits = match encoding {
         Encoding::Plain => Plain::new(storage, bytes, validity, rows)?.bits(row),
         Encoding::Packed(packed) => packed.get(bytes, storage, rows, row)?,
+        Encoding::Nsf(nsf) => nsf.get(bytes, storage, rows, row)?,
+        Encoding::Nsv(nsv) => nsv.get(bytes, storage, rows, row)?,
+        Encoding::Rle => rle::get(bytes, storage, rows, row)?,
+        Encoding::GpuFor => gpu_for::get(bytes, storage, rows, row)?,
+        Encoding::GpuDfor => gpu_dfor::get(bytes, storage, rows, row)?,
+        Encoding::Dictionary(dictionary) => dictionary.get(bytes, rows, row)?,
+        Encoding::Alp(alp) => alp.get(bytes, storage, rows, row)?,
     };
     Ok(Some(bits))
 }

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Groups begin at multiples of 32 bytes, references at a multiple of 128, starts of patches at a multiple of 4,
-//! offsets of patches at a multiple of 8. Source: our own trial, after SIMD-BP128 and chapter 5 of Shanbhag, "Interactive Data
-//! Analytics Using GPUs" (frames of reference).
+//! offsets of patches at a multiple of 8. Source: our own trial, after SIMD-BP128 and chapter 5 of Shanbhag,
+//! "Interactive Data Analytics Using GPUs" (frames of reference).
 
 use super::bitpack::{GROUP_ROWS, get as get_offset, pack_wide, packer, unpack_wide, unpacker};
 use super::error::{EncodingError, Result};
@@ -102,7 +102,7 @@ fn count<T: Native>(plain: &Plain<'_>, reference: Option<u64>) -> OffsetBits {
     let mut offsets = [T::Word::default(); VECTOR_ROWS];
     for vector in 0..plain.vectors() {
         offsets_of::<T>(plain, vector, reference.map(T::Word::from_u64), &mut offsets);
-        offsets.iter().for_each(|offset| counts[offset.bits() as usize] += 1);
+        offsets.iter().for_each(|offset| counts[offset.significant() as usize] += 1);
     }
     OffsetBits { counts }
 }
@@ -172,7 +172,10 @@ impl Packed {
         if self.reference.is_none() {
             let at = out.len();
             out.resize(at + references.len() * T::Word::BYTES, 0);
-            out[at..].chunks_exact_mut(T::Word::BYTES).zip(&references).for_each(|(bytes, value)| value.write(bytes));
+            out[at..]
+                .chunks_exact_mut(T::Word::BYTES)
+                .zip(&references)
+                .for_each(|(bytes, value)| value.write_word(bytes));
         }
         if self.patches {
             patches.write(&mut out);
@@ -183,8 +186,8 @@ impl Packed {
     /// Makes patches of a group's offsets that are too wide; the first of their rows.
     fn wider<W: Word>(&self, offsets: &[W; GROUP_ROWS], patches: &mut PatchWriter<W>) -> Option<usize> {
         let mut first = None;
-        if offsets.iter().fold(W::default(), |all, offset| all | *offset).bits() > self.width {
-            for (row, offset) in offsets.iter().enumerate().filter(|(_, offset)| offset.bits() > self.width) {
+        if offsets.iter().fold(W::default(), |all, offset| all | *offset).significant() > self.width {
+            for (row, offset) in offsets.iter().enumerate().filter(|(_, offset)| offset.significant() > self.width) {
                 first.get_or_insert(row);
                 patches.push(row, *offset);
             }

@@ -46,7 +46,7 @@ impl<W: Word> PatchWriter<W> {
         out.resize(out.len().next_multiple_of(8), 0);
         let at = out.len();
         out.resize(at + self.values.len() * W::BYTES, 0);
-        out[at..].chunks_exact_mut(W::BYTES).zip(&self.values).for_each(|(bytes, value)| value.write(bytes));
+        out[at..].chunks_exact_mut(W::BYTES).zip(&self.values).for_each(|(bytes, value)| value.write_word(bytes));
     }
 }
 
@@ -99,6 +99,6 @@ impl<'a> PatchReader<'a> {
             return Err(damaged);
         }
         let values = self.values[W::BYTES * start..W::BYTES * end].chunks_exact(W::BYTES);
-        Ok(rows.iter().map(|row| usize::from(u16::from_le_bytes(*row))).zip(values.map(W::read)))
+        Ok(rows.iter().map(|row| usize::from(u16::from_le_bytes(*row))).zip(values.map(W::read_word)))
     }
 }

@@ -8,12 +8,20 @@
 //! Decoding gives the values back with zeros in null slots and padding. The plain encoding is these bytes themselves.
 
 use super::error::{EncodingError, Result};
-use super::word::{Native, with_native};
+use super::word::{Native, is_valid, with_native};
 use crate::build::{CHUNK_ROWS, VECTOR_ROWS};
 use crate::storage::Storage;
 
 /// Validity words of a vector.
 const VECTOR_WORDS: usize = VECTOR_ROWS / 32;
+
+/// Validity words of one vector.
+pub(crate) type VectorValidity = [u32; VECTOR_WORDS];
+
+/// Whether a row of a vector is valid; all are where there are no words.
+pub(crate) fn is_valid_in(valid: &Option<VectorValidity>, row: usize) -> bool {
+    is_valid(valid.as_ref().map(|words| words.as_slice()), row)
+}
 
 /// A plain segment in host memory.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +84,7 @@ impl<'a> Plain<'a> {
     }
 
     /// Validity of a vector with its padding as null; `None` if all of its 1,024 rows are valid.
-    pub(crate) fn vector_validity(&self, vector: usize) -> Option<[u32; VECTOR_WORDS]> {
+    pub(crate) fn vector_validity(&self, vector: usize) -> Option<VectorValidity> {
         let rows = (self.rows - vector * VECTOR_ROWS).min(VECTOR_ROWS);
         let within = |word: usize| match rows.saturating_sub(32 * word) {
             0 => 0,
@@ -88,6 +96,24 @@ impl<'a> Plain<'a> {
             valid & within(word)
         });
         words.iter().any(|word| *word != u32::MAX).then_some(words)
+    }
+
+    /// Values of a vector. Null slots and padding repeat the valid value before them, those at the front the first
+    /// valid one: what runs and differences compress best. Zeros, if no row is valid.
+    pub(crate) fn filled<T: Native>(&self, vector: usize) -> [T; VECTOR_ROWS] {
+        let mut values = [T::default(); VECTOR_ROWS];
+        values.iter_mut().zip(self.vector(vector).chunks_exact(T::BYTES)).for_each(|(to, from)| *to = T::read(from));
+        let Some(valid) = self.vector_validity(vector) else { return values };
+        let is_valid = |row| is_valid(Some(&valid), row);
+        let mut last = (0..VECTOR_ROWS).find(|row| is_valid(*row)).map_or(T::default(), |row| values[row]);
+        for (row, value) in values.iter_mut().enumerate() {
+            if is_valid(row) {
+                last = *value;
+            } else {
+                *value = last;
+            }
+        }
+        values
     }
 
     /// Bits of a row's value, zero-extended.

@@ -32,11 +32,11 @@ pub(crate) trait Word:
     /// Difference, wrapping.
     fn minus(self, other: Self) -> Self;
     /// Bits up to the highest one that is set.
-    fn bits(self) -> u32;
+    fn significant(self) -> u32;
     /// Reads a word; `bytes` are exactly its own.
-    fn read(bytes: &[u8]) -> Self;
+    fn read_word(bytes: &[u8]) -> Self;
     /// Writes a word; `bytes` are exactly its own.
-    fn write(self, bytes: &mut [u8]);
+    fn write_word(self, bytes: &mut [u8]);
 }
 
 /// A value of a storage.
@@ -47,6 +47,12 @@ pub(crate) trait Native: Copy + Ord + Default + Debug + 'static {
     const BYTES: usize;
     /// Largest value.
     const MAX: Self;
+    /// Whether values have a sign.
+    const SIGNED: bool;
+    /// The value extended to 64 bits by its sign.
+    fn extend(self) -> u64;
+    /// The low bits.
+    fn from_u64(value: u64) -> Self;
     /// The value as a word, extended by its sign.
     fn to_word(self) -> Self::Word;
     /// The low bits of a word.
@@ -75,13 +81,13 @@ macro_rules! words {
             fn minus(self, other: Self) -> Self {
                 self.wrapping_sub(other)
             }
-            fn bits(self) -> u32 {
+            fn significant(self) -> u32 {
                 <$word>::BITS - self.leading_zeros()
             }
-            fn read(bytes: &[u8]) -> Self {
+            fn read_word(bytes: &[u8]) -> Self {
                 Self::from_le_bytes(bytes.try_into().expect("as many bytes as a word has"))
             }
-            fn write(self, bytes: &mut [u8]) {
+            fn write_word(self, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&self.to_le_bytes());
             }
         }
@@ -94,6 +100,13 @@ macro_rules! natives {
             type Word = $word;
             const BYTES: usize = size_of::<$native>();
             const MAX: Self = <$native>::MAX;
+            const SIGNED: bool = <$native>::MIN != 0;
+            fn extend(self) -> u64 {
+                self as u64
+            }
+            fn from_u64(value: u64) -> Self {
+                value as $native
+            }
             fn to_word(self) -> $word {
                 self as $word
             }
@@ -161,7 +174,7 @@ pub(crate) use with_native;
 /// Array number `index` of `count` words in `bytes`, if they are there.
 pub(crate) fn word_at<W: Word>(bytes: &[u8], index: usize) -> Option<W> {
     let at = index.checked_mul(W::BYTES)?;
-    bytes.get(at..at.checked_add(W::BYTES)?).map(W::read)
+    bytes.get(at..at.checked_add(W::BYTES)?).map(W::read_word)
 }
 
 /// Whether bit `row` of validity words is set; all are where there are no words.

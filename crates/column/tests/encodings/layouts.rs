@@ -1,7 +1,7 @@
 //! Bytes of small segments, as the heads of the encodings draw them.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Encoding, Packed, encode};
+use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, Packed, encode};
 
 use crate::data::Segment;
 
@@ -39,5 +39,103 @@ fn packed_with_patches() {
     // 128 + 20 + 2 bytes so far: padding to a multiple of 8.
     expected.extend([0; 2]);
     expected.extend(1000u64.to_le_bytes());
+    assert_eq!(bytes, expected);
+}
+
+/// Little-endian words of 32 bits.
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn plain_and_nsf() {
+    let valid = [true, false, true];
+    let plain = encoded(Encoding::Plain, Storage::I16, &[0xfffe, 7, 3], Some(&valid));
+    let mut expected = vec![0; 2048];
+    expected[..6].copy_from_slice(&[0xfe, 0xff, 0, 0, 3, 0]);
+    assert_eq!(plain, expected);
+    let nsf = encoded(Encoding::Nsf(Nsf { bytes: 1 }), Storage::I16, &[0xfffe, 7, 3], Some(&valid));
+    let mut expected = vec![0; 1024];
+    expected[..3].copy_from_slice(&[0xfe, 0, 3]);
+    assert_eq!(nsf, expected);
+}
+
+#[test]
+fn nsv() {
+    let bytes = encoded(Encoding::Nsv(Nsv { reference: 0 }), Storage::U32, &[5, 0x1234, 0, 0x0102_0304], None);
+    let mut expected = vec![0; 256];
+    expected[0] = 1 << 2 | 3 << 6;
+    expected.extend(words(&[0, 1 + 2 + 1 + 4 + 1020]));
+    expected.extend([5, 0x34, 0x12, 0, 4, 3, 2, 1]);
+    expected.resize(expected.len() + 1020 + 4, 0);
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn rle() {
+    // Row 2 is null and belongs to the run before it, as padding does.
+    let bytes = encoded(Encoding::Rle, Storage::U16, &[4, 4, 9, 4, 6], Some(&[true, true, false, true, true]));
+    let mut expected = words(&[0, 2]);
+    expected.extend([4, 0, 6, 0]);
+    expected.extend([0, 0, 4, 0]);
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn gpu_for() {
+    // Block 0: reference 99, offsets 0, 1, 2, 3 and then 0 (widths 2, 0, 0, 0); padding repeats the last value.
+    let mut bits = vec![99, 100, 101, 102];
+    bits.resize(128, 99);
+    let bytes = encoded(Encoding::GpuFor, Storage::I32, &bits, None);
+    let mut expected = vec![128, 4, 128, 32];
+    expected.extend([0, 4, 6, 8, 10, 12, 14, 16, 18]);
+    expected.extend([99, 2, 0b1110_0100, 0]);
+    (1..8).for_each(|_| expected.extend([99, 0]));
+    expected.extend([0; 3]);
+    assert_eq!(bytes, words(&expected));
+}
+
+#[test]
+fn gpu_dfor_of_64_bits() {
+    // Differences 0, 1, 1, … to row 127: block 0 has reference 0 and widths 1; all others are 0.
+    let bits: Vec<u64> = ((1 << 40)..(1 << 40) + 128).collect();
+    let bytes = encoded(Encoding::GpuDfor, Storage::I64, &bits, None);
+    let last = bits[127];
+    let mut expected = vec![128, 4, 128, 64];
+    // A tile has its first value before its first block; a block is two words of reference and one of widths.
+    expected.extend([2, 9, 12, 15, 20, 23, 26, 29, 32]);
+    expected.extend([0, 1 << 8, 0, 0, 0x0101_0101, u32::MAX - 1, u32::MAX, u32::MAX, u32::MAX]);
+    expected.extend([0; 9]);
+    expected.extend([last as u32, (last >> 32) as u32]);
+    expected.extend([0; 12]);
+    expected.extend([0; 3]);
+    assert_eq!(bytes, words(&expected));
+}
+
+#[test]
+fn dictionary() {
+    let codes = Encoding::Nsf(Nsf { bytes: 1 });
+    let dictionary = Dictionary::new(Storage::I32, vec![7, 0xffff_ffff, 100], codes).unwrap();
+    assert_eq!(dictionary.values()[..], [0xffff_ffff, 7, 100], "by their value");
+    let bytes = encoded(Encoding::Dictionary(dictionary), Storage::I32, &[100, 0xffff_ffff, 7], None);
+    assert_eq!((bytes.len(), &bytes[..4]), (1024, &[2, 0, 1, 0][..]));
+}
+
+#[test]
+fn alp() {
+    let numbers = [1.25, -0.5, f64::NAN, 3.0];
+    let packing = Packed { width: 10, reference: None, patches: false };
+    let alp = Encoding::Alp(Alp { exponent: 2, factor: 0, integers: packing });
+    let bytes = encoded(alp, Storage::F64, &numbers.map(f64::to_bits), None);
+    // 125, -50, -50 (the exception), 300 against reference -50.
+    let integers: [u64; 4] = [125, -50i64 as u64, -50i64 as u64, 300];
+    let packed = encoded(Encoding::Packed(packing), Storage::I64, &integers, None);
+    let mut expected = (packed.len() as u64).to_le_bytes().to_vec();
+    expected.extend([0; 8]);
+    expected.extend(packed);
+    expected.extend(words(&[0, 1, 1, 1, 1]));
+    expected.extend([2, 0]);
+    expected.extend([0; 2]);
+    expected.extend(f64::NAN.to_bits().to_le_bytes());
     assert_eq!(bytes, expected);
 }
