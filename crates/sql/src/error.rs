@@ -77,6 +77,12 @@ pub enum SqlError {
     /// A view that refers to itself, directly or through others.
     #[error("SQL-012 view '{0}' refers to itself")]
     RecursiveView(String),
+    /// A statement whose plan cannot be sent to another session.
+    #[error("SQL-013 the statement's plan cannot be encoded: {0}")]
+    PlanEncode(String),
+    /// Bytes that are no plan, or a plan that this session cannot run.
+    #[error("SQL-014 the encoded plan cannot be run here: {0}")]
+    PlanDecode(String),
     /// A file or folder that is not there.
     #[error("FILE-001 {path}: no such file or folder{}", hint(.nearest))]
     FileMissing {

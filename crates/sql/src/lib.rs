@@ -6,6 +6,7 @@
 
 mod cancel;
 pub mod catalog;
+mod codec;
 mod device;
 mod device_tables;
 mod diagnose;
@@ -27,6 +28,7 @@ mod stream;
 mod values;
 
 pub use cancel::Cancel;
+pub use codec::PlanCodec;
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 pub use error::{Result, SqlError};

@@ -5,6 +5,7 @@
 //! session for the next one. Statements may run at the same time from several threads.
 
 mod assign;
+mod encoded;
 mod own;
 mod prepared;
 
@@ -216,14 +217,22 @@ impl Session {
     pub async fn execute_with(&self, sql: &str, report: Arc<StatementReport>) -> Result<Execution> {
         let deadline = self.settings().timeout.map(Deadline::after);
         let span = tracing::info_span!("statement", sql);
-        let started = AssertUnwindSafe(Box::pin(self.start(sql, &report, deadline))).catch_unwind();
+        self.guarded(&report, deadline, self.start(sql, &report, deadline).instrument(span)).await
+    }
+
+    /// Waits for work that the statement's switch, its deadline and a panic end with an error of ours.
+    async fn guarded<T>(
+        &self,
+        report: &Arc<StatementReport>,
+        deadline: Option<Deadline>,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let work = AssertUnwindSafe(Box::pin(work)).catch_unwind();
         tokio::select! {
             biased;
             () = report.cancel().cancelled() => Err(SqlError::Cancelled),
             // What panics over a statement, or over a file it names, ends the statement and not the session.
-            started = started.instrument(span) => {
-                started.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref())))
-            }
+            done = work => done.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()))),
             error = Deadline::passed(deadline) => Err(error),
         }
         .inspect_err(|_| report.finish())

@@ -4,7 +4,7 @@
 //! and an unknown extension are errors; TSV, `.tbl` and compressed files are told by their extension; and every table
 //! remembers the files it was made from ([`FileSnapshot`]) and the command that made it, so that it can be made anew.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -306,6 +306,44 @@ impl ExternalTable {
             true => Ok(ExternalTable { snapshot: opened.snapshot, ..self.clone() }),
             false => Ok(opened),
         }
+    }
+}
+
+/// Looks at the files of a table that another session made: they are there, and have its columns where files tell
+/// theirs.
+pub(crate) async fn check_received(state: &dyn Session, name: &str, listing: &ListingTable) -> Result<()> {
+    let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
+    if let Some(path) = snapshot.missing.first() {
+        return Err(missing(path));
+    }
+    let path = || listing.table_paths().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if snapshot.is_empty() {
+        let reason = format!("a plan that was received reads table '{name}' here, and there is no file of its format");
+        return Err(SqlError::FileNone { path: path(), reason });
+    }
+    let files = snapshot.on_disk().unwrap_or_default();
+    if let Some(memory) = state.config().get_extension::<FileMemory>() {
+        memory.look(state.runtime_env(), &files);
+    }
+    let options = listing.options();
+    if options.format.get_ext() != "parquet" {
+        return Ok(());
+    }
+    footers::check(state, files).await?;
+    let mut found = BTreeSet::new();
+    for url in listing.table_paths() {
+        let schema = options.infer_schema(state, url).await?;
+        found.extend(schema.fields().iter().map(|field| field.name().clone()));
+    }
+    found.extend(options.table_partition_cols.iter().map(|(column, _)| column.clone()));
+    match listing.schema().fields().iter().find(|field| !found.contains(field.name())) {
+        Some(field) => Err(SqlError::PlanDecode(format!(
+            "expected column '{}' of table '{name}' in {}, found {}; the files have changed: plan the statement again",
+            field.name(),
+            path(),
+            found.into_iter().collect::<Vec<_>>().join(", "),
+        ))),
+        None => Ok(()),
     }
 }
 

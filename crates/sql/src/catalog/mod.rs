@@ -28,7 +28,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
 pub use files::FileSnapshot;
-pub(crate) use files::{ExternalTableFactory, FileMemory};
+pub(crate) use files::{ExternalTableFactory, FileMemory, check_received};
 pub(crate) use formats::stored_as;
 pub(crate) use schema::{Kept, SessionSchema};
 

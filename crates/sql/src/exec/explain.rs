@@ -74,11 +74,7 @@ fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
 pub(crate) fn fragments(plan: &LogicalPlan) -> Result<Vec<Arc<Lowered>>> {
     let mut nodes: Vec<Arc<Lowered>> = Vec::new();
     plan.apply_with_subqueries(|plan| {
-        if let LogicalPlan::Extension(extension) = plan
-            && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
-        {
-            nodes.push(node.lowered().clone());
-        }
+        nodes.extend(DeviceNode::of(plan).and_then(DeviceNode::lowered).cloned());
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(nodes)

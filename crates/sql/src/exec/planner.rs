@@ -19,6 +19,7 @@ use super::explain::{self, ExplainExec, Explained};
 use super::known::Known;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
+use crate::codec;
 use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
 use crate::placement::{Basis, Placer, Placing};
 use crate::plans::Planned;
@@ -59,8 +60,11 @@ impl DevicePlanner {
         Basis { open: engine.is_some(), columns, credits: self.placer.changes() }
     }
 
-    /// Replaces what can run on the device in an optimised plan.
+    /// Replaces what can run on the device in an optimised plan. What another session lowered is lowered again, for the
+    /// tables, settings and device there are here.
     pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
+        let settled = codec::settle(plan, state).await?;
+        let plan = settled.as_ref().unwrap_or(plan);
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let basis = self.basis();
         let as_it_is = || Planned { plan: plan.clone(), refused: Vec::new(), declined: Vec::new(), basis };
@@ -140,7 +144,7 @@ impl DevicePlanner {
 fn has_device_node(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|plan| {
-        found |= matches!(plan, LogicalPlan::Extension(node) if node.node.as_any().is::<DeviceNode>());
+        found |= DeviceNode::of(plan).is_some();
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
@@ -191,9 +195,10 @@ impl ExtensionPlanner for DeviceExtension {
             let index = context.index_of(subquery);
             index.ok_or_else(|| DataFusionError::Internal("a scalar subquery that is not planned".into()))
         };
-        let indexes = node.lowered().arguments.iter().map(index).collect::<Result<_>>()?;
+        let lowered = node.lowered().ok_or_else(|| DataFusionError::Internal("a node that was not lowered".into()))?;
+        let indexes = lowered.arguments.iter().map(index).collect::<Result<_>>()?;
         let exec = DeviceExec::new(
-            node.lowered().clone(),
+            lowered.clone(),
             node.original().clone(),
             Arguments { results: context.results().clone(), indexes },
             engine,

@@ -14,7 +14,8 @@ use super::Lowered;
 /// A fragment in place of the plan it was lowered from.
 #[derive(Clone)]
 pub(crate) struct DeviceNode {
-    lowered: Arc<Lowered>,
+    /// None where the node came from another session and was not planned here yet.
+    lowered: Option<Arc<Lowered>>,
     /// What the CPU runs instead.
     original: LogicalPlan,
 }
@@ -22,12 +23,23 @@ pub(crate) struct DeviceNode {
 impl DeviceNode {
     /// A node in place of `original`.
     pub(crate) fn new(lowered: Lowered, original: LogicalPlan) -> DeviceNode {
-        DeviceNode { lowered: Arc::new(lowered), original }
+        DeviceNode { lowered: Some(Arc::new(lowered)), original }
     }
 
-    /// The fragment.
-    pub(crate) fn lowered(&self) -> &Arc<Lowered> {
-        &self.lowered
+    /// A node of another session's plan: what can run where is for the session that received it to say.
+    pub(crate) fn received(original: LogicalPlan) -> DeviceNode {
+        DeviceNode { lowered: None, original }
+    }
+
+    /// The node that a plan is, if it is one.
+    pub(crate) fn of(plan: &LogicalPlan) -> Option<&DeviceNode> {
+        let LogicalPlan::Extension(extension) = plan else { return None };
+        extension.node.as_any().downcast_ref()
+    }
+
+    /// The fragment, once it was lowered here.
+    pub(crate) fn lowered(&self) -> Option<&Arc<Lowered>> {
+        self.lowered.as_ref()
     }
 
     /// The plan it was lowered from.
@@ -78,12 +90,12 @@ impl UserDefinedLogicalNodeCore for DeviceNode {
 
     fn expressions(&self) -> Vec<Expr> {
         // The planner runs the subqueries it finds here before the node.
-        let arguments = self.lowered.arguments.iter().cloned().map(Expr::ScalarSubquery);
+        let arguments = self.lowered.iter().flat_map(|lowered| &lowered.arguments).cloned().map(Expr::ScalarSubquery);
         self.original.expressions().into_iter().chain(arguments).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "Device: {}", self.lowered.what)
+        write!(f, "Device: {}", self.lowered.as_ref().map_or("not lowered yet", |lowered| &lowered.what))
     }
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {

@@ -7,6 +7,7 @@ mod cancel;
 mod changes;
 mod datafusion_files;
 mod drops;
+mod encoded;
 mod explain;
 mod faults;
 mod format;

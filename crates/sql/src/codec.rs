@@ -1,0 +1,295 @@
+//! Plans as bytes, for sessions of other processes: what an engine that distributes queries sends to its workers.
+//!
+//! What travels is an optimised logical plan in the encoding of `datafusion-proto`, below a line that names the version
+//! that wrote it ([`crate::Session::encode_plan`]). Device nodes travel as the plans they were lowered from: the
+//! session that receives them lowers them again, for its own settings and device. Tables over files travel as paths,
+//! formats and columns; all others as names, which are looked up in the receiving session's catalog.
+//!
+//! Invariant: a plan that would come back as another one is refused when it is encoded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, TableScan, TableSource};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::bytes::{
+    logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
+};
+use datafusion_proto::logical_plan::LogicalExtensionCodec;
+
+use crate::catalog::check_received;
+use crate::error::{Result, SqlError, one_line};
+use crate::lower::DeviceNode;
+
+/// First words of an encoded plan.
+const HEAD: &str = "warpcube plan ";
+/// Longest first line.
+const HEAD_BYTES_MAX: usize = 64;
+
+/// Encodes what is Warpcube's own in a logical plan, for `datafusion-proto`.
+///
+/// [`crate::Session::encode_plan`] and [`crate::Session::run_encoded`] use it; programs that encode plans themselves,
+/// because theirs have nodes of their own, call it for ours. A decoded plan is run by a session's own context
+/// ([`crate::Session::context`]), whose planner lowers device nodes and looks up tables.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlanCodec;
+
+impl LogicalExtensionCodec for PlanCodec {
+    fn try_decode(&self, bytes: &[u8], _inputs: &[LogicalPlan], context: &TaskContext) -> DataFusionResult<Extension> {
+        let original = logical_plan_from_bytes_with_extension_codec(bytes, context, self)?;
+        Ok(Extension { node: Arc::new(DeviceNode::received(original)) })
+    }
+
+    fn try_encode(&self, node: &Extension, bytes: &mut Vec<u8>) -> DataFusionResult<()> {
+        let Some(device) = node.node.as_any().downcast_ref::<DeviceNode>() else {
+            let name = node.node.name();
+            return Err(SqlError::PlanEncode(format!("no node '{name}' is known; encode it with your codec")).into());
+        };
+        bytes.extend(logical_plan_to_bytes_with_extension_codec(device.original(), self)?);
+        Ok(())
+    }
+
+    fn try_decode_table_provider(
+        &self,
+        _bytes: &[u8],
+        name: &TableReference,
+        schema: SchemaRef,
+        _context: &TaskContext,
+    ) -> DataFusionResult<Arc<dyn TableProvider>> {
+        Ok(Arc::new(NamedTable { name: name.clone(), schema }))
+    }
+
+    /// Nothing but the name and the columns, which are in the plan already, is told of a table.
+    fn try_encode_table_provider(
+        &self,
+        _name: &TableReference,
+        _table: Arc<dyn TableProvider>,
+        _bytes: &mut Vec<u8>,
+    ) -> DataFusionResult<()> {
+        Ok(())
+    }
+}
+
+/// A table of a decoded plan, until the receiving session's planner has looked it up.
+#[derive(Debug)]
+struct NamedTable {
+    name: TableReference,
+    schema: SchemaRef,
+}
+
+#[async_trait]
+impl TableProvider for NamedTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let reason = format!("table '{}' was not looked up; run the plan in a Warpcube session", self.name);
+        Err(SqlError::PlanDecode(reason).into())
+    }
+}
+
+/// The bytes of an optimised plan; `context` has the session's functions.
+pub(crate) fn encode(plan: &LogicalPlan, context: &TaskContext) -> Result<Vec<u8>> {
+    check_kind(plan).map_err(SqlError::PlanEncode)?;
+    let plan = without_hints(plan)?;
+    let refused = |error: DataFusionError| SqlError::PlanEncode(reason(error));
+    let body = logical_plan_to_bytes_with_extension_codec(&plan, &PlanCodec).map_err(refused)?;
+    let back = logical_plan_from_bytes_with_extension_codec(&body, context, &PlanCodec).map_err(refused)?;
+    let (sent, back) = (expanded(&plan)?.display_indent_schema().to_string(), expanded(&back)?);
+    let back = back.display_indent_schema().to_string();
+    if sent != back {
+        let step = sent.lines().zip(back.lines()).find(|(sent, back)| sent != back).map_or("", |(sent, _)| sent.trim());
+        return Err(SqlError::PlanEncode(format!("datafusion-proto has no exact form for the step '{step}'")));
+    }
+    let mut bytes = format!("{HEAD}{} {}\n", env!("CARGO_PKG_VERSION"), body.len()).into_bytes();
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+/// The plan of encoded bytes, as it was before any of it was lowered; its tables are still to be settled.
+pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<LogicalPlan> {
+    let body = body(bytes).map_err(SqlError::PlanDecode)?;
+    let refused = |error: DataFusionError| SqlError::PlanDecode(reason(error));
+    let plan = logical_plan_from_bytes_with_extension_codec(body, context, &PlanCodec).map_err(refused)?;
+    let plan = expanded(&plan)?;
+    check_kind(&plan).map_err(SqlError::PlanDecode)?;
+    Ok(plan)
+}
+
+/// What follows the first line, if all is there.
+fn body(bytes: &[u8]) -> std::result::Result<&[u8], String> {
+    let end = bytes.iter().take(HEAD_BYTES_MAX).position(|byte| *byte == b'\n');
+    let head = end.and_then(|end| std::str::from_utf8(&bytes[..end]).ok()).and_then(|head| head.strip_prefix(HEAD));
+    let Some(((version, length), end)) = head.and_then(|head| head.split_once(' ')).zip(end) else {
+        return Err(format!("expected bytes that start with '{HEAD}', as Session::encode_plan gives them"));
+    };
+    let own = env!("CARGO_PKG_VERSION");
+    if version != own {
+        return Err(format!(
+            "expected a plan of Warpcube {own}, found one of {version}; run the same version at both ends"
+        ));
+    }
+    let body = &bytes[end + 1..];
+    match length.parse::<usize>() {
+        Ok(length) if length == body.len() => Ok(body),
+        _ => Err(format!("expected {length} bytes after the first line, found {}; send all of them", body.len())),
+    }
+}
+
+/// Plans that only read travel.
+fn check_kind(plan: &LogicalPlan) -> std::result::Result<(), String> {
+    let mut found = None;
+    let _ = plan.apply_with_subqueries(|plan| {
+        found = match plan {
+            LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) => Some("a statement that writes"),
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => Some("a description"),
+            LogicalPlan::Statement(_) => Some("a statement about the session"),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        Ok(TreeNodeRecursion::Stop)
+    });
+    found.map_or(Ok(()), |found| Err(format!("expected a query, found {found}")))
+}
+
+fn reason(error: DataFusionError) -> String {
+    match SqlError::from(error) {
+        SqlError::PlanEncode(reason) | SqlError::PlanDecode(reason) => reason,
+        SqlError::Internal(reason) | SqlError::Planning(reason) | SqlError::Unsupported(reason) => reason,
+        other => one_line(&other.to_string()),
+    }
+}
+
+/// A plan whose scans do not say how many rows are wanted: the limit that says so stays above, and the encoding has no
+/// place for both.
+fn without_hints(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let plain = plan.clone().transform_down_with_subqueries(|plan| match plan {
+        LogicalPlan::TableScan(scan) if scan.fetch.is_some() => {
+            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { fetch: None, ..scan })))
+        }
+        plan => match DeviceNode::of(&plan) {
+            Some(node) => {
+                let node = Arc::new(DeviceNode::received(without_hints(node.original())?));
+                Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
+            }
+            None => Ok(Transformed::no(plan)),
+        },
+    })?;
+    Ok(plain.data)
+}
+
+/// A plan with the originals of its device nodes in their places.
+fn expanded(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let expanded = plan.clone().transform_down_with_subqueries(|plan| match DeviceNode::of(&plan) {
+        Some(node) => Ok(Transformed::yes(node.original().clone())),
+        None => Ok(Transformed::no(plan)),
+    })?;
+    Ok(expanded.data)
+}
+
+/// A plan that came from another session with the tables of this one; none where it did not, or has nothing to settle.
+pub(crate) async fn settle(plan: &LogicalPlan, state: &SessionState) -> DataFusionResult<Option<LogicalPlan>> {
+    let mut received = false;
+    plan.apply_with_subqueries(|plan| {
+        received |= DeviceNode::of(plan).is_some_and(|node| node.lowered().is_none());
+        received |= matches!(plan, LogicalPlan::TableScan(scan) if named(&scan.source).is_some());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !received {
+        return Ok(None);
+    }
+    let plan = expanded(plan)?;
+    let mut tables: HashMap<TableReference, Arc<dyn TableSource>> = HashMap::new();
+    for scan in scans(&plan)? {
+        let Some(provider) = named(&scan.source) else { continue };
+        let Some(table) = provider.downcast_ref::<NamedTable>() else { continue };
+        tables.insert(scan.table_name, look_up(table, state).await?);
+    }
+    let settled = plan.transform_down_with_subqueries(|plan| match plan {
+        LogicalPlan::TableScan(scan) if named(&scan.source).is_some() => {
+            let source = tables.get(&scan.table_name).cloned().unwrap_or(scan.source);
+            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+        }
+        plan => Ok(Transformed::no(plan)),
+    })?;
+    Ok(Some(settled.data))
+}
+
+/// Looks at the files that a decoded plan reads.
+///
+/// # Errors
+/// Where there are none, or none with the columns that the plan was made for.
+pub(crate) async fn check_files(plan: &LogicalPlan, state: &SessionState) -> Result<()> {
+    for scan in scans(plan)? {
+        let Ok(provider) = source_as_provider(&scan.source) else { continue };
+        if let Some(listing) = provider.downcast_ref::<ListingTable>() {
+            check_received(state, scan.table_name.table(), listing).await?;
+        }
+    }
+    Ok(())
+}
+
+fn scans(plan: &LogicalPlan) -> DataFusionResult<Vec<TableScan>> {
+    let mut scans = Vec::new();
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            scans.push(scan.clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(scans)
+}
+
+/// The table behind a source, if it is known by its name alone.
+fn named(source: &Arc<dyn TableSource>) -> Option<Arc<dyn TableProvider>> {
+    source_as_provider(source).ok().filter(|provider| provider.is::<NamedTable>())
+}
+
+/// The receiving session's table of a name, if it has the columns of the sender's.
+async fn look_up(wanted: &NamedTable, state: &SessionState) -> Result<Arc<dyn TableSource>> {
+    let columns = |schema: &SchemaRef| {
+        let column = |field: &Arc<arrow::datatypes::Field>| {
+            let null = if field.is_nullable() { "" } else { " NOT NULL" };
+            format!("{} {}{null}", field.name(), field.data_type())
+        };
+        schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
+    };
+    let expected = columns(&wanted.schema);
+    let name = wanted.name.table();
+    let refused = |found: String| {
+        let repair = "make the same table in the session that runs the plan, or read it from a file";
+        Err(SqlError::PlanDecode(format!(
+            "the rows of table '{name}' do not travel: expected one of this name with columns ({expected}) here, \
+             {found}; {repair}"
+        )))
+    };
+    let table = match state.schema_for_ref(wanted.name.clone()) {
+        Ok(schema) if schema.table_exist(name) => schema.table(name).await?,
+        _ => None,
+    };
+    let Some(table) = table else { return refused("found none".into()) };
+    let found = columns(&table.schema());
+    if found != expected {
+        return refused(format!("found ({found})"));
+    }
+    Ok(provider_as_source(table))
+}
