@@ -117,7 +117,7 @@ impl Default for LoadLimits {
 pub struct LoadReport {
     /// Rows read.
     pub rows: u64,
-    /// Bytes now on the device for the loaded columns.
+    /// Bytes that went to the device: values as they were decoded, with their validity.
     pub bytes: u64,
     /// Wall time.
     pub elapsed: Duration,
@@ -140,8 +140,7 @@ impl LoadReport {
         self.restored += other.restored;
     }
 
-    /// Gigabytes (10⁹ bytes) decoded and encoded a second and core, counted as they are on the device; zero where
-    /// nothing was.
+    /// Gigabytes (10⁹ bytes) decoded and encoded a second and core; zero where nothing was.
     pub fn gigabytes_per_second_core(&self) -> f64 {
         let decoded = self.bytes.saturating_sub(self.restored);
         if self.busy.is_zero() { 0.0 } else { decoded as f64 / self.busy.as_secs_f64() / 1e9 }
@@ -331,19 +330,22 @@ impl Job<'_> {
             }
         }
         // Dictionaries are merged side by side: the end of a merge is the work of one thread.
-        let columns = targets.par_iter().zip(parts.into_par_iter());
         let close = |(target, parts): (&Target, Vec<Vec<Arrived>>)| {
             close_column(device, target, parts.into_iter().flatten().collect(), room, limits.encoding)
         };
+        let bytes = parts_bytes(&parts);
+        let columns = targets.par_iter().zip(parts.into_par_iter());
         let columns: Vec<ResidentColumn> = columns.map(close).collect::<Result<_>>()?;
         let chunks: Vec<u32> = rows.into_iter().flatten().flatten().collect();
-        let report = LoadReport {
-            rows: chunks.iter().map(|rows| u64::from(*rows)).sum(),
-            bytes: columns.iter().map(ResidentColumn::bytes).sum(),
-            ..LoadReport::default()
-        };
+        let report =
+            LoadReport { rows: chunks.iter().map(|rows| u64::from(*rows)).sum(), bytes, ..LoadReport::default() };
         Ok(Loaded { chunks, columns, report })
     }
+}
+
+/// Bytes of plain segments on the device.
+fn parts_bytes(parts: &[Vec<Vec<Arrived>>]) -> u64 {
+    parts.iter().flatten().flatten().map(|part| part.segment.bytes()).sum()
 }
 
 /// Cuts the batches of one task into chunks and sends them.

@@ -61,6 +61,8 @@ pub(crate) fn pack(
             }
         }
         packer.stream.synchronize()?;
+        // Nothing of that size is needed soon, and it would be counted against the device's memory.
+        batch.iter().for_each(|segment| segment.values().let_go());
     }
     Ok((Layout::Packed(packing), packed))
 }

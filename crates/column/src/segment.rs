@@ -39,6 +39,11 @@ impl Segment {
         self.validity.as_ref()
     }
 
+    /// Device memory it takes, as reserved.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.reservation.bytes()
+    }
+
     /// Rows without padding.
     pub fn rows(&self) -> u32 {
         self.rows
@@ -113,6 +118,6 @@ impl ResidentColumn {
 
     /// Device memory it takes, as reserved.
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.reservation.bytes()).sum()
+        self.segments.iter().map(Segment::bytes).sum()
     }
 }

@@ -6,6 +6,7 @@
 //! | SUM of integers | sum modulo 2⁶⁴, as the CPU's wraps |
 //! | SUM of decimals | one sum where the value range times the row count fits 63 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows |
 //! | SUM of floats | double sum, order undefined |
+//! | exact SUM of floats | limbs of a fixed-point number ([`crate::window`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
 //!
 //! Where an argument can be NULL or is filtered, a count of what went in tells NULL from a value.
@@ -13,8 +14,10 @@
 use arrow::datatypes::DataType;
 
 use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result, unsupported};
-use crate::ir::{AggregateCall, AggregateKind, Ty};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Ty};
+use crate::window::Window;
 
 /// How a cell takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +28,17 @@ pub(crate) enum CellOp {
     AddFloat,
     /// Maximum of unsigned integers.
     Max,
+    /// Addition of a float's parts to the limbs that this cell and the next ones are.
+    AddFixed,
+    /// A limb of the [`CellOp::AddFixed`] before it.
+    Limb,
+}
+
+impl CellOp {
+    /// Whether the cell is one of a sum that has limbs for every finite value.
+    pub(crate) fn is_of_many_limbs(self) -> bool {
+        matches!(self, CellOp::AddFixed | CellOp::Limb)
+    }
 }
 
 /// One accumulator cell and what goes in.
@@ -32,7 +46,7 @@ pub(crate) enum CellOp {
 pub(crate) struct Cell {
     /// Operation.
     pub(crate) op: CellOp,
-    /// C expression of the value, of type `uint64_t` or `double`.
+    /// C expression of the value, of type `uint64_t` or `double`; of a float in limbs, the name of its parts.
     pub(crate) value: String,
     /// C expression of the condition; `None` takes every row.
     pub(crate) condition: Option<String>,
@@ -68,6 +82,15 @@ pub(crate) enum Read {
     Integer(usize),
     /// A cell as a double.
     Float(usize),
+    /// An exact sum of floats.
+    Fixed {
+        /// Cell of the first limb; the others follow.
+        cell: usize,
+        /// The limbs.
+        window: Window,
+        /// Cell that counts what is not finite.
+        infinite: usize,
+    },
     /// Lower and upper sums of a wide decimal.
     Wide(usize, usize),
     /// The image of an integer: `signed` flips the sign bit back, `turned` all bits.
@@ -83,6 +106,18 @@ pub(crate) enum Read {
     },
 }
 
+/// What is known of the rows that go into a sink's sums.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SumBounds {
+    /// Most rows.
+    pub(crate) rows: u64,
+    /// Whether exact sums of floats keep limbs for every finite value.
+    pub(crate) whole_sums: bool,
+}
+
+/// Rows below which limbs of 32 bits do not overflow a cell.
+const FIXED_ROWS_MAX: u64 = 1 << 30;
+
 /// Cells and outputs of a sink.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Accumulators {
@@ -95,6 +130,8 @@ pub(crate) struct Accumulators {
     /// What `requested` was in the dry run, by which the memory was laid out. Names differ between the dry run and the
     /// kernel (columns of one left join share a validity only in the kernel), so sharing is decided once.
     pub(crate) settled: Option<Vec<usize>>,
+    /// Floats that were taken apart into limbs: the value, its window, and the name of the parts.
+    pub(crate) fixed: Vec<(String, Window, String)>,
 }
 
 impl Accumulators {
@@ -122,8 +159,8 @@ impl Accumulators {
         index
     }
 
-    /// Writes the arguments of an aggregate and adds its cells; `rows` bounds how many rows go in.
-    pub(crate) fn add(&mut self, emitter: &mut Emitter, call: &AggregateCall, rows: u64) -> Result<()> {
+    /// Writes the arguments of an aggregate and adds its cells.
+    pub(crate) fn add(&mut self, emitter: &mut Emitter, call: &AggregateCall, bounds: SumBounds) -> Result<()> {
         let filter =
             call.filter.as_ref().map(|filter| Ok::<_, EngineError>(emitter.emit(filter)?.truth())).transpose()?;
         let Some(argument) = &call.argument else {
@@ -145,7 +182,8 @@ impl Accumulators {
         }
         let count = condition.map(|condition| self.count(Some(condition)));
         let read = match call.kind {
-            AggregateKind::Sum => self.sum(&value, condition, rows)?,
+            AggregateKind::Sum => self.sum(&value, condition, bounds.rows)?,
+            AggregateKind::ExactSum => self.exact_sum(emitter, argument, &value, condition, bounds)?,
             kind => self.extreme(&value, condition, kind == AggregateKind::Min)?,
         };
         self.push(read, call, count, value.dictionary);
@@ -183,6 +221,55 @@ impl Accumulators {
         let low = self.cell(CellOp::Add, &format!("(uint64_t)(uint32_t){}", value.code), condition);
         let high = self.cell(CellOp::Add, &format!("(uint64_t)(int64_t)({} >> 32)", value.code), condition);
         Ok(Read::Wide(low, high))
+    }
+
+    /// Takes the value apart into limbs and adds those that are not zero, usually two or three.
+    fn exact_sum(
+        &mut self,
+        emitter: &mut Emitter,
+        argument: &Expr,
+        value: &Value,
+        condition: Option<&str>,
+        bounds: SumBounds,
+    ) -> Result<Read> {
+        if !value.ty.is_float() {
+            return Err(EngineError::Malformed(format!("an exact sum of floats over {:?}", value.ty)));
+        }
+        if bounds.rows >= FIXED_ROWS_MAX {
+            return unsupported(format!("an exact sum of floats over {} rows, 2³⁰ or more", bounds.rows));
+        }
+        let window = match bounds.whole_sums {
+            true => Window::WHOLE,
+            false => Window::guess(argument, emitter.registers),
+        };
+        let known = self.fixed.iter().find(|(code, known, _)| *code == value.code && *known == window);
+        let parts = match known {
+            Some((_, _, parts)) => parts.clone(),
+            None => {
+                let first = emitter.params.add("int64_t", Argument::I64(window.first as i64));
+                let call = format!("wc_fixed((double){}, {first}, {})", value.code, window.limbs);
+                let parts = emitter.define("WcFixed", &call);
+                self.fixed.push((value.code.clone(), window, parts.clone()));
+                parts
+            }
+        };
+        let also =
+            |test: String| condition.map_or_else(|| test.clone(), |condition| format!("({condition} && {test})"));
+        emitter.raise_flag(&also(format!("!{parts}.fits")), "WC_SUM_WINDOW");
+        let limb = |accumulators: &mut Accumulators, limb: usize| match bounds.whole_sums {
+            // Only two or three of many limbs change.
+            true if limb == 0 => accumulators.cell(CellOp::AddFixed, &parts, condition),
+            true => accumulators.cell(CellOp::Limb, &format!("limb {limb} of {parts}"), condition),
+            false => {
+                let test = also(format!("wc_fixed_part({parts}, {limb}) != 0"));
+                accumulators.cell(CellOp::Add, &format!("wc_fixed_limb({parts}, {limb})"), Some(&test))
+            }
+        };
+        let cell = limb(self, 0);
+        (1..window.limbs).for_each(|index| _ = limb(self, index));
+        let test = also(format!("{parts}.infinite != 0"));
+        let infinite = self.cell(CellOp::Add, &format!("{parts}.infinite"), Some(&test));
+        Ok(Read::Fixed { cell, window, infinite })
     }
 
     fn extreme(&mut self, value: &Value, condition: Option<&str>, turned: bool) -> Result<Read> {

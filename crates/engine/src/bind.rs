@@ -23,6 +23,9 @@ const EXTRA: &str = include_str!("../kernels/extra.cuh");
 const EXTRA_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
 /// What marks the use of packed columns.
 const PACKED_MARKS: [&str; 2] = ["WcPacked<", "wc_packed_get<"];
+/// Exact sums of floats, with the mark by which programs are known that have some.
+const FIXED: &str = include_str!("../kernels/fixed.cuh");
+const FIXED_MARK: &str = "wc_fixed";
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
@@ -73,6 +76,8 @@ pub(crate) struct Scan {
 pub(crate) struct Guesses {
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,
+    /// Whether exact sums of floats keep limbs for every finite value.
+    pub(crate) whole_sums: bool,
 }
 
 /// Binds a fragment to its tables, one [`PinnedTable`] for each of `fragment.tables`.
@@ -108,6 +113,7 @@ pub(crate) fn bind(
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
             group_slots: guesses.group_slots,
+            whole_sums: guesses.whole_sums,
             tuning,
         };
         let bound = generate(&input, &scan, &mut arena)?;
@@ -141,7 +147,8 @@ pub(crate) fn bind(
 fn with_library(source: &str) -> String {
     let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
     let packed = if PACKED_MARKS.iter().any(|mark| source.contains(mark)) { PACKED_LIBRARY } else { "" };
-    format!("{LIBRARY}{extra}{packed}{source}")
+    let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
+    format!("{LIBRARY}{extra}{fixed}{packed}{source}")
 }
 
 /// A program a stage, then the one that gathers groups.
@@ -188,6 +195,7 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
         ty,
         narrow: ty == Ty::I128,
         range,
+        magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
         dictionary: resident.dictionary().cloned(),
     }
 }

@@ -3,7 +3,7 @@
 //! A binding holds addresses of segments, so it is good only for the very columns it was made for. They are remembered
 //! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -85,11 +85,13 @@ impl Binding {
     }
 }
 
-/// Keeps the last binding of one fragment, and the size of its group table that proved large enough.
+/// Keeps the last binding of one fragment, the size of its group table that proved large enough, and whether its exact
+/// sums need limbs for every finite value.
 #[derive(Default)]
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
+    whole_sums: AtomicBool,
 }
 
 impl std::fmt::Debug for BindingCache {
@@ -131,6 +133,16 @@ impl BindingCache {
     /// Remembers that fewer slots are too few.
     pub(crate) fn need_slots(&self, slots: u64) {
         self.group_slots.fetch_max(slots, Ordering::Relaxed);
+    }
+
+    /// Whether a guess of the window of an exact sum proved too small.
+    pub(crate) fn whole_sums(&self) -> bool {
+        self.whole_sums.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that it did.
+    pub(crate) fn need_whole_sums(&self) {
+        self.whole_sums.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn keep(&self, binding: &Arc<Binding>) {

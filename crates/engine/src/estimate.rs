@@ -82,8 +82,15 @@ mod tests {
 
     #[test]
     fn ranges_give_shares() {
-        let value =
-            Value { code: "x".into(), valid: None, ty: Ty::I32, narrow: false, range: Some((1, 50)), dictionary: None };
+        let value = Value {
+            code: "x".into(),
+            valid: None,
+            ty: Ty::I32,
+            narrow: false,
+            range: Some((1, 50)),
+            magnitude: None,
+            dictionary: None,
+        };
         let registers = [Some(value)];
         let compare = |op, literal| {
             let literal = Expr::Literal(Literal::Int(literal), Ty::I32);

@@ -243,6 +243,8 @@ pub enum AggregateKind {
     Count,
     /// Sum.
     Sum,
+    /// Exact sum of floats, rounded once: the same bits whatever the order of rows (see [`crate::FloatSum`]).
+    ExactSum,
     /// Smallest.
     Min,
     /// Largest.
@@ -258,7 +260,7 @@ pub struct AggregateCall {
     pub argument: Option<Expr>,
     /// Rows for which this is not true are left out.
     pub filter: Option<Expr>,
-    /// Arrow type of the result.
+    /// Arrow type of the result; of an exact sum also Binary, for [`crate::FloatSum::to_bytes`].
     pub data_type: DataType,
 }
 

@@ -243,6 +243,7 @@ mod tests {
             ty: Ty::I64,
             narrow: false,
             range: Some(range),
+            magnitude: None,
             dictionary: None,
         }
     }

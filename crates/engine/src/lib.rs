@@ -12,6 +12,7 @@ mod codegen;
 mod dictionaries;
 mod error;
 mod estimate;
+mod float_sum;
 mod ir;
 mod keys;
 mod lookup;
@@ -23,10 +24,12 @@ mod run;
 mod stage;
 mod table;
 mod tuning;
+mod window;
 mod words;
 
 pub use binding::BindingCache;
 pub use error::{EngineError, Result};
+pub use float_sum::FloatSum;
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
     Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,

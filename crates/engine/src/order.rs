@@ -66,6 +66,7 @@ pub(crate) fn templates(
                 ty: column.ty,
                 narrow: narrow && column.ty == crate::ir::Ty::I128,
                 range: column.range,
+                magnitude: None,
                 dictionary: column.dictionary.clone(),
             }));
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int64Array, PrimitiveArray, StringArray,
-    UInt64Array, new_null_array,
+    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int64Array, PrimitiveArray,
+    StringArray, UInt64Array, new_null_array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Schema};
@@ -14,6 +14,7 @@ use warpcube_column::{Dictionary, is_string};
 use crate::aggregate::{Output, Read};
 use crate::codegen::sink::BoundGroups;
 use crate::error::{EngineError, Result};
+use crate::float_sum::FloatSum;
 
 /// Groups as they came from the device.
 #[derive(Debug, Default)]
@@ -56,6 +57,20 @@ fn aggregate(output: &Output, rows: &GroupRows, cell_count: usize) -> Result<Arr
         let values = groups().map(|group| valid(group).then(|| f64::from_bits(cell(group, sum))));
         return floats(values.collect(), &output.data_type);
     }
+    if let Read::Fixed { cell: first, window, infinite } = output.read {
+        let sum = |group: usize| {
+            let mut sum = FloatSum::new();
+            let limbs = (first..first + window.limbs).map(|limb| cell(group, limb) as i64);
+            sum.add_cells(window.first, limbs, cell(group, infinite));
+            sum
+        };
+        let sums = groups().map(|group| valid(group).then(|| sum(group)));
+        return match &output.data_type {
+            // To be put together with sums of other rows.
+            DataType::Binary => Ok(Arc::new(sums.map(|sum| sum.map(|sum| sum.to_bytes())).collect::<BinaryArray>())),
+            data_type => floats(sums.map(|sum| sum.map(|sum| sum.value())).collect(), data_type),
+        };
+    }
     if let Read::Image { cell: image, turned, float: true, .. } = output.read {
         let values = groups().map(|group| {
             let bits = if turned { !cell(group, image) } else { cell(group, image) } ^ 1 << 63;
@@ -73,7 +88,7 @@ fn aggregate(output: &Output, rows: &GroupRows, cell_count: usize) -> Result<Arr
                 let image = if turned { !cell(group, image) } else { cell(group, image) };
                 if signed { ((image ^ 1 << 63) as i64).into() } else { image.into() }
             }
-            Read::Float(_) => unreachable!("floats were read above"),
+            Read::Float(_) | Read::Fixed { .. } => unreachable!("floats were read above"),
         }
     };
     let values: Vec<Option<i128>> = groups().map(|group| valid(group).then(|| value(group))).collect();

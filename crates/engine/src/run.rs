@@ -30,6 +30,8 @@ const GROUP_SLOTS_MAX: u64 = 1 << 30;
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;
 const FLAG_TABLE_FULL: u64 = 2;
+/// And as in `fixed.cuh`.
+const FLAG_SUM_WINDOW: u64 = 4;
 
 /// One device with the columns on it; runs fragments from any thread.
 pub struct Engine {
@@ -81,7 +83,7 @@ pub struct RunReport {
     pub arena_bytes: u64,
     /// The program that ran.
     pub program: Option<Arc<Program>>,
-    /// How often the fragment was run again because a group table proved too small.
+    /// How often the fragment was run again because a group table or the window of an exact sum proved too small.
     pub reruns: u32,
 }
 
@@ -149,24 +151,29 @@ impl Engine {
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
         let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
-        let mut guesses = Guesses { group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two() };
+        let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
+        let mut guesses = Guesses { group_slots, whole_sums: cache.whole_sums() };
         let mut report = RunReport::default();
         loop {
             match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
-                Some(batch) => return Ok((batch, report)),
-                None if guesses.group_slots >= GROUP_SLOTS_MAX => {
+                Ok(batch) => return Ok((batch, report)),
+                Err(TooSmall::GroupTable) if guesses.group_slots >= GROUP_SLOTS_MAX => {
                     return crate::error::unsupported("more groups than the largest hash table holds");
                 }
-                None => {
+                Err(TooSmall::GroupTable) => {
                     guesses.group_slots *= 8;
                     cache.need_slots(guesses.group_slots);
-                    report.reruns += 1;
+                }
+                Err(TooSmall::SumWindow) => {
+                    guesses.whole_sums = true;
+                    cache.need_whole_sums();
                 }
             }
+            report.reruns += 1;
         }
     }
 
-    /// One try; `None` if a guessed size was too small.
+    /// One try; the inner error is a guess that was too small.
     fn attempt(
         &self,
         fragment: &Fragment,
@@ -175,7 +182,7 @@ impl Engine {
         options: &RunOptions,
         guesses: Guesses,
         report: &mut RunReport,
-    ) -> Result<Option<RecordBatch>> {
+    ) -> Result<Result<RecordBatch, TooSmall>> {
         let found: Mutex<Option<Found>> = Mutex::new(None);
         let start = Mutex::new(Duration::ZERO);
         let span = tracing::info_span!("admit").entered();
@@ -243,7 +250,12 @@ impl Engine {
         Ok(Binding::new(fragment, tables, guesses, launches, compact))
     }
 
-    fn execute(&self, binding: &Binding, options: &RunOptions, report: &mut RunReport) -> Result<Option<RecordBatch>> {
+    fn execute(
+        &self,
+        binding: &Binding,
+        options: &RunOptions,
+        report: &mut RunReport,
+    ) -> Result<Result<RecordBatch, TooSmall>> {
         let bound = &binding.fragment;
         let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
         let watch = options.cancel.watch(&arena, bound.arena.offset(bound.control) + CANCEL_OFFSET)?;
@@ -264,8 +276,8 @@ impl Engine {
         report.traffic.downloaded += traffic.downloaded;
         self.streams.lock().push(stream);
         match rows? {
-            Some(rows) => Ok(Some(batch(&binding.fragment.groups, &rows)?)),
-            None => Ok(None),
+            Ok(rows) => Ok(Ok(batch(&binding.fragment.groups, &rows)?)),
+            Err(too_small) => Ok(Err(too_small)),
         }
     }
 
@@ -276,7 +288,7 @@ impl Engine {
         stream: &mut Stream,
         options: &RunOptions,
         report: &mut RunReport,
-    ) -> Result<Option<GroupRows>> {
+    ) -> Result<Result<GroupRows, TooSmall>> {
         let bound = &binding.fragment;
         let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
         let mut recorded = match binding.recorded(arena, options.stage_times) {
@@ -355,8 +367,17 @@ fn word(bytes: &[u8], index: usize) -> u64 {
     u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
 }
 
-/// What error and flags words say; `false` if a guessed size was too small.
-fn check(error: u64, flags: u64) -> Result<bool> {
+/// A guess that a run found too small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TooSmall {
+    /// Slots of a hashed group table.
+    GroupTable,
+    /// Limbs of an exact sum of floats.
+    SumWindow,
+}
+
+/// What error and flags words say.
+fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
     match error {
         0 => {}
         1 => return Err(EngineError::Evaluation("a division by zero")),
@@ -365,16 +386,20 @@ fn check(error: u64, flags: u64) -> Result<bool> {
     if flags & FLAG_DUPLICATE_KEY != 0 {
         return crate::error::unsupported("a join whose build side has several rows for one key");
     }
-    Ok(flags & FLAG_TABLE_FULL == 0)
+    Ok(match flags {
+        _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
+        _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::GroupTable),
+        _ => Ok(()),
+    })
 }
 
 /// Reads control, marks and cells of a small dense group table.
-fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Option<GroupRows>> {
+fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Result<GroupRows, TooSmall>> {
     let groups = &bound.groups;
     let outputs = recorded.outputs();
     let (head, tail) = (outputs[0], outputs[1]);
-    if !check(word(head, 0), word(head, 1))? {
-        return Ok(None);
+    if let Err(too_small) = check(word(head, 0), word(head, 1))? {
+        return Ok(Err(too_small));
     }
     let mut rows = GroupRows::default();
     let cell_words = &tail[bound.arena.offset(groups.cells) - bound.arena.offset(groups.seen)..];
@@ -388,7 +413,7 @@ fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Option<Group
         let cells = (0..groups.cell_count).map(|cell| word(cell_words, cell * groups.places as usize + place));
         rows.cells.extend(cells);
     }
-    Ok(Some(rows))
+    Ok(Ok(rows))
 }
 
 /// Reads compacted groups: usually they came at once, more are fetched now.
@@ -398,11 +423,11 @@ fn read_compacted(
     arena: &DeviceBuffer,
     stream: &mut Stream,
     groups_max: Option<u64>,
-) -> Result<Option<GroupRows>> {
+) -> Result<Result<GroupRows, TooSmall>> {
     let compacted = bound.compacted.expect("the caller has looked");
     let first = recorded.outputs()[0];
-    if !check(word(first, 0), word(first, 1))? {
-        return Ok(None);
+    if let Err(too_small) = check(word(first, 0), word(first, 1))? {
+        return Ok(Err(too_small));
     }
     let count = word(first, 2).min(compacted.capacity) as usize;
     if groups_max.is_some_and(|most| count as u64 > most) {
@@ -428,5 +453,5 @@ fn read_compacted(
         rows.keys.extend((first..first + key_words).map(|at| word(bytes, at)));
         rows.cells.extend((first + key_words..first + row_words).map(|at| word(bytes, at)));
     }
-    Ok(Some(rows))
+    Ok(Ok(rows))
 }

@@ -124,6 +124,7 @@ fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {
     let name = match call.kind {
         AggregateKind::Count => "count",
         AggregateKind::Sum => "sum",
+        AggregateKind::ExactSum => "exact sum",
         AggregateKind::Min => "min",
         AggregateKind::Max => "max",
     };

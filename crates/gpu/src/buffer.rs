@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::device::DeviceShared;
 use crate::error::{GpuError, Result};
@@ -20,6 +21,8 @@ struct DeviceAllocation {
     address: u64,
     bytes: usize,
     class: usize,
+    /// Whether the memory is kept for the next buffer.
+    keep: AtomicBool,
 }
 
 impl fmt::Debug for DeviceBuffer {
@@ -35,12 +38,19 @@ impl DeviceBuffer {
             device.pool.release(address, class);
             return Err(error);
         }
-        Ok(DeviceBuffer { inner: Arc::new(DeviceAllocation { device, address, bytes, class }) })
+        Ok(DeviceBuffer {
+            inner: Arc::new(DeviceAllocation { device, address, bytes, class, keep: AtomicBool::new(true) }),
+        })
     }
 
     /// Size in bytes, as asked for.
     pub fn bytes(&self) -> usize {
         self.inner.bytes
+    }
+
+    /// Lets the memory go back to the driver with the last handle, instead of keeping it for the next buffer.
+    pub fn let_go(&self) {
+        self.inner.keep.store(false, Ordering::Relaxed);
     }
 
     /// Size in bytes as charged to the pool.
@@ -75,7 +85,10 @@ impl DeviceBuffer {
 impl Drop for DeviceAllocation {
     fn drop(&mut self) {
         self.device.backend.take_back(self.address);
-        self.device.pool.release(self.address, self.class);
+        match *self.keep.get_mut() {
+            true => self.device.pool.release(self.address, self.class),
+            false => self.device.pool.give_up(self.device.backend.as_ref(), self.address, self.class),
+        }
     }
 }
 

@@ -189,6 +189,13 @@ impl MemoryPool {
         state.free.entry(class).or_default().push(address);
     }
 
+    /// Gives a block back to the driver.
+    pub(crate) fn give_up(&self, backend: &dyn Backend, address: u64, class: usize) {
+        self.state.lock().live -= class as u64;
+        // SAFETY: as for `trim`; the block's owner is gone.
+        unsafe { backend.free(address, class) };
+    }
+
     /// Gives all free blocks back to the driver.
     pub(crate) fn trim(&self, backend: &dyn Backend) {
         let blocks = {

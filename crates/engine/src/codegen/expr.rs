@@ -31,6 +31,8 @@ pub(crate) struct Value {
     pub(crate) narrow: bool,
     /// Bounds of valid values of integer types.
     pub(crate) range: Option<(i128, i128)>,
+    /// Bound of the magnitude of a column's finite floats, where it is known.
+    pub(crate) magnitude: Option<f64>,
     /// Strings behind codes.
     pub(crate) dictionary: Option<Arc<Dictionary>>,
 }
@@ -118,7 +120,8 @@ impl<'a> Emitter<'a> {
         format!("t{}", self.next)
     }
 
-    fn define(&mut self, c_type: &str, code: &str) -> String {
+    /// A constant of that C type with a new name.
+    pub(crate) fn define(&mut self, c_type: &str, code: &str) -> String {
         let name = self.name();
         let _ = writeln!(self.out, "const {c_type} {name} = {code};");
         name
@@ -127,7 +130,7 @@ impl<'a> Emitter<'a> {
     fn value(&mut self, ty: Ty, code: &str, valid: Option<String>, range: Option<(i128, i128)>) -> Value {
         let narrow = ty == Ty::I128 && fits_i64(range);
         let code = self.define(c_type(ty, narrow), code);
-        Value { code, valid, ty, narrow, range, dictionary: None }
+        Value { code, valid, ty, narrow, range, magnitude: None, dictionary: None }
     }
 
     fn both_valid(&mut self, left: &Value, right: &Value) -> Option<String> {
@@ -146,6 +149,12 @@ impl<'a> Emitter<'a> {
         guard.push(format!("({condition})"));
         // The row ends here: what follows may rely on bounds that a value that raised does not keep.
         let _ = writeln!(self.out, "if ({}) {{ wc_raise({}, {code}); return; }}", guard.join(" && "), self.error_slot);
+    }
+
+    /// Writes what sets a flag of the run where a condition holds.
+    pub(crate) fn raise_flag(&mut self, condition: &str, flag: &str) {
+        let _ =
+            writeln!(self.out, "if ({condition}) atomicOr((uint32_t*)({} + 1), (uint32_t){flag});", self.error_slot);
     }
 
     /// Writes what computes `expr`.

@@ -8,6 +8,7 @@ pub(crate) mod column;
 pub(crate) mod expr;
 pub(crate) mod interval;
 pub(crate) mod params;
+pub(crate) mod partials;
 pub(crate) mod pipeline;
 pub(crate) mod rows;
 pub(crate) mod sink;

@@ -13,8 +13,9 @@ use crate::arena::{Arena, Zone};
 use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
-use crate::codegen::sink::{self, BoundSink, Partials, SinkPlan};
+use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
 use crate::ir::{JoinKind, Pipeline, Sink};
@@ -47,6 +48,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) control: Control,
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,
+    /// Whether exact sums of floats keep limbs for every finite value.
+    pub(crate) whole_sums: bool,
     /// What does not change results.
     pub(crate) tuning: &'a Tuning,
 }

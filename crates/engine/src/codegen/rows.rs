@@ -260,7 +260,7 @@ impl<'a> RowWriter<'a> {
             self.registers.resize(register + 1, None);
         }
         let (ty, range, dictionary) = (column.ty, column.range, column.dictionary);
-        self.registers[register] = Some(Value { code, valid, ty, narrow, range, dictionary });
+        self.registers[register] = Some(Value { code, valid, ty, narrow, range, magnitude: None, dictionary });
         Ok(())
     }
 }

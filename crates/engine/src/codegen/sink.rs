@@ -6,10 +6,11 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
 
-use crate::aggregate::{Accumulators, CellOp, Output};
+use crate::aggregate::{Accumulators, CellOp, Output, SumBounds};
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::PipelineInput;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
@@ -17,6 +18,7 @@ use crate::ir::{AggregateCall, Expr, Sink};
 use crate::keys::KeyPack;
 use crate::order::{self, Planned};
 use crate::table::{BuiltTable, Keep, TableLayout};
+use crate::window::Window;
 
 /// Domains of groups up to this size are indexed directly.
 const DENSE_GROUPS_MAX: u64 = 1 << 22;
@@ -89,7 +91,7 @@ pub(crate) enum SinkPlan<'a> {
     /// A table is built.
     Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: bool },
     /// Groups are accumulated.
-    Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, rows: u64 },
+    Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
 }
 
 /// Lays out the sink of a pipeline.
@@ -121,10 +123,13 @@ pub(crate) fn plan<'a>(
             let pack = KeyPack::of_groups(&values)?;
             let columns =
                 groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
-            let accumulators = accumulators(registers, aggregates, groups.is_empty(), input.rows)?;
+            let sums = SumBounds { rows: input.rows, whole_sums: input.whole_sums };
+            let accumulators = accumulators(registers, aggregates, groups.is_empty(), sums)?;
             let cell_count = accumulators.cells.len();
             let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
-            let private_fits = private_bytes <= PRIVATE_CELL_BYTES_MAX
+            let many_limbs = accumulators.cells.iter().any(|cell| cell.op.is_of_many_limbs());
+            let private_fits = !many_limbs
+                && private_bytes <= PRIVATE_CELL_BYTES_MAX
                 && SMALL_BLOCK_WARPS * (private_bytes + QUEUE_BYTES_MAX) <= input.shared_limit;
             let shared_bytes = (pack.domain as usize).saturating_mul(cell_count * 8 + 1);
             let only_sums = accumulators.cells.iter().all(|cell| cell.op == CellOp::Add);
@@ -150,7 +155,7 @@ pub(crate) fn plan<'a>(
             let Accumulators { outputs, requested, .. } = accumulators;
             let bound =
                 BoundGroups { grouping, pack, columns, places, seen, words, cells, cell_count, outputs, requested };
-            Ok(SinkPlan::Aggregate { groups, aggregates, bound, rows: input.rows })
+            Ok(SinkPlan::Aggregate { groups, aggregates, bound, sums })
         }
     }
 }
@@ -160,11 +165,11 @@ fn accumulators(
     registers: &[Option<Value>],
     aggregates: &[AggregateCall],
     single: bool,
-    rows: u64,
+    sums: SumBounds,
 ) -> Result<Accumulators> {
     let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
     let mut emitter = Emitter::new(registers, &mut params, &mut arena, "0", &mut next);
-    fill(&mut emitter, aggregates, single, rows, None)
+    fill(&mut emitter, aggregates, single, sums, None)
 }
 
 /// Adds the aggregates' cells; a global aggregation counts its rows to tell NULL from a value. `settled` are the
@@ -173,12 +178,12 @@ fn fill(
     emitter: &mut Emitter,
     aggregates: &[AggregateCall],
     single: bool,
-    rows: u64,
+    sums: SumBounds,
     settled: Option<Vec<usize>>,
 ) -> Result<Accumulators> {
     let mut accumulators = Accumulators { settled, ..Accumulators::default() };
     for call in aggregates {
-        accumulators.add(emitter, call, rows)?;
+        accumulators.add(emitter, call, sums)?;
     }
     if single {
         let counted = accumulators.cell(CellOp::Add, "1ULL", None);
@@ -231,6 +236,10 @@ impl SinkPlan<'_> {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
                 let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
                 for (index, op) in ops.iter().enumerate() {
+                    // Many limbs have no registers: rows add to their cells.
+                    if op.is_of_many_limbs() {
+                        continue;
+                    }
                     let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
                     let _ = writeln!(before, "    {c_type} sum{index} = {zero};");
                     let reduce = if *op == CellOp::Max { "wc_warp_max" } else { "wc_warp_sum" };
@@ -239,6 +248,7 @@ impl SinkPlan<'_> {
                         CellOp::Add => format!("wc_add({cells} + {index}, sum{index})"),
                         CellOp::AddFloat => format!("wc_add((double*)({cells} + {index}), sum{index})"),
                         CellOp::Max => format!("wc_max({cells} + {index}, sum{index})"),
+                        CellOp::AddFixed | CellOp::Limb => unreachable!("skipped above"),
                     };
                     let _ = writeln!(after, "    if (lane == 0) {target};");
                 }
@@ -278,6 +288,7 @@ impl SinkPlan<'_> {
                             "{{ const double v = wc_warp_sum(__longlong_as_double((int64_t){cell})); \
                              if (lane == 0) wc_add((double*)({at}), v); }}"
                         ),
+                        CellOp::AddFixed | CellOp::Limb => unreachable!("many limbs are not private"),
                     };
                     let _ = writeln!(after, "        {line}");
                 }
@@ -325,7 +336,11 @@ impl SinkPlan<'_> {
             match output.read {
                 Read::Float(cell) => ops[cell] = CellOp::AddFloat,
                 Read::Image { cell, .. } => ops[cell] = CellOp::Max,
-                Read::Integer(_) | Read::Wide(_, _) => {}
+                Read::Fixed { cell, window, .. } if window == Window::WHOLE => {
+                    ops[cell..cell + window.limbs].fill(CellOp::Limb);
+                    ops[cell] = CellOp::AddFixed;
+                }
+                Read::Integer(_) | Read::Wide(_, _) | Read::Fixed { .. } => {}
             }
         }
         ops
@@ -338,8 +353,8 @@ impl SinkPlan<'_> {
                 build_row(rows, keys, payload, table, *unique)?;
                 Ok(Partials::default())
             }
-            SinkPlan::Aggregate { groups, aggregates, bound, rows: count } => {
-                aggregate_row(rows, groups, aggregates, bound, *count, slots)
+            SinkPlan::Aggregate { groups, aggregates, bound, sums } => {
+                aggregate_row(rows, groups, aggregates, bound, *sums, slots)
             }
         }
     }
@@ -347,28 +362,6 @@ impl SinkPlan<'_> {
     /// Whether all rows go into one group.
     pub(crate) fn is_single(&self) -> bool {
         matches!(self, SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Single)
-    }
-}
-
-/// Sums of a few rows in 32 bits, which take a third of the instructions of 64 bits; they are folded into the cells
-/// before they can overflow.
-#[derive(Debug, Default)]
-pub(crate) struct Partials(Vec<usize>);
-
-impl Partials {
-    /// Declares them.
-    pub(crate) fn declaration(&self) -> String {
-        self.0.iter().map(|index| format!("        uint32_t part{index} = 0;\n")).collect()
-    }
-
-    /// Adds them to the cells.
-    pub(crate) fn fold(&self) -> String {
-        let fold = |index: &usize| {
-            format!(
-                "            sum{index} += (uint64_t)(int64_t)(int32_t)part{index};\n            part{index} = 0;\n"
-            )
-        };
-        self.0.iter().map(fold).collect()
     }
 }
 
@@ -465,7 +458,7 @@ fn aggregate_row(
     groups: &[(Expr, DataType)],
     aggregates: &[AggregateCall],
     bound: &BoundGroups,
-    count: u64,
+    sums: SumBounds,
     slots: usize,
 ) -> Result<Partials> {
     let keys = groups.iter().map(|(expr, _)| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
@@ -479,7 +472,7 @@ fn aggregate_row(
     }
     let single = bound.grouping == Grouping::Single;
     let accumulators =
-        rows.with_emitter(|emitter| fill(emitter, aggregates, single, count, Some(bound.requested.clone())))?;
+        rows.with_emitter(|emitter| fill(emitter, aggregates, single, sums, Some(bound.requested.clone())))?;
     let packed = match bound.grouping {
         Grouping::Single => None,
         _ => Some(rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys))),
@@ -527,7 +520,7 @@ fn aggregate_row(
         }
     };
     let (cells, places) = match bound.grouping {
-        Grouping::Single => (String::new(), String::new()),
+        Grouping::Single if !accumulators.cells.iter().any(|cell| cell.op.is_of_many_limbs()) => Default::default(),
         Grouping::Shared => {
             (String::new(), rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(bound.places))))
         }
@@ -540,15 +533,18 @@ fn aggregate_row(
         }),
     };
     let mut partials = Partials::default();
-    for (index, cell) in accumulators.cells.iter().enumerate() {
+    for (index, cell) in accumulators.cells.iter().enumerate().filter(|(_, cell)| cell.op != CellOp::Limb) {
         let update = match bound.grouping {
             Grouping::Single if cell.adds_in_32_bits(slots) => {
-                partials.0.push(index);
+                partials.add(index);
                 format!("part{index} += (uint32_t)({});", cell.value)
             }
             Grouping::Single => match cell.op {
                 CellOp::Add | CellOp::AddFloat => format!("sum{index} += {};", cell.value),
                 CellOp::Max => format!("{{ const uint64_t v = {}; if (v > sum{index}) sum{index} = v; }}", cell.value),
+                CellOp::AddFixed | CellOp::Limb => {
+                    format!("wc_fixed_add({cells} + {index}, {places}, {});", cell.value)
+                }
             },
             Grouping::Private => {
                 let at = format!("mine[({index} * {places} + {place}) * 32]");
@@ -559,6 +555,7 @@ fn aggregate_row(
                         "{at} = (uint64_t)__double_as_longlong(__longlong_as_double((int64_t){at}) + {});",
                         cell.value
                     ),
+                    CellOp::AddFixed | CellOp::Limb => unreachable!("many limbs are not private"),
                 }
             }
             Grouping::Shared => {
@@ -571,6 +568,7 @@ fn aggregate_row(
                     CellOp::Add => format!("wc_add({at}, {});", cell.value),
                     CellOp::Max => format!("wc_max({at}, {});", cell.value),
                     CellOp::AddFloat => format!("wc_add((double*)({at}), {});", cell.value),
+                    CellOp::AddFixed | CellOp::Limb => format!("wc_fixed_add({at}, {places}, {});", cell.value),
                 }
             }
         };

@@ -4,6 +4,7 @@ mod cancel;
 mod decimals;
 mod edges;
 mod expressions;
+mod float_sums;
 mod floats;
 mod groups;
 mod integers;

@@ -123,7 +123,10 @@ async fn device_memory_is_that_of_the_columns_and_a_tenth_at_most() {
         );
         session("auto").collect(&copy).await.unwrap();
     }
-    let session = session("256MiB");
+    let plain = session("256MiB");
+    plain.set("warpcube.encoding", "plain").unwrap();
+    let packed = session("256MiB");
+    let session = plain;
     let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/t/'", folder.path().display());
     session.collect(&create).await.unwrap();
     session.collect("LOAD TABLE t").await.unwrap();
@@ -139,6 +142,15 @@ async fn device_memory_is_that_of_the_columns_and_a_tenth_at_most() {
     execution.collect().await.unwrap();
     let (usage, arena) = (pool(&session), arena_bytes(&plan));
     assert!(arena > 0 && usage.held_peak * 10 <= (encoded + arena) * 11, "{encoded} + {arena}: {usage:?}");
+    // Packed columns take six tenths at most, and nothing is kept of their plain forms.
+    packed.collect(&create).await.unwrap();
+    packed.collect("LOAD TABLE t").await.unwrap();
+    let usage = pool(&packed);
+    assert_eq!(usage.live, resident_bytes(&packed).await);
+    assert!(
+        usage.live * 10 < encoded * 6 && (usage.live + usage.cached) * 10 <= usage.live * 11,
+        "{encoded} {usage:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,6 +10,8 @@ use crate::support::{cpu, emulated, on_real_device, rows, run};
 const JOINED: &str = "SELECT d.colour, sum(f.v) AS s FROM f JOIN d ON f.k = d.id WHERE f.v < 50 GROUP BY d.colour";
 
 async fn with_tables(session: Session) -> Session {
+    // What is read of plain columns is told by their types.
+    session.set("warpcube.encoding", "plain").unwrap();
     let facts = "CREATE TABLE f AS SELECT value AS id, value % 10 AS k, value % 100 AS v, value * 0.5 AS x \
                  FROM generate_series(1, 3000)";
     session.collect(facts).await.unwrap();

@@ -159,7 +159,8 @@ async fn device_tables(session: &Session) -> Vec<(String, u64, u64)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn columns_that_had_to_leave_have_copies_on_the_host() {
     for (budget, copies) in [("auto", true), ("0", false)] {
-        let session = auto(&[("warpcube.device_memory", "1MiB"), ("warpcube.host_memory", budget)]);
+        let plain = ("warpcube.encoding", "plain");
+        let session = auto(&[("warpcube.device_memory", "1MiB"), ("warpcube.host_memory", budget), plain]);
         let table = "CREATE TABLE t AS SELECT value AS a, value * 2 AS b, value * 3 AS c \
                      FROM generate_series(1, 50000)";
         session.collect(table).await.unwrap();

@@ -142,9 +142,11 @@ impl Generator {
             AggregateKind::Count,
             AggregateKind::Sum,
             AggregateKind::Sum,
+            AggregateKind::ExactSum,
             AggregateKind::Min,
             AggregateKind::Max,
         ]);
+        let ty = if kind == AggregateKind::ExactSum { Ty::F64 } else { ty };
         let own = COLUMNS.iter().find(|(known, _)| *known == ty).unwrap().1.clone();
         let data_type = match (kind, ty) {
             (AggregateKind::Count, _) => DataType::Int64,
@@ -156,7 +158,7 @@ impl Generator {
         };
         // The order of a float sum is open: its arguments keep one sign and one size.
         let argument = match (kind, ty) {
-            (AggregateKind::Sum, Ty::F64) => reg(4),
+            (AggregateKind::Sum | AggregateKind::ExactSum, Ty::F64) => reg(4),
             _ => self.expr(ty, registers, 3),
         };
         AggregateCall { kind, argument: Some(argument), filter, data_type }

@@ -51,6 +51,10 @@ pub fn sum(argument: Expr, data_type: DataType) -> AggregateCall {
     aggregate(AggregateKind::Sum, argument, data_type)
 }
 
+pub fn exact_sum(argument: Expr) -> AggregateCall {
+    aggregate(AggregateKind::ExactSum, argument, DataType::Float64)
+}
+
 pub fn min(argument: Expr, data_type: DataType) -> AggregateCall {
     aggregate(AggregateKind::Min, argument, data_type)
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use warpcube_column::{ColumnSource, TableRequest};
-use warpcube_engine::{BindingCache, Engine, EngineError, Fragment, Prediction, RunOptions, RunReport, TableFacts};
+use warpcube_engine::{
+    AggregateKind, BindingCache, Engine, EngineError, Fragment, Prediction, RunOptions, RunReport, TableFacts,
+};
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 use super::interpret::{Outcome, interpret};
@@ -105,7 +107,7 @@ fn short(outcome: &Outcome) -> String {
 #[track_caller]
 fn compare(expected: &[Vec<Option<Scalar>>], batch: &RecordBatch, fragment: &Fragment) {
     let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
-    let warpcube_engine::Sink::Aggregate { groups, .. } = &fragment.pipelines.last().unwrap().sink else {
+    let warpcube_engine::Sink::Aggregate { groups, aggregates } = &fragment.pipelines.last().unwrap().sink else {
         panic!("the root aggregates")
     };
     let key = |row: &[Option<Scalar>]| -> Vec<String> {
@@ -116,14 +118,20 @@ fn compare(expected: &[Vec<Option<Scalar>>], batch: &RecordBatch, fragment: &Fra
     found.sort_by_key(|row| key(row));
     let mut expected = expected.to_vec();
     expected.sort_by_key(|row| key(row));
-    let differs = expected.len() != found.len()
-        || expected.iter().zip(&found).any(|(expected, found)| {
-            expected.len() != found.len() || expected.iter().zip(found).any(|(expected, found)| !same(expected, found))
-        });
-    if differs {
-        let first = expected.iter().zip(&found).position(|(expected, found)| {
-            expected.len() != found.len() || expected.iter().zip(found).any(|(expected, found)| !same(expected, found))
-        });
+    let exact = |column: usize| {
+        let call = column.checked_sub(groups.len()).map(|index| &aggregates[index]);
+        call.is_some_and(|call| call.kind == AggregateKind::ExactSum)
+    };
+    let row_differs = |expected: &[Option<Scalar>], found: &[Option<Scalar>]| {
+        let mut columns = expected.iter().zip(found).enumerate();
+        expected.len() != found.len()
+            || columns.any(|(column, (expected, found))| match exact(column) {
+                true => bits(expected) != bits(found),
+                false => !same(expected, found),
+            })
+    };
+    let first = expected.iter().zip(&found).position(|(expected, found)| row_differs(expected, found));
+    if expected.len() != found.len() || first.is_some() {
         let at = first.unwrap_or(expected.len().min(found.len()));
         panic!(
             "{} groups instead of {}; at {at}: {:?} instead of {:?}\n{fragment:#?}",
@@ -133,6 +141,12 @@ fn compare(expected: &[Vec<Option<Scalar>>], batch: &RecordBatch, fragment: &Fra
             expected.get(at)
         );
     }
+}
+
+/// The bits of a float, all NaNs alike.
+fn bits(value: &Option<Scalar>) -> Option<u64> {
+    let float = |value: f64| if value.is_nan() { f64::NAN } else { value };
+    value.as_ref().map(|value| float(value.float()).to_bits())
 }
 
 /// Equality; float results may differ by the order of a sum.

@@ -1,6 +1,7 @@
 //! Fragments run a row at a time in plain Rust: what the device must give.
 //!
-//! Semantics are those written down in `ir.rs`; nothing of the engine is used beside the IR itself.
+//! Semantics are those written down in `ir.rs`; nothing of the engine is used beside the IR itself
+//! and, for exact sums of floats, its plain-Rust accumulator, which has tests of its own.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::datatypes::DataType;
 use warpcube_engine::{
-    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Pipeline, Sink, Step, Ty,
-    UnaryOp,
+    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, FloatSum, Fragment, JoinKind, Literal, Pipeline, Sink,
+    Step, Ty, UnaryOp,
 };
 
 use super::scalar::{Scalar, scalars};
@@ -232,6 +233,7 @@ type Groups = BTreeMap<Vec<String>, (Vec<Option<Scalar>>, Vec<State>)>;
 struct State {
     count: i128,
     value: Option<Scalar>,
+    exact: FloatSum,
 }
 
 impl State {
@@ -242,6 +244,11 @@ impl State {
         };
         let Some(value) = value else { return };
         self.count += 1;
+        if call.kind == AggregateKind::ExactSum {
+            self.exact.add(value.float());
+            self.value = Some(Scalar::Float(self.exact.value()));
+            return;
+        }
         self.value = Some(match (self.value.take(), call.kind) {
             (None, _) => value,
             (Some(old), AggregateKind::Sum) if ty.is_float() => Scalar::Float(old.float() + value.float()),
