@@ -1,9 +1,12 @@
-//! Plans of statements that were run before, by their text.
+//! Plans of statements that were run before: by their text, and by their shape without its literals ([`templates`]).
 //!
-//! What is kept is the optimised logical plan with its device nodes (which keep their bound kernels), never a physical
-//! operator: those can be run only once. An entry is good while the catalog and the settings are those it was planned
-//! under and the files of its tables have not changed. Statements with functions such as `now()` are planned every
-//! time, since the optimiser folds them to a constant.
+//! What is kept by text is the optimised logical plan with its device nodes (which keep their bound kernels), never a
+//! physical operator: those can be run only once. An entry is good while the catalog and the settings are those it was
+//! planned under and the files of its tables have not changed. Statements with functions such as `now()` are planned
+//! every time, since the optimiser folds them to a constant.
+
+mod literals;
+mod templates;
 
 use std::sync::Arc;
 
@@ -15,6 +18,9 @@ use parking_lot::Mutex;
 
 use crate::lower::Refused;
 use crate::placement::{Basis, Declined};
+
+pub(crate) use literals::lift;
+pub(crate) use templates::{Templates, simplify};
 
 /// Statements kept.
 const PLANS_MAX: usize = 256;
@@ -121,7 +127,7 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether a plan with placeholders, not yet optimised, has one shape for all values but NULL.
-pub(crate) fn is_template(plan: &LogicalPlan) -> Result<bool> {
+fn is_template(plan: &LogicalPlan) -> Result<bool> {
     is_constant(plan, true)
 }
 

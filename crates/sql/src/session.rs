@@ -36,7 +36,7 @@ use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, Engines};
-use crate::plans::{self, Epoch, PlanCache, Planned};
+use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
 use crate::report::StatementReport;
 use crate::runtime::{self, RuntimeChoice};
@@ -121,6 +121,7 @@ struct Inner {
     prepared: Mutex<HashMap<String, Arc<Prepared>>>,
     planner: Arc<DevicePlanner>,
     plans: PlanCache,
+    templates: Templates,
     /// Number of changes to the settings and to what is prepared.
     changes: AtomicU64,
     /// The state for plans with nothing to optimise, made under that number of changes.
@@ -194,6 +195,7 @@ impl Session {
                 prepared: Mutex::default(),
                 planner,
                 plans: PlanCache::default(),
+                templates: Templates::default(),
                 changes: AtomicU64::new(0),
                 lean: Mutex::new(None),
             }),
@@ -252,6 +254,8 @@ impl Session {
         if let Some((planned, state)) = self.planned_before(sql).await? {
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
+        // Before the state: what changes in between makes the plan one of the past.
+        let mut epoch = self.epoch();
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
         let dialect = state.config_options().sql_parser.dialect;
@@ -259,14 +263,21 @@ impl Session {
         if let Some(name) = executed(&parsed) {
             self.freshen_prepared(&name).await?;
             // What was prepared anew is in the session's state and not yet in the copy.
+            epoch = self.epoch();
             state = self.inner.context.state();
             state.config_mut().set_extension(report.clone());
         }
         check_view(&state, &parsed)?;
         let references = state.resolve_table_references(&parsed)?;
-        let epoch = self.epoch();
         let generation = epoch.catalog;
         let plan = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await?;
+        if let Some((optimized, is_new)) = self.by_template(&plan, &state, epoch)? {
+            if is_new {
+                report.note_planned();
+            }
+            let planned = self.lowered(sql, epoch, references, &optimized, &state, true).await?;
+            return self.run_planned(state, &planned, None, report, deadline, clock).await;
+        }
         // Parameters leave no trace in the plan that they are put into.
         let mut constant = true;
         let plan = match plan {
@@ -307,13 +318,6 @@ impl Session {
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
                 constant = plans::are_immutable(&execute.parameters)?;
-                if constant && let Some((optimized, is_new)) = self.by_template(&state, &execute, epoch)? {
-                    if is_new {
-                        report.note_planned();
-                    }
-                    let planned = self.lowered(sql, epoch, references, &optimized, &state, true).await?;
-                    return self.run_planned(state, &planned, None, report, deadline, clock).await;
-                }
                 let context = SessionContext::new_with_state(state.clone());
                 let plan = LogicalPlan::Statement(PlanStatement::Execute(execute));
                 context.execute_logical_plan(plan).await?.into_unoptimized_plan()
@@ -326,6 +330,25 @@ impl Session {
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
         self.run_planned(state, &planned, writes, report, deadline, clock).await
+    }
+
+    /// The optimised plan of a statement by the template of its shape; the flag says that the template was made now.
+    fn by_template(
+        &self,
+        plan: &LogicalPlan,
+        state: &SessionState,
+        epoch: Epoch,
+    ) -> Result<Option<(LogicalPlan, bool)>> {
+        if let LogicalPlan::Statement(PlanStatement::Execute(execute)) = plan {
+            return self.executed_by_template(state, execute, epoch);
+        }
+        // A table that was found changed while this was planned belongs to the next epoch.
+        if !plans::is_repeatable(plan)? || self.epoch() != epoch {
+            return Ok(None);
+        }
+        // What is wrong with a statement is told by planning it as it is.
+        let Ok(Some((shape, values))) = plans::lift(plan, state) else { return Ok(None) };
+        Ok(self.inner.templates.plan(&shape, &values, epoch, state))
     }
 
     /// Lowers an optimised plan, and keeps the outcome for the next time where it is repeatable.

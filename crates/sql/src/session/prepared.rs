@@ -1,9 +1,6 @@
 //! Prepared statements: prepared anew when what they depend on has changed, optimised once for all parameters.
 //!
-//! What is kept of a prepared statement is its optimised plan with placeholders of known types, before lowering. To
-//! execute it, values take the places of the placeholders, expressions are simplified once more, and the plan is
-//! lowered. Statements whose parameters can change the shape of the plan (NULL, LIMIT), those that depend on the moment
-//! and those that the optimiser does not take with placeholders are planned each time.
+//! Executing one takes the template of its plan ([`crate::plans::Templates`]), where there can be one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,9 +11,7 @@ use datafusion::common::{DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
-use datafusion::optimizer::Optimizer;
-use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
-use parking_lot::Mutex;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::{Session, parse};
 use crate::error::{Result, SqlError};
@@ -31,8 +26,6 @@ pub(super) struct Prepared {
     changes: u64,
     fields: Vec<FieldRef>,
     input: Arc<LogicalPlan>,
-    /// Optimised with its placeholders; none inside where that cannot be.
-    template: Mutex<Option<(Epoch, Option<Arc<LogicalPlan>>)>>,
 }
 
 impl Session {
@@ -59,7 +52,7 @@ impl Session {
         (generation, changes): (u64, u64),
         Prepare { name, fields, input }: Prepare,
     ) {
-        let prepared = Prepared { sql, tables, generation, changes, fields, input, template: Mutex::default() };
+        let prepared = Prepared { sql, tables, generation, changes, fields, input };
         self.inner.prepared.lock().insert(name, Arc::new(prepared));
     }
 
@@ -89,40 +82,23 @@ impl Session {
         Ok(())
     }
 
-    /// The optimised plan of a prepared statement with these parameters, where it was optimised before or can be for
-    /// all parameters; the flag says that this was done now.
-    pub(super) fn by_template(
+    /// The optimised plan of a prepared statement with these parameters, by its template.
+    pub(super) fn executed_by_template(
         &self,
         state: &SessionState,
         execute: &Execute,
         epoch: Epoch,
     ) -> Result<Option<(LogicalPlan, bool)>> {
-        let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
+        let prepared = self.inner.prepared.lock().get(&execute.name).cloned();
+        let Some(prepared) = prepared.filter(|_| plans::are_immutable(&execute.parameters).unwrap_or(false)) else {
+            return Ok(None);
+        };
         let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
-        let (template, is_new) = prepared.template(state, epoch);
-        let Some(template) = template else { return Ok(None) };
-        let plan = template.as_ref().clone().replace_params_with_values(&values)?;
+        let Some((plan, is_new)) = self.inner.templates.plan(&prepared.input, &values, epoch, state) else {
+            return Ok(None);
+        };
         // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
-        let simplify = Optimizer::with_rules(vec![Arc::new(SimplifyExpressions::new())]);
-        Ok(Some((simplify.optimize(plan, state, |_, _| {})?, is_new)))
-    }
-}
-
-impl Prepared {
-    /// The plan optimised with its placeholders, if there can be one, and whether it was optimised now.
-    fn template(&self, state: &SessionState, epoch: Epoch) -> (Option<Arc<LogicalPlan>>, bool) {
-        let mut kept = self.template.lock();
-        // It stands before lowering: what was found unfit for the device since does not matter.
-        let is_same = |known: &Epoch| (known.catalog, known.settings) == (epoch.catalog, epoch.settings);
-        if let Some((_, template)) = kept.as_ref().filter(|(known, _)| is_same(known)) {
-            return (template.clone(), false);
-        }
-        let takes_all = plans::is_template(&self.input).unwrap_or(false);
-        // What the optimiser refuses with placeholders, it may take with values.
-        let optimised = || tracing::info_span!("optimize").in_scope(|| state.optimize(&self.input)).ok();
-        let template = if takes_all { optimised().map(Arc::new) } else { None };
-        *kept = Some((epoch, template.clone()));
-        (template, true)
+        Ok(Some((plans::simplify(plan, state)?, is_new)))
     }
 }
 

@@ -76,7 +76,7 @@ async fn other_literals_take_the_same_kernels() {
     assert_eq!(first(&session, &sql(3, 500)).await, ("| 50 |".into(), false));
     assert_eq!(sources(&folder), 1);
     for (k, v, rows) in [(4, 500, 50), (3, 600, 40), (9, 400, 60)] {
-        assert_eq!(first(&session, &sql(k, v)).await.0, format!("| {rows} |"));
+        assert_eq!(first(&session, &sql(k, v)).await, (format!("| {rows} |"), false), "optimised once for all");
     }
     assert_eq!(sources(&folder), 1, "constants are arguments: no other source, and nothing to compile");
 }
@@ -150,7 +150,8 @@ async fn a_prepared_plan_gives_what_the_statement_would() {
                 let execute = format!("EXECUTE p{number}({})", values.join(", "));
                 let (batches, summary) = run(session, &execute).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
                 assert_eq!(rows(&batches), expected, "{execute}: {sql}");
-                assert_eq!(summary.planned, repeat == 0, "{execute}: optimised once for all values");
+                // The first may find the template of a statement with literals in its place.
+                assert!(repeat == 0 || !summary.planned, "{execute}: optimised once for all values");
             }
         }
     }

@@ -19,4 +19,5 @@ mod slt;
 mod spill;
 mod ssb;
 mod support;
+mod templates;
 mod tpch;

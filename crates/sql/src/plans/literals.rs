@@ -1,0 +1,128 @@
+//! Lifting literals out of a plan, so that statements that differ in them alone are optimised once.
+//!
+//! Types are coerced and expressions simplified first, so that whatever can be concluded from the literals themselves
+//! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, `x IN (1, 2, 4, 8)`,
+//! `x = DATE '1994-01-01' + INTERVAL '1' YEAR`. Filters name no columns, and the types of what is lifted stay in the
+//! plan, so the result has the names and types it would have. All other literals belong to the shape too: NULLs and
+//! truth values, patterns, arguments of functions and of arithmetic, the select list, groups, orders and limits; and so
+//! does everything inside correlated subqueries.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, Subquery};
+
+use super::simplify;
+
+/// Most literals of a statement that are lifted.
+const LIFTED_MAX: usize = 256;
+
+/// A plan, coerced and simplified, with placeholders in place of its literals, and their values; none where it has no
+/// such literals, too many of them, or placeholders of its own.
+pub(crate) fn lift(plan: &LogicalPlan, state: &SessionState) -> Result<Option<(LogicalPlan, ParamValues)>> {
+    if !has_filter(plan)? || !plan.get_parameter_names()?.is_empty() {
+        return Ok(None);
+    }
+    let coerced = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?;
+    let mut values = Vec::new();
+    let lifted = lift_filters(simplify(coerced, state)?, &mut values)?;
+    if values.is_empty() || values.len() > LIFTED_MAX {
+        return Ok(None);
+    }
+    let values = values.into_iter().map(|value| ScalarAndMetadata::new(value, None)).collect();
+    Ok(Some((lifted, ParamValues::List(values))))
+}
+
+fn has_filter(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        found |= matches!(plan, LogicalPlan::Filter(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn lift_filters(plan: LogicalPlan, values: &mut Vec<ScalarValue>) -> Result<LogicalPlan> {
+    let lifted = plan.transform_down(|plan| match plan {
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let predicate = lift_comparisons(predicate, values)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(Filter::new(predicate, input))))
+        }
+        plan => Ok(Transformed::no(plan)),
+    })?;
+    Ok(lifted.data)
+}
+
+fn lift_comparisons(predicate: Expr, values: &mut Vec<ScalarValue>) -> Result<Expr> {
+    let lifted = predicate.transform_down(|expr| {
+        Ok(match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+                let (left, right) = match (is_of_table(&left)?, is_of_table(&right)?) {
+                    (true, false) => (left, Box::new(lift_one(*right, values))),
+                    (false, true) => (Box::new(lift_one(*left, values)), right),
+                    _ => (left, right),
+                };
+                Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+            }
+            Expr::InList(InList { expr, list, negated }) if is_of_table(&expr)? => {
+                let list = list.into_iter().map(|item| lift_one(item, values)).collect();
+                Transformed::yes(Expr::InList(InList { expr, list, negated }))
+            }
+            Expr::ScalarSubquery(subquery) => Transformed::yes(Expr::ScalarSubquery(lift_subquery(subquery, values)?)),
+            Expr::InSubquery(mut within) => {
+                within.subquery = lift_subquery(within.subquery, values)?;
+                Transformed::yes(Expr::InSubquery(within))
+            }
+            Expr::Exists(mut exists) => {
+                exists.subquery = lift_subquery(exists.subquery, values)?;
+                Transformed::yes(Expr::Exists(exists))
+            }
+            expr => Transformed::no(expr),
+        })
+    })?;
+    Ok(lifted.data)
+}
+
+fn lift_subquery(subquery: Subquery, values: &mut Vec<ScalarValue>) -> Result<Subquery> {
+    if !subquery.outer_ref_columns.is_empty() {
+        return Ok(subquery);
+    }
+    let plan = lift_filters(subquery.subquery.as_ref().clone(), values)?;
+    Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// Whether an expression depends on the rows of a table.
+fn is_of_table(expr: &Expr) -> Result<bool> {
+    expr.exists(|expr| Ok(matches!(expr, Expr::Column(_) | Expr::ScalarSubquery(_))))
+}
+
+/// A placeholder in place of a literal; anything else as it is.
+fn lift_one(expr: Expr, values: &mut Vec<ScalarValue>) -> Expr {
+    match expr {
+        Expr::Literal(value, None) if !value.is_null() && is_liftable(&value.data_type()) => {
+            let field = Field::new("", value.data_type(), true);
+            values.push(value);
+            let id = format!("${}", values.len());
+            Expr::Placeholder(Placeholder::new_with_field(id, Some(Arc::new(field))))
+        }
+        other => other,
+    }
+}
+
+/// Whether values of a type are told apart by what they are alone.
+fn is_liftable(data_type: &DataType) -> bool {
+    data_type.is_numeric()
+        || data_type.is_string()
+        || matches!(data_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
+}

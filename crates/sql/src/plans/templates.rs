@@ -1,0 +1,166 @@
+//! Plans optimised once for many statements: templates.
+//!
+//! A template is an optimised plan with placeholders of known types, before lowering. For a statement, its values take
+//! the places of the placeholders, and the plan is lowered. Prepared statements have placeholders of their own, and
+//! expressions are simplified once more with the values in place; of all others the literals are lifted out of
+//! simplified expressions ([`super::literals`]). Statements whose values can change the shape of the plan (NULL,
+//! LIMIT), those that depend on the moment and those that the optimiser does not take with placeholders have no
+//! template and are planned each time.
+//!
+//! Invariant: a template is used only under the epoch it was optimised under, and for a plan over the very same tables.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::ParamValues;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
+use parking_lot::Mutex;
+
+use super::{Epoch, is_template};
+
+/// Templates kept.
+const TEMPLATES_MAX: usize = 256;
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// The catalog's and the settings' part of an epoch: templates stand before lowering, so that what was found unfit
+    /// for the device since does not matter.
+    epoch: (u64, u64),
+    hash: u64,
+    /// The plan with its placeholders, not yet optimised.
+    input: LogicalPlan,
+    /// The tables that it reads.
+    tables: Vec<Arc<dyn TableProvider>>,
+    /// The plan optimised; none where it cannot be.
+    optimized: Option<Arc<LogicalPlan>>,
+}
+
+/// The templates of a session, the most recently used last.
+#[derive(Debug, Default)]
+pub(crate) struct Templates {
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Templates {
+    /// The optimised plan of `input` with values in place of its placeholders; the flag says that the template was made
+    /// now. None where there can be no template, and for values that it cannot take.
+    pub(crate) fn plan(
+        &self,
+        input: &LogicalPlan,
+        values: &ParamValues,
+        epoch: Epoch,
+        state: &SessionState,
+    ) -> Option<(LogicalPlan, bool)> {
+        if !is_template(input).ok()? {
+            return None;
+        }
+        let (template, is_new) = self.template(input, epoch, state).ok()?;
+        Some((template?.as_ref().clone().replace_params_with_values(values).ok()?, is_new))
+    }
+
+    fn template(
+        &self,
+        input: &LogicalPlan,
+        epoch: Epoch,
+        state: &SessionState,
+    ) -> Result<(Option<Arc<LogicalPlan>>, bool)> {
+        let epoch = (epoch.catalog, epoch.settings);
+        let tables = tables(input)?;
+        let mut hasher = DefaultHasher::new();
+        input.hash(&mut hasher);
+        let hash = hasher.finish();
+        let is_same = |entry: &Entry| {
+            let mut both = entry.tables.iter().zip(&tables);
+            (entry.epoch, entry.hash) == (epoch, hash)
+                && entry.tables.len() == tables.len()
+                && both.all(|(known, table)| Arc::ptr_eq(known, table))
+                && entry.input == *input
+        };
+        {
+            let mut entries = self.entries.lock();
+            if let Some(position) = entries.iter().rposition(is_same) {
+                let entry = entries.remove(position);
+                let optimized = entry.optimized.clone();
+                entries.push(entry);
+                return Ok((optimized, false));
+            }
+        }
+        // What the optimiser refuses with placeholders, it may take with values.
+        let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(input)).ok().map(Arc::new);
+        let entry = Entry { epoch, hash, input: input.clone(), tables, optimized: optimized.clone() };
+        let mut entries = self.entries.lock();
+        entries.retain(|known| known.epoch == epoch && known.hash != hash);
+        if entries.len() == TEMPLATES_MAX {
+            entries.remove(0);
+        }
+        entries.push(entry);
+        Ok((optimized, true))
+    }
+}
+
+/// A plan with simpler expressions: constants folded, casts taken from columns where they can be.
+pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
+    Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
+}
+
+/// The tables that a plan reads, those below its views included, in the order of its scans.
+fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
+    let mut found = Vec::new();
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            match scan.source.get_logical_plan() {
+                Some(view) => found.extend(tables(&view)?),
+                None => found.push(source_as_provider(&scan.source)?),
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, write_ssb_parquet};
+
+    use super::*;
+    use crate::plans::lift;
+    use crate::{Session, SessionOptions};
+
+    /// What EXPLAIN shows, planned anew, is what runs.
+    #[tokio::test]
+    async fn a_template_gives_the_plan_that_planning_anew_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        write_ssb_parquet(folder.path(), 0.01, &WriteOptions::default(), &NoProgress).unwrap();
+        let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
+        for table in ["lineorder", "customer", "supplier", "part", "date"] {
+            let path = folder.path().join(format!("{table}.parquet"));
+            let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
+            session.collect(&sql).await.unwrap();
+        }
+        let state = session.context().state();
+        let epoch = Epoch { catalog: 0, settings: 0, refusals: 0 };
+        let templates = Templates::default();
+        for (name, sql) in SSB_QUERIES {
+            let plan = state.create_logical_plan(sql).await.unwrap();
+            let (shape, values) = lift(&plan, &state).unwrap().expect("literals");
+            for is_new in [true, false] {
+                let (by_template, made) = templates.plan(&shape, &values, epoch, &state).expect("a template");
+                assert_eq!(made, is_new, "{name}");
+                let anew = state.optimize(&plan).unwrap();
+                assert_eq!(
+                    by_template.display_indent_schema().to_string(),
+                    anew.display_indent_schema().to_string(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
