@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use warpcube_column::encoding::{Encoding, OffsetBits, Packed, Plain, decode, encode};
+use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Plain, decode, encode};
 use warpcube_column::{CHUNK_ROWS, Storage};
 
 /// Time that each case is repeated for.
@@ -37,22 +37,45 @@ fn values(storage: Storage, bits: u32) -> Vec<u8> {
     (0..CHUNK_ROWS as u64).flat_map(|row| value(row).to_le_bytes().into_iter().take(storage.width())).collect()
 }
 
+fn packed(storage: Storage, width: u32) {
+    let values = values(storage, width);
+    let plain = Plain::new(storage, &values, None, CHUNK_ROWS).expect("a whole segment");
+    for reference in [None, Some(0)] {
+        let packed = Packed { width, reference, patches: false };
+        let name = format!("packed {storage:?} {width}{}", if reference.is_none() { "" } else { " one" });
+        case(&name, &Encoding::Packed(packed), &plain);
+    }
+    let validity = vec![0xf7ff_ff7f; CHUNK_ROWS / 32];
+    let nulls = Plain::new(storage, &values, Some(&validity), CHUNK_ROWS).expect("a whole segment");
+    let packed = Packed { width, reference: None, patches: false };
+    case(&format!("packed {storage:?} {width} nulls"), &Encoding::Packed(packed), &nulls);
+    let counting = best_gb_per_s(values.len(), || assert!(OffsetBits::of(&plain, None).wider_than(64) == 0));
+    println!("{:32} counting offsets {counting:5.2} GB/s", "");
+}
+
+fn others() {
+    let uniform = values(Storage::I32, 12);
+    let plain = Plain::new(Storage::I32, &uniform, None, CHUNK_ROWS).expect("a whole segment");
+    let codes = Encoding::Packed(Packed { width: 4, reference: Some(0), patches: false });
+    let few = Dictionary::new(Storage::I32, (0..16).map(|value| value * 1000).collect(), codes);
+    case("nsf 2", &Encoding::Nsf(Nsf { bytes: 2 }), &plain);
+    case("nsv", &Encoding::Nsv(Nsv { reference: 0 }), &plain);
+    case("gpu-for", &Encoding::GpuFor, &plain);
+    case("gpu-dfor", &Encoding::GpuDfor, &plain);
+    let runs: Vec<u8> = (0..CHUNK_ROWS as u32).flat_map(|row| (row / 19 % 16 * 1000).to_le_bytes()).collect();
+    let plain = Plain::new(Storage::I32, &runs, None, CHUNK_ROWS).expect("a whole segment");
+    case("rle", &Encoding::Rle, &plain);
+    case("dictionary", &Encoding::Dictionary(few.expect("integers")), &plain);
+    let prices = |row: u64| ((row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 47) as f64 / 100.0;
+    let prices: Vec<u8> = (0..CHUNK_ROWS as u64).flat_map(|row| prices(row).to_le_bytes()).collect();
+    let plain = Plain::new(Storage::F64, &prices, None, CHUNK_ROWS).expect("a whole segment");
+    let alp = Alp::fit(&plain).expect("floats").expect("some are valid");
+    case("alp", &Encoding::Alp(alp), &plain);
+}
+
 fn main() {
     for (storage, widths) in [(Storage::I32, &[1, 4, 8, 12, 17, 24, 32][..]), (Storage::I64, &[8, 20, 40, 64])] {
-        for width in widths {
-            let values = values(storage, *width);
-            let plain = Plain::new(storage, &values, None, CHUNK_ROWS).expect("a whole segment");
-            for reference in [None, Some(0)] {
-                let packed = Packed { width: *width, reference, patches: false };
-                let name = format!("packed {storage:?} {width}{}", if reference.is_none() { "" } else { " one" });
-                case(&name, &Encoding::Packed(packed), &plain);
-            }
-            let validity = vec![0xf7ff_ff7f; CHUNK_ROWS / 32];
-            let nulls = Plain::new(storage, &values, Some(&validity), CHUNK_ROWS).expect("a whole segment");
-            let packed = Packed { width: *width, reference: None, patches: false };
-            case(&format!("packed {storage:?} {width} nulls"), &Encoding::Packed(packed), &nulls);
-            let counting = best_gb_per_s(values.len(), || assert!(OffsetBits::of(&plain, None).wider_than(64) == 0));
-            println!("{:32} counting offsets {counting:5.2} GB/s", "");
-        }
+        widths.iter().for_each(|width| packed(storage, *width));
     }
+    others();
 }

@@ -126,30 +126,30 @@ impl Alp {
         Ok(Scale { exponent, factor })
     }
 
-    /// Encodes a segment.
+    /// Appends a segment to an empty buffer.
     ///
     /// # Errors
     /// [`EncodingError::NotApplicable`] if the values are no floats, [`EncodingError::Overflow`] if the integers'
     /// packing has no patches and cannot hold one.
-    pub(crate) fn encode(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         match plain.storage() {
-            Storage::F32 => self.encode_floats::<f32>(plain),
-            Storage::F64 => self.encode_floats::<f64>(plain),
+            Storage::F32 => self.encode_floats::<f32>(plain, out),
+            Storage::F64 => self.encode_floats::<f64>(plain, out),
             storage => Err(not_floats(storage)),
         }
     }
 
-    fn encode_floats<F: Float>(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    fn encode_floats<F: Float>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (integers, exceptions) = integers::<F>(self.scale()?, plain);
         let integers = Plain::new(Storage::I64, &integers, plain.validity(), plain.rows())?;
-        let packed = self.integers.encode(&integers)?;
-        let mut out = Vec::with_capacity(packed.len() + packed.len() / 8 + 64);
+        let mut packed = Vec::new();
+        self.integers.encode(&integers, &mut packed)?;
         out.extend_from_slice(&(packed.len() as u64).to_le_bytes());
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&packed);
         out.resize(out.len().next_multiple_of(8), 0);
-        exceptions.write(&mut out);
-        Ok(out)
+        exceptions.write(out);
+        Ok(())
     }
 
     /// Decodes a segment.

@@ -73,13 +73,13 @@ impl BlockWriter {
         }
     }
 
-    /// The buffer of a segment of `rows` rows of words `W`.
-    pub(crate) fn finish<W: Word>(mut self, rows: usize) -> Vec<u8> {
+    /// Appends the buffer of a segment of `rows` rows of words `W`.
+    pub(crate) fn finish<W: Word>(mut self, rows: usize, out: &mut Vec<u8>) {
         self.starts.push(self.data.len() as u32);
         self.data.resize(self.data.len() + TAIL_WORDS, 0);
         let header = [BLOCK_ROWS as u32, MINIBLOCKS as u32, rows as u32, W::BITS];
         let words = header.iter().chain(&self.starts).chain(&self.data);
-        words.flat_map(|word| word.to_le_bytes()).collect()
+        out.extend(words.flat_map(|word| word.to_le_bytes()));
     }
 }
 

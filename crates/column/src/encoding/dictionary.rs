@@ -16,7 +16,7 @@ use hashbrown::{HashMap, HashSet};
 use super::error::{EncodingError, Result};
 use super::plain::{Plain, is_valid_in, padded};
 use super::word::{Native, with_native};
-use super::{Encoding, decode as decode_codes, encode as encode_codes, get as get_code};
+use super::{Encoding, decode as decode_codes, encode_into, get as get_code};
 use crate::build::VECTOR_ROWS;
 use crate::storage::Storage;
 
@@ -106,13 +106,14 @@ impl Dictionary {
         })
     }
 
-    /// Encodes a segment.
+    /// Appends a segment to an empty buffer.
     ///
     /// # Errors
     /// As [`Dictionary::codes_of`], and those of the codes' encoding.
-    pub(crate) fn encode(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         let codes = self.codes_of(plain)?;
-        encode_codes(&self.codes, &Plain::new(Storage::U32, &codes, plain.validity(), plain.rows())?)
+        let codes = &Plain::new(Storage::U32, &codes, plain.validity(), plain.rows())?;
+        encode_into(&self.codes, codes, out)
     }
 
     /// Decodes a segment.

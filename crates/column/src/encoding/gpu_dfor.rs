@@ -22,12 +22,12 @@ const TILE_BLOCKS: usize = 4;
 /// Rows of a tile.
 const TILE_ROWS: usize = TILE_BLOCKS * BLOCK_ROWS;
 
-/// Encodes a segment.
-pub(crate) fn encode(plain: &Plain<'_>) -> Vec<u8> {
-    with_native!(plain.storage(), Value => encode_native::<Value>(plain))
+/// Appends a segment to an empty buffer.
+pub(crate) fn encode(plain: &Plain<'_>, out: &mut Vec<u8>) {
+    with_native!(plain.storage(), Value => encode_native::<Value>(plain, out));
 }
 
-fn encode_native<T: Native>(plain: &Plain<'_>) -> Vec<u8> {
+fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
     let mut writer = BlockWriter::new();
     for vector in 0..plain.vectors() {
         for tile in plain.filled::<T>(vector).as_chunks::<TILE_ROWS>().0 {
@@ -45,7 +45,7 @@ fn encode_native<T: Native>(plain: &Plain<'_>) -> Vec<u8> {
             }
         }
     }
-    writer.finish::<T::Word>(plain.rows())
+    writer.finish::<T::Word>(plain.rows(), out);
 }
 
 /// A word as a key that sorts like the signed number.

@@ -9,12 +9,12 @@ use super::plain::{Plain, padded};
 use super::word::{Native, Word, with_native};
 use crate::storage::Storage;
 
-/// Encodes a segment.
-pub(crate) fn encode(plain: &Plain<'_>) -> Vec<u8> {
-    with_native!(plain.storage(), Value => encode_native::<Value>(plain))
+/// Appends a segment to an empty buffer.
+pub(crate) fn encode(plain: &Plain<'_>, out: &mut Vec<u8>) {
+    with_native!(plain.storage(), Value => encode_native::<Value>(plain, out));
 }
 
-fn encode_native<T: Native>(plain: &Plain<'_>) -> Vec<u8> {
+fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
     let mut writer = BlockWriter::new();
     for vector in 0..plain.vectors() {
         for block in plain.filled::<T>(vector).as_chunks::<BLOCK_ROWS>().0 {
@@ -22,7 +22,7 @@ fn encode_native<T: Native>(plain: &Plain<'_>) -> Vec<u8> {
             writer.push_block(reference, &block.map(|value| value.to_word().minus(reference)));
         }
     }
-    writer.finish::<T::Word>(plain.rows())
+    writer.finish::<T::Word>(plain.rows(), out);
 }
 
 /// Decodes a segment.

@@ -7,8 +7,10 @@
 mod alp;
 mod bitpack;
 mod blocks;
+mod choice;
 mod dictionary;
 mod error;
+mod file;
 mod gpu_dfor;
 mod gpu_for;
 mod nsf;
@@ -16,17 +18,22 @@ mod nsv;
 mod packed;
 mod patches;
 mod plain;
+mod profile;
 mod rle;
+mod serial;
 mod word;
 
 pub use alp::Alp;
 pub use bitpack::GROUP_ROWS;
+pub use choice::{Candidate, DICTIONARY_MAX, candidates, choose};
 pub use dictionary::Dictionary;
 pub use error::{EncodingError, Result};
+pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileError, FileWriter, TableIdentity};
 pub use nsf::Nsf;
 pub use nsv::Nsv;
 pub use packed::{OffsetBits, Packed, WIDTHS, ladder};
 pub use plain::Plain;
+pub use profile::{DistinctSketch, Profile, Sample};
 
 use crate::storage::Storage;
 use plain::{check_shape, clear_nulls};
@@ -78,21 +85,32 @@ impl Encoding {
 /// [`EncodingError::NotApplicable`] if the encoding does not exist for the storage, [`EncodingError::Overflow`] if its
 /// parameters cannot hold a value.
 pub fn encode(encoding: &Encoding, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    encode_into(encoding, plain, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Encodes a segment into memory that is there already: fresh memory has to be mapped and cleared page by page.
+///
+/// # Errors
+/// As [`encode`]; what is in `bytes` then has no meaning.
+pub fn encode_into(encoding: &Encoding, plain: &Plain<'_>, bytes: &mut Vec<u8>) -> Result<()> {
+    bytes.clear();
     match encoding {
         Encoding::Plain => {
-            let mut values = plain.values().to_vec();
-            clear_nulls(&mut values, plain.storage().width(), plain.validity(), plain.rows());
-            Ok(values)
+            bytes.extend_from_slice(plain.values());
+            clear_nulls(bytes, plain.storage().width(), plain.validity(), plain.rows());
         }
-        Encoding::Packed(packed) => packed.encode(plain),
-        Encoding::Nsf(nsf) => nsf.encode(plain),
-        Encoding::Nsv(nsv) => nsv.encode(plain),
-        Encoding::Rle => Ok(rle::encode(plain)),
-        Encoding::GpuFor => Ok(gpu_for::encode(plain)),
-        Encoding::GpuDfor => Ok(gpu_dfor::encode(plain)),
-        Encoding::Dictionary(dictionary) => dictionary.encode(plain),
-        Encoding::Alp(alp) => alp.encode(plain),
+        Encoding::Packed(packed) => packed.encode(plain, bytes)?,
+        Encoding::Nsf(nsf) => nsf.encode(plain, bytes)?,
+        Encoding::Nsv(nsv) => nsv.encode(plain, bytes)?,
+        Encoding::Rle => rle::encode(plain, bytes),
+        Encoding::GpuFor => gpu_for::encode(plain, bytes),
+        Encoding::GpuDfor => gpu_dfor::encode(plain, bytes),
+        Encoding::Dictionary(dictionary) => dictionary.encode(plain, bytes)?,
+        Encoding::Alp(alp) => alp.encode(plain, bytes)?,
     }
+    Ok(())
 }
 
 /// Decodes the bytes of a segment of `rows` rows to padded plain values, with zeros in null slots and padding.

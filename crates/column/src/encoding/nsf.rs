@@ -38,17 +38,17 @@ impl Nsf {
         Err(EncodingError::NotApplicable { encoding: "nsf", storage, reason: "its values have other bytes" })
     }
 
-    /// Encodes a segment.
+    /// Appends a segment to an empty buffer.
     ///
     /// # Errors
     /// [`EncodingError::Overflow`] names the first value that needs more bytes.
-    pub(crate) fn encode(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.check(plain.storage())?;
         with_native!(plain.storage(), Value => match self.bytes {
-            1 => encode::<Value, 1>(plain),
-            2 => encode::<Value, 2>(plain),
-            4 => encode::<Value, 4>(plain),
-            _ => encode::<Value, 8>(plain),
+            1 => encode::<Value, 1>(plain, out),
+            2 => encode::<Value, 2>(plain, out),
+            4 => encode::<Value, 4>(plain, out),
+            _ => encode::<Value, 8>(plain, out),
         })
     }
 
@@ -94,8 +94,8 @@ fn extend<T: Native>(value: u64, bytes: u32) -> u64 {
     if T::SIGNED { ((value << shift) as i64 >> shift) as u64 } else { value << shift >> shift }
 }
 
-fn encode<T: Native, const BYTES: usize>(plain: &Plain<'_>) -> Result<Vec<u8>> {
-    let mut out = vec![0; padded(plain.rows()) * BYTES];
+fn encode<T: Native, const BYTES: usize>(plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+    out.resize(padded(plain.rows()) * BYTES, 0);
     for (vector, out) in out.chunks_exact_mut(VECTOR_ROWS * BYTES).enumerate() {
         let valid = plain.vector_validity(vector);
         let values = plain.vector(vector).chunks_exact(T::BYTES).map(|value| T::read(value).extend());
@@ -110,7 +110,7 @@ fn encode<T: Native, const BYTES: usize>(plain: &Plain<'_>) -> Result<Vec<u8>> {
             out.copy_from_slice(&value.to_le_bytes()[..BYTES]);
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 fn decode<T: Native, const BYTES: usize>(bytes: &[u8]) -> Vec<u8> {

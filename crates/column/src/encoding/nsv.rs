@@ -29,19 +29,19 @@ pub struct Nsv {
 const TAIL: usize = 4;
 
 impl Nsv {
-    /// Encodes a segment.
+    /// Appends a segment to an empty buffer.
     ///
     /// # Errors
     /// [`EncodingError::Overflow`] names the first value that is too far from the reference.
-    pub(crate) fn encode(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
-        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain))
+    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain, out))
     }
 
-    fn encode_native<T: Native>(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    fn encode_native<T: Native>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         let reference = T::Word::from_u64(self.reference);
-        let mut lengths = vec![0u8; 256 * plain.vectors()];
-        let mut starts = vec![0u32];
-        let mut data = Vec::with_capacity(2 * padded(plain.rows()));
+        let starts_at = 256 * plain.vectors();
+        let data_at = starts_at + 4 * (plain.vectors() + 1);
+        out.resize(data_at, 0);
         for vector in 0..plain.vectors() {
             let valid = plain.vector_validity(vector);
             let values = plain.vector(vector).chunks_exact(T::BYTES).map(|value| T::read(value).to_word());
@@ -53,16 +53,14 @@ impl Nsv {
                     return Err(EncodingError::Overflow { encoding: "nsv", row, reason });
                 };
                 let length = narrow.significant().div_ceil(8).max(1) as usize;
-                lengths[row / 4] |= ((length - 1) as u8) << (2 * (row % 4));
-                data.extend_from_slice(&narrow.to_le_bytes()[..length]);
+                out[row / 4] |= ((length - 1) as u8) << (2 * (row % 4));
+                out.extend_from_slice(&narrow.to_le_bytes()[..length]);
             }
-            starts.push(data.len() as u32);
+            let (end, start_at) = ((out.len() - data_at) as u32, starts_at + 4 * (vector + 1));
+            out[start_at..start_at + 4].copy_from_slice(&end.to_le_bytes());
         }
-        let mut out = lengths;
-        starts.iter().for_each(|start| out.extend_from_slice(&start.to_le_bytes()));
-        out.append(&mut data);
         out.resize(out.len() + TAIL, 0);
-        Ok(out)
+        Ok(())
     }
 
     /// Decodes a segment.

@@ -142,18 +142,18 @@ impl Packed {
         Err(EncodingError::NotApplicable { encoding: "packed", storage, reason: "its values have fewer bits" })
     }
 
-    /// Encodes a segment.
+    /// Appends a segment to an empty buffer.
     ///
     /// # Errors
     /// [`EncodingError::Overflow`] names the first row whose offset is too wide, where there are no patches.
-    pub(crate) fn encode(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.check(plain.storage())?;
-        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain))
+        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain, out))
     }
 
-    fn encode_native<T: Native>(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
+    fn encode_native<T: Native>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         let group_bytes = 32 * self.width as usize;
-        let mut out = vec![0; 4 * plain.vectors() * group_bytes];
+        out.resize(4 * plain.vectors() * group_bytes, 0);
         let mut references = Vec::new();
         let mut patches = PatchWriter::new();
         let mut offsets = [T::Word::default(); VECTOR_ROWS];
@@ -178,9 +178,9 @@ impl Packed {
                 .for_each(|(bytes, value)| value.write_word(bytes));
         }
         if self.patches {
-            patches.write(&mut out);
+            patches.write(out);
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Makes patches of a group's offsets that are too wide; the first of their rows.

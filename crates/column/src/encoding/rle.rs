@@ -20,12 +20,12 @@ use crate::storage::Storage;
 
 const DAMAGED: EncodingError = EncodingError::Damaged("blocks and starts of runs contradict each other");
 
-/// Encodes a segment.
-pub(crate) fn encode(plain: &Plain<'_>) -> Vec<u8> {
-    with_native!(plain.storage(), Value => encode_native::<Value>(plain))
+/// Appends a segment to an empty buffer.
+pub(crate) fn encode(plain: &Plain<'_>, out: &mut Vec<u8>) {
+    with_native!(plain.storage(), Value => encode_native::<Value>(plain, out));
 }
 
-fn encode_native<T: Native>(plain: &Plain<'_>) -> Vec<u8> {
+fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
     let mut blocks = vec![0u32];
     let mut values: Vec<T> = Vec::new();
     let mut starts: Vec<u16> = Vec::new();
@@ -39,14 +39,13 @@ fn encode_native<T: Native>(plain: &Plain<'_>) -> Vec<u8> {
         }
         blocks.push(values.len() as u32);
     }
-    let mut out: Vec<u8> = blocks.iter().flat_map(|block| block.to_le_bytes()).collect();
+    out.extend(blocks.iter().flat_map(|block| block.to_le_bytes()));
     out.resize(out.len().next_multiple_of(8), 0);
     let at = out.len();
     out.resize(at + values.len() * T::BYTES, 0);
     out[at..].chunks_exact_mut(T::BYTES).zip(&values).for_each(|(bytes, value)| value.write(bytes));
     out.resize(out.len().next_multiple_of(2), 0);
     starts.iter().for_each(|start| out.extend_from_slice(&start.to_le_bytes()));
-    out
 }
 
 /// Decodes a segment.

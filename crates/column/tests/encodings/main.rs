@@ -1,5 +1,8 @@
-//! Encodings against the values that went in: every storage, distribution and encoding.
+//! Encodings against the values that went in: every storage, distribution and encoding; files; damage.
 
+mod choice;
+mod damage;
 mod data;
+mod files;
 mod layouts;
 mod round_trips;

@@ -1,0 +1,210 @@
+//! What one pass over a segment's values tells of a column: bounds, runs, order, distinct values, widths of offsets.
+//!
+//! Profiles of a column's segments add up to the column's. Floats are looked at as bit patterns here.
+
+use super::error::Result;
+use super::packed::OffsetBits;
+use super::plain::Plain;
+use super::word::{Native, with_native};
+use crate::build::VECTOR_ROWS;
+use crate::storage::Storage;
+
+/// Registers of a distinct sketch, a power of two: the estimate's standard error is 1.04 / √registers, 1.6 %.
+const REGISTERS: usize = 4096;
+
+/// An estimate of how many distinct values were seen.
+///
+/// Source: Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation
+/// algorithm", with linear counting for few values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DistinctSketch {
+    registers: Vec<u8>,
+}
+
+impl DistinctSketch {
+    fn new() -> DistinctSketch {
+        DistinctSketch { registers: vec![0; REGISTERS] }
+    }
+
+    /// Takes a value in by its bits.
+    fn insert(&mut self, bits: u64) {
+        // The finish of SplitMix64: every bit of the value reaches every bit of the hash.
+        let mixed = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let hash = mixed ^ (mixed >> 31);
+        let register = &mut self.registers[hash as usize % REGISTERS];
+        let rank = (hash >> REGISTERS.ilog2() | 1 << 63).trailing_zeros() as u8 + 1;
+        *register = (*register).max(rank);
+    }
+
+    /// Takes in what another sketch has seen.
+    pub fn add(&mut self, other: &DistinctSketch) {
+        self.registers.iter_mut().zip(&other.registers).for_each(|(mine, other)| *mine = (*mine).max(*other));
+    }
+
+    /// About how many distinct values were seen.
+    pub fn estimate(&self) -> u64 {
+        let count = REGISTERS as f64;
+        let sum: f64 = self.registers.iter().map(|rank| 0.5f64.powi(i32::from(*rank))).sum();
+        let estimate = 0.7213 / (1.0 + 1.079 / count) * count * count / sum;
+        let empty = self.registers.iter().filter(|rank| **rank == 0).count();
+        if estimate <= 2.5 * count && empty > 0 {
+            return (count * (count / empty as f64).ln()).round() as u64;
+        }
+        estimate.round() as u64
+    }
+}
+
+/// What is known of the values of a column, or of some of its segments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Rows, nulls included.
+    pub rows: u64,
+    /// Nulls.
+    pub nulls: u64,
+    /// Smallest and largest valid value; floats by their bits.
+    pub bounds: Option<(i128, i128)>,
+    /// Runs of equal values where null slots repeat the value before them, cut where a vector ends.
+    pub runs: u64,
+    /// Valid values that are smaller than the valid one before them: none in a sorted column.
+    pub descents: u64,
+    /// Sketch of the distinct valid values.
+    pub distinct: DistinctSketch,
+    /// Widths of the offsets to each vector's smallest value.
+    pub offsets: OffsetBits,
+    /// First and last valid value.
+    ends: Option<(i128, i128)>,
+}
+
+impl Profile {
+    /// Looks at all values of a segment.
+    pub fn of(plain: &Plain<'_>) -> Profile {
+        with_native!(plain.storage(), Value => of::<Value>(plain))
+    }
+
+    /// Adds the profile of the segment that follows.
+    pub fn add(&mut self, next: &Profile) {
+        self.rows += next.rows;
+        self.nulls += next.nulls;
+        self.runs += next.runs;
+        self.descents += next.descents;
+        if let (Some((_, last)), Some((first, _))) = (self.ends, next.ends) {
+            self.descents += u64::from(first < last);
+        }
+        self.ends = both(self.ends, next.ends, |(first, _), (_, last)| (first, last));
+        self.bounds = both(self.bounds, next.bounds, |mine, other| (mine.0.min(other.0), mine.1.max(other.1)));
+        self.distinct.add(&next.distinct);
+        self.offsets.add(&next.offsets);
+    }
+
+    /// Whether no valid value is smaller than one before it.
+    pub fn is_sorted(&self) -> bool {
+        self.descents == 0
+    }
+}
+
+fn both<T>(mine: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (mine, other) {
+        (Some(mine), Some(other)) => Some(join(mine, other)),
+        (mine, other) => mine.or(other),
+    }
+}
+
+fn of<T: Native>(plain: &Plain<'_>) -> Profile {
+    let mut profile = Profile {
+        rows: plain.rows() as u64,
+        nulls: 0,
+        bounds: None,
+        runs: 0,
+        descents: 0,
+        distinct: DistinctSketch::new(),
+        offsets: OffsetBits::of(plain, None),
+        ends: None,
+    };
+    for vector in 0..plain.vectors() {
+        let rows = (plain.rows() - vector * VECTOR_ROWS).min(VECTOR_ROWS);
+        let valid = plain.vector_validity(vector);
+        let valid = valid.map_or(rows, |words| words.iter().map(|word| word.count_ones() as usize).sum());
+        profile.nulls += (rows - valid) as u64;
+        let values = plain.filled::<T>(vector);
+        profile.runs += 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        if valid == 0 {
+            continue;
+        }
+        // Filled slots repeat valid values: neither bounds nor order nor distinct values change by them.
+        let (low, high) =
+            values.iter().fold((values[0], values[0]), |(low, high), value| (low.min(*value), high.max(*value)));
+        let mut before = None;
+        for value in values {
+            if before != Some(value) {
+                profile.distinct.insert(value.bits());
+                before = Some(value);
+            }
+        }
+        let descents = values.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
+        let ends = (number(values[0]), number(values[values.len() - 1]));
+        let broken = profile.ends.is_some_and(|(_, last)| ends.0 < last);
+        profile.descents += descents + u64::from(broken);
+        profile.ends = both(profile.ends, Some(ends), |(first, _), (_, last)| (first, last));
+        let bounds = Some((number(low), number(high)));
+        profile.bounds = both(profile.bounds, bounds, |mine, other| (mine.0.min(other.0), mine.1.max(other.1)));
+    }
+    profile
+}
+
+/// A value as a number.
+fn number<T: Native>(value: T) -> i128 {
+    if T::SIGNED { i128::from(value.extend() as i64) } else { i128::from(value.extend()) }
+}
+
+/// Some vectors of a segment, evenly spread, as a segment of their own.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    values: Vec<u8>,
+    validity: Option<Vec<u32>>,
+    rows: usize,
+    storage: Storage,
+}
+
+impl Sample {
+    /// At most `vectors` whole vectors of a segment, or all of it if it has no more.
+    pub fn of(plain: &Plain<'_>, vectors: usize) -> Sample {
+        let storage = plain.storage();
+        if plain.vectors() <= vectors {
+            let validity = plain.validity().map(<[u32]>::to_vec);
+            return Sample { values: plain.values().to_vec(), validity, rows: plain.rows(), storage };
+        }
+        let whole = plain.rows() / VECTOR_ROWS;
+        let chosen = (0..vectors).map(|index| index * whole / vectors);
+        let values = chosen.clone().flat_map(|vector| plain.vector(vector).iter().copied()).collect();
+        let words = VECTOR_ROWS / 32;
+        let validity = plain.validity().map(|validity| {
+            chosen.flat_map(|vector| validity[vector * words..(vector + 1) * words].iter().copied()).collect()
+        });
+        Sample { values, validity, rows: vectors * VECTOR_ROWS, storage }
+    }
+
+    /// The sample as a segment.
+    ///
+    /// # Errors
+    /// None: lengths and rows belong together.
+    pub fn plain(&self) -> Result<Plain<'_>> {
+        Plain::new(self.storage, &self.values, self.validity.as_deref(), self.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_values_are_estimated_within_five_percent() {
+        for count in [1u64, 10, 1000, 10_000, 100_000, 1_000_000] {
+            let mut sketch = DistinctSketch::new();
+            (0..count).for_each(|value| sketch.insert(value.wrapping_mul(1 << 17)));
+            (0..count / 2).for_each(|value| sketch.insert(value.wrapping_mul(1 << 17)));
+            let error = sketch.estimate() as f64 / count as f64 - 1.0;
+            assert!(error.abs() < 0.05, "{count} distinct values: {}", sketch.estimate());
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Files of encoded columns: written, read, and not believed when they are damaged.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::StringArray;
+use warpcube_column::encoding::{
+    DICTIONARY_MAX, Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, Packed,
+    Profile, TableIdentity, candidates, encode,
+};
+use warpcube_column::{Statistics, Storage};
+
+use crate::data::*;
+
+fn identity() -> TableIdentity {
+    TableIdentity { table: "sales".into(), version: "a.parquet 17 2026-11-21".into() }
+}
+
+fn column(name: &str, storage: Storage, encoding: Encoding) -> EncodedColumn {
+    let statistics = Statistics { rows: 7, nulls: 1, integers: Some((-1, 9)), ..Statistics::default() };
+    let data_type = format!("{storage:?}");
+    EncodedColumn { name: name.into(), data_type, storage, encoding, statistics, runs: 5, distinct: 6, strings: None }
+}
+
+fn chunk(segment: &Segment, encoding: &Encoding) -> EncodedChunk {
+    let bytes = encode(encoding, &segment.plain()).unwrap();
+    EncodedChunk { bytes, validity: segment.validity.clone(), rows: segment.rows }
+}
+
+/// A small file: two chunks of a column with nulls, of one without and of strings; the segments by column and chunk.
+fn write(path: &Path) -> Vec<Vec<Segment>> {
+    let chunks = |values: &[u64], valid: Option<&[bool]>| {
+        vec![Segment::new(Storage::U32, values, valid), Segment::new(Storage::U32, &values[..1], None)]
+    };
+    let nulls = chunks(&[5, 6, 0], Some(&[true, true, false]));
+    let runs = chunks(&[3, 3, 3], None);
+    let codes = chunks(&[0, 1, 1], None);
+    let packed = Encoding::Packed(Packed { width: 1, reference: Some(5), patches: true });
+    let dictionary = Dictionary::new(Storage::U32, vec![0, 1], Encoding::Rle).unwrap();
+    let mut columns = [
+        column("nulls", Storage::U32, packed),
+        column("runs", Storage::U32, Encoding::Rle),
+        column("text", Storage::U32, Encoding::Dictionary(dictionary)),
+    ];
+    let strings = StringArray::from_iter_values(["", "größer"]);
+    columns[2].strings = Some(Arc::new(warpcube_column::Dictionary::from_sorted(strings)));
+    let mut writer = FileWriter::create(path, &identity(), &[3, 1], 3).unwrap();
+    let all = vec![nulls, runs, codes];
+    for (column, segments) in columns.iter().zip(&all) {
+        let chunks: Vec<EncodedChunk> = segments.iter().map(|segment| chunk(segment, &column.encoding)).collect();
+        writer.column(column, &chunks).unwrap();
+    }
+    writer.finish().unwrap();
+    all
+}
+
+/// Reads everything; what is read equals what was written.
+fn read(path: &Path, segments: &[Vec<Segment>]) -> Result<(), FileError> {
+    let file = EncodedFile::open(path, &identity())?;
+    assert_eq!(file.chunk_rows(), [3, 1]);
+    let names: Vec<&str> = file.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["nulls", "runs", "text"]);
+    assert_eq!(file.columns()[0].statistics.integers, Some((-1, 9)));
+    assert_eq!((file.columns()[1].runs, file.columns()[1].distinct), (5, 6));
+    assert_eq!(file.columns()[2].strings.as_ref().unwrap().values().value(1), "größer");
+    for (column, segments) in segments.iter().enumerate() {
+        for (chunk, segment) in segments.iter().enumerate() {
+            assert_eq!(file.chunk(column, chunk)?.validity, segment.validity);
+            assert!(file.decode(column, chunk)? == segment.values);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let segments = write(&path);
+    read(&path, &segments).unwrap();
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["sales.cols"], "nothing is left beside it");
+}
+
+#[test]
+fn any_flipped_byte_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let segments = write(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    let mut harmless = 0;
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std::fs::write(&path, damaged).unwrap();
+        harmless += usize::from(read(&path, &segments).is_ok());
+    }
+    // Padding before a payload: at most 63 bytes each, before seven of them.
+    assert!(harmless < 7 * 64, "{harmless} of {} flips were not found", bytes.len());
+}
+
+#[test]
+fn a_cut_file_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let segments = write(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    for length in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let error = read(&path, &segments).unwrap_err();
+        assert!(matches!(error, FileError::Damaged { .. }), "cut to {length}: {error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(read(&path, &segments), Err(FileError::Io { .. })));
+}
+
+#[test]
+fn damage_names_column_and_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let segments = write(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[64] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let error = read(&path, &segments).unwrap_err().to_string();
+    assert!(error.contains("damaged at column 'nulls', chunk 0: its checksum differs"), "{error}");
+    let file = EncodedFile::open(&path, &identity()).unwrap();
+    assert!(file.decode(0, 1).is_ok() && file.decode(1, 0).is_ok(), "others can still be read");
+}
+
+#[test]
+fn other_versions_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    write(&path);
+    let other = TableIdentity { version: "a.parquet 18".into(), ..identity() };
+    let error = EncodedFile::open(&path, &other).unwrap_err();
+    assert!(matches!(&error, FileError::Stale { found, .. } if found.contains("17")), "{error}");
+    let bytes = std::fs::read(&path).unwrap();
+    for version in [0, 2] {
+        let mut changed = bytes.clone();
+        changed[8] = version;
+        std::fs::write(&path, changed).unwrap();
+        let error = EncodedFile::open(&path, &identity()).unwrap_err().to_string();
+        assert!(error.contains(&format!("has format version {version} of encoded columns")), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_finished_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let writer = FileWriter::create(&path, &identity(), &[3], 1).unwrap();
+    assert!(writer.finish().is_err(), "a column is missing");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn every_encoding_goes_through_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t");
+    for storage in [Storage::I64, Storage::F32] {
+        let segment = Segment::draw(storage, Distribution::MostlySmall, Nulls::Some, 1500, 3);
+        let plain = segment.plain();
+        let distinct = Dictionary::distinct(&plain, DICTIONARY_MAX);
+        let found = candidates(&Profile::of(&plain), &plain, distinct).unwrap();
+        let mut writer = FileWriter::create(&path, &identity(), &[1500], found.len() as u32).unwrap();
+        for candidate in &found {
+            let head = column(candidate.encoding.name(), storage, candidate.encoding.clone());
+            writer.column(&head, &[chunk(&segment, &candidate.encoding)]).unwrap();
+        }
+        writer.finish().unwrap();
+        let file = EncodedFile::open(&path, &identity()).unwrap();
+        for (index, candidate) in found.iter().enumerate() {
+            assert_eq!(file.columns()[index].encoding, candidate.encoding);
+            assert!(file.decode(index, 0).unwrap() == segment.values);
+        }
+    }
+}
