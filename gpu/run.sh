@@ -4,12 +4,14 @@
 #   gpu/run.sh STAGE…        stages in order; a stage that fails does not stop the others
 #
 # WARPCUBE  the program (default: target/release/warpcube)     OUT   folder for results (default: gpu/out)
+# KBENCH    the program kbench (default: target/release/kbench)
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 set -u
 cd "$(dirname "$0")/.."
 warpcube=${WARPCUBE:-target/release/warpcube}
+kbench=${KBENCH:-target/release/kbench}
 out=${OUT:-gpu/out}
 data=${DATA:-/tmp/warpcube-data}
 tests=${TESTS:-target/release/deps/sql}
@@ -40,6 +42,14 @@ for stage in "$@"; do
     ssb)
         limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf20.json"
+        ;;
+    ssb-plain)
+        limit ssb-plain 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding plain --verify \
+            --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-plain.json"
+        ;;
+    encodings)
+        limit encodings 300 "$kbench" encodings --json "$out/encodings-h200.json"
+        limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-h200-nulls.json"
         ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.

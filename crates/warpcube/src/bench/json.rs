@@ -37,10 +37,9 @@ pub(super) fn write(
         object.insert("commit".into(), commit.into());
     }
     // Whether the device was insisted on, or loads had to pay.
-    let mut params = json!({"sf": whole(arguments.sf), "device": session.settings().device.to_string()});
-    if let Some(encoding) = &arguments.encoding {
-        params["encoding"] = encoding.as_str().into();
-    }
+    let settings = session.settings();
+    let (placed, encoding) = (settings.device.to_string(), settings.encoding.to_string());
+    let params = json!({"sf": whole(arguments.sf), "device": placed, "encoding": encoding});
     object.insert("params".into(), params);
     if let Some(loading) = Loading::of(results) {
         let figures = json!({
