@@ -16,7 +16,9 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
-use crate::values::{Budget, DeviceChoice, Encoding, Format, Placement, boolean, parse_duration, show_duration};
+use crate::values::{
+    Budget, DeviceChoice, Encoding, FloatSums, Format, Placement, boolean, parse_duration, show_duration,
+};
 
 /// The prefix of every setting here.
 pub const PREFIX: &str = "warpcube";
@@ -54,6 +56,8 @@ pub struct Settings {
     pub dump_source: Option<PathBuf>,
     /// How columns are kept on the device.
     pub encoding: Encoding,
+    /// How SUM and AVG add floats.
+    pub float_sums: FloatSums,
     /// CPU partitions of a plan; 0 means one a core.
     pub target_partitions: usize,
     /// How the program writes results.
@@ -78,6 +82,7 @@ impl Default for Settings {
             load_factor: LOAD_FACTOR_DEFAULT,
             dump_source: None,
             encoding: Encoding::Auto,
+            float_sums: FloatSums::Fast,
             target_partitions: 0,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
@@ -150,6 +155,15 @@ pub static SETTINGS: &[SettingInfo] = &[
                       as they are.",
         get: |s| s.encoding.to_string(),
         set: |s, v| v.parse().map(|value| s.encoding = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.float_sums",
+        expected: "'fast' or 'exact'",
+        description: "How SUM and AVG add floats: 'fast' in any order, so that the last digits may differ from run to \
+                      run, 'exact' without rounding until the end, with the same bits on the GPU and the CPU whatever \
+                      the order of rows; VAR and STDDEV of floats then stay on the CPU, as they are.",
+        get: |s| s.float_sums.to_string(),
+        set: |s, v| v.parse().map(|value| s.float_sums = value).ok(),
     },
     SettingInfo {
         name: "warpcube.format",
@@ -345,6 +359,7 @@ mod tests {
             ("warpcube.device", "cuda:3"),
             ("warpcube.device_memory", "80%"),
             ("warpcube.host_memory", "3GiB"),
+            ("warpcube.float_sums", "exact"),
             ("warpcube.load_factor", "0.5"),
             ("warpcube.memory_limit", "1000001"),
             ("warpcube.timeout", "1500ms"),

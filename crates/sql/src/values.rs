@@ -106,6 +106,18 @@ words! {
 }
 
 words! {
+    /// How floats are added up.
+    #[derive(Default)]
+    FloatSums {
+        /// In any order: the last digits may differ from run to run.
+        #[default]
+        Fast = "fast",
+        /// Exactly, rounded once: the same bits in every run.
+        Exact = "exact",
+    }
+}
+
+words! {
     /// How the program writes a result.
     Format {
         /// A table, or what the extension of the output file says.

@@ -1,5 +1,6 @@
 //! The query planner: lowers the final logical plan, then lets DataFusion plan the rest.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -20,12 +21,13 @@ use super::known::Known;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
+use crate::float_sums::make_exact;
 use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
 use crate::placement::{Basis, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
-use crate::values::{DeviceChoice, Placement};
+use crate::values::{DeviceChoice, FloatSums, Placement};
 
 /// Why nothing is placed on a device that was lost.
 const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
@@ -66,8 +68,12 @@ impl DevicePlanner {
         let settled = codec::settle(plan, state).await?;
         let plan = settled.as_ref().unwrap_or(plan);
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let plan = &match settings.float_sums {
+            FloatSums::Fast => Cow::Borrowed(plan),
+            FloatSums::Exact => Cow::Owned(make_exact(plan)?),
+        };
         let basis = self.basis();
-        let as_it_is = || Planned { plan: plan.clone(), refused: Vec::new(), declined: Vec::new(), basis };
+        let as_it_is = || Planned { plan: plan.clone().into_owned(), refused: Vec::new(), declined: Vec::new(), basis };
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.engines.may_open();
@@ -82,7 +88,9 @@ impl DevicePlanner {
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
         facts.refusals = self.refusals.clone();
-        facts.under = format!("{} {} {}", settings.placement, settings.dictionary_limit, settings.device_memory);
+        let Settings { placement, dictionary_limit, device_memory, float_sums, .. } = &settings;
+        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums}");
+        facts.float_sums = *float_sums;
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         facts.placing = auto.then(|| Placing::new(&self.placer, engine, load_threads(&settings), factor));

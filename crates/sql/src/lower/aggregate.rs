@@ -10,6 +10,8 @@ use super::graph::{Core, Graph, describe, rewrite};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Lowered, Reason};
+use crate::float_sums::is_exact;
+use crate::values::FloatSums;
 
 /// How an output column is made from the fragment's batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +69,8 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         }
         let mut aggregates = Vec::new();
         for (call, data_type) in calls.iter().zip(&result_types[groups.len()..]) {
-            finish.push(translate_call(as_function(call)?, data_type, translator, &mut aggregates)?);
+            let function = as_function(call)?;
+            finish.push(translate_call(function, data_type, translator, facts.float_sums, &mut aggregates)?);
         }
         Ok(Sink::Aggregate { groups: device_groups, aggregates })
     })?;
@@ -97,6 +100,7 @@ fn translate_call(
     function: &AggregateFunction,
     data_type: &DataType,
     translator: &Translator,
+    float_sums: FloatSums,
     aggregates: &mut Vec<AggregateCall>,
 ) -> Result<Finish, Reason> {
     let params = &function.params;
@@ -113,6 +117,7 @@ fn translate_call(
         aggregates.push(AggregateCall { kind, argument, filter: filter.clone(), data_type: data_type.clone() });
         aggregates.len() - 1
     };
+    let sum_of_floats = if is_exact(&function.func) { AggregateKind::ExactSum } else { AggregateKind::Sum };
     let is_constant = matches!(argument, Expr::Literal(value, _) if !value.is_null());
     match name {
         "count" if is_constant => Ok(Finish::Aggregate(add(AggregateKind::Count, None, data_type))),
@@ -122,7 +127,7 @@ fn translate_call(
         }
         "sum" | "min" | "max" | "bool_and" | "bool_or" => {
             let kind = match name {
-                "sum" => AggregateKind::Sum,
+                "sum" => sum_of_floats,
                 "min" | "bool_and" => AggregateKind::Min,
                 _ => AggregateKind::Max,
             };
@@ -135,7 +140,7 @@ fn translate_call(
             let value = translator.translate(argument)?;
             match (&input, data_type) {
                 (DataType::Float64, DataType::Float64) => {
-                    let sum = add(AggregateKind::Sum, Some(value.clone()), &DataType::Float64);
+                    let sum = add(sum_of_floats, Some(value.clone()), &DataType::Float64);
                     let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
                     Ok(Finish::Average { sum, count })
                 }
@@ -152,6 +157,11 @@ fn translate_call(
         "var" | "var_pop" | "stddev" | "stddev_pop" => {
             let spread = |scale| Spread { sample: !name.ends_with("_pop"), root: name.starts_with("stddev"), scale };
             let Some((value, scale)) = exact(argument, translator)? else {
+                if float_sums == FloatSums::Exact {
+                    return Err(format!(
+                        "{name} of floats while warpcube.float_sums is 'exact', which is for sums and averages"
+                    ));
+                }
                 let value = translator.translate(argument)?;
                 let square = Device::binary(BinaryOp::Mul, value.clone(), value.clone());
                 let double = DataType::Float64;

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 
 use super::Reason;
 use super::aggregate::as_function;
+use crate::float_sums::is_exact;
 
 /// An aggregation taken apart.
 pub(crate) struct Split {
@@ -165,7 +166,9 @@ impl Calls {
 
     /// Whether a call over all rows can be made of calls over groups of them.
     fn combines(function: &AggregateFunction) -> bool {
-        matches!(function.func.name(), "sum" | "min" | "max" | "bool_and" | "bool_or" | "count")
+        // An exact sum is rounded once, not in each part.
+        !is_exact(&function.func)
+            && matches!(function.func.name(), "sum" | "min" | "max" | "bool_and" | "bool_or" | "count")
     }
 
     /// A call from its parts, as an expression over the outer aggregation.

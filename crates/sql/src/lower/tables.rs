@@ -21,6 +21,7 @@ use super::Refusals;
 use crate::catalog::{FileMemory, FileSnapshot};
 use crate::exec::ParquetFiles;
 use crate::placement::Placing;
+use crate::values::FloatSums;
 
 /// A table of a statement.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub(crate) struct TableFacts {
     pub(crate) refusals: Arc<Refusals>,
     /// The settings on which it depends whether a fragment fits.
     pub(crate) under: String,
+    /// How floats are added up.
+    pub(crate) float_sums: FloatSums,
     /// What decides where fragments run; none if they run on the device wherever they can.
     pub(crate) placing: Option<Placing>,
 }

@@ -10,6 +10,7 @@ mod drops;
 mod encoded;
 mod explain;
 mod faults;
+mod float_sums;
 mod format;
 mod fuzz;
 mod loading;
