@@ -33,6 +33,7 @@ pub use codec::PlanCodec;
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 pub use error::{Result, SqlError};
+pub use exec::split_aggregations;
 pub use progress::Progress;
 pub use report::{FragmentReport, Place, StatementReport, Summary};
 pub use session::{Execution, Session, SessionOptions};

@@ -32,6 +32,7 @@ use warpcube_gpu::{CancelSwitch, GpuError};
 use super::explain::{FragmentRun, predict};
 use super::finish::{Cancelled, finish};
 use super::known::Known;
+use super::partial::{partial_plan, states};
 use super::source::{TableColumns, load_limits, load_threads};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
@@ -51,8 +52,18 @@ pub(crate) struct Arguments {
     pub(crate) indexes: Vec<SubqueryIndex>,
 }
 
+/// What an operator gives of its aggregates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Their values.
+    Whole,
+    /// The state that a final aggregation takes.
+    Partial,
+}
+
 /// Runs a fragment.
 pub(crate) struct DeviceExec {
+    mode: Mode,
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
     arguments: Arguments,
@@ -77,13 +88,8 @@ impl DeviceExec {
         refusals: Arc<Refusals>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        );
         DeviceExec {
+            mode: Mode::Whole,
             lowered,
             original: Arc::new(original),
             arguments,
@@ -92,8 +98,51 @@ impl DeviceExec {
             catalog,
             refusals,
             known: Arc::default(),
-            properties: Arc::new(properties),
+            properties: Arc::new(properties(schema)),
             metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The operator in partial mode, where `schema` is that of a partial aggregation: see [`super::partial`].
+    pub(crate) fn to_partial(&self, schema: SchemaRef) -> DeviceExec {
+        DeviceExec {
+            mode: Mode::Partial,
+            lowered: self.lowered.with_sum_states().map_or_else(|| self.lowered.clone(), Arc::new),
+            properties: Arc::new(properties(schema)),
+            metrics: ExecutionPlanMetricsSet::new(),
+            ..self.again()
+        }
+    }
+
+    /// Whether the operator gives whole aggregates.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.mode == Mode::Whole
+    }
+
+    /// The plan it was lowered from.
+    pub(crate) fn original(&self) -> &LogicalPlan {
+        &self.original
+    }
+
+    /// The state it was planned with.
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// The same operator, with the same metrics.
+    fn again(&self) -> DeviceExec {
+        DeviceExec {
+            mode: self.mode,
+            lowered: self.lowered.clone(),
+            original: self.original.clone(),
+            arguments: self.arguments.clone(),
+            engine: self.engine.clone(),
+            state: self.state.clone(),
+            catalog: self.catalog.clone(),
+            refusals: self.refusals.clone(),
+            known: self.known.clone(),
+            properties: self.properties.clone(),
+            metrics: self.metrics.clone(),
         }
     }
 
@@ -117,6 +166,15 @@ impl DeviceExec {
     }
 }
 
+fn properties(schema: SchemaRef) -> PlanProperties {
+    PlanProperties::new(
+        EquivalenceProperties::new(schema),
+        Partitioning::UnknownPartitioning(1),
+        EmissionType::Final,
+        Boundedness::Bounded,
+    )
+}
+
 impl fmt::Debug for DeviceExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceExec({})", self.lowered.what)
@@ -136,7 +194,8 @@ impl DisplayAs for DeviceExec {
                 writeln!(f, "pipelines={}", fragment.pipelines.len())
             }
             _ => {
-                write!(f, "DeviceExec: {}, pipelines=[", self.lowered.what)?;
+                let mode = if self.is_whole() { "" } else { "mode=Partial, " };
+                write!(f, "DeviceExec: {mode}{}, pipelines=[", self.lowered.what)?;
                 for (index, pipeline) in fragment.pipelines.iter().enumerate() {
                     let separator = if index > 0 { ", " } else { "" };
                     let sink = match &pipeline.sink {
@@ -162,6 +221,7 @@ impl DisplayAs for DeviceExec {
 
 /// All that the work needs, apart from the operator.
 struct Work {
+    mode: Mode,
     lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
     arguments: Arguments,
@@ -222,7 +282,11 @@ impl Work {
             Ok((batch, run)) => {
                 note(&run);
                 let groups = self.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
-                match finish(&batch, groups.count(), &self.lowered.finish, &self.schema) {
+                let last_step = match self.mode {
+                    Mode::Whole => finish,
+                    Mode::Partial => states,
+                };
+                match last_step(&batch, groups.count(), &self.lowered.finish, &self.schema) {
                     Err(DataFusionError::External(error)) if error.is::<Cancelled>() => {
                         let error = EngineError::Unsupported(error.to_string());
                         match settings.placement {
@@ -320,8 +384,10 @@ impl Work {
         if let Some(report) = &self.report {
             state.config_mut().set_extension(report.clone());
         }
-        let planner = DefaultPhysicalPlanner::default();
-        let plan = planner.create_physical_plan(&self.original, &state).await?;
+        let plan = match self.mode {
+            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&self.original, &state).await?,
+            Mode::Partial => partial_plan(&self.original, &state).await?,
+        };
         let stream = execute_stream(plan.clone(), state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.
         let schema = self.schema.clone();
@@ -425,6 +491,7 @@ impl ExecutionPlan for DeviceExec {
             return Err(DataFusionError::Internal(format!("a device operator has one partition, not {partition}")));
         }
         let work = Work {
+            mode: self.mode,
             lowered: self.lowered.clone(),
             original: self.original.clone(),
             arguments: self.arguments.clone(),
@@ -436,18 +503,7 @@ impl ExecutionPlan for DeviceExec {
             schema: self.schema(),
             report: StatementReport::of(&context),
         };
-        let noted = DeviceExec {
-            lowered: self.lowered.clone(),
-            original: self.original.clone(),
-            arguments: self.arguments.clone(),
-            engine: self.engine.clone(),
-            state: self.state.clone(),
-            catalog: self.catalog.clone(),
-            refusals: self.refusals.clone(),
-            known: self.known.clone(),
-            properties: self.properties.clone(),
-            metrics: self.metrics.clone(),
-        };
+        let noted = self.again();
         let rows = stream::once(work.run(move |run| noted.note(run))).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }

@@ -86,7 +86,13 @@ fn decimal_average(sum: &ArrayRef, count: &ArrayRef, more_digits: u32, data_type
     Ok(Arc::new(Decimal128Array::from(values).with_precision_and_scale(*precision, *scale)?))
 }
 
-/// The numerator `n Σx² − (Σx)²` is exact wherever it fits, so that nothing cancels.
+/// `n Σx² − (Σx)²`, the sum of squared deviations from the mean times the count: exact wherever it fits, so that
+/// nothing cancels.
+pub(crate) fn integer_deviations(sum: i128, squares: i128, count: i64) -> f64 {
+    let exact = squares.checked_mul(count.into()).zip(sum.checked_mul(sum)).map(|(one, other)| (one - other) as f64);
+    exact.unwrap_or(squares as f64 * count as f64 - sum as f64 * sum as f64).max(0.0)
+}
+
 fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread) -> ArrayRef {
     let (sum, squares) = (sum.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal128Type>());
     let count = count.as_primitive::<Int64Type>();
@@ -96,9 +102,7 @@ fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread
         if divisor <= 0 {
             return None;
         }
-        let (sum, squares) = (sum.value(row), squares.value(row));
-        let exact = squares.checked_mul(n.into()).zip(sum.checked_mul(sum)).map(|(one, other)| (one - other) as f64);
-        let numerator = exact.unwrap_or(squares as f64 * n as f64 - sum as f64 * sum as f64).max(0.0);
+        let numerator = integer_deviations(sum.value(row), squares.value(row), n);
         let unit = 10f64.powi(-2 * i32::from(spread.scale));
         let variance = numerator / (n as f64 * divisor as f64) * unit;
         Some(if spread.root { variance.sqrt() } else { variance })
@@ -106,28 +110,30 @@ fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread
     Arc::new((0..sum.len()).map(value).collect::<Float64Array>())
 }
 
-/// `(Σx² − (Σx)² ÷ n) ÷ d`, if enough of its digits are left.
-fn float_variance(
-    [sum, squares, low, high]: [f64; 4],
-    count: i64,
-    spread: Spread,
-) -> std::result::Result<Option<f64>, Cancelled> {
+/// `Σx² − (Σx)² ÷ n`, the sum of squared deviations from the mean, if enough of its digits are left; `count` is not
+/// zero.
+pub(crate) fn float_deviations([sum, squares, low, high]: [f64; 4], count: i64) -> std::result::Result<f64, Cancelled> {
+    if count == 1 {
+        return Ok(0.0);
+    }
+    if !low.is_finite() || !high.is_finite() {
+        return Ok(f64::NAN);
+    }
+    if low == high {
+        return Ok(0.0);
+    }
+    let difference = squares - sum * sum / count as f64;
+    // Not so either where the squares overflowed.
+    let enough = difference >= DIFFERENCE_MIN * squares && squares.is_finite();
+    if enough { Ok(difference) } else { Err(Cancelled) }
+}
+
+fn float_variance(sums: [f64; 4], count: i64, spread: Spread) -> std::result::Result<Option<f64>, Cancelled> {
     let divisor = if spread.sample { count - 1 } else { count };
-    let variance = match count {
-        _ if divisor <= 0 => return Ok(None),
-        1 => 0.0,
-        _ if !low.is_finite() || !high.is_finite() => f64::NAN,
-        _ if low == high => 0.0,
-        _ => {
-            let difference = squares - sum * sum / count as f64;
-            // Not so either where the squares overflowed.
-            let enough = difference >= DIFFERENCE_MIN * squares && squares.is_finite();
-            if !enough {
-                return Err(Cancelled);
-            }
-            difference / divisor as f64
-        }
-    };
+    if divisor <= 0 {
+        return Ok(None);
+    }
+    let variance = float_deviations(sums, count)? / divisor as f64;
     Ok(Some(if spread.root { variance.sqrt() } else { variance }))
 }
 

@@ -5,6 +5,7 @@ mod engines;
 mod explain;
 mod finish;
 mod known;
+mod partial;
 mod planner;
 mod residency;
 mod row_groups;
@@ -12,6 +13,7 @@ mod source;
 
 pub(crate) use engines::Engines;
 pub(crate) use explain::FragmentRun;
+pub use partial::split_aggregations;
 pub(crate) use planner::DevicePlanner;
 pub(crate) use residency::EngineTables;
 pub(crate) use row_groups::ParquetFiles;

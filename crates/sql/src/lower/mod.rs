@@ -20,11 +20,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Subquery};
 use parking_lot::Mutex;
-use warpcube_engine::{BindingCache, Fragment};
+use warpcube_engine::{AggregateKind, BindingCache, Fragment, Sink};
 
 pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use expr::literal;
@@ -70,6 +71,28 @@ pub(crate) struct Valued {
 }
 
 impl Lowered {
+    /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
+    pub(crate) fn with_sum_states(&self) -> Option<Lowered> {
+        let mut fragment = self.fragment.clone();
+        let Some(Sink::Aggregate { aggregates, .. }) = fragment.pipelines.last_mut().map(|root| &mut root.sink) else {
+            return None;
+        };
+        let mut sums = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::ExactSum).peekable();
+        sums.peek()?;
+        sums.for_each(|call| call.data_type = DataType::Binary);
+        Some(Lowered {
+            fragment,
+            tables: self.tables.clone(),
+            groups_max: self.groups_max,
+            finish: self.finish.clone(),
+            arguments: self.arguments.clone(),
+            what: self.what.clone(),
+            valued: Mutex::default(),
+            binding: BindingCache::default(),
+            identity: self.identity.clone(),
+        })
+    }
+
     /// The fragment with these values of its arguments, none where it takes none; the last one is kept.
     pub(crate) fn with_values(&self, values: &[warpcube_engine::Expr]) -> Option<Arc<Valued>> {
         if values.is_empty() {

@@ -15,6 +15,7 @@ mod format;
 mod fuzz;
 mod loading;
 mod overhead;
+mod partial;
 mod records;
 mod slt;
 mod spill;

@@ -1,0 +1,177 @@
+//! Partial aggregates: a device's share of an aggregation that DataFusion finishes over several devices or machines.
+//!
+//! A device operator in partial mode gives, for each group, the group's keys and the *state* of each aggregate, with
+//! the names, types and order of [`AggregateExec`] in mode `Partial`, so that one in mode `Final` or
+//! `FinalPartitioned` over any number of such operators gives the answer:
+//!
+//! | aggregate | state |
+//! |---|---|
+//! | COUNT | the count |
+//! | SUM, MIN, MAX, BOOL_AND, BOOL_OR | the value, NULL where nothing went in |
+//! | AVG | count, sum, both NULL where nothing went in |
+//! | VAR, STDDEV | count, mean, sum of squared deviations from the mean |
+//! | exact SUM of floats, exact AVG | the accumulator's bytes; count, the accumulator's bytes |
+//!
+//! Schema and final step are taken from the plan that DataFusion makes of the same aggregation, which also is what runs
+//! where the device has to give up. Aggregates of DISTINCT values never are in a device operator: the planner makes two
+//! aggregations of them, of which the lower one groups by the value and is as partial as any other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float64Array};
+use arrow::compute::{cast, is_null, nullif};
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use super::device_exec::DeviceExec;
+use super::finish::{float_deviations, integer_deviations};
+use crate::lower::Finish;
+
+/// Rules of DataFusion that do away with partial aggregations.
+const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalAggregate"];
+
+/// Splits every device aggregation of a physical plan: a partial one on the device, and DataFusion's final one above
+/// the gathered partitions. The plan's rows stay the same.
+///
+/// This is for planners that distribute: what is below the final [`AggregateExec`] (the operator named `DeviceExec`,
+/// which has no children and one partition) may run elsewhere, and several of them over parts of a table, each on a
+/// device of its own, may be united in its place. A plan comes from [`crate::Session::context`], whose planner places
+/// fragments on the session's device:
+///
+/// ```no_run
+/// # async fn split(session: warpcube_sql::Session) -> Result<(), Box<dyn std::error::Error>> {
+/// let query = session.context().sql("SELECT g, avg(x) FROM t GROUP BY g").await?;
+/// let plan = warpcube_sql::split_aggregations(query.create_physical_plan().await?).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// An aggregation that DataFusion does not plan in two steps.
+pub async fn split_aggregations(plan: Arc<dyn ExecutionPlan>) -> crate::Result<Arc<dyn ExecutionPlan>> {
+    let mut whole = Vec::new();
+    plan.apply(|node| {
+        whole.extend(node.downcast_ref::<DeviceExec>().is_some_and(DeviceExec::is_whole).then(|| node.clone()));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let address = |node: &Arc<dyn ExecutionPlan>| Arc::as_ptr(node).cast::<()>() as usize;
+    let mut replacements = HashMap::new();
+    for node in &whole {
+        let device = node.downcast_ref::<DeviceExec>().expect("only those were collected");
+        replacements.insert(address(node), split(device).await?);
+    }
+    let split = plan.transform_up(|node| {
+        Ok(match replacements.remove(&address(&node)) {
+            Some(replacement) => Transformed::yes(replacement),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(split.data)
+}
+
+async fn split(device: &DeviceExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = partial_plan(device.original(), device.state()).await?;
+    let partial = partial_of(&plan)?;
+    let device = Arc::new(device.to_partial(partial.schema()));
+    let aggregates = partial.aggr_expr().to_vec();
+    let filters = vec![None; aggregates.len()];
+    let groups = partial.group_expr().as_final();
+    let (mode, schema) = (AggregateMode::Final, partial.input_schema());
+    Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregates, filters, device, schema)?))
+}
+
+/// DataFusion's partial aggregation of a plan, in one partition: what the CPU runs in the device's place.
+pub(crate) async fn partial_plan(original: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
+    let rules = state.physical_optimizers().iter().filter(|rule| !RULES_LEFT_OUT.contains(&rule.name())).cloned();
+    let rules = rules.collect();
+    let state = SessionStateBuilder::new_from_existing(state.clone()).with_physical_optimizer_rules(rules).build();
+    let mut plan = DefaultPhysicalPlanner::default().create_physical_plan(original, &state).await?;
+    loop {
+        match plan.downcast_ref::<AggregateExec>() {
+            Some(aggregate) if *aggregate.mode() == AggregateMode::Partial => break,
+            _ => {}
+        }
+        let [child] = plan.children()[..] else {
+            let found = plan.name();
+            return Err(DataFusionError::NotImplemented(format!(
+                "partial aggregates of a plan with {found} in place of an aggregation in two steps; run it as a whole"
+            )));
+        };
+        plan = child.clone();
+    }
+    Ok(Arc::new(CoalescePartitionsExec::new(plan)))
+}
+
+fn partial_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&AggregateExec> {
+    let partial = plan.children().first().and_then(|child| child.downcast_ref::<AggregateExec>());
+    partial.ok_or_else(|| DataFusionError::Internal("a partial plan without its aggregation".into()))
+}
+
+/// The states of a fragment's batch, whose first `groups` columns are groups, in the columns of `schema`.
+pub(crate) fn states(batch: &RecordBatch, groups: usize, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
+    let aggregate = |index: usize| batch.column(groups + index).clone();
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+    for step in steps {
+        match step {
+            Finish::Group(index) => columns.push(batch.column(*index).clone()),
+            Finish::Aggregate(index) => columns.push(aggregate(*index)),
+            Finish::Average { sum, count } | Finish::DecimalAverage { sum, count, .. } => {
+                // Where nothing went in, both are NULL.
+                let sum = aggregate(*sum);
+                columns.extend([nullif(&aggregate(*count), &is_null(&sum)?)?, sum]);
+            }
+            Finish::Variance { sum, squares, count, spread } => {
+                let counts = aggregate(*count);
+                let (sum, squares) = (aggregate(*sum), aggregate(*squares));
+                let (sum, squares) = (sum.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal128Type>());
+                let unit = 10f64.powi(-i32::from(spread.scale));
+                let moments = |row: usize, count: i64| {
+                    let deviations = integer_deviations(sum.value(row), squares.value(row), count);
+                    Ok((sum.value(row) as f64 / count as f64 * unit, deviations / count as f64 * (unit * unit)))
+                };
+                columns.extend(moments_of(&counts, moments)?);
+            }
+            Finish::FloatVariance { sum, squares, count, extremes: (low, high), .. } => {
+                let counts = aggregate(*count);
+                let doubles = [*sum, *squares, *low, *high].map(aggregate);
+                let doubles = doubles.each_ref().map(|column| column.as_primitive::<Float64Type>());
+                let moments = |row: usize, count: i64| {
+                    let deviations = float_deviations(doubles.map(|values| values.value(row)), count);
+                    let deviations = deviations.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                    Ok((doubles[0].value(row) / count as f64, deviations))
+                };
+                columns.extend(moments_of(&counts, moments)?);
+            }
+        }
+    }
+    if columns.len() != schema.fields().len() {
+        let (found, expected) = (columns.len(), schema.fields().len());
+        return Err(DataFusionError::Internal(format!("{found} columns of states, expected {expected}: {schema}")));
+    }
+    for (column, field) in columns.iter_mut().zip(schema.fields()) {
+        if column.data_type() != field.data_type() {
+            *column = cast(column, field.data_type())?;
+        }
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// Counts, means and sums of squared deviations; the last two are zero where there is no value.
+fn moments_of(counts: &ArrayRef, moments: impl Fn(usize, i64) -> Result<(f64, f64)>) -> Result<[ArrayRef; 3]> {
+    let values = counts.as_primitive::<Int64Type>().values().iter().enumerate();
+    let of = |(row, count): (usize, &i64)| if *count == 0 { Ok((0.0, 0.0)) } else { moments(row, *count) };
+    let (means, deviations): (Vec<f64>, Vec<f64>) = values.map(of).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let doubles = |values| Arc::new(Float64Array::from(values)) as ArrayRef;
+    Ok([cast(counts, &DataType::UInt64)?, doubles(means), doubles(deviations)])
+}
