@@ -89,14 +89,13 @@ impl Session {
         execute: &Execute,
         epoch: Epoch,
     ) -> Result<Option<(LogicalPlan, bool)>> {
-        let prepared = self.inner.prepared.lock().get(&execute.name).cloned();
-        let Some(prepared) = prepared.filter(|_| plans::are_immutable(&execute.parameters).unwrap_or(false)) else {
+        let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
+        if !plans::are_immutable(&execute.parameters)? {
             return Ok(None);
-        };
+        }
         let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
-        let Some((plan, is_new)) = self.inner.templates.plan(&prepared.input, &values, epoch, state) else {
-            return Ok(None);
-        };
+        let by_template = self.inner.templates.plan(&prepared.input, &values, epoch, state);
+        let Some((plan, is_new)) = by_template else { return Ok(None) };
         // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
         Ok(Some((plans::simplify(plan, state)?, is_new)))
     }
