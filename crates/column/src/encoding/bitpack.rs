@@ -1,6 +1,6 @@
 //! Packing of one group of the packed layout: 256 offsets to 32 lane strings, cut into planes.
 //!
-//! Purpose: [`pack`] and [`unpack`] turn 256 offsets of `width` bits into `32 * width` bytes and back; `width` is a
+//! Purpose: `pack` and `unpack` turn 256 offsets of `width` bits into `32 * width` bytes and back; `width` is a
 //! compile-time constant of the inner loops, which run over the 32 lanes so that they become vector instructions.
 //!
 //! ```text

@@ -121,14 +121,24 @@ fn offsets_of<T: Native>(
         offsets.iter_mut().zip(values).for_each(|(offset, value)| *offset = value.to_word().minus(reference));
         return reference;
     };
-    let values = values.enumerate().map(|(row, value)| (valid[row / 32] >> (row % 32) & 1 == 1, value));
+    // By words of 32 rows with a bit of the word for each: compilers make masks of vectors of that.
+    let mut rows = [[T::default(); 32]; VECTOR_ROWS / 32];
+    rows.as_flattened_mut().iter_mut().zip(values).for_each(|(row, value)| *row = value);
     let smallest = || {
-        let least = values.clone().fold(T::MAX, |least, (valid, value)| least.min(if valid { value } else { T::MAX }));
+        let mut least = T::MAX;
+        for (word, rows) in valid.iter().zip(&rows) {
+            for (bit, value) in rows.iter().enumerate() {
+                least = least.min(if word & (1 << bit) != 0 { *value } else { T::MAX });
+            }
+        }
         if valid.iter().all(|word| *word == 0) { T::Word::default() } else { least.to_word() }
     };
     let reference = reference.unwrap_or_else(smallest);
-    for (offset, (valid, value)) in offsets.iter_mut().zip(values) {
-        *offset = if valid { value.to_word().minus(reference) } else { T::Word::default() };
+    for ((word, rows), offsets) in valid.iter().zip(&rows).zip(offsets.as_chunks_mut::<32>().0) {
+        for (bit, (offset, value)) in offsets.iter_mut().zip(rows).enumerate() {
+            let difference = value.to_word().minus(reference);
+            *offset = if word & (1 << bit) != 0 { difference } else { T::Word::default() };
+        }
     }
     reference
 }

@@ -3,6 +3,7 @@
 mod choice;
 mod damage;
 mod data;
+mod document;
 mod files;
 mod layouts;
 mod round_trips;

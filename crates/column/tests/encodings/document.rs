@@ -1,0 +1,54 @@
+//! The document of the layouts is made of the heads of the encodings' files.
+//!
+//! `WARPCUBE_DOCS_UPDATE=1` writes it anew.
+
+use std::path::Path;
+
+const BEGINNING: &str = "\
+# Encodings
+
+How the bytes of a segment hold its values: at most 2^20 rows of one column, in vectors of 1,024. Everything is little
+endian. This document is made of the heads of the files in `crates/column/src/encoding`; change those, and write it
+anew with `WARPCUBE_DOCS_UPDATE=1 cargo test -p warpcube-column --test encodings document`.
+
+Below, `V` is the number of vectors of a segment. A layout's left column is the byte at which a part begins.
+";
+
+/// Title and file of each section.
+const SECTIONS: [(&str, &str); 14] = [
+    ("Plain", "plain"),
+    ("Packed", "packed"),
+    ("Groups of packed segments", "bitpack"),
+    ("Patches", "patches"),
+    ("NSF", "nsf"),
+    ("NSV", "nsv"),
+    ("RLE", "rle"),
+    ("GPU-FOR", "gpu_for"),
+    ("GPU-DFOR", "gpu_dfor"),
+    ("Blocks of GPU-FOR and GPU-DFOR", "blocks"),
+    ("Dictionary", "dictionary"),
+    ("ALP", "alp"),
+    ("Files", "file"),
+    ("Fields of a file's directory", "serial"),
+];
+
+#[test]
+fn the_document_is_that_of_the_heads() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut expected = BEGINNING.to_string();
+    for (title, file) in SECTIONS {
+        let path = package.join("src/encoding").join(file).with_extension("rs");
+        let source = std::fs::read_to_string(&path).unwrap();
+        expected.push_str(&format!("\n## {title}\n\n"));
+        for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
+            expected.push_str(line.strip_prefix(' ').unwrap_or(line));
+            expected.push('\n');
+        }
+    }
+    let document = package.join("../../docs/encodings.md");
+    if std::env::var_os("WARPCUBE_DOCS_UPDATE").is_some() {
+        std::fs::write(&document, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&document).unwrap_or_default();
+    assert!(found == expected, "docs/encodings.md differs from the heads: see how it says it is written");
+}
