@@ -22,9 +22,9 @@
 
 use super::bitpack::GROUP_ROWS;
 use super::error::{EncodingError, Result};
-use super::packed::{OffsetBits, Packed};
+use super::packed::{OffsetBits, Packed, PackedWriter};
 use super::patches::{PatchReader, PatchWriter};
-use super::plain::{Plain, clear_nulls, is_valid_in, padded};
+use super::plain::{Plain, VectorValidity, is_valid_in, padded};
 use super::word::{Word, is_valid, word_at};
 use crate::build::VECTOR_ROWS;
 use crate::storage::Storage;
@@ -140,13 +140,16 @@ impl Alp {
     }
 
     fn encode_floats<F: Float>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let (integers, exceptions) = integers::<F>(self.scale()?, plain);
-        let integers = Plain::new(Storage::I64, &integers, plain.validity(), plain.rows())?;
-        let mut packed = Vec::new();
-        self.integers.encode(&integers, &mut packed)?;
-        out.extend_from_slice(&(packed.len() as u64).to_le_bytes());
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(&packed);
+        let (scale, mut exceptions) = (self.scale()?, PatchWriter::new());
+        out.resize(16, 0);
+        let mut writer = PackedWriter::new(self.integers, Storage::I64, plain.vectors(), out)?;
+        for vector in 0..plain.vectors() {
+            let valid = plain.vector_validity(vector);
+            writer.push(&integers::<F>(scale, plain, vector, &valid, &mut exceptions), &valid)?;
+        }
+        writer.finish();
+        let length = out.len() - 16;
+        out[..8].copy_from_slice(&(length as u64).to_le_bytes());
         out.resize(out.len().next_multiple_of(8), 0);
         exceptions.write(out);
         Ok(())
@@ -218,29 +221,30 @@ fn parts<F: Float>(bytes: &[u8], rows: usize) -> Result<(&[u8], PatchReader<'_>)
     Ok((&bytes[16..end], exceptions))
 }
 
-/// Integers of a segment as plain 64-bit values, and its exceptions.
-fn integers<F: Float>(scale: Scale, plain: &Plain<'_>) -> (Vec<u8>, PatchWriter<F::Bits>) {
-    let width = F::Bits::BYTES;
-    let mut integers = vec![0; 8 * padded(plain.rows())];
-    let mut exceptions = PatchWriter::new();
-    let groups = plain.values().chunks_exact(width * GROUP_ROWS).zip(integers.chunks_exact_mut(8 * GROUP_ROWS));
-    for (group, (values, integers)) in groups.enumerate() {
-        let valid = plain.vector_validity(group / 4);
-        let first = group % 4 * GROUP_ROWS;
-        let bits = values.chunks_exact(width).map(F::Bits::read_word);
+/// Integers of a vector; its exceptions go to the patches.
+fn integers<F: Float>(
+    scale: Scale,
+    plain: &Plain<'_>,
+    vector: usize,
+    valid: &Option<VectorValidity>,
+    exceptions: &mut PatchWriter<F::Bits>,
+) -> [i64; VECTOR_ROWS] {
+    let mut integers = [0; VECTOR_ROWS];
+    let groups = plain.vector(vector).chunks_exact(F::Bits::BYTES * GROUP_ROWS);
+    for (group, (values, integers)) in groups.zip(integers.as_chunks_mut::<GROUP_ROWS>().0).enumerate() {
+        let bits = values.chunks_exact(F::Bits::BYTES).map(F::Bits::read_word);
         let mut last = bits.clone().find_map(|bits| scale.integer::<F>(bits)).unwrap_or(0);
-        for (row, (bits, to)) in bits.zip(integers.as_chunks_mut::<8>().0).enumerate() {
+        for (row, (bits, to)) in bits.zip(integers).enumerate() {
             match scale.integer::<F>(bits) {
                 Some(integer) => last = integer,
-                None if is_valid_in(&valid, first + row) => exceptions.push(row, bits),
+                None if is_valid_in(valid, group * GROUP_ROWS + row) => exceptions.push(row, bits),
                 None => {}
             }
-            *to = last.to_le_bytes();
+            *to = last;
         }
         exceptions.end_group();
     }
-    clear_nulls(&mut integers, 8, plain.validity(), plain.rows());
-    (integers, exceptions)
+    integers
 }
 
 fn fit<F: Float>(plain: &Plain<'_>) -> Result<Option<Alp>> {
@@ -256,9 +260,12 @@ fn fit<F: Float>(plain: &Plain<'_>) -> Result<Option<Alp>> {
     let scales = exponents.flat_map(|exponent| (0..=exponent).map(move |factor| Scale { exponent, factor }));
     // A high exponent is exact more often: of equals, the last.
     let scale = scales.rev().min_by_key(|scale| estimate::<F>(*scale, &sample)).expect("some were tried");
-    let (integers, _) = integers::<F>(scale, plain);
-    let integers = Plain::new(Storage::I64, &integers, plain.validity(), plain.rows())?;
-    let packed = OffsetBits::of(&integers, None).fit(Storage::I64, None, true);
+    let mut counts = OffsetBits::none();
+    for vector in 0..plain.vectors() {
+        let valid = plain.vector_validity(vector);
+        counts.count(&integers::<F>(scale, plain, vector, &valid, &mut PatchWriter::new()), &valid, None);
+    }
+    let packed = counts.fit(Storage::I64, None, true);
     Ok(Some(Alp { exponent: scale.exponent as u32, factor: scale.factor as u32, integers: packed }))
 }
 

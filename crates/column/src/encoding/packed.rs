@@ -22,7 +22,7 @@
 use super::bitpack::{GROUP_ROWS, get as get_offset, pack_wide, packer, unpack_wide, unpacker};
 use super::error::{EncodingError, Result};
 use super::patches::{PatchReader, PatchWriter, patch_bytes};
-use super::plain::{Plain, padded};
+use super::plain::{Plain, VectorValidity, padded};
 use super::word::{Native, Word, with_native, word_at};
 use crate::build::VECTOR_ROWS;
 use crate::storage::Storage;
@@ -55,7 +55,28 @@ pub struct OffsetBits {
 impl OffsetBits {
     /// Counts the offsets of valid rows against the segment's one reference, or against each vector's smallest value.
     pub fn of(plain: &Plain<'_>, reference: Option<u64>) -> OffsetBits {
-        with_native!(plain.storage(), Value => count::<Value>(plain, reference))
+        let mut counts = OffsetBits::none();
+        with_native!(plain.storage(), Value => for vector in 0..plain.vectors() {
+            counts.count::<Value>(&plain.vector_values(vector), &plain.vector_validity(vector), reference);
+        });
+        counts
+    }
+
+    /// No offsets.
+    pub(crate) fn none() -> OffsetBits {
+        OffsetBits { counts: [0; 65] }
+    }
+
+    /// Counts the offsets of a vector.
+    pub(crate) fn count<T: Native>(
+        &mut self,
+        values: &[T; VECTOR_ROWS],
+        valid: &Option<VectorValidity>,
+        reference: Option<u64>,
+    ) {
+        let mut offsets = [T::Word::default(); VECTOR_ROWS];
+        offsets_of(values, valid, reference.map(T::Word::from_u64), &mut offsets);
+        offsets.iter().for_each(|offset| self.counts[offset.significant() as usize] += 1);
     }
 
     /// Adds the counts of another segment of the column.
@@ -97,36 +118,24 @@ pub(crate) fn word_bytes(storage: Storage) -> usize {
     storage.width().max(4)
 }
 
-fn count<T: Native>(plain: &Plain<'_>, reference: Option<u64>) -> OffsetBits {
-    let mut counts = [0; 65];
-    let mut offsets = [T::Word::default(); VECTOR_ROWS];
-    for vector in 0..plain.vectors() {
-        offsets_of::<T>(plain, vector, reference.map(T::Word::from_u64), &mut offsets);
-        offsets.iter().for_each(|offset| counts[offset.significant() as usize] += 1);
-    }
-    OffsetBits { counts }
-}
-
 /// Offsets of a vector, 0 for null slots and padding; returns the reference.
 fn offsets_of<T: Native>(
-    plain: &Plain<'_>,
-    vector: usize,
+    values: &[T; VECTOR_ROWS],
+    valid: &Option<VectorValidity>,
     reference: Option<T::Word>,
     offsets: &mut [T::Word; VECTOR_ROWS],
 ) -> T::Word {
-    let values = plain.vector(vector).chunks_exact(T::BYTES).map(T::read);
-    let Some(valid) = plain.vector_validity(vector) else {
-        let smallest = || values.clone().fold(T::MAX, T::min).to_word();
+    let Some(valid) = valid else {
+        let smallest = || values.iter().copied().fold(T::MAX, T::min).to_word();
         let reference = reference.unwrap_or_else(smallest);
         offsets.iter_mut().zip(values).for_each(|(offset, value)| *offset = value.to_word().minus(reference));
         return reference;
     };
     // By words of 32 rows with a bit of the word for each: compilers make masks of vectors of that.
-    let mut rows = [[T::default(); 32]; VECTOR_ROWS / 32];
-    rows.as_flattened_mut().iter_mut().zip(values).for_each(|(row, value)| *row = value);
+    let rows = values.as_chunks::<32>().0;
     let smallest = || {
         let mut least = T::MAX;
-        for (word, rows) in valid.iter().zip(&rows) {
+        for (word, rows) in valid.iter().zip(rows) {
             for (bit, value) in rows.iter().enumerate() {
                 least = least.min(if word & (1 << bit) != 0 { *value } else { T::MAX });
             }
@@ -134,13 +143,77 @@ fn offsets_of<T: Native>(
         if valid.iter().all(|word| *word == 0) { T::Word::default() } else { least.to_word() }
     };
     let reference = reference.unwrap_or_else(smallest);
-    for ((word, rows), offsets) in valid.iter().zip(&rows).zip(offsets.as_chunks_mut::<32>().0) {
+    for ((word, rows), offsets) in valid.iter().zip(rows).zip(offsets.as_chunks_mut::<32>().0) {
         for (bit, (offset, value)) in offsets.iter_mut().zip(rows).enumerate() {
             let difference = value.to_word().minus(reference);
             *offset = if word & (1 << bit) != 0 { difference } else { T::Word::default() };
         }
     }
     reference
+}
+
+/// A packed segment being written vector after vector.
+pub(crate) struct PackedWriter<'a, W> {
+    packed: Packed,
+    out: &'a mut Vec<u8>,
+    /// Where the next vector's groups begin.
+    at: usize,
+    vector: usize,
+    references: Vec<W>,
+    patches: PatchWriter<W>,
+}
+
+impl<'a, W: Word> PackedWriter<'a, W> {
+    /// Appends a segment of `vectors` vectors to a buffer, from a multiple of 16 bytes on.
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if the storage has fewer bits.
+    pub(crate) fn new(packed: Packed, storage: Storage, vectors: usize, out: &'a mut Vec<u8>) -> Result<Self> {
+        packed.check(storage)?;
+        let at = out.len();
+        out.resize(at + vectors * 128 * packed.width as usize, 0);
+        Ok(PackedWriter { packed, out, at, vector: 0, references: Vec::new(), patches: PatchWriter::new() })
+    }
+
+    /// Packs the next vector.
+    ///
+    /// # Errors
+    /// [`EncodingError::Overflow`] names the first row whose offset is too wide, where there are no patches.
+    pub(crate) fn push<T: Native<Word = W>>(
+        &mut self,
+        values: &[T; VECTOR_ROWS],
+        valid: &Option<VectorValidity>,
+    ) -> Result<()> {
+        let width = self.packed.width;
+        let mut offsets = [W::default(); VECTOR_ROWS];
+        self.references.push(offsets_of(values, valid, self.packed.reference.map(W::from_u64), &mut offsets));
+        for (group, offsets) in offsets.as_chunks::<GROUP_ROWS>().0.iter().enumerate() {
+            let wider = self.packed.wider(offsets, &mut self.patches);
+            if let Some(row) = wider.filter(|_| !self.packed.patches) {
+                let row = self.vector * VECTOR_ROWS + group * GROUP_ROWS + row;
+                let reason = format!("its offset needs more than {width} bits");
+                return Err(EncodingError::Overflow { encoding: "packed", row, reason });
+            }
+            let end = self.at + 32 * width as usize;
+            pack_group(width, offsets, &mut self.out[self.at..end]);
+            self.at = end;
+        }
+        self.vector += 1;
+        Ok(())
+    }
+
+    /// Appends what follows the groups.
+    pub(crate) fn finish(self) {
+        let PackedWriter { packed, out, references, patches, .. } = self;
+        if packed.reference.is_none() {
+            let at = out.len();
+            out.resize(at + references.len() * W::BYTES, 0);
+            out[at..].chunks_exact_mut(W::BYTES).zip(&references).for_each(|(bytes, value)| value.write_word(bytes));
+        }
+        if packed.patches {
+            patches.write(out);
+        }
+    }
 }
 
 impl Packed {
@@ -157,39 +230,13 @@ impl Packed {
     /// # Errors
     /// [`EncodingError::Overflow`] names the first row whose offset is too wide, where there are no patches.
     pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.check(plain.storage())?;
-        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain, out))
-    }
-
-    fn encode_native<T: Native>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let group_bytes = 32 * self.width as usize;
-        out.resize(4 * plain.vectors() * group_bytes, 0);
-        let mut references = Vec::new();
-        let mut patches = PatchWriter::new();
-        let mut offsets = [T::Word::default(); VECTOR_ROWS];
-        for vector in 0..plain.vectors() {
-            references.push(offsets_of::<T>(plain, vector, self.reference.map(T::Word::from_u64), &mut offsets));
-            for (part, offsets) in offsets.as_chunks::<GROUP_ROWS>().0.iter().enumerate() {
-                let group = 4 * vector + part;
-                let wider = self.wider(offsets, &mut patches);
-                if let Some(row) = wider.filter(|_| !self.patches) {
-                    let reason = format!("its offset needs more than {} bits", self.width);
-                    return Err(EncodingError::Overflow { encoding: "packed", row: group * GROUP_ROWS + row, reason });
-                }
-                pack_group(self.width, offsets, &mut out[group * group_bytes..(group + 1) * group_bytes]);
+        with_native!(plain.storage(), Value => {
+            let mut writer = PackedWriter::new(*self, plain.storage(), plain.vectors(), out)?;
+            for vector in 0..plain.vectors() {
+                writer.push::<Value>(&plain.vector_values(vector), &plain.vector_validity(vector))?;
             }
-        }
-        if self.reference.is_none() {
-            let at = out.len();
-            out.resize(at + references.len() * T::Word::BYTES, 0);
-            out[at..]
-                .chunks_exact_mut(T::Word::BYTES)
-                .zip(&references)
-                .for_each(|(bytes, value)| value.write_word(bytes));
-        }
-        if self.patches {
-            patches.write(out);
-        }
+            writer.finish();
+        });
         Ok(())
     }
 

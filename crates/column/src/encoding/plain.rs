@@ -98,11 +98,17 @@ impl<'a> Plain<'a> {
         words.iter().any(|word| *word != u32::MAX).then_some(words)
     }
 
+    /// Values of a vector, whatever null slots and padding hold.
+    pub(crate) fn vector_values<T: Native>(&self, vector: usize) -> [T; VECTOR_ROWS] {
+        let mut values = [T::default(); VECTOR_ROWS];
+        values.iter_mut().zip(self.vector(vector).chunks_exact(T::BYTES)).for_each(|(to, from)| *to = T::read(from));
+        values
+    }
+
     /// Values of a vector. Null slots and padding repeat the valid value before them, those at the front the first
     /// valid one: what runs and differences compress best. Zeros, if no row is valid.
     pub(crate) fn filled<T: Native>(&self, vector: usize) -> [T; VECTOR_ROWS] {
-        let mut values = [T::default(); VECTOR_ROWS];
-        values.iter_mut().zip(self.vector(vector).chunks_exact(T::BYTES)).for_each(|(to, from)| *to = T::read(from));
+        let mut values = self.vector_values::<T>(vector);
         let Some(valid) = self.vector_validity(vector) else { return values };
         let is_valid = |row| is_valid(Some(&valid), row);
         let mut last = (0..VECTOR_ROWS).find(|row| is_valid(*row)).map_or(T::default(), |row| values[row]);
