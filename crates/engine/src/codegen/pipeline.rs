@@ -18,13 +18,16 @@ use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
-use crate::ir::{JoinKind, Pipeline, Sink};
+use crate::ir::{JoinKind, Pipeline, Probe, Sink};
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, TableLayout};
 use crate::tuning::Tuning;
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
 const SMALL_SHARED_BYTES: usize = 24 << 10;
+
+/// Threads of a block, unless shared memory asks for a large one.
+const SMALL_BLOCK: u32 = 256;
 
 /// What generation needs to know.
 pub(crate) struct PipelineInput<'a> {
@@ -298,7 +301,7 @@ impl KernelWriter<'_> {
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
-        let (ahead, loads, foot) = self.step_loads();
+        let (ahead, loads, foot) = self.step_loads(&layout);
         let tests = self.dense_tests(&layout, &error_slot)?;
         let drain = self.drain(&layout, plan.is_single(), &partials.fold());
         let w = &mut body;
@@ -374,8 +377,8 @@ impl KernelWriter<'_> {
         let large = bitmap_bytes + block_cells > SMALL_SHARED_BYTES;
         let (block, min_blocks) = match large {
             true => (1024, 1),
-            false if cells_per_warp > 0 || self.split.in_place => (256, self.input.tuning.blocks_in_place),
-            false => (256, self.input.tuning.blocks),
+            false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, self.input.tuning.blocks_in_place),
+            false => (SMALL_BLOCK, self.input.tuning.blocks),
         };
         let warps = block as usize / 32;
         let cells_offset = bitmap_bytes;
@@ -415,8 +418,10 @@ impl KernelWriter<'_> {
     }
 
     /// Text before the loop over steps, at the head of its body, and at its foot.
-    fn step_loads(&self) -> (String, String, String) {
-        if !self.input.tuning.prefetch || self.split.loaded.is_empty() {
+    fn step_loads(&self, layout: &Layout) -> (String, String, String) {
+        // A large block has no registers to spare.
+        let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK;
+        if !prefetch || self.split.loaded.is_empty() {
             return (String::new(), self.vector_loads("d", "base", true), String::new());
         }
         // While a step is worked on, the next one's vectors are on their way.
@@ -447,41 +452,30 @@ impl KernelWriter<'_> {
         registers.collect()
     }
 
-    /// The loop over slots that clears the bits of rows the dense steps drop.
+    /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for each
+    /// probe.
     fn dense_tests(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
-        if self.split.dense.is_empty() {
-            return Ok(String::new());
-        }
         let registers = self.vector_registers();
         let mut text = String::new();
-        for planned in &self.split.dense {
+        let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
+        for run in self.split.dense.chunk_by(|one, next| is_filter(one) && is_filter(next)) {
             let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
-            let condition = match &planned.item {
-                Item::Filter(expr) => emitter.emit(expr)?.truth(),
-                Item::Probe(probe, _) => {
-                    let table = order::table(self.input.tables, probe)?;
-                    let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
-                    let keys = emitter.codes_of(table, keys)?;
-                    let key = table.pack.emit_checked(&mut emitter, &keys, true);
-                    let bits = match layout.staged.iter().any(|(build, _)| *build == probe.build) {
-                        true => format!("bits{}", probe.build),
-                        false => {
-                            let TableLayout::Direct { bitmap } = &table.layout else {
-                                unreachable!("only direct tables are probed densely")
-                            };
-                            emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))
-                        }
-                    };
-                    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
-                    if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }
-                }
-            };
-            let statements = emitter.out;
+            let mut conditions = Vec::new();
+            for planned in run {
+                conditions.push(match &planned.item {
+                    Item::Filter(expr) => emitter.emit(expr)?.truth(),
+                    // Only rows that are left are looked up.
+                    Item::Probe(probe, _) => {
+                        format!("(alive >> k & 1u) && {}", dense_probe(&mut emitter, probe, self.input.tables, layout)?)
+                    }
+                });
+            }
+            let (statements, condition) = (emitter.out, conditions.join(" && "));
             let _ = writeln!(
                 text,
                 "#pragma unroll
             for (int k = 0; k < {}; ++k) {{
-{statements}                const bool pass = (alive >> k & 1u) && {condition};
+{statements}                const bool pass = {condition};
                 alive &= ~((uint32_t)!pass << k);
             }}",
                 self.split.slots
@@ -575,6 +569,25 @@ impl KernelWriter<'_> {
 "
         )
     }
+}
+
+/// The condition that a row has a partner in a table that is a bitmap, or none.
+fn dense_probe(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>], layout: &Layout) -> Result<String> {
+    let table = order::table(tables, probe)?;
+    let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
+    let keys = emitter.codes_of(table, keys)?;
+    let key = table.pack.emit_checked(emitter, &keys, true);
+    let bits = match layout.staged.iter().any(|(build, _)| *build == probe.build) {
+        true => format!("bits{}", probe.build),
+        false => {
+            let TableLayout::Direct { bitmap } = &table.layout else {
+                unreachable!("only direct tables are probed densely")
+            };
+            emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))
+        }
+    };
+    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
+    Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
 }
 
 /// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
