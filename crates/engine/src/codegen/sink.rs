@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
 
-use crate::aggregate::{Accumulators, CellOp, Output, SumBounds};
+use crate::aggregate::{Accumulators, CellOp, Output, Read, SumBounds};
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
@@ -135,18 +135,21 @@ pub(crate) fn plan<'a>(
             let only_sums = accumulators.cells.iter().all(|cell| cell.op == CellOp::Add);
             let share: f64 = rows.iter().chain(dense).map(|planned| planned.share).product();
             let crowded = share * input.rows as f64 >= SHARED_ROWS_PER_GROUP_MIN * pack.domain as f64;
+            // Twice the rows are never filled past half.
+            let slots = input.group_slots.min(input.rows.max(16).saturating_mul(2).next_power_of_two());
+            let has_limbs = accumulators.outputs.iter().any(|output| matches!(output.read, Read::Fixed { .. }));
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,
                 _ if private_fits && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
                 _ if shared_bytes <= SHARED_CELL_BYTES_MAX.min(input.shared_limit / 2) && only_sums && crowded => {
                     Grouping::Shared
                 }
+                // Limbs take many cells a place: where most places stay empty they are better hashed.
+                domain if has_limbs && domain > slots => Grouping::Hashed,
                 0..=DENSE_GROUPS_MAX => Grouping::Dense,
                 _ => Grouping::Hashed,
             };
             let cell_count = cell_count + usize::from(grouping == Grouping::Private);
-            // Twice the rows are never filled past half.
-            let slots = input.group_slots.min(input.rows.max(16).saturating_mul(2).next_power_of_two());
             let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
             let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
@@ -332,7 +335,6 @@ impl SinkPlan<'_> {
         let SinkPlan::Aggregate { bound, .. } = self else { return Vec::new() };
         let mut ops = vec![CellOp::Add; bound.cell_count];
         for (output, _) in bound.outputs.iter().zip(aggregates) {
-            use crate::aggregate::Read;
             match output.read {
                 Read::Float(cell) => ops[cell] = CellOp::AddFloat,
                 Read::Image { cell, .. } => ops[cell] = CellOp::Max,
