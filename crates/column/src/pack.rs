@@ -4,7 +4,7 @@
 //! chosen here, and batch after batch of segments is packed and its plain form dropped, so that a column takes a few
 //! chunks more than its plain form while this lasts.
 
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream, size_class};
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
 
 use crate::build::VECTOR_ROWS;
 use crate::encoding::{Packed, ladder};
@@ -20,8 +20,8 @@ const SOURCE: &str = include_str!("../kernels/pack.cuh");
 const BLOCK: u32 = 256;
 /// Blocks a multiprocessor.
 const BLOCKS: u32 = 8;
-/// Segments packed before their plain forms are dropped.
-const BATCH: usize = 4;
+/// Packed bytes after which plain forms are dropped.
+const SLAB_BYTES: usize = 64 << 20;
 /// Share of the plain bytes below which a packed column is worth its arithmetic.
 const WORTH: f64 = 0.95;
 
@@ -46,19 +46,20 @@ pub(crate) fn pack(
     let mut packer = Packer::new(device, room, storage, bounds)?;
     let (known, narrowest) = (range.unwrap_or_default(), packer.widest_vector(&segments)?);
     let Some(packing) = choose(choice, storage, known, narrowest) else { return Ok((Layout::Plain, segments)) };
+    let slab_bytes = SLAB_BYTES.min(device.pool().usage().budget as usize / 16);
     let mut packed: Vec<Segment> = Vec::with_capacity(segments.len());
-    let mut plain = segments.into_iter();
-    while plain.len() > 0 {
-        let batch: Vec<Segment> = plain.by_ref().take(BATCH).collect();
-        let start = packed.len();
-        for segment in &batch {
-            match packer.pack(segment, packing) {
-                Err(ColumnError::OverBudget { .. }) if start == 0 => {
-                    packer.stream.synchronize()?;
-                    return Ok((Layout::Plain, batch.into_iter().chain(plain).collect()));
-                }
-                one => packed.push(one?),
+    let mut plain = segments.into_iter().peekable();
+    while plain.peek().is_some() {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(segment) = plain.next_if(|_| bytes < slab_bytes) {
+            bytes += packer.bytes(&segment, packing).next_multiple_of(PART_BYTES_MIN);
+            batch.push(segment);
+        }
+        match packer.pack(&batch, packing, bytes) {
+            Err(ColumnError::OverBudget { .. }) if packed.is_empty() => {
+                return Ok((Layout::Plain, batch.into_iter().chain(plain).collect()));
             }
+            segments => packed.extend(segments?),
         }
         packer.stream.synchronize()?;
         // Nothing of that size is needed soon, and it would be counted against the device's memory.
@@ -157,23 +158,42 @@ impl<'a> Packer<'a> {
         Ok(64 - widest.leading_zeros())
     }
 
-    /// A packed copy of the next segment; returns before it is made.
-    fn pack(&mut self, segment: &Segment, packed: Packed) -> Result<Segment> {
+    /// Bytes of a packed segment.
+    fn bytes(&self, segment: &Segment, packing: Packed) -> usize {
         let vectors = vectors(segment);
-        let references = if packed.reference.is_none() { vectors * reference_bytes(self.storage) } else { 0 };
-        let bytes = vectors * VECTOR_ROWS / 8 * packed.width as usize + references;
-        let validity = segment.validity().map_or(0, |words| size_class(words.bytes()));
-        let reservation = self.room.reserve((size_class(bytes) + validity) as u64)?;
-        let values = self.device.buffer(bytes, "a packed column segment")?;
-        let params = self.params(segment).u64(packed.width.into());
-        let params = match packed.reference {
-            Some(reference) => params.null().u64(reference ^ flip(self.storage)),
-            None => params.buffer_at(&self.bounds, self.packed * BOUNDS_BYTES).u64(0),
-        };
-        let shape = self.shape(4 * vectors);
-        self.stream.launch(&self.pack_groups, shape, &params.buffer(&values))?;
-        self.packed += vectors;
-        Ok(Segment::new(values, segment.validity().cloned(), segment.rows(), reservation))
+        let references = if packing.reference.is_none() { vectors * reference_bytes(self.storage) } else { 0 };
+        vectors * VECTOR_ROWS / 8 * packing.width as usize + references
+    }
+
+    /// Packed copies of the next segments in one buffer of `bytes` bytes: memory is dear to get in small pieces.
+    /// Returns before they are made.
+    fn pack(&mut self, segments: &[Segment], packing: Packed, bytes: usize) -> Result<Vec<Segment>> {
+        let validity = |segment: &Segment| segment.validity().map_or(0, |words| size_class(words.bytes()) as u64);
+        let slab_bytes = size_class(bytes) as u64;
+        let mut reservation = self.room.reserve(slab_bytes + segments.iter().map(validity).sum::<u64>())?;
+        let slab = self.device.buffer(bytes, "packed column segments")?;
+        let mut packed = Vec::with_capacity(segments.len());
+        let mut at = 0;
+        for (position, segment) in segments.iter().enumerate() {
+            let own = self.bytes(segment, packing);
+            let values = slab.part(at, own)?;
+            at += own.next_multiple_of(PART_BYTES_MIN);
+            let params = self.params(segment).u64(packing.width.into());
+            let params = match packing.reference {
+                Some(reference) => params.null().u64(reference ^ flip(self.storage)),
+                None => params.buffer_at(&self.bounds, self.packed * BOUNDS_BYTES).u64(0),
+            };
+            let shape = self.shape(4 * vectors(segment));
+            self.stream.launch(&self.pack_groups, shape, &params.buffer(&values))?;
+            self.packed += vectors(segment);
+            // The last one has what rounding added.
+            let share = match position + 1 == segments.len() {
+                true => reservation.bytes(),
+                false => own.next_multiple_of(PART_BYTES_MIN) as u64 + validity(segment),
+            };
+            packed.push(Segment::new(values, segment.validity().cloned(), segment.rows(), reservation.split(share)));
+        }
+        Ok(packed)
     }
 }
 

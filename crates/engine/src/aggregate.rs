@@ -141,7 +141,7 @@ impl Accumulators {
     }
 
     /// Index of a cell that counts.
-    fn count(&mut self, condition: Option<&str>) -> usize {
+    pub(crate) fn count(&mut self, condition: Option<&str>) -> usize {
         self.bounded(CellOp::Add, "1ULL", condition, Some(1))
     }
 

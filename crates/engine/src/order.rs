@@ -98,6 +98,8 @@ pub(crate) fn order(
     tables: &[Option<BuiltTable>],
 ) -> Result<Vec<Planned>> {
     let mut waiting: Vec<Planned> = Vec::new();
+    // Registers that filters read alone, with the share that passes all of them.
+    let mut alone: Vec<(usize, f64)> = Vec::new();
     let mut register = columns;
     for step in &pipeline.steps {
         match step {
@@ -106,7 +108,7 @@ pub(crate) fn order(
                 conjuncts(expr, &mut parts);
                 for part in parts {
                     let (_, fallible) = analyse(&[&part], registers)?;
-                    let share = selectivity(&part, registers);
+                    let share = beside(&mut alone, &part, selectivity(&part, registers));
                     waiting.push(Planned { item: Item::Filter(part), share, fallible });
                 }
             }
@@ -141,6 +143,22 @@ pub(crate) fn order(
     Ok(ordered)
 }
 
+/// The share of rows that pass a filter among those that passed the filters on the same register: what two bounds drop
+/// does not overlap, so that a range is as large as both leave together.
+fn beside(alone: &mut Vec<(usize, f64)>, filter: &Expr, share: f64) -> f64 {
+    let mut read = Vec::new();
+    filter.registers(&mut |register| read.push(register));
+    let Some(register) = read.pop().filter(|last| read.iter().all(|other| other == last)) else { return share };
+    let Some((_, before)) = alone.iter_mut().find(|(known, _)| *known == register) else {
+        alone.push((register, share));
+        return share;
+    };
+    let both = if *before + share > 1.0 { *before + share - 1.0 } else { *before * share };
+    let among = both / *before;
+    *before = both;
+    among
+}
+
 /// The most selective step that can be taken now; a fallible one only when it is the first that waits.
 fn pick(waiting: &[Planned], available: &[bool]) -> Option<usize> {
     let ready = |planned: &Planned| {
@@ -167,5 +185,24 @@ fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
             conjuncts(right, parts);
         }
         other => parts.push(other.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Literal, Ty};
+
+    #[test]
+    fn two_bounds_of_a_register_leave_a_range() {
+        let mut alone = Vec::new();
+        let reads = |register| Expr::binary(BinaryOp::Ge, Expr::Reg(register), Expr::Literal(Literal::Int(3), Ty::I32));
+        assert_eq!(beside(&mut alone, &reads(0), 0.75), 0.75);
+        assert_eq!(beside(&mut alone, &reads(1), 0.5), 0.5);
+        assert_eq!(beside(&mut alone, &reads(0), 0.5), 1.0 / 3.0);
+        // Of filters that drop more than everything together nothing is known.
+        assert_eq!(beside(&mut alone, &reads(0), 0.5), 0.5);
+        let both = Expr::binary(BinaryOp::Lt, Expr::Reg(0), Expr::Reg(1));
+        assert_eq!(beside(&mut alone, &both, 0.9), 0.9);
     }
 }

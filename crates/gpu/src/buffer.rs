@@ -10,16 +10,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::device::DeviceShared;
 use crate::error::{GpuError, Result};
 
-/// Device memory; cheap to clone, freed with the last clone.
+/// Parts of a buffer begin at multiples of this many bytes, as buffers do.
+pub const PART_BYTES_MIN: usize = 256;
+
+/// Device memory, or a part of it; cheap to clone, freed with the last clone and the last part.
 #[derive(Clone)]
 pub struct DeviceBuffer {
     inner: Arc<DeviceAllocation>,
+    /// Where it begins in the allocation, in bytes.
+    offset: usize,
+    bytes: usize,
 }
 
 struct DeviceAllocation {
     device: Arc<DeviceShared>,
     address: u64,
-    bytes: usize,
     class: usize,
     /// Whether the memory is kept for the next buffer.
     keep: AtomicBool,
@@ -27,7 +32,7 @@ struct DeviceAllocation {
 
 impl fmt::Debug for DeviceBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceBuffer({} bytes)", self.inner.bytes)
+        write!(f, "DeviceBuffer({} bytes)", self.bytes)
     }
 }
 
@@ -38,14 +43,25 @@ impl DeviceBuffer {
             device.pool.release(address, class);
             return Err(error);
         }
-        Ok(DeviceBuffer {
-            inner: Arc::new(DeviceAllocation { device, address, bytes, class, keep: AtomicBool::new(true) }),
-        })
+        let inner = Arc::new(DeviceAllocation { device, address, class, keep: AtomicBool::new(true) });
+        Ok(DeviceBuffer { inner, offset: 0, bytes })
     }
 
     /// Size in bytes, as asked for.
     pub fn bytes(&self) -> usize {
-        self.inner.bytes
+        self.bytes
+    }
+
+    /// The part of `bytes` bytes from `offset` on, a multiple of [`PART_BYTES_MIN`]; it keeps the whole alive.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] if it begins elsewhere or ends behind this buffer.
+    pub fn part(&self, offset: usize, bytes: usize) -> Result<DeviceBuffer> {
+        let end = offset.checked_add(bytes);
+        if !offset.is_multiple_of(PART_BYTES_MIN) || end.is_none_or(|end| end > self.bytes) {
+            return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", self.bytes)));
+        }
+        Ok(DeviceBuffer { inner: self.inner.clone(), offset: self.offset + offset, bytes })
     }
 
     /// Lets the memory go back to the driver with the last handle, instead of keeping it for the next buffer.
@@ -53,14 +69,14 @@ impl DeviceBuffer {
         self.inner.keep.store(false, Ordering::Relaxed);
     }
 
-    /// Size in bytes as charged to the pool.
+    /// Size in bytes as charged to the pool, of the whole where this is a part.
     pub fn charged_bytes(&self) -> u64 {
         self.inner.class as u64
     }
 
     /// The device address, for parameter structs; only the device can read it.
     pub fn address(&self) -> u64 {
-        self.inner.address
+        self.inner.address + self.offset as u64
     }
 
     /// Writes a 64-bit word at `offset` bytes while kernels may be running, without waiting for them: for words that

@@ -18,7 +18,7 @@ mod recording;
 mod stream;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
-pub use buffer::{DeviceBuffer, HostBuffer};
+pub use buffer::{DeviceBuffer, HostBuffer, PART_BYTES_MIN};
 pub use cancel::{CancelSwitch, Watch};
 pub use device::{Device, Kernel, Module};
 pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};

@@ -189,7 +189,7 @@ fn fill(
         accumulators.add(emitter, call, sums)?;
     }
     if single {
-        let counted = accumulators.cell(CellOp::Add, "1ULL", None);
+        let counted = accumulators.count(None);
         for (output, call) in accumulators.outputs.iter_mut().zip(aggregates) {
             if output.count.is_none() && call.kind != crate::ir::AggregateKind::Count {
                 output.count = Some(counted);
