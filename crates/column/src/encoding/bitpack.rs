@@ -158,7 +158,7 @@ fn pieces(width: usize) -> impl Iterator<Item = usize> {
     std::iter::repeat_n(4, width / 16).chain((width & 8 != 0).then_some(2)).chain((width & 4 != 0).then_some(1))
 }
 
-/// Packs offsets of more than 32 bits: widths of whole bytes, so that a lane string is its slots' bytes in a row.
+/// Packs offsets of more than 32 bits: widths of whole bytes, so that a lane string is as many 64-bit words.
 pub(crate) fn pack_wide(width: u32, offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
     match width {
         40 => pack_bytes::<5>(offsets, planes),
@@ -178,45 +178,46 @@ pub(crate) fn unpack_wide(width: u32, planes: &[u8], offsets: &mut [u64; GROUP_R
     }
 }
 
-/// Room for a lane string, and for reading past its end.
-type LaneString = [u8; 80];
-
 fn pack_bytes<const BYTES: usize>(offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
-    let mut lane_string: LaneString = [0; 80];
     for lane in 0..LANES {
+        let mut words = [0; BYTES];
         for slot in 0..SLOTS {
-            // All eight bytes; the next slot covers those that are too many.
-            let bytes = offsets[row_of(lane, slot)].to_le_bytes();
-            lane_string[slot * BYTES..slot * BYTES + 8].copy_from_slice(&bytes);
+            let offset = offsets[row_of(lane, slot)] & (u64::MAX >> (64 - 8 * BYTES));
+            let (word, shift) = (slot * BYTES / 8, slot * BYTES % 8 * 8);
+            words[word] |= offset << shift;
+            if shift + 8 * BYTES > 64 {
+                words[word + 1] |= offset >> (64 - shift);
+            }
         }
-        copy_pieces::<BYTES>(lane, |piece, at, length| {
-            planes[at..at + length].copy_from_slice(&lane_string[piece..piece + length]);
-        });
+        for (word, value) in words.iter().enumerate() {
+            let at = wide_place::<BYTES>(lane, word);
+            planes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
     }
 }
 
 fn unpack_bytes<const BYTES: usize>(planes: &[u8], offsets: &mut [u64; GROUP_ROWS]) {
-    let mut lane_string: LaneString = [0; 80];
     for lane in 0..LANES {
-        copy_pieces::<BYTES>(lane, |piece, at, length| {
-            lane_string[piece..piece + length].copy_from_slice(&planes[at..at + length]);
+        let words: [u64; BYTES] = std::array::from_fn(|word| {
+            let at = wide_place::<BYTES>(lane, word);
+            u64::from_le_bytes(planes[at..at + 8].try_into().expect("eight bytes"))
         });
         for slot in 0..SLOTS {
-            let bytes = lane_string[slot * BYTES..slot * BYTES + 8].try_into().expect("eight bytes");
-            offsets[row_of(lane, slot)] = u64::from_le_bytes(bytes) & (u64::MAX >> (64 - 8 * BYTES));
+            let (word, shift) = (slot * BYTES / 8, slot * BYTES % 8 * 8);
+            let high = if shift + 8 * BYTES > 64 { words[word + 1] << (64 - shift) } else { 0 };
+            offsets[row_of(lane, slot)] = (words[word] >> shift | high) & (u64::MAX >> (64 - 8 * BYTES));
         }
     }
 }
 
-/// Calls `copy` with each piece of a lane: where it is in the lane string and in the group, and its length, which the
-/// compiler knows.
-fn copy_pieces<const BYTES: usize>(lane: usize, mut copy: impl FnMut(usize, usize, usize)) {
-    let sixteens = 8 * BYTES / 16;
-    (0..sixteens).for_each(|piece| copy(16 * piece, 16 * (LANES * piece + lane), 16));
-    if 8 * BYTES % 16 != 0 {
-        copy(16 * sixteens, 16 * LANES * sixteens + 8 * lane, 8);
-    }
+/// Where a 64-bit word of a lane string is in its group: two in each piece of 16 bytes, a last odd one by itself.
+fn wide_place<const BYTES: usize>(lane: usize, word: usize) -> usize {
+    let piece = if word / 2 < BYTES / 2 { 16 } else { 8 };
+    LANES * 16 * (word / 2) + lane * piece + 8 * (word % 2)
 }
+
+/// Room for a lane string, and for reading past its end.
+type LaneString = [u8; 80];
 
 /// One offset of a group.
 pub(crate) fn get(width: u32, planes: &[u8], row: usize) -> u64 {
