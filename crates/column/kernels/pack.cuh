@@ -1,7 +1,7 @@
 // From plain segments to packed ones (packed.cuh has the layout).
 //
-// Values of 1, 2, 4 or 8 bytes enter as keys: 64-bit integers in the order of the values, whatever their sign. Rows that
-// are NULL, and rows past the end, take no part in bounds and have offset 0.
+// Values of 1, 2, 4 or 8 bytes enter as keys: 64-bit integers in the order of the values, whatever their sign. Rows
+// that are NULL, and rows past the end, take no part in bounds and have offset 0.
 
 // The key of a stored value; `flip` is 1 << 63 for signed types, else 0.
 WC_DEVICE uint64_t wc_pack_key(const void* values, uint64_t row, uint64_t width, uint64_t flip) {
@@ -22,8 +22,8 @@ WC_DEVICE bool wc_pack_valid(const uint32_t* validity, uint64_t row, uint64_t ro
     return row < rows && (validity == nullptr || (validity[row / 32] >> (row % 32) & 1u));
 }
 
-// Purpose: smallest and largest key of each vector. Outputs: bounds u64 [vectors][2]; without a valid row all ones and 0.
-// Mapping: a warp a vector, grid-stride. Bytes: the values once. Valid for any number of rows below 2^32.
+// Purpose: smallest and largest key of each vector. Outputs: bounds u64 [vectors][2]; without a valid row all ones
+// and 0. Mapping: a warp a vector, grid-stride. Bytes: the values once. Valid for any number of rows below 2^32.
 struct BoundsParams {
     const void* values;
     const uint32_t* validity;
@@ -70,10 +70,10 @@ WC_DEVICE uint32_t* wc_pack_word(char* group, uint32_t bits, uint32_t lane, uint
     return (uint32_t*)group + lane;
 }
 
-// Purpose: offsets of `bits` bits from plain values. Inputs: as above; bounds of this segment's vectors where each has a
-// reference of its own, else null and `reference` (a key) for all. Outputs: groups, then the vectors' references, 4 bytes
-// each for values of up to 4 bytes, else 8. Mapping: a warp a group of 256 rows, grid-stride. Bytes: the values once, the
-// packed ones once. Valid where every offset has at most `bits` bits.
+// Purpose: offsets of `bits` bits from plain values. Inputs: as above; bounds of this segment's vectors where each
+// has a reference of its own, else null and `reference` (a key) for all. Outputs: groups, then the vectors'
+// references, 4 bytes each for values of up to 4 bytes, else 8. Mapping: a warp a group of 256 rows, grid-stride.
+// Bytes: the values once, the packed ones once. Valid where every offset has at most `bits` bits.
 struct PackParams {
     const void* values;
     const uint32_t* validity;

@@ -1,9 +1,9 @@
 // Packed columns: loads, single values. The layout is drawn in crates/column/src/encoding/packed.rs.
 //
-// A vector has 1,024 rows in four groups of 256; lane i of a warp owns rows 128 * (k / 4) + 4 * i + k % 4, k = 0 .. 7, of
-// a group. Their offsets, W bits each, follow each other in W bytes, the lane string, which lies in planes of 16, 8, 4, 2
-// and 1 bytes a lane: every load is as wide as it can be and a warp's lanes read neighbouring bytes. A value is its
-// offset plus a reference, of the vector or of the column, modulo the width of its type.
+// A vector has 1,024 rows in four groups of 256; lane i of a warp owns rows 128 * (k / 4) + 4 * i + k % 4, k = 0 ..
+// 7, of a group. Their offsets, W bits each, follow each other in W bytes, the lane string, which lies in planes of
+// 16, 8, 4, 2 and 1 bytes a lane: every load is as wide as it can be and a warp's lanes read neighbouring bytes. A
+// value is its offset plus a reference, of the vector or of the column, modulo the width of its type.
 
 // Words of a lane string, the last one perhaps in part; at least one, so that arrays have a length.
 template <int W> struct WcPackedWords { static const int COUNT = W == 0 ? 1 : (W + 3) / 4; };

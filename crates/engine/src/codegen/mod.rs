@@ -1,8 +1,8 @@
 //! From bound pipelines to kernel source.
 //!
-//! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`] turns expressions into statements and
-//! computes what is known of their values on the way ([`strings`] where dictionaries meet), [`pipeline`] writes the
-//! kernel around them.
+//! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`]
+//! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
+//! dictionaries meet), [`pipeline`] writes the kernel around them.
 
 pub(crate) mod column;
 pub(crate) mod expr;

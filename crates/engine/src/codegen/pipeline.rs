@@ -452,8 +452,8 @@ impl KernelWriter<'_> {
         registers.collect()
     }
 
-    /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for each
-    /// probe.
+    /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for
+    /// each probe.
     fn dense_tests(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
         let registers = self.vector_registers();
         let mut text = String::new();
