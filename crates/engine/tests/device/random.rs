@@ -5,7 +5,8 @@
 
 mod generator;
 
-use warpcube_engine::{Engine, EngineError};
+use warpcube_column::{EncodingChoice, LoadLimits};
+use warpcube_engine::{Engine, EngineError, RunOptions};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -24,7 +25,7 @@ fn random_fragments_equal_the_interpreter() {
         let tables: Vec<&MemoryTable> = tables.iter().collect();
         let fragment = generator.fragment();
         for engine in &engines {
-            match attempt(engine, &fragment, &tables) {
+            match attempt(engine, seed, &fragment, &tables) {
                 Ok(true) => compared += 1,
                 Ok(false) => raised += 1,
                 Err(reason) => refused.push(format!("{seed}: {reason}")),
@@ -37,8 +38,17 @@ fn random_fragments_equal_the_interpreter() {
 }
 
 /// Whether rows came back and were compared; an error says why the fragment was refused.
-fn attempt(engine: &Engine, fragment: &warpcube_engine::Fragment, tables: &[&MemoryTable]) -> Result<bool, String> {
-    match run(engine, fragment, tables) {
+fn attempt(
+    engine: &Engine,
+    seed: u64,
+    fragment: &warpcube_engine::Fragment,
+    tables: &[&MemoryTable],
+) -> Result<bool, String> {
+    // Columns are there when the fragment is run again.
+    let encoding = [EncodingChoice::Auto, EncodingChoice::Packed, EncodingChoice::Plain][seed as usize % 3];
+    let limits = LoadLimits { encoding, ..LoadLimits::default() };
+    let options = RunOptions { limits, ..RunOptions::default() };
+    match engine.run(fragment, &requests(fragment, tables), &options) {
         Err(EngineError::Unsupported(reason)) => Err(reason),
         _ => Ok(check_on(engine, fragment, tables).program.is_some()),
     }
