@@ -16,7 +16,7 @@ pub struct Tuning {
     pub vector_registers: usize,
     /// Values of each column that a lane loads at once, where the columns loaded take one 4-byte register a row.
     pub slots_one: usize,
-    /// As `slots_one`, where packed columns take at most half a register a row.
+    /// As `slots_one`, where packed columns take at most half a register a row and all rows go into one group.
     pub slots_narrow: usize,
     /// As `slots_one`, for two.
     pub slots_two: usize,
@@ -30,6 +30,8 @@ pub struct Tuning {
     pub prefetch: bool,
     /// Blocks of 256 threads that registers must allow on a multiprocessor, for scans with a queue.
     pub blocks: u32,
+    /// As `blocks`, for scans with a queue that unpack columns.
+    pub blocks_packed: u32,
     /// As `blocks`, for scans without one.
     pub blocks_in_place: u32,
     /// Whether filters on loaded vectors come before probes, whatever their selectivity.
@@ -62,6 +64,7 @@ impl Default for Tuning {
             slots_in_place: 8,
             prefetch: true,
             blocks: 4,
+            blocks_packed: 3,
             blocks_in_place: 2,
             filters_first: true,
             tickets_per_warp: 3,
@@ -97,6 +100,7 @@ impl FromStr for Tuning {
                 "slots_many" => tuning.slots_many = slots()?,
                 "prefetch" => tuning.prefetch = flag()?,
                 "blocks" => tuning.blocks = number()?.clamp(1, 8),
+                "blocks_packed" => tuning.blocks_packed = number()?.clamp(1, 8),
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
                 "filters_first" => tuning.filters_first = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),

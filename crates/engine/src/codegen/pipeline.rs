@@ -14,11 +14,11 @@ use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::rows::RowWriter;
+use crate::codegen::rows::{RowWriter, dense_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
-use crate::ir::{JoinKind, Pipeline, Probe, Sink};
+use crate::ir::{JoinKind, Pipeline, Sink};
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, TableLayout};
 use crate::tuning::Tuning;
@@ -115,6 +115,8 @@ struct Split {
     /// Columns loaded whole, in the order of first use.
     loaded: Vec<usize>,
     in_place: bool,
+    /// Whether any of the columns loaded whole is packed.
+    packed: bool,
     slots: usize,
     bytes: f64,
 }
@@ -213,20 +215,20 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             * input.rows as f64;
     let bytes = whole + gathered;
     let packed = loaded.iter().any(|column| input.forms[*column].is_packed());
-    let slots = match vector_registers(&loaded) / 4 {
-        0 if packed && vector_registers(&loaded) <= 2 => tuning.slots_narrow,
-        0..=1 => tuning.slots_one,
-        2 => tuning.slots_two,
-        3..=6 => tuning.slots_some,
+    let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
+    let slots = match vector_registers(&loaded) {
+        0..=2 if packed && single && in_place => tuning.slots_narrow,
+        0..=7 => tuning.slots_one,
+        8..=11 => tuning.slots_two,
+        12..=27 => tuning.slots_some,
         _ => tuning.slots_many,
     };
     if tuning.filters_first {
         dense.sort_by_key(|planned| matches!(planned.item, Item::Probe(_, _)));
     }
-    let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
     let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
-    Ok(Split { dense, rows, loaded, in_place, slots, bytes })
+    Ok(Split { dense, rows, loaded, in_place, packed, slots, bytes })
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.
@@ -378,6 +380,7 @@ impl KernelWriter<'_> {
         let (block, min_blocks) = match large {
             true => (1024, 1),
             false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, self.input.tuning.blocks_in_place),
+            false if self.split.packed => (SMALL_BLOCK, self.input.tuning.blocks_packed),
             false => (SMALL_BLOCK, self.input.tuning.blocks),
         };
         let warps = block as usize / 32;
@@ -466,7 +469,9 @@ impl KernelWriter<'_> {
                     Item::Filter(expr) => emitter.emit(expr)?.truth(),
                     // Only rows that are left are looked up.
                     Item::Probe(probe, _) => {
-                        format!("(alive >> k & 1u) && {}", dense_probe(&mut emitter, probe, self.input.tables, layout)?)
+                        let left = if text.is_empty() { "" } else { "(alive >> k & 1u) && " };
+                        let staged = layout.staged.iter().any(|(build, _)| *build == probe.build);
+                        format!("{left}{}", dense_probe(&mut emitter, probe, self.input.tables, staged)?)
                     }
                 });
             }
@@ -569,25 +574,6 @@ impl KernelWriter<'_> {
 "
         )
     }
-}
-
-/// The condition that a row has a partner in a table that is a bitmap, or none.
-fn dense_probe(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>], layout: &Layout) -> Result<String> {
-    let table = order::table(tables, probe)?;
-    let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
-    let keys = emitter.codes_of(table, keys)?;
-    let key = table.pack.emit_checked(emitter, &keys, true);
-    let bits = match layout.staged.iter().any(|(build, _)| *build == probe.build) {
-        true => format!("bits{}", probe.build),
-        false => {
-            let TableLayout::Direct { bitmap } = &table.layout else {
-                unreachable!("only direct tables are probed densely")
-            };
-            emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))
-        }
-    };
-    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
-    Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
 }
 
 /// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.

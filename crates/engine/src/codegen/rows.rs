@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::keys::Packed;
 use crate::order::{self, Item, Planned};
-use crate::table::TableLayout;
+use crate::table::{BuiltTable, TableLayout};
 
 /// A probe whose entry may still have to be found.
 #[derive(Debug, Clone)]
@@ -263,4 +263,25 @@ impl<'a> RowWriter<'a> {
         self.registers[register] = Some(Value { code, valid, ty, narrow, range, magnitude: None, dictionary });
         Ok(())
     }
+}
+
+/// The condition that a row of loaded vectors has a partner in a table that is a bitmap, `staged` in shared memory, or
+/// has none.
+pub(crate) fn dense_probe(
+    emitter: &mut Emitter,
+    probe: &Probe,
+    tables: &[Option<BuiltTable>],
+    staged: bool,
+) -> Result<String> {
+    let table = order::table(tables, probe)?;
+    let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
+    let keys = emitter.codes_of(table, keys)?;
+    let key = table.pack.emit_checked(emitter, &keys, true);
+    let bits = match (&table.layout, staged) {
+        (_, true) => format!("bits{}", probe.build),
+        (TableLayout::Direct { bitmap }, false) => emitter.params.add("const uint32_t*", Argument::Zone(*bitmap)),
+        _ => unreachable!("only direct tables are probed densely"),
+    };
+    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
+    Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
 }
