@@ -19,8 +19,8 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use parking_lot::Mutex;
 
 use super::{Epoch, is_template};
@@ -105,11 +105,11 @@ impl Templates {
     }
 }
 
-/// A plan with simpler expressions: constants folded, casts taken from columns where they can be. One pass of the
-/// optimiser's rule, which the optimiser itself repeats until nothing changes.
+/// A plan with simpler expressions: constants folded, casts taken from columns where they can be; again and again, as the
+/// optimiser does it, since one pass leaves casts of casts.
 pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    let rule = SimplifyExpressions::new();
-    Ok(plan.transform_up_with_subqueries(|plan| rule.rewrite(plan, state))?.data)
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
+    Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
 
 /// The tables that a plan reads, those below its views included, in the order of its scans.
