@@ -177,3 +177,22 @@ async fn columns_that_had_to_leave_have_copies_on_the_host() {
         assert!(there.iter().any(|(name, bytes, _)| name == "a" && *bytes > 0), "{there:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extremes_of_a_column_hide_no_rows_from_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.parquet");
+    let session = auto(&[("warpcube.placement", "cpu"), ("warpcube.target_partitions", "2")]);
+    // The largest `a` is known after the first row group, the largest `b` after the last.
+    let copy = format!(
+        "COPY (SELECT 100.0 AS a, value AS b FROM generate_series(1, 500000)) TO '{}' STORED AS PARQUET \
+         OPTIONS ('format.max_row_group_size' '5000')",
+        file.display()
+    );
+    session.collect(&copy).await.unwrap();
+    for b in ["max(b)", "max(b + 0)", "max(CASE WHEN b <> 7 THEN b END)"] {
+        let batches =
+            session.collect(&format!("SELECT max(a) AS a, {b} AS b FROM '{}'", file.display())).await.unwrap();
+        assert_eq!(rows(&batches)[0], "| 100.0 | 500000 |", "{b}");
+    }
+}
