@@ -120,8 +120,9 @@ fn lift_one(expr: Expr, values: &mut Vec<ScalarValue>) -> Expr {
     }
 }
 
-/// Whether values of a type are told apart by what they are alone. Timestamps of a time zone are not: the optimiser takes
-/// casts between zones from columns or leaves them there by what it sees of the other side, which changes answers.
+/// Whether values of a type are told apart by what they are alone. Timestamps of a time zone are not: the optimiser
+/// takes casts between zones from columns or leaves them there by what it sees of the other side, which changes
+/// answers.
 fn is_liftable(data_type: &DataType) -> bool {
     data_type.is_numeric()
         || data_type.is_string()

@@ -105,8 +105,8 @@ impl Templates {
     }
 }
 
-/// A plan with simpler expressions: constants folded, casts taken from columns where they can be; again and again, as the
-/// optimiser does it, since one pass leaves casts of casts.
+/// A plan with simpler expressions: constants folded, casts taken from columns where they can be; again and again, as
+/// the optimiser does it, since one pass leaves casts of casts.
 pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
     Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
