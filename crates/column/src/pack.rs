@@ -62,8 +62,6 @@ pub(crate) fn pack(
             segments => packed.extend(segments?),
         }
         packer.stream.synchronize()?;
-        // Nothing of that size is needed soon, and it would be counted against the device's memory.
-        batch.iter().for_each(|segment| segment.values().let_go());
     }
     Ok((Layout::Packed(packing), packed))
 }
