@@ -327,7 +327,7 @@ fn summary(table: &TableEntry) -> TableSummary {
         let summary = ColumnSummary {
             column: column.name().to_string(),
             data_type: column.data_type().clone(),
-            encoding: column.layout().to_string(),
+            encoding: column.encoding(),
             bytes: column.bytes(),
             host_bytes: copy_bytes(index),
             dictionary_values: column.dictionary().map(|dictionary| dictionary.len()),
@@ -340,7 +340,7 @@ fn summary(table: &TableEntry) -> TableSummary {
         let summary = ColumnSummary {
             column: copy.name().to_string(),
             data_type: copy.data_type().clone(),
-            encoding: copy.layout().to_string(),
+            encoding: copy.encoding(),
             bytes: 0,
             host_bytes: copy.bytes(),
             dictionary_values: copy.dictionary_values(),

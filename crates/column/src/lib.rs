@@ -1,14 +1,15 @@
 //! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
 //!
-//! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and packed
-//! ones where that is worth it ([`Layout`]). No reader code goes past this crate. Invariants: statistics bound every
-//! valid value of a column; a null slot is never read as a value; all columns of a resident table share one list of
-//! chunks.
+//! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and
+//! encoded ones where that is worth it or asked for ([`Layout`], [`EncodingChoice`]). No reader code goes past this
+//! crate. Invariants: statistics bound every valid value of a column; a null slot is never read as a value; all
+//! columns of a resident table share one list of chunks.
 
 mod book;
 mod build;
 mod coding;
 mod dictionary;
+mod encode;
 pub mod encoding;
 mod error;
 mod host;
@@ -21,6 +22,7 @@ mod segment;
 mod staging;
 mod statistics;
 mod storage;
+mod transcode;
 
 pub use book::{Changes, ColumnSummary, TableSummary, Whereabouts};
 pub use build::{CHUNK_ROWS, VECTOR_ROWS};

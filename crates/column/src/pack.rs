@@ -80,16 +80,24 @@ fn reference_bytes(storage: Storage) -> usize {
     storage.width().max(4)
 }
 
+/// The narrowest width of a packed column that holds `bits` bits.
+fn rung(storage: Storage, bits: u32) -> u32 {
+    ladder(bits).min(8 * storage.width() as u32)
+}
+
+/// The narrowest width of a packed column whose values, the smallest and largest given, share one reference.
+pub(crate) fn width_between(storage: Storage, (low, high): (i128, i128)) -> u32 {
+    rung(storage, 128 - (high - low).leading_zeros())
+}
+
 /// The best packing for values within `range` whose widest vector takes `widest` bits, if one is worth it.
 fn choose(choice: EncodingChoice, storage: Storage, range: (i128, i128), widest: u32) -> Option<Packed> {
-    let of_column = 128 - (range.1 - range.0).leading_zeros();
-    let rung = |bits: u32| ladder(bits).min(8 * storage.width() as u32);
-    let (of_column, of_vector) = (rung(of_column), rung(widest));
+    let (of_column, of_vector) = (width_between(storage, range), rung(storage, widest));
     let vector_bytes = |width: u32, reference: usize| width as usize * VECTOR_ROWS / 8 + reference;
     let own = vector_bytes(of_vector, reference_bytes(storage));
     let shared = vector_bytes(of_column, 0);
     // Kernels need not add a reference of zero.
-    let needs_none = range.0 >= 0 && rung(128 - range.1.leading_zeros()) == of_column;
+    let needs_none = range.0 >= 0 && width_between(storage, (0, range.1)) == of_column;
     let reference = if needs_none { 0 } else { range.0 as u64 };
     let packing = match own < shared {
         true => Packed { width: of_vector, reference: None, patches: false },

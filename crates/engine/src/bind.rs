@@ -100,7 +100,7 @@ pub(crate) fn bind(
             .ok_or_else(|| EngineError::Malformed(format!("pipeline {index} scans table {}", pipeline.table)))?;
         let values: Vec<Value> =
             table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
-        let forms: Vec<Form> = table.columns.iter().map(|column| Form::of(column)).collect();
+        let forms: Vec<Form> = table.columns.iter().map(|column| Form::of(column)).collect::<Result<_>>()?;
         let scan = lay_out_scan(&mut arena, table, info, tuning);
         let input = PipelineInput {
             index,

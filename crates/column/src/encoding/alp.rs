@@ -118,6 +118,11 @@ impl Alp {
         }
     }
 
+    /// What integers are multiplied by to decode them, one after the other.
+    pub fn factors(&self) -> (f64, f64) {
+        (POWERS[self.factor as usize], INVERSES[self.exponent as usize])
+    }
+
     fn scale(&self) -> Result<Scale> {
         let (exponent, factor) = (self.exponent as usize, self.factor as usize);
         if factor > exponent || exponent >= POWERS.len() {

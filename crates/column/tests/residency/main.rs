@@ -3,5 +3,6 @@
 mod budget;
 mod content;
 mod copies;
+mod named;
 mod packed;
 mod source;

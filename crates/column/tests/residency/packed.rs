@@ -42,6 +42,7 @@ fn compare(columns: Vec<(&str, ArrayRef)>, partitions: &[usize], encoding: Encod
     let layout = |column: usize| match table.columns[column].layout() {
         Layout::Plain => None,
         Layout::Packed(packed) => Some(packed),
+        other => panic!("{other}"),
     };
     for column in 0..count {
         for (chunk, rows) in table.chunks.iter().enumerate() {
