@@ -13,6 +13,7 @@ mod encode;
 pub mod encoding;
 mod error;
 mod host;
+mod kernels;
 mod layout;
 mod load;
 mod pack;
@@ -28,12 +29,10 @@ pub use book::{Changes, ColumnSummary, TableSummary, Whereabouts};
 pub use build::{CHUNK_ROWS, VECTOR_ROWS};
 pub use dictionary::Dictionary;
 pub use error::{ColumnError, Result};
+pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
 pub use layout::{EncodingChoice, Layout};
 pub use load::{ColumnScan, ColumnSource, LoadLimits, LoadReport};
 pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
 pub use segment::{ResidentColumn, Segment};
 pub use statistics::Statistics;
 pub use storage::{Storage, is_string};
-
-/// Device functions that read packed segments, for kernels that scan packed columns.
-pub const PACKED_LIBRARY: &str = include_str!("../kernels/packed.cuh");

@@ -5,10 +5,9 @@
 //! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
 use warpcube_column::encoding::{GROUP_ROWS, Packed};
-use warpcube_column::{Layout, ResidentColumn, Storage};
+use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
 
 use crate::codegen::params::{Argument, ParamList};
-use crate::error::{Result, unsupported};
 
 /// Values of a packed column that a lane unpacks together: steps have at least as many.
 pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
@@ -38,16 +37,12 @@ enum Access {
 
 impl Form {
     /// The form of a resident column.
-    pub(crate) fn of(column: &ResidentColumn) -> Result<Form> {
-        let form = Form {
+    pub(crate) fn of(column: &ResidentColumn) -> Form {
+        Form {
             storage: column.storage(),
             layout: column.layout(),
             lookup: column.lookup().map(|values| values.address()),
             bytes: column.bytes_per_value(),
-        };
-        match form.access() {
-            Access::View => unsupported(format!("column '{}' is encoded as {}", column.name(), column.encoding())),
-            _ => Ok(form),
         }
     }
 
@@ -90,10 +85,11 @@ pub(crate) struct ColumnReader {
     column: usize,
     form: Form,
     nullable: bool,
-    /// The reference of all vectors: a parameter, or zero.
+    /// The reference of all vectors of a column read as words: a parameter, or zero.
     reference: Option<String>,
-    /// What else a view needs as constants.
-    constants: Vec<String>,
+    /// The type of the column's view, and what it is made of besides segment and rows.
+    view: String,
+    constants: String,
     /// The distinct values that codes stand for.
     lookup: Option<String>,
 }
@@ -101,24 +97,26 @@ pub(crate) struct ColumnReader {
 impl ColumnReader {
     /// The reader of a column; what it needs as a constant becomes a parameter.
     pub(crate) fn new(column: usize, form: Form, nullable: bool, params: &mut ParamList) -> ColumnReader {
-        let mut word = |value| params.add("uint64_t", Argument::U64(value));
-        let reference = match form.layout {
-            Layout::Packed(Packed { reference: Some(0), .. }) => Some("0".into()),
-            Layout::Packed(Packed { reference: Some(value), .. }) => Some(word(value)),
-            Layout::Nsv(nsv) => Some(word(nsv.reference)),
-            Layout::Alp(alp) => alp.integers.reference.map(word),
-            _ => None,
+        let mut add = |constant| match constant {
+            Constant::Word(value) => params.add("uint64_t", Argument::U64(value)),
+            Constant::Float(value) => params.add("double", Argument::F64(value)),
         };
-        let constants = match form.layout {
-            Layout::Alp(alp) => {
-                let (factor, inverse) = alp.factors();
-                [factor, inverse].map(|factor| params.add("double", Argument::F64(factor))).into()
+        let (mut reference, mut view, mut constants) = (None, String::new(), String::new());
+        match form.access() {
+            Access::Arrays => {}
+            Access::Words(packed) => {
+                reference =
+                    packed.reference.map(|value| if value == 0 { "0".into() } else { add(Constant::Word(value)) });
             }
-            _ => Vec::new(),
-        };
+            Access::View => {
+                let View { c_type, constants: needed } = form.layout.view(form.stored().c_name());
+                view = c_type;
+                needed.into_iter().for_each(|constant| constants.push_str(&format!(", {}", add(constant))));
+            }
+        }
         let pointer = format!("const {}*", form.storage.c_name());
         let lookup = form.lookup.map(|address| params.add(&pointer, Argument::U64(address)));
-        ColumnReader { column, form, nullable, reference, constants, lookup }
+        ColumnReader { column, form, nullable, reference, view, constants, lookup }
     }
 
     /// Declares the column's pointers for one chunk of `rows_here` rows.
@@ -126,7 +124,10 @@ impl ColumnReader {
         let ColumnReader { column, nullable, .. } = self;
         let at = column * 2;
         let mut text = match self.form.access() {
-            Access::View => format!("        const {} c{column}({});\n", self.view(), self.view_arguments()),
+            Access::View => {
+                let (c_type, constants) = (&self.view, &self.constants);
+                format!("        const {c_type} c{column}((const char*)pointers[{at}], rows_here{constants});\n")
+            }
             Access::Arrays => {
                 let c_type = self.form.stored().c_name();
                 format!("        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];\n")
@@ -145,34 +146,6 @@ impl ColumnReader {
                 at + 1
             ));
         }
-        text
-    }
-
-    /// The type of the column's view.
-    fn view(&self) -> String {
-        let c_type = self.form.stored().c_name();
-        match self.form.layout {
-            Layout::Plain => unreachable!("plain columns are read as arrays"),
-            Layout::Packed(packed) => format!("WcPatched<{c_type}, {}, {}>", packed.width, packed.reference.is_none()),
-            Layout::Nsf(nsf) => format!("WcNsf<{c_type}, {}>", nsf.bytes),
-            Layout::Nsv(_) => format!("WcNsv<{c_type}>"),
-            Layout::Rle => format!("WcRle<{c_type}>"),
-            Layout::GpuFor => format!("WcGpuFor<{c_type}>"),
-            Layout::GpuDfor => format!("WcGpuDfor<{c_type}>"),
-            Layout::Alp(alp) => {
-                let Packed { width, reference, patches } = alp.integers;
-                format!("WcAlp<{c_type}, {width}, {}, {patches}>", reference.is_none())
-            }
-        }
-    }
-
-    /// What the column's view is made of.
-    fn view_arguments(&self) -> String {
-        let mut text = format!("(const char*)pointers[{}], rows_here", self.column * 2);
-        if matches!(self.form.layout, Layout::Packed(_) | Layout::Nsv(_) | Layout::Alp(_)) {
-            text.push_str(&format!(", {}", self.reference.as_deref().unwrap_or("0")));
-        }
-        self.constants.iter().for_each(|constant| text.push_str(&format!(", {constant}")));
         text
     }
 
