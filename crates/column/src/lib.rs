@@ -17,6 +17,7 @@ mod kernels;
 mod layout;
 mod load;
 mod pack;
+mod profiler;
 mod remap;
 mod resident;
 mod segment;

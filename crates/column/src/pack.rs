@@ -1,27 +1,17 @@
-//! Plain segments of a column that has closed become packed ones, on the device.
-//!
-//! The width of a column is known once all of it is there: its vectors' bounds are taken by a kernel, the layout is
-//! chosen here, and batch after batch of segments is packed and its plain form dropped, so that a column takes a few
-//! chunks more than its plain form while this lasts.
+//! Which packing a column gets.
 
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
+use warpcube_gpu::Device;
 
 use crate::build::VECTOR_ROWS;
-use crate::encoding::{Packed, ladder};
+use crate::encoding::{Encoding, Packed, ladder};
 use crate::error::{ColumnError, Result};
 use crate::layout::{EncodingChoice, Layout};
 use crate::load::Room;
+use crate::profiler::profile;
 use crate::segment::Segment;
 use crate::storage::Storage;
+use crate::transcode::encode_segments;
 
-/// Kernels that take bounds and pack.
-const SOURCE: &str = include_str!("../kernels/pack.cuh");
-/// Threads of a block; a warp takes a vector, or a group of a vector.
-const BLOCK: u32 = 256;
-/// Blocks a multiprocessor.
-const BLOCKS: u32 = 8;
-/// Packed bytes after which plain forms are dropped.
-const SLAB_BYTES: usize = 64 << 20;
 /// Share of the plain bytes below which a packed column is worth its arithmetic.
 const WORTH: f64 = 0.95;
 
@@ -36,43 +26,19 @@ pub(crate) fn pack(
     if choice == EncodingChoice::Plain || storage.is_float() || segments.is_empty() {
         return Ok((Layout::Plain, segments));
     }
-    let bounds_bytes = segments.iter().map(vectors).sum::<usize>() * BOUNDS_BYTES;
-    let _reservation = match room.reserve(size_class(bounds_bytes) as u64) {
-        // Without room to pack in, the column stays as it is.
+    let profile = match profile(device, room, storage, &segments) {
+        // Without room to look at it, the column stays as it is.
         Err(ColumnError::OverBudget { .. }) => return Ok((Layout::Plain, segments)),
-        reservation => reservation?,
+        profile => profile?,
     };
-    let bounds = device.buffer(bounds_bytes, "bounds of vectors")?;
-    let mut packer = Packer::new(device, room, storage, bounds)?;
-    let (known, narrowest) = (range.unwrap_or_default(), packer.widest_vector(&segments)?);
-    let Some(packing) = choose(choice, storage, known, narrowest) else { return Ok((Layout::Plain, segments)) };
-    let slab_bytes = SLAB_BYTES.min(device.pool().usage().budget as usize / 16);
-    let mut packed: Vec<Segment> = Vec::with_capacity(segments.len());
-    let mut plain = segments.into_iter().peekable();
-    while plain.peek().is_some() {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while let Some(segment) = plain.next_if(|_| bytes < slab_bytes) {
-            bytes += packer.bytes(&segment, packing).next_multiple_of(PART_BYTES_MIN);
-            batch.push(segment);
-        }
-        match packer.pack(&batch, packing, bytes) {
-            Err(ColumnError::OverBudget { .. }) if packed.is_empty() => {
-                return Ok((Layout::Plain, batch.into_iter().chain(plain).collect()));
-            }
-            segments => packed.extend(segments?),
-        }
-        packer.stream.synchronize()?;
-        // Nothing of that size is needed soon, and it would be counted against the device's memory.
-        batch.iter().for_each(|segment| segment.values().let_go());
-    }
-    Ok((Layout::Packed(packing), packed))
-}
-
-/// Bytes of a vector's bounds: smallest and largest key.
-const BOUNDS_BYTES: usize = 16;
-
-fn vectors(segment: &Segment) -> usize {
-    (segment.rows() as usize).div_ceil(VECTOR_ROWS)
+    let widest = profile.offsets.widest();
+    let Some(packed) = choose(choice, storage, range.unwrap_or_default(), widest) else {
+        return Ok((Layout::Plain, segments));
+    };
+    Ok(match encode_segments(device, room, storage, &Encoding::Packed(packed), segments)? {
+        Ok(packed_segments) => (Layout::Packed(packed), packed_segments),
+        Err(plain) => (Layout::Plain, plain),
+    })
 }
 
 /// Bytes of a reference in a packed segment.
@@ -106,103 +72,6 @@ fn choose(choice: EncodingChoice, storage: Storage, range: (i128, i128), widest:
     let plain = (VECTOR_ROWS * storage.width()) as f64;
     let is_worth = own.min(shared) as f64 <= plain * WORTH;
     (is_worth || choice == EncodingChoice::Packed).then_some(packing)
-}
-
-/// The order-preserving map between values and keys of the kernels: flips the sign bit of signed values.
-fn flip(storage: Storage) -> u64 {
-    match storage {
-        Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64 => 1 << 63,
-        _ => 0,
-    }
-}
-
-struct Packer<'a> {
-    device: &'a Device,
-    room: &'a dyn Room,
-    storage: Storage,
-    stream: Stream,
-    take_bounds: Kernel,
-    pack_groups: Kernel,
-    bounds: DeviceBuffer,
-    /// Vectors packed so far.
-    packed: usize,
-}
-
-impl<'a> Packer<'a> {
-    fn new(device: &'a Device, room: &'a dyn Room, storage: Storage, bounds: DeviceBuffer) -> Result<Packer<'a>> {
-        let module = device.compile(&Program::new("pack", SOURCE))?;
-        let (take_bounds, pack_groups) = (module.kernel("vector_bounds")?, module.kernel("pack_groups")?);
-        Ok(Packer { device, room, storage, stream: device.stream()?, take_bounds, pack_groups, bounds, packed: 0 })
-    }
-
-    /// Parameters that both kernels begin with.
-    fn params(&self, segment: &Segment) -> Params {
-        let params = Params::new().buffer(segment.values());
-        let params = match segment.validity() {
-            Some(words) => params.buffer(words),
-            None => params.null(),
-        };
-        params.u64(segment.rows().into()).u64(self.storage.width() as u64).u64(flip(self.storage))
-    }
-
-    fn shape(&self, warps: usize) -> LaunchShape {
-        let most = self.device.info().multiprocessors * BLOCKS;
-        LaunchShape { grid: (warps as u32).div_ceil(BLOCK / 32).clamp(1, most), block: BLOCK, shared_bytes: 0 }
-    }
-
-    /// Bits of the largest offset within a vector, after taking all vectors' bounds.
-    fn widest_vector(&mut self, segments: &[Segment]) -> Result<u32> {
-        let mut first = 0;
-        for segment in segments {
-            let params = self.params(segment).buffer_at(&self.bounds, first * BOUNDS_BYTES);
-            let shape = self.shape(vectors(segment));
-            self.stream.launch(&self.take_bounds, shape, &params)?;
-            first += vectors(segment);
-        }
-        let mut bounds = vec![0u64; 2 * first];
-        self.stream.download(&self.bounds, 0, bytemuck::cast_slice_mut(&mut bounds))?;
-        let spread = |bounds: &[u64]| bounds[1].saturating_sub(bounds[0]);
-        let widest = bounds.chunks_exact(2).map(spread).max().unwrap_or(0);
-        Ok(64 - widest.leading_zeros())
-    }
-
-    /// Bytes of a packed segment.
-    fn bytes(&self, segment: &Segment, packing: Packed) -> usize {
-        let vectors = vectors(segment);
-        let references = if packing.reference.is_none() { vectors * reference_bytes(self.storage) } else { 0 };
-        vectors * VECTOR_ROWS / 8 * packing.width as usize + references
-    }
-
-    /// Packed copies of the next segments in one buffer of `bytes` bytes: memory is dear to get in small pieces.
-    /// Returns before they are made.
-    fn pack(&mut self, segments: &[Segment], packing: Packed, bytes: usize) -> Result<Vec<Segment>> {
-        let validity = |segment: &Segment| segment.validity().map_or(0, |words| size_class(words.bytes()) as u64);
-        let slab_bytes = size_class(bytes) as u64;
-        let mut reservation = self.room.reserve(slab_bytes + segments.iter().map(validity).sum::<u64>())?;
-        let slab = self.device.buffer(bytes, "packed column segments")?;
-        let mut packed = Vec::with_capacity(segments.len());
-        let mut at = 0;
-        for (position, segment) in segments.iter().enumerate() {
-            let own = self.bytes(segment, packing);
-            let values = slab.part(at, own)?;
-            at += own.next_multiple_of(PART_BYTES_MIN);
-            let params = self.params(segment).u64(packing.width.into());
-            let params = match packing.reference {
-                Some(reference) => params.null().u64(reference ^ flip(self.storage)),
-                None => params.buffer_at(&self.bounds, self.packed * BOUNDS_BYTES).u64(0),
-            };
-            let shape = self.shape(4 * vectors(segment));
-            self.stream.launch(&self.pack_groups, shape, &params.buffer(&values))?;
-            self.packed += vectors(segment);
-            // The last one has what rounding added.
-            let share = match position + 1 == segments.len() {
-                true => reservation.bytes(),
-                false => own.next_multiple_of(PART_BYTES_MIN) as u64 + validity(segment),
-            };
-            packed.push(Segment::new(values, segment.validity().cloned(), segment.rows(), reservation.split(share)));
-        }
-        Ok(packed)
-    }
 }
 
 #[cfg(test)]

@@ -72,6 +72,12 @@ impl Lookup {
     }
 }
 
+impl AsRef<Segment> for Segment {
+    fn as_ref(&self) -> &Segment {
+        self
+    }
+}
+
 /// A column on the device with all that is known of it.
 #[derive(Debug)]
 pub struct ResidentColumn {

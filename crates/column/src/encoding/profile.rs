@@ -10,7 +10,7 @@ use crate::build::VECTOR_ROWS;
 use crate::storage::Storage;
 
 /// Registers of a distinct sketch, a power of two: the estimate's standard error is 1.04 / √registers, 1.6 %.
-const REGISTERS: usize = 4096;
+const REGISTERS: usize = DistinctSketch::REGISTERS;
 
 /// An estimate of how many distinct values were seen.
 ///
@@ -22,6 +22,15 @@ pub struct DistinctSketch {
 }
 
 impl DistinctSketch {
+    /// Registers of a sketch.
+    pub(crate) const REGISTERS: usize = 4096;
+
+    /// A sketch with these registers.
+    pub(crate) fn from_registers(registers: Vec<u8>) -> DistinctSketch {
+        debug_assert_eq!(registers.len(), REGISTERS);
+        DistinctSketch { registers }
+    }
+
     fn new() -> DistinctSketch {
         DistinctSketch { registers: vec![0; REGISTERS] }
     }
@@ -73,7 +82,7 @@ pub struct Profile {
     /// Widths of the offsets to each vector's smallest value.
     pub offsets: OffsetBits,
     /// First and last valid value.
-    ends: Option<(i128, i128)>,
+    pub(crate) ends: Option<(i128, i128)>,
 }
 
 impl Profile {

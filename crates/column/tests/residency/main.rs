@@ -1,8 +1,13 @@
 //! Columns on the emulated device: what is loaded, what it holds, who may stay.
 
+mod arrays;
 mod budget;
 mod content;
 mod copies;
+#[path = "../encodings/data.rs"]
+mod data;
+mod encoded;
 mod named;
 mod packed;
+mod profiles;
 mod source;
