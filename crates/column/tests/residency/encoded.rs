@@ -1,6 +1,9 @@
 //! What the device encodes is what the CPU encodes, byte by byte.
 
-use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, encode, ladder};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray};
+use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder};
 use warpcube_column::{ColumnError, PinnedTable, Residency, Storage};
 
 use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Segment};
@@ -123,4 +126,48 @@ storages! {
     every_encoding_of_i8 I8 every_encoding_of_i16 I16 every_encoding_of_i32 I32 every_encoding_of_i64 I64
     every_encoding_of_u8 U8 every_encoding_of_u16 U16 every_encoding_of_u32 U32 every_encoding_of_u64 U64
     every_encoding_of_f32 F32 every_encoding_of_f64 F64 every_encoding_of_bool Bool
+}
+
+#[test]
+fn long_chunks() {
+    let residency = residency(BUDGET);
+    // More counts than a block sums at once, and more vectors than warps.
+    let chunks = [
+        Segment::draw(Storage::I32, Distribution::Zipf, Nulls::Some, 300 * 1024 - 7, 1),
+        Segment::draw(Storage::I32, Distribution::Runs, Nulls::None, 70_000, 2),
+    ];
+    let table = table(&residency, &chunks);
+    let patched = Packed { width: 2, reference: None, patches: true };
+    for encoding in [
+        Encoding::Rle,
+        Encoding::GpuFor,
+        Encoding::GpuDfor,
+        Encoding::Nsf(Nsf { bytes: 4 }),
+        Encoding::Nsv(Nsv { reference: 0 }),
+        Encoding::Packed(patched),
+    ] {
+        compare(&residency, &table, &chunks, &encoding);
+    }
+}
+
+/// Strings have codes in null slots that were mapped like all others: what is there is no value.
+#[test]
+fn null_slots_are_not_read() {
+    let residency = residency(BUDGET);
+    let text = |row: usize| (row % 5 != 0).then(|| format!("{:03}", row * 7 % 100 + 3));
+    // A partition each, so that codes of arrival differ from sorted ones.
+    let array: ArrayRef = Arc::new(StringArray::from_iter((0..3_000).map(text)));
+    let source = Source::new("s", vec![("s", array)], &[1_200, 1_800], 4096);
+    let table = admit(&residency, &source, &[0], 0).unwrap().tables.remove(0);
+    let column = &table.columns[0];
+    let (values, valid) = download(&residency, &table, 0);
+    let codes: Vec<u64> = numbers(&values, u32::from_le_bytes).into_iter().map(u64::from).collect();
+    assert!(codes.iter().zip(&valid).any(|(code, valid)| !valid && *code != 0), "null slots hold codes");
+    let chunks = [0..1_200, 1_200..3_000]
+        .map(|rows: std::ops::Range<usize>| Segment::new(Storage::U32, &codes[rows.clone()], Some(&valid[rows])));
+    assert_eq!(column.storage(), Storage::U32);
+    encodings(Storage::U32, &chunks).iter().for_each(|encoding| compare(&residency, &table, &chunks, encoding));
+    let mut expected = Profile::of(&chunks[0].plain());
+    expected.add(&Profile::of(&chunks[1].plain()));
+    assert_eq!(residency.profile(column).unwrap(), expected);
 }
