@@ -15,7 +15,7 @@ pub(crate) use codes::distinct;
 pub(crate) use scratch::Scratch;
 
 use crate::build::VECTOR_ROWS;
-use crate::encoding::{Encoding, EncodingError};
+use crate::encoding::{Encoding, EncodingError, Sample};
 use crate::error::{ColumnError, Result};
 use crate::load::Room;
 use crate::segment::Segment;
@@ -69,6 +69,21 @@ impl Source {
     /// Whole vectors, the last one padded.
     pub(crate) fn vectors(&self) -> usize {
         self.rows.div_ceil(VECTOR_ROWS)
+    }
+
+    /// Adds a vector to a sample.
+    pub(crate) fn download_into(&self, stream: &mut Stream, vector: usize, sample: &mut Sample) -> Result<()> {
+        let mut values = vec![0; VECTOR_ROWS * self.storage.width()];
+        let at = vector * values.len();
+        stream.download(&self.values, at, &mut values)?;
+        let mut words = [0u32; VECTOR_ROWS / 32];
+        if let Some(validity) = &self.validity {
+            let at = vector * size_of_val(&words);
+            stream.download(validity, at, bytemuck::cast_slice_mut(&mut words))?;
+        }
+        let rows = (self.rows - vector * VECTOR_ROWS).min(VECTOR_ROWS);
+        sample.push(&values, self.validity.as_ref().map(|_| words.as_slice()), rows);
+        Ok(())
     }
 
     /// Parameters that kernels begin with: `WcSource`.
@@ -250,10 +265,82 @@ impl<'a> Encoder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use warpcube_gpu::GpuError;
     use warpcube_gpu::cuda::nvrtc;
+    use warpcube_gpu::{EmulatorOptions, GpuError, Reservation};
 
     use super::*;
+    use crate::encoding::{Alp, Dictionary, Nsf, Nsv, Packed, Plain, Profile, encode};
+    use crate::profiler::profile;
+
+    /// All that the pool has.
+    struct Whole<'a>(&'a Device);
+
+    impl Room for Whole<'_> {
+        fn reserve(&self, bytes: u64) -> Result<Reservation> {
+            Ok(self.0.pool().try_reserve(bytes).expect("the pool is large"))
+        }
+    }
+
+    fn encodings(storage: Storage, plain: &Plain<'_>) -> Vec<Encoding> {
+        let packed = |width, reference, patches| Packed { width, reference, patches };
+        let mut all = vec![Encoding::Rle, Encoding::GpuFor, Encoding::GpuDfor];
+        all.extend([(0, None), (3, Some(7)), (20, None)].map(|(w, r)| Encoding::Packed(packed(w, r, true))));
+        let values = Dictionary::distinct(plain, usize::MAX).expect("no limit");
+        let codes = Dictionary::codes_for(values.len());
+        all.push(Encoding::Dictionary(Dictionary::new(storage, values, codes).expect("packed codes")));
+        if storage.is_float() {
+            let integers = packed(4, None, true);
+            all.extend([(0, 0), (14, 10)].map(|(exponent, factor)| Encoding::Alp(Alp { exponent, factor, integers })));
+        } else {
+            all.extend([Encoding::Nsf(Nsf { bytes: 4 }), Encoding::Nsv(Nsv { reference: 0 })]);
+        }
+        all
+    }
+
+    /// Null slots and padding hold anything: the CPU and the device see the same.
+    #[test]
+    fn what_is_null_is_no_value() {
+        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
+        let (room, rows) = (Whole(&device), 2_500usize);
+        let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let is_valid = |row: usize| row < rows && row / 1024 != 1 && !mixed(row).is_multiple_of(3);
+        for storage in [Storage::I32, Storage::I64, Storage::F32, Storage::F64] {
+            let bits = |row: usize| match (is_valid(row), storage) {
+                (false, _) => mixed(row),
+                (true, Storage::F64) => (row as f64 / 4.0).to_bits(),
+                (true, Storage::F32) => (row as f32 / 4.0).to_bits().into(),
+                (true, _) => row as u64 % 600 * 40,
+            };
+            let padded = rows.next_multiple_of(VECTOR_ROWS);
+            let values: Vec<u8> =
+                (0..padded).flat_map(|row| bits(row).to_le_bytes().into_iter().take(storage.width())).collect();
+            let word = |word: usize| (0..32).fold(0, |bits, bit| bits | u32::from(is_valid(32 * word + bit)) << bit);
+            // Padding is null whatever its bits are.
+            let mut words: Vec<u32> = (0..padded / 32).map(word).collect();
+            words[padded / 32 - 1] = u32::MAX;
+            let plain = Plain::new(storage, &values, Some(&words), rows).expect("whole vectors");
+            let mut stream = device.stream().expect("a stream");
+            let upload = |stream: &mut Stream, bytes: &[u8]| -> DeviceBuffer {
+                let buffer = device.buffer(bytes.len(), "a test").expect("room");
+                stream.upload(&buffer, 0, bytes).expect("in range");
+                buffer
+            };
+            let (on_device, validity) =
+                (upload(&mut stream, &values), upload(&mut stream, bytemuck::cast_slice(&words)));
+            stream.synchronize().expect("no faults");
+            let reservation = room.reserve(1).expect("room");
+            let segments = [Segment::new(on_device, Some(validity), rows as u32, reservation)];
+            assert_eq!(profile(&device, &room, storage, &segments).expect("room"), Profile::of(&plain), "{storage:?}");
+            for encoding in encodings(storage, &plain) {
+                let expected = encode(&encoding, &plain).expect("it holds the values");
+                let encoded =
+                    encode_copies(&device, &room, storage, &encoding, &segments).expect("it holds the values");
+                let mut found = vec![0; encoded[0].values().bytes()];
+                stream.download(encoded[0].values(), 0, &mut found).expect("in range");
+                assert!(found == expected, "{encoding:?} of {storage:?}");
+            }
+        }
+    }
 
     /// Ampere, Hopper, Blackwell for workstations.
     const ARCHITECTURES: [u32; 3] = [80, 90, 120];

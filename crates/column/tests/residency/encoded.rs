@@ -150,6 +150,38 @@ fn long_chunks() {
     }
 }
 
+/// Numbers at the ends of what integers are, and what is no number.
+#[test]
+fn integers_of_floats_end_where_integers_do() {
+    let residency = residency(BUDGET);
+    let edge = 2f64.powi(63);
+    let numbers = [edge, -edge, 2.0 * edge, -2.0 * edge, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 7.0];
+    let bits: Vec<u64> = (0..600).map(|row| numbers[row * row % 10].to_bits()).collect();
+    let chunks = [Segment::new(Storage::F64, &bits, None)];
+    let table = table(&residency, &chunks);
+    for width in [0, 8, 64] {
+        let integers = Packed { width, reference: None, patches: true };
+        compare(&residency, &table, &chunks, &Encoding::Alp(Alp { exponent: 0, factor: 0, integers }));
+    }
+}
+
+/// Without room for its memory nothing is encoded, and all promises come back.
+#[test]
+fn without_room_nothing_is_encoded() {
+    let chunks = [Segment::draw(Storage::I64, Distribution::Uniform, Nulls::Some, 200_000, 3)];
+    for spare in [0, 8 << 10, 64 << 10] {
+        let residency = residency(BUDGET);
+        let table = table(&residency, &chunks);
+        let reserved = residency.device().pool().usage().reserved;
+        residency.device().pool().set_budget(reserved + spare);
+        for encoding in encodings(Storage::I64, &chunks) {
+            let refused = residency.encode(&table.columns[0], &encoding);
+            assert!(matches!(refused, Err(ColumnError::OverBudget { .. } | ColumnError::Encoding(_))), "{encoding:?}");
+            assert_eq!(residency.device().pool().usage().reserved, reserved);
+        }
+    }
+}
+
 /// Strings have codes in null slots that were mapped like all others: what is there is no value.
 #[test]
 fn null_slots_are_not_read() {

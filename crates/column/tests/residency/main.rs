@@ -2,6 +2,7 @@
 
 mod arrays;
 mod budget;
+mod choice;
 mod content;
 mod copies;
 #[path = "../encodings/data.rs"]

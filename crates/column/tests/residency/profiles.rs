@@ -24,6 +24,8 @@ fn compare(residency: &Residency, chunks: &[Segment], case: &str) -> Profile {
     if !distinct.is_empty() {
         assert_eq!(set(distinct.len() - 1), None, "{case}");
     }
+    // A set that is filled up.
+    assert_eq!(set(1).is_some(), distinct.len() <= 1, "{case}");
     drop(table);
     residency.clear();
     expected
