@@ -20,9 +20,9 @@ use warpcube_gpu::Device;
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
+use crate::encode::{Known, encode_column};
 use crate::error::{ColumnError, Result};
 use crate::layout::EncodingChoice;
-use crate::pack::pack;
 use crate::remap::remap_codes;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
@@ -501,13 +501,14 @@ fn close_column(
     };
     let storage = Storage::of(&target.data_type).expect("checked when the load began");
     let segments = parts.into_iter().map(|part| part.segment).collect();
-    let segments = pack(device, room, encoding, (storage, statistics.integers), segments)?;
+    let known = Known { storage, range: statistics.integers, strings: dictionary.is_some() };
+    let encoded = encode_column(device, room, encoding, known, segments)?;
     Ok(ResidentColumn::new(
         target.index,
         target.name.clone(),
         target.data_type.clone(),
         storage,
-        segments,
+        encoded,
         statistics,
         dictionary,
     ))

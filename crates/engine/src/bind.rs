@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{PACKED_LIBRARY, PinnedTable, ResidentColumn};
+use warpcube_column::{PLAIN_LIBRARY, PinnedTable, ResidentColumn, decoding_library};
 use warpcube_gpu::{DeviceInfo, Program};
 
 use crate::arena::{Arena, Zone};
@@ -21,8 +21,6 @@ const LIBRARY: &str = include_str!("../kernels/scan.cuh");
 /// What few of them call beside it, with the marks by which those are known.
 const EXTRA: &str = include_str!("../kernels/extra.cuh");
 const EXTRA_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
-/// What marks the use of packed columns.
-const PACKED_MARKS: [&str; 2] = ["WcPacked<", "wc_packed_get<"];
 /// Exact sums of floats, with the mark by which programs are known that have some.
 const FIXED: &str = include_str!("../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
@@ -148,9 +146,9 @@ pub(crate) fn bind(
 /// Generated source behind what it calls.
 fn with_library(source: &str) -> String {
     let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
-    let packed = if PACKED_MARKS.iter().any(|mark| source.contains(mark)) { PACKED_LIBRARY } else { "" };
+    let decoding = decoding_library(source);
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
-    format!("{LIBRARY}{extra}{fixed}{packed}{source}")
+    format!("{PLAIN_LIBRARY}{LIBRARY}{extra}{fixed}{decoding}{source}")
 }
 
 /// A program a stage, then the one that gathers groups.
@@ -159,7 +157,7 @@ fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool) -> Vec<
         let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
         Program::new(stage.name.clone(), with_library(&format!("{members}{}", stage.source(pipelines))))
     };
-    let gather = compacted.then(|| Program::new("compact", format!("{LIBRARY}{COMPACT}")));
+    let gather = compacted.then(|| Program::new("compact", format!("{PLAIN_LIBRARY}{LIBRARY}{COMPACT}")));
     stages.iter().map(stage).chain(gather).collect()
 }
 
