@@ -67,7 +67,8 @@ fn loading_is_reported_a_core() {
         "--dir",
         "d",
         "--queries",
-        "q1.1",
+        "q1.1,q2.1",
+        "--verify",
         "--json",
         "r.json",
         "--runs",
@@ -77,6 +78,13 @@ fn loading_is_reported_a_core() {
     ];
     let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.out.lines().filter(|line| line.starts_with('q') && line.ends_with("  yes")).count(),
+        2,
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains("placement"), "{}", ran.out);
     assert!(ran.out.lines().any(|line| line.starts_with("loaded: ") && line.ends_with(" GB/s a core")), "{}", ran.out);
     let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
     // Four columns of 60 thousand rows and more, four bytes each, and two of the dates.
@@ -84,6 +92,21 @@ fn loading_is_reported_a_core() {
     assert!(
         found["loading"]["gb_per_s_core"].as_f64().unwrap() > 0.0 && found["loading"]["ms"].as_f64().unwrap() > 0.0
     );
+}
+
+#[test]
+fn what_was_not_on_the_device_has_its_reason() {
+    let place = Place::new();
+    let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "1", "--device"];
+    let cpu = place.run(&[&arguments[..], &["cpu"]].concat());
+    assert!(cpu.out.starts_with("ssb on CPU (warpcube.device is 'cpu')\n"), "{cpu:?}");
+    let emulated = place.emulated().args(arguments).args(["emulated", "--set", "warpcube.load_factor=0"]).output();
+    let emulated = Ran::of(emulated.unwrap());
+    let reason = emulated.out.lines().last().unwrap_or_default().trim_start();
+    assert!(reason.starts_with("CPU aggregate over lineorder ⋈ date: estimated cheaper on the CPU"), "{emulated:?}");
+    let placed = [&arguments[..], &["emulated", "--set", "warpcube.placement=cpu"]].concat();
+    let placed = Ran::of(place.emulated().args(placed).output().unwrap());
+    assert!(placed.out.starts_with("ssb on CPU (warpcube.placement is 'cpu')\n"), "{placed:?}");
 }
 
 #[test]
