@@ -12,7 +12,7 @@ use crate::error::{ColumnError, Result};
 use crate::host::HostColumn;
 use crate::load::{ColumnSource, Loaded};
 use crate::resident::PinnedTable;
-use crate::segment::ResidentColumn;
+use crate::segment::{ResidentColumn, Traits};
 
 /// Where a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +49,12 @@ pub struct ColumnSummary {
     pub bytes: u64,
     /// Host memory of its copy; none where there is none.
     pub host_bytes: u64,
+    /// Bits of a value on average, with all that its encoding has beside values.
+    pub bits_per_value: f64,
     /// Distinct strings, where it has a dictionary.
     pub dictionary_values: Option<usize>,
+    /// What a pass over its values told, if there was one: distinct values, runs, order.
+    pub traits: Option<Traits>,
     /// Statements that found it resident.
     pub hits: u64,
     /// Whether a statement uses it now.
@@ -330,7 +334,9 @@ fn summary(table: &TableEntry) -> TableSummary {
             encoding: column.encoding(),
             bytes: column.bytes(),
             host_bytes: copy_bytes(index),
+            bits_per_value: column.bits_per_value(),
             dictionary_values: column.dictionary().map(|dictionary| dictionary.len()),
+            traits: column.traits(),
             hits: entry.hits,
             pinned: Arc::strong_count(column) > 1,
         };
@@ -343,7 +349,9 @@ fn summary(table: &TableEntry) -> TableSummary {
             encoding: copy.encoding(),
             bytes: 0,
             host_bytes: copy.bytes(),
+            bits_per_value: copy.bits_per_value(),
             dictionary_values: copy.dictionary_values(),
+            traits: copy.traits(),
             hits: 0,
             pinned: false,
         };

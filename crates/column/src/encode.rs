@@ -1,27 +1,22 @@
 //! Which encoding a column gets once all of it is there, as its load asks for.
 //!
-//! Parameters come from the column's statistics or, where those do not tell, from values copied to the host; they hold
-//! every value of the column, not only those looked at.
+//! A pass over the column on the device gives its profile; parameters come from that and hold every value. Where a
+//! named encoding is not for the column, and where none is named, all that the device reads well compete.
 
 use warpcube_gpu::Device;
 
-use crate::encoding::{Alp, DICTIONARY_MAX, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Sample};
+use crate::choice::{best, best_packed, sampled_alp};
+use crate::encoding::{DICTIONARY_MAX, Dictionary, Encoding, Nsf, Nsv, Profile};
 use crate::error::{ColumnError, Result};
 use crate::layout::{EncodingChoice, Layout};
 use crate::load::Room;
-use crate::pack::{pack, width_between};
-use crate::segment::{Lookup, Segment};
+use crate::profiler::profile;
+use crate::segment::{Lookup, Segment, Traits};
 use crate::storage::Storage;
-use crate::transcode::{HostPlain, encode_segments};
+use crate::transcode::{distinct, encode_segments};
 
-/// Segments that parameters are chosen by, where they need not be seen to hold every value.
-const SAMPLE_SEGMENTS: usize = 4;
-/// Vectors of each of them.
-const SAMPLE_VECTORS: usize = 64;
-/// Share of a packed column's bytes below which patches are worth looking at them for each group.
-const PATCHES_WORTH: f64 = 0.95;
-/// Share of rows that may be patches: kernels take them one by one.
-const PATCHES_MAX: f64 = 1.0 / 16.0;
+/// Estimates of distinct values past which a dictionary is not tried: no column with one would have that many.
+const DISTINCT_TRIED: u64 = DICTIONARY_MAX as u64 * 5 / 4;
 
 /// The segments of a column in its encoding.
 #[derive(Debug)]
@@ -30,9 +25,17 @@ pub(crate) struct Encoded {
     /// Distinct values, where the segments hold codes for them.
     pub(crate) lookup: Option<Lookup>,
     pub(crate) segments: Vec<Segment>,
+    /// What the pass over the column told, if there was one.
+    pub(crate) traits: Option<Traits>,
 }
 
-/// What is known of a column's values.
+impl Encoded {
+    fn plain(segments: Vec<Segment>, traits: Option<Traits>) -> Encoded {
+        Encoded { layout: Layout::Plain, lookup: None, segments, traits }
+    }
+}
+
+/// What is known of a column's values before they are looked at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub(crate) storage: Storage,
@@ -42,7 +45,16 @@ pub(crate) struct Known {
     pub(crate) strings: bool,
 }
 
-/// Encodes the plain segments of a column.
+/// A column to be encoded: plain segments, and what is known of them.
+pub(crate) struct Candidate<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) room: &'a dyn Room,
+    pub(crate) known: Known,
+    pub(crate) profile: &'a Profile,
+    pub(crate) segments: &'a [Segment],
+}
+
+/// Encodes the plain segments of a column; without room to do so they stay plain.
 pub(crate) fn encode_column(
     device: &Device,
     room: &dyn Room,
@@ -50,105 +62,75 @@ pub(crate) fn encode_column(
     known: Known,
     segments: Vec<Segment>,
 ) -> Result<Encoded> {
-    let Some(encoding) = named(device, choice, known, &segments)? else {
-        let (layout, segments) = pack(device, room, choice, (known.storage, known.range), segments)?;
-        return Ok(Encoded { layout, lookup: None, segments });
+    if choice == EncodingChoice::Plain || segments.is_empty() {
+        return Ok(Encoded::plain(segments, None));
+    }
+    let profile = match profile(device, room, known.storage, &segments) {
+        Err(ColumnError::OverBudget { .. }) => return Ok(Encoded::plain(segments, None)),
+        profile => profile?,
     };
-    let lookup = match &encoding {
-        Encoding::Dictionary(dictionary) => Some(place_lookup(device, room, known.storage, dictionary)?),
-        _ => None,
+    let traits = Some(Traits::of(&profile, known.storage));
+    let column = Candidate { device, room, known, profile: &profile, segments: &segments };
+    let (encoding, lookup) = match column.encoding(choice) {
+        Err(ColumnError::OverBudget { .. }) => return Ok(Encoded::plain(segments, traits)),
+        found => found?,
     };
-    let segments = encode_segments(device, room, known.storage, &encoding, segments)?;
-    Ok(Encoded { layout: Layout::of(&encoding), lookup, segments })
-}
-
-/// The encoding of a choice that names one, with its parameters; `None` if the column cannot have it, and for those
-/// that are packed without patches.
-fn named(device: &Device, choice: EncodingChoice, known: Known, segments: &[Segment]) -> Result<Option<Encoding>> {
-    let Known { storage, range, strings } = known;
-    let (low, high) = range.unwrap_or_default();
-    let integers = !storage.is_float();
-    Ok(match choice {
-        EncodingChoice::Nsf if integers => Some(Encoding::Nsf(Nsf::fit(storage, low as u64, high as u64))),
-        EncodingChoice::Nsv if integers && high - low <= i128::from(u32::MAX) => {
-            Some(Encoding::Nsv(Nsv { reference: low as u64 }))
-        }
-        EncodingChoice::Rle => Some(Encoding::Rle),
-        EncodingChoice::GpuFor if integers => Some(Encoding::GpuFor),
-        EncodingChoice::GpuDfor if integers => Some(Encoding::GpuDfor),
-        EncodingChoice::Packed if integers => patched(device, known, segments)?.map(Encoding::Packed),
-        EncodingChoice::Dictionary if !strings => dictionary(device, storage, segments)?.map(Encoding::Dictionary),
-        EncodingChoice::Alp if !integers => alp(device, storage, segments)?.map(Encoding::Alp),
-        _ => None,
+    Ok(match encode_segments(device, room, known.storage, &encoding, segments)? {
+        Ok(segments) => Encoded { layout: Layout::of(&encoding), lookup, segments, traits },
+        Err(segments) => Encoded::plain(segments, traits),
     })
 }
 
-/// Some vectors of some segments, evenly spread.
-fn samples(device: &Device, storage: Storage, segments: &[Segment]) -> Result<Vec<Sample>> {
-    let count = segments.len().min(SAMPLE_SEGMENTS);
-    let chosen = (0..count).map(|index| &segments[index * segments.len() / count]);
-    let sample = |segment| {
-        let host = HostPlain::download(device, storage, segment)?;
-        Ok(Sample::of(&host.plain()?, SAMPLE_VECTORS))
-    };
-    chosen.map(sample).collect()
-}
-
-/// A packing with patches, if it is so much smaller than the one without.
-fn patched(device: &Device, known: Known, segments: &[Segment]) -> Result<Option<Packed>> {
-    let (mut offsets, mut rows) = (None::<OffsetBits>, 0);
-    for sample in samples(device, known.storage, segments)? {
-        let sample = sample.plain().map_err(ColumnError::source)?;
-        let own = OffsetBits::of(&sample, None);
-        rows += sample.rows();
-        match &mut offsets {
-            Some(all) => all.add(&own),
-            None => offsets = Some(own),
-        }
+impl Candidate<'_> {
+    /// The encoding for a choice, with its lookup on the device.
+    fn encoding(&self, choice: EncodingChoice) -> Result<(Encoding, Option<Lookup>)> {
+        let encoding = match self.named(choice)? {
+            Some(encoding) => encoding,
+            None => best(self)?,
+        };
+        let lookup = match &encoding {
+            Encoding::Dictionary(dictionary) => Some(self.place_lookup(dictionary)?),
+            _ => None,
+        };
+        Ok((encoding, lookup))
     }
-    let Some(offsets) = offsets else { return Ok(None) };
-    let bytes = |packed: &Packed| offsets.bytes(known.storage, packed) as f64;
-    let shared = known.range.map_or(0, |range| width_between(known.storage, range));
-    let shared = Packed { width: shared, reference: Some(0), patches: false };
-    let whole = bytes(&offsets.fit(known.storage, None, false)).min(bytes(&shared));
-    let patched = offsets.fit(known.storage, None, true);
-    let is_rare = offsets.wider_than(patched.width) as f64 <= rows as f64 * PATCHES_MAX;
-    let is_worth = patched.patches && is_rare && bytes(&patched) < whole * PATCHES_WORTH;
-    Ok(is_worth.then_some(patched))
-}
 
-/// A dictionary with packed codes; `None` if there are too many distinct values.
-fn dictionary(device: &Device, storage: Storage, segments: &[Segment]) -> Result<Option<Dictionary>> {
-    let mut distinct = Vec::new();
-    for segment in segments {
-        let host = HostPlain::download(device, storage, segment)?;
-        let Some(own) = Dictionary::distinct(&host.plain()?, DICTIONARY_MAX) else { return Ok(None) };
-        distinct.extend(own);
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() > DICTIONARY_MAX {
+    /// The encoding that a choice names, with its parameters; `None` if it names none or the column cannot have it.
+    fn named(&self, choice: EncodingChoice) -> Result<Option<Encoding>> {
+        let Known { storage, range, strings } = self.known;
+        let (low, high) = range.unwrap_or_default();
+        let integers = !storage.is_float();
+        Ok(match choice {
+            EncodingChoice::Nsf if integers => Some(Encoding::Nsf(Nsf::fit(storage, low as u64, high as u64))),
+            EncodingChoice::Nsv if integers && high - low <= i128::from(u32::MAX) => {
+                Some(Encoding::Nsv(Nsv { reference: low as u64 }))
+            }
+            EncodingChoice::Rle => Some(Encoding::Rle),
+            EncodingChoice::GpuFor if integers => Some(Encoding::GpuFor),
+            EncodingChoice::GpuDfor if integers => Some(Encoding::GpuDfor),
+            EncodingChoice::Packed if integers => Some(best_packed(self).encoding),
+            EncodingChoice::Dictionary if !strings => self.dictionary(DICTIONARY_MAX)?,
+            EncodingChoice::Alp if !integers => sampled_alp(self)?.map(|(encoding, _)| encoding),
+            _ => None,
+        })
+    }
+
+    /// A dictionary with packed codes; `None` if there are more distinct values than that.
+    pub(crate) fn dictionary(&self, limit: usize) -> Result<Option<Encoding>> {
+        let Known { storage, .. } = self.known;
+        if self.profile.distinct.estimate() > DISTINCT_TRIED {
             return Ok(None);
         }
+        let Some(values) = distinct(self.device, self.room, storage, self.segments, limit)? else { return Ok(None) };
+        let codes = Dictionary::codes_for(values.len());
+        Ok(Some(Encoding::Dictionary(Dictionary::new(storage, values, codes)?)))
     }
-    let width = width_between(Storage::U32, (0, distinct.len().saturating_sub(1) as i128));
-    let codes = Encoding::Packed(Packed { width, reference: Some(0), patches: false });
-    Dictionary::new(storage, distinct, codes).map(Some).map_err(ColumnError::source)
-}
 
-/// The scale of the first sampled segment with values; integers that it does not have may be wider.
-fn alp(device: &Device, storage: Storage, segments: &[Segment]) -> Result<Option<Alp>> {
-    for sample in samples(device, storage, segments)? {
-        let fit = Alp::fit(&sample.plain().map_err(ColumnError::source)?).map_err(ColumnError::source)?;
-        if let Some(alp) = fit {
-            return Ok(Some(Alp { integers: Packed { patches: true, ..alp.integers }, ..alp }));
-        }
+    /// Distinct values in storage width, in a buffer of the device; at least one, for the codes of null slots.
+    fn place_lookup(&self, dictionary: &Dictionary) -> Result<Lookup> {
+        let width = self.known.storage.width();
+        let values = dictionary.values().iter().chain(dictionary.values().is_empty().then_some(&0));
+        let bytes: Vec<u8> = values.flat_map(|bits| bits.to_le_bytes().into_iter().take(width)).collect();
+        Lookup::place(self.device, self.room, &bytes)
     }
-    Ok(None)
-}
-
-/// Distinct values in storage width, in a buffer of the device; at least one, for the codes of null slots.
-fn place_lookup(device: &Device, room: &dyn Room, storage: Storage, dictionary: &Dictionary) -> Result<Lookup> {
-    let values = dictionary.values().iter().chain(dictionary.values().is_empty().then_some(&0));
-    let bytes: Vec<u8> = values.flat_map(|bits| bits.to_le_bytes().into_iter().take(storage.width())).collect();
-    Lookup::place(device, room, &bytes)
 }

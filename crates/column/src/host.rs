@@ -13,7 +13,7 @@ use crate::encode::Encoded;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::load::{Room, place};
-use crate::segment::{Lookup, ResidentColumn, encoding_in_words};
+use crate::segment::{Lookup, ResidentColumn, Traits, encoding_in_words};
 use crate::staging::{StagingPool, Uploader};
 use crate::statistics::Statistics;
 use crate::storage::Storage;
@@ -29,6 +29,7 @@ pub(crate) struct HostColumn {
     statistics: Statistics,
     dictionary: Option<Arc<Dictionary>>,
     lookup: Option<Box<[u8]>>,
+    traits: Option<Traits>,
     segments: Vec<HostCopy>,
 }
 
@@ -64,6 +65,7 @@ impl HostColumn {
             statistics: column.statistics().clone(),
             dictionary: column.dictionary().cloned(),
             lookup,
+            traits: column.traits(),
             segments,
         })
     }
@@ -82,7 +84,7 @@ impl HostColumn {
             self.name.clone(),
             self.data_type.clone(),
             self.storage,
-            Encoded { layout: self.layout, lookup, segments },
+            Encoded { layout: self.layout, lookup, segments, traits: self.traits },
             self.statistics.clone(),
             self.dictionary.clone(),
         ))
@@ -107,6 +109,18 @@ impl HostColumn {
     pub(crate) fn encoding(&self) -> String {
         let values = self.lookup.as_ref().map(|values| values.len() / self.storage.width());
         encoding_in_words(self.layout, values)
+    }
+
+    /// What a pass over its values told.
+    pub(crate) fn traits(&self) -> Option<Traits> {
+        self.traits
+    }
+
+    /// Bits of a value on average, as on the device.
+    pub(crate) fn bits_per_value(&self) -> f64 {
+        let values: usize = self.segments.iter().map(|copy| copy.values.len()).sum();
+        let lookup = self.lookup.as_ref().map_or(0, |values| values.len());
+        8.0 * (values + lookup) as f64 / self.statistics.rows.max(1) as f64
     }
 
     /// Strings of its dictionary, where it has one.

@@ -7,6 +7,7 @@
 
 mod book;
 mod build;
+mod choice;
 mod coding;
 mod dictionary;
 mod encode;
@@ -16,7 +17,7 @@ mod host;
 mod kernels;
 mod layout;
 mod load;
-mod pack;
+mod profiler;
 mod remap;
 mod resident;
 mod segment;
@@ -33,6 +34,6 @@ pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
 pub use layout::{EncodingChoice, Layout};
 pub use load::{ColumnScan, ColumnSource, LoadLimits, LoadReport};
 pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
-pub use segment::{ResidentColumn, Segment};
+pub use segment::{ResidentColumn, Segment, Traits};
 pub use statistics::Statistics;
 pub use storage::{Storage, is_string};

@@ -7,6 +7,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
 use crate::dictionary::Dictionary;
 use crate::encode::Encoded;
+use crate::encoding::Profile;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::load::Room;
@@ -69,6 +70,33 @@ impl Lookup {
         stream.upload(&values, 0, bytes)?;
         stream.synchronize()?;
         Ok(Lookup { values, reservation })
+    }
+}
+
+/// What a pass over a column's values tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    /// Distinct valid values, estimated to a few percent.
+    pub distinct: u64,
+    /// Runs of equal values, cut where a vector ends; null slots belong to the run before them.
+    pub runs: u64,
+    /// Whether no valid value is smaller than the valid one before it; never said of floats.
+    pub is_sorted: bool,
+}
+
+impl Traits {
+    pub(crate) fn of(profile: &Profile, storage: Storage) -> Traits {
+        Traits {
+            distinct: profile.distinct.estimate(),
+            runs: profile.runs,
+            is_sorted: profile.is_sorted() && !storage.is_float(),
+        }
+    }
+}
+
+impl AsRef<Segment> for Segment {
+    fn as_ref(&self) -> &Segment {
+        self
     }
 }
 
@@ -156,6 +184,18 @@ impl ResidentColumn {
     /// The dictionary of a string column.
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
+    }
+
+    /// What a pass over its values told; `None` if it was loaded without one.
+    pub fn traits(&self) -> Option<Traits> {
+        self.encoded.traits
+    }
+
+    /// Bits of a value on average, with all that its encoding has beside values; validity is not counted.
+    pub fn bits_per_value(&self) -> f64 {
+        let values = self.segments().iter().map(|segment| segment.values.bytes()).sum::<usize>();
+        let lookup = self.lookup().map_or(0, DeviceBuffer::bytes);
+        8.0 * (values + lookup) as f64 / self.statistics.rows.max(1) as f64
     }
 
     /// Device memory it takes, as reserved.

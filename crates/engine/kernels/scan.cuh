@@ -24,12 +24,17 @@ WC_DEVICE bool wc_test_bit(const uint32_t* bits, uint64_t position) {
     return bits[position >> 5] >> (position & 31u) & 1u;
 }
 
-// The chunk that a ticket falls into: the last one whose first ticket is not past it.
-WC_DEVICE uint32_t wc_find_chunk(const uint32_t* first_tickets, uint32_t chunks, uint32_t ticket) {
-    uint32_t low = 0, high = chunks;
-    while (high - low > 1) {
-        uint32_t middle = (low + high) / 2;
-        if (wc_load_cached(first_tickets + middle) <= ticket) low = middle; else high = middle;
+// The chunk that a ticket falls into: the last one whose first ticket is not past it. All lanes look together, a 32nd
+// of what is left each, so that a thousand chunks take two loads.
+WC_DEVICE uint32_t wc_find_chunk(const uint32_t* first_tickets, uint32_t chunks, uint32_t ticket, uint32_t lane) {
+    uint32_t low = 0, left = chunks;
+    while (left > 1) {
+        const uint32_t stride = (left + 31) / 32, at = lane * stride;
+        const bool reached = at < left && wc_load_cached(first_tickets + low + at) <= ticket;
+        // The first of them is reached in any case.
+        const uint32_t last = 31 - __clz(__ballot_sync(WC_FULL_MASK, reached) | 1u);
+        low += last * stride;
+        left = left - last * stride < stride ? left - last * stride : stride;
     }
     return low;
 }

@@ -27,7 +27,9 @@ const FIXED_MARK: &str = "wc_fixed";
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
-const TICKET_ROWS_MAX: u64 = 16 << 10;
+const TICKET_ROWS_MAX: u64 = 64 << 10;
+/// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
+const TICKET_ROWS_STEP: u64 = 4 << 10;
 /// Warps a multiprocessor that tickets are cut for.
 const WARPS_PER_MULTIPROCESSOR: u64 = 32;
 /// Group tables up to this size are downloaded whole.
@@ -202,8 +204,9 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
     let rows_min = tuning.step_rows_max();
-    let ticket_rows = (table.rows() / (warps * tuning.tickets_per_warp)).next_multiple_of(rows_min);
-    let ticket_rows = ticket_rows.clamp(rows_min, TICKET_ROWS_MAX);
+    let wanted = table.rows() / (warps * tuning.tickets_per_warp);
+    let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
+    let ticket_rows = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let mut tickets = 0u32;
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {

@@ -210,7 +210,8 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.placement",
         expected: "'auto', 'cuda' or 'cpu'",
         description: "Where fragments run: 'auto' on the GPU where their columns are there or worth loading (see \
-                      warpcube.load_factor), 'cuda' on the GPU or not at all, 'cpu' on the CPU.",
+                      warpcube.load_factor), 'cuda' on the GPU whenever it can run them, with an error where it then \
+                      fails or its data is not supported, 'cpu' on the CPU.",
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },

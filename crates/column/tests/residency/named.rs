@@ -126,6 +126,7 @@ fn has_name(column: &ResidentColumn, choice: EncodingChoice) -> bool {
     match choice {
         EncodingChoice::Auto => true,
         EncodingChoice::Dictionary => words.contains("dictionary("),
+        _ if words.contains("dictionary(") => false,
         choice => words.split('(').next() == Some(choice.name()),
     }
 }

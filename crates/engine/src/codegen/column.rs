@@ -217,6 +217,15 @@ impl ColumnReader {
         text
     }
 
+    /// Gives what was loaded as `from` another name.
+    pub(crate) fn alias(&self, from: &str, to: &str) -> String {
+        let column = self.column;
+        let mut names = vec![format!("{column}")];
+        names.extend(self.with_references().map(|_| format!("f{column}")));
+        names.extend(self.nullable.then(|| format!("n{column}")));
+        names.iter().map(|name| format!("            auto& {to}{name} = {from}{name};\n")).collect()
+    }
+
     /// The loaded value in slot `k`, in storage type.
     pub(crate) fn value(&self, prefix: &str) -> String {
         let column = self.column;

@@ -23,3 +23,4 @@ mod ssb;
 mod support;
 mod templates;
 mod tpch;
+mod writes;
