@@ -8,6 +8,7 @@ use warpcube_column::encoding::{GROUP_ROWS, Packed};
 use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
 
 use crate::codegen::params::{Argument, ParamList};
+use crate::estimate::LINE_BYTES;
 
 /// Values of a packed column that a lane unpacks together: steps have at least as many.
 pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
@@ -53,6 +54,17 @@ impl Form {
     pub(crate) fn bytes(self) -> f64 {
         // A column of one value takes next to nothing.
         self.bytes.max(1.0 / 64.0)
+    }
+
+    /// The same where single rows are read: as if all rows that one of them is decoded from lay in one line.
+    pub(crate) fn gathered_bytes(self) -> f64 {
+        let rows = match self.layout {
+            // The differences of half a tile on average, or the lengths of half a vector.
+            Layout::GpuDfor => 256.0,
+            Layout::Nsv(_) => 512.0,
+            _ => return self.bytes(),
+        };
+        self.bytes().min(LINE_BYTES / rows)
     }
 
     /// Bytes of registers that a loaded value takes.

@@ -167,6 +167,7 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
 /// Decides which steps run on whole vectors and which columns are loaded for them.
 fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let width = |column: usize| input.forms[column].bytes();
+    let lines = |share: f64, column: usize| surviving_lines(share, input.forms[column].gathered_bytes());
     let tuning = input.tuning;
     let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
     let mut share = 1.0f64;
@@ -186,7 +187,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let table = order::table(input.tables, probe)?;
             eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
         }
-        eligible &= new.iter().all(|column| surviving_lines(share, width(*column)) >= tuning.eager_lines);
+        eligible &= new.iter().all(|column| lines(share, *column) >= tuning.eager_lines);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
@@ -216,8 +217,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     wanted.sort_unstable();
     wanted.dedup();
     let gathered: f64 =
-        wanted.iter().map(|column| surviving_lines(share, width(*column)) * width(*column)).sum::<f64>()
-            * input.rows as f64;
+        wanted.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * input.rows as f64;
     let bytes = whole + gathered;
     let packed = loaded.iter().any(|column| input.forms[*column].is_packed());
     let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
