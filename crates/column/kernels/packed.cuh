@@ -29,6 +29,13 @@ template <int W> WC_DEVICE uint64_t wc_packed_offset64(const uint32_t* words, in
     return W >= 64 ? offset : offset & ((1ull << W % 64) - 1ull);
 }
 
+// Offset number k of a lane string at the top of a word, whatever lies below it; W from 1 to 31.
+template <int W> WC_DEVICE uint32_t wc_packed_top(const uint32_t* words, int k) {
+    const int bit = k * W, word = bit / 32, end = bit % 32 + W;
+    if (end <= 32) return words[word] << (32 - end) % 32;
+    return (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> (end - 32) % 32);
+}
+
 // A lane's strings of SLOTS / 8 groups.
 template <int W, int SLOTS> struct WcPacked {
     static const int WORDS = WcPackedWords<W>::COUNT;
@@ -71,6 +78,9 @@ template <int W, int SLOTS> struct WcPacked {
             string[WORDS - 1] = (W & 2) ? string[WORDS - 1] | byte << 16 : byte;
         }
     }
+
+    // The offset in a slot, to be compared with constants shifted as far.
+    WC_INLINE uint32_t top(int slot) const { return wc_packed_top<W>(words[slot / 8], slot % 8); }
 
     // The value in a slot.
     template <typename T> WC_INLINE T value(int slot, typename WcPackedSum<sizeof(T)>::Type reference) const {

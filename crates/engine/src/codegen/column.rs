@@ -246,6 +246,24 @@ impl ColumnReader {
         }
     }
 
+    /// How a column of integers is packed, and its reference, if offsets of less than 32 bits can be looked at alone.
+    pub(crate) fn packed(&self) -> Option<(Packed, i128)> {
+        let Access::Words(packed) = self.form.access() else { return None };
+        let reference = packed.reference.filter(|_| self.lookup.is_none() && (1..32).contains(&packed.width))?;
+        let is_signed = matches!(self.form.storage, Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64);
+        Some((packed, if is_signed { (reference as i64).into() } else { reference.into() }))
+    }
+
+    /// The offset in slot `k` at the top of a word of 32 bits, with anything below.
+    pub(crate) fn top(&self, prefix: &str) -> String {
+        format!("{prefix}{}.top(k)", self.column)
+    }
+
+    /// Whether the column has validity words.
+    pub(crate) fn is_nullable(&self) -> bool {
+        self.nullable
+    }
+
     /// The value of the row `row` of the chunk, in storage type.
     pub(crate) fn gather(&self) -> String {
         let column = self.column;

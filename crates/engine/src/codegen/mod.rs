@@ -2,10 +2,11 @@
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`]
 //! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
-//! dictionaries meet), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`staged`] what it keeps in
-//! shared memory.
+//! dictionaries meet), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed
+//! values, [`staged`] what it keeps in shared memory.
 
 pub(crate) mod column;
+mod compare;
 pub(crate) mod expr;
 pub(crate) mod interval;
 pub(crate) mod params;

@@ -11,6 +11,7 @@ use std::fmt::Write;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
+use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
@@ -429,12 +430,16 @@ impl KernelWriter<'_> {
             let mut conditions = Vec::new();
             for planned in run {
                 conditions.push(match &planned.item {
-                    Item::Filter(expr) => emitter.emit(expr)?.truth(),
-                    // Only rows that are left are looked up.
+                    Item::Filter(expr) => match packed_test(expr, self.readers, emitter.params) {
+                        Some(test) => test,
+                        None => emitter.emit(expr)?.truth(),
+                    },
+                    // Only rows that are left are looked up, but for codes, where it is sooner done than asked.
                     Item::Probe(probe, _) => {
-                        let left = if text.is_empty() { "" } else { "(alive >> k & 1u) && " };
                         let coded = coded(self.input, self.split, probe);
                         let staged = layout.staged.iter().find(|at| (at.build, at.coded) == (probe.build, coded));
+                        let is_coded = staged.is_some_and(|staged| staged.coded.is_some());
+                        let left = if text.is_empty() || is_coded { "" } else { "(alive >> k & 1u) && " };
                         format!("{left}{}", staged_probe(&mut emitter, probe, staged, (self.input, self.readers))?)
                     }
                 });
@@ -442,10 +447,13 @@ impl KernelWriter<'_> {
             let (statements, condition) = (emitter.out, conditions.join(" && "));
             let _ = writeln!(
                 text,
-                "#pragma unroll
+                "            {{
+            uint32_t kept = 0;
+#pragma unroll
             for (int k = 0; k < {}; ++k) {{
-{statements}                const bool pass = {condition};
-                alive &= ~((uint32_t)!pass << k);
+{statements}                kept |= (uint32_t)({condition}) << k;
+            }}
+            alive &= kept;
             }}",
                 self.split.slots
             );

@@ -45,11 +45,15 @@ impl KernelWriter<'_> {
             else {
                 continue;
             };
-            let (name, offset) = (staged.name(), self.params.add("uint64_t", Argument::U64(staged.offset as u64)));
+            let name = staged.name();
+            let place = match staged.offset {
+                0 => "shared".to_string(),
+                offset => format!("(shared + {})", self.params.add("uint64_t", Argument::U64(offset as u64))),
+            };
             let Some(column) = staged.coded else {
                 let pointer = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
                 let words = self.params.add("uint64_t", Argument::U64((bitmap.bytes() / 4) as u64));
-                let _ = writeln!(text, "    uint32_t* const {name} = (uint32_t*)(shared + {offset});");
+                let _ = writeln!(text, "    uint32_t* const {name} = (uint32_t*){place};");
                 let _ = writeln!(text, "    wc_stage({name}, {pointer}, {words});");
                 continue;
             };
@@ -63,7 +67,7 @@ impl KernelWriter<'_> {
             let statements = emitter.out;
             let _ = writeln!(
                 text,
-                "    uint8_t* const {name} = (uint8_t*)(shared + {offset});
+                "    uint8_t* const {name} = (uint8_t*){place};
     for (uint32_t code = threadIdx.x; code < (uint32_t){codes}; code += blockDim.x) {{
 {statements}        {name}[code] = {found};
     }}"

@@ -34,13 +34,11 @@ impl KernelWriter<'_> {
             head.push_str(&reader.declaration("e", slots));
             foot.push_str(&reader.move_on("e", "d", slots));
         }
-        let next = format!("(base + {step})");
-        let loads = self.vector_loads("e", &next, false);
-        let _ = writeln!(
-            head,
-            "            const bool more = end - base > {step};\n            if (more) {{\n{loads}            }}"
-        );
-        (self.vector_loads("d", "begin", true), head, format!("            if (more) {{\n{foot}            }}\n"))
+        // The last step loads itself again, from a cache: a choice for each register would take longer.
+        let loads = self.vector_loads("e", "next", false);
+        let _ =
+            writeln!(head, "            const uint32_t next = end - base > {step} ? base + {step} : base;\n{loads}");
+        (self.vector_loads("d", "begin", true), head, foot)
     }
 
     /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,

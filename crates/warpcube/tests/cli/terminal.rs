@@ -177,7 +177,7 @@ fn the_shell_has_a_start_up_file_and_a_history() {
     terminal.press("SELECT column1 AS own FROM mine;");
     terminal.press(ENTER);
     terminal.expect("own\r\n17\r\n");
-    terminal.expect("(1 row)");
+    terminal.expect("(1 row, 0 % on the GPU)");
     terminal.expect("warpcube> ");
     terminal.press("\\q");
     terminal.press(ENTER);

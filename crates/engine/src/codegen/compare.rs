@@ -1,0 +1,81 @@
+//! Comparisons of packed columns with constants, without unpacking: an offset that is shifted to the top of a word
+//! compares like the value, whatever lies below it, if the constant is shifted too.
+//!
+//! A value `v` is `reference + offset` with an offset of `width` bits. `v < c` is `offset < c - reference`, and with
+//! `s = 32 - width` that is `offset · 2^s + below < (c - reference) · 2^s` for any `below` less than `2^s`.
+
+use warpcube_column::encoding::Packed;
+
+use crate::codegen::column::ColumnReader;
+use crate::codegen::params::{Argument, ParamList};
+use crate::ir::{BinaryOp, Expr, Literal};
+
+/// The condition for slot `k` that a filter holds, if all it does is to compare packed columns with constants.
+pub(super) fn packed_test(expr: &Expr, readers: &[ColumnReader], params: &mut ParamList) -> Option<String> {
+    let mut tests = Vec::new();
+    collect(expr, readers, &mut tests)?;
+    let conditions: Vec<String> = tests.iter().map(|test| test.condition(readers, params)).collect();
+    Some(conditions.join(" && "))
+}
+
+/// `offset < limit` of a column, or its contrary.
+struct Test {
+    column: usize,
+    packed: Packed,
+    /// From 0 to 2^width.
+    limit: u64,
+    below: bool,
+}
+
+fn collect(expr: &Expr, readers: &[ColumnReader], tests: &mut Vec<Test>) -> Option<()> {
+    let Expr::Binary(op, left, right) = expr else { return None };
+    if *op == BinaryOp::And {
+        collect(left, readers, tests)?;
+        return collect(right, readers, tests);
+    }
+    let (column, constant, op) = match (left.as_ref(), right.as_ref()) {
+        (Expr::Reg(column), Expr::Literal(Literal::Int(constant), _)) => (*column, *constant, *op),
+        (Expr::Literal(Literal::Int(constant), _), Expr::Reg(column)) => (*column, *constant, mirrored(*op)?),
+        _ => return None,
+    };
+    let (packed, reference) = readers.get(column)?.packed()?;
+    // The first offset that is not below.
+    let (first, below) = match op {
+        BinaryOp::Lt => (constant - reference, true),
+        BinaryOp::Le => (constant - reference + 1, true),
+        BinaryOp::Ge => (constant - reference, false),
+        BinaryOp::Gt => (constant - reference + 1, false),
+        _ => return None,
+    };
+    let limit = first.clamp(0, 1 << packed.width) as u64;
+    tests.push(Test { column, packed, limit, below });
+    Some(())
+}
+
+fn mirrored(op: BinaryOp) -> Option<BinaryOp> {
+    match op {
+        BinaryOp::Lt => Some(BinaryOp::Gt),
+        BinaryOp::Le => Some(BinaryOp::Ge),
+        BinaryOp::Gt => Some(BinaryOp::Lt),
+        BinaryOp::Ge => Some(BinaryOp::Le),
+        _ => None,
+    }
+}
+
+impl Test {
+    fn condition(&self, readers: &[ColumnReader], params: &mut ParamList) -> String {
+        let Test { column, packed, limit, below } = self;
+        let test = match *limit {
+            0 => (!below).to_string(),
+            all if all == 1 << packed.width => below.to_string(),
+            limit => {
+                let limit = params.add("uint64_t", Argument::U64(limit << (32 - packed.width)));
+                format!("{} {} (uint32_t){limit}", readers[*column].top("d"), if *below { "<" } else { ">=" })
+            }
+        };
+        match readers[*column].is_nullable() {
+            true => format!("(dn{column} >> k & 1u) && {test}"),
+            false => test,
+        }
+    }
+}
