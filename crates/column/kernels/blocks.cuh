@@ -51,13 +51,14 @@ template <typename Sum> struct WcBlocks {
 };
 
 // Values less the smallest of their block.
-template <typename T> struct WcGpuFor {
+template <typename T> struct WcGpuFor : WcLateView {
     typedef typename WcPackedSum<sizeof(T)>::Type Sum;
     WcBlocks<Sum> blocks;
 
     WC_INLINE WcGpuFor(const char* segment, uint32_t rows) : blocks(segment, rows) {}
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>&, uint32_t base, uint32_t lane) const {
 #pragma unroll
         for (int half = 0; half < SLOTS / 4; ++half) {
             Sum offsets[4];
@@ -77,7 +78,7 @@ template <typename T> struct WcGpuFor {
 };
 
 // Differences within tiles of four blocks, 512 rows.
-template <typename T> struct WcGpuDfor {
+template <typename T> struct WcGpuDfor : WcLateView {
     typedef typename WcPackedSum<sizeof(T)>::Type Sum;
     WcBlocks<Sum> blocks;
 
@@ -86,7 +87,8 @@ template <typename T> struct WcGpuDfor {
     // The value that stands before a tile's first block.
     WC_INLINE Sum first(uint32_t tile) const { return blocks.word(wc_load_cached(blocks.starts + 4 * tile) - blocks.WORDS); }
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>&, uint32_t base, uint32_t lane) const {
         const uint32_t block = base / 128;
         Sum before = first(block / 4);
         // A step of half a tile may be its second half: differences of the first one count too.

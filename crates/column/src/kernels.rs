@@ -37,7 +37,8 @@ pub enum Constant {
 }
 
 /// The device type that reads segments of a layout: it is made of a segment's address, the segment's rows and the
-/// constants; `load(values, base, lane)` takes a lane's part of a step into an array, `get(row)` a single value.
+/// constants. A lane's values of a step are asked for by `fetch` and made by `decode`, or both by `wc_view_load`; `get` is
+/// a single value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// Name of the type.

@@ -236,7 +236,9 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
     // The vectors of several steps share as many registers as those of two long ones take.
     let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
-    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() {
+    // Views wait for memory when they decode: steps in turn would repeat much text for little.
+    let viewed = loaded.iter().any(|column| input.forms[*column].is_viewed());
+    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() && !viewed {
         true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
         false => 1,
     };
@@ -352,6 +354,8 @@ impl KernelWriter<'_> {
         if !self.split.in_place {
             let _ = writeln!(w, "        uint32_t queued = 0;");
         }
+        let readers = self.split.loaded.iter().map(|column| &self.readers[*column]);
+        let decoded: String = readers.map(|reader| reader.decode("d", slots)).collect();
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
             _ => ("first", self.turns(&tests, &fold)),
@@ -359,7 +363,7 @@ impl KernelWriter<'_> {
         let _ = writeln!(
             w,
             "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
-{loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
+{loads}{decoded}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
 {tests}{drain}{foot}        }}
     }}
 {epilogue}",
