@@ -14,6 +14,9 @@ use crate::estimate::LINE_BYTES;
 /// Values of a packed column that a lane unpacks together: steps have at least as many.
 pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
 
+/// Values of a lane in a tile of differences.
+pub(crate) const TILE_SLOTS: usize = 16;
+
 /// How a column's values lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Form {
@@ -76,6 +79,11 @@ impl Form {
     /// Whether a lane's values come in groups of eight.
     pub(crate) fn is_packed(self) -> bool {
         !matches!(self.access(), Access::Arrays)
+    }
+
+    /// Whether steps shorter than [`TILE_SLOTS`] are decoded twice in part.
+    pub(crate) fn is_tiled(self) -> bool {
+        self.layout == Layout::GpuDfor
     }
 
     /// Whether its steps are decoded as a whole.

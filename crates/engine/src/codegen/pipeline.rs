@@ -10,7 +10,7 @@
 use std::fmt::Write;
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
+use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS, TILE_SLOTS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
@@ -30,6 +30,8 @@ const SMALL_SHARED_BYTES: usize = 24 << 10;
 const SMALL_BLOCK: u32 = 256;
 /// Bytes of registers for the vectors of steps that are worked on in turn.
 const AHEAD_BYTES: f64 = 128.0;
+/// Most bytes of registers a row at which steps are made as long as tiles of differences.
+const TILE_REGISTERS: usize = 12;
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";
 
@@ -234,6 +236,9 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     }
     let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
+    let tiled = loaded.iter().any(|column| input.forms[*column].is_tiled());
+    let has_room = (single || !in_place) && vector_registers(&loaded) <= TILE_REGISTERS;
+    let slots = if tiled && has_room { slots.max(TILE_SLOTS) } else { slots };
     // The vectors of several steps share as many registers as those of two long ones take.
     let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
     // Views wait for memory when they decode: steps in turn would repeat much text for little.
