@@ -46,7 +46,8 @@ template <typename T> struct WcNsv : WcLateView {
     const char* data;
     Sum reference;
 
-    WC_INLINE WcNsv(const char* segment, uint32_t rows, uint64_t reference) : lengths(segment), reference((Sum)reference) {
+    WC_INLINE WcNsv(const char* segment, uint32_t rows, uint64_t reference)
+        : lengths(segment), reference((Sum)reference) {
         const uint32_t vectors = (rows + 1023) / 1024;
         starts = (const uint32_t*)(segment + (uint64_t)vectors * 256);
         data = (const char*)(starts + vectors + 1);
@@ -97,7 +98,7 @@ template <typename T> struct WcNsv : WcLateView {
         return value(at, (own >> 2 * digit & 3u) + 1);
     }
 
-    // The value of `length` bytes from byte `at` of the data on, which begin anywhere in a word and may end in the next.
+    // The value of `length` bytes from byte `at` of the data on: they begin anywhere in a word and may end in the next.
     WC_INLINE T value(uint32_t at, uint32_t length) const {
         const uint32_t* const words = (const uint32_t*)data + at / 4;
         const uint32_t shift = at % 4 * 8;

@@ -20,7 +20,9 @@ template <typename Word> struct WcPatches {
 
     template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base) const {
 #pragma unroll
-        for (int group = 0; group <= SLOTS / 8; ++group) step.starts[group] = wc_load_cached(starts + base / 256 + group);
+        for (int group = 0; group <= SLOTS / 8; ++group) {
+            step.starts[group] = wc_load_cached(starts + base / 256 + group);
+        }
     }
 
     // Hands a lane the patches of its slots of a step: the slot, a constant, and the word.

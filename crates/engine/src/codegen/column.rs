@@ -26,6 +26,8 @@ pub(crate) struct Form {
     layout: Layout,
     /// Address of its distinct values, where its segments hold codes for them.
     lookup: Option<u64>,
+    /// How many values there are at that address.
+    pub(crate) codes: usize,
     /// Bytes of a value on average.
     bytes: f64,
 }
@@ -47,6 +49,7 @@ impl Form {
             storage: column.storage(),
             layout: column.layout(),
             lookup: column.lookup().map(|values| values.address()),
+            codes: column.lookup().map_or(0, |values| values.bytes() / column.storage().width()),
             bytes: column.bytes_per_value(),
         }
     }
@@ -253,15 +256,20 @@ impl ColumnReader {
 
     /// The loaded value in slot `k`, in storage type.
     pub(crate) fn value(&self, prefix: &str) -> String {
+        self.looked_up(self.code(prefix))
+    }
+
+    /// What lies in slot `k`: the value, or its code where there is a lookup.
+    pub(crate) fn code(&self, prefix: &str) -> String {
         let column = self.column;
-        self.looked_up(match self.form.access() {
+        match self.form.access() {
             Access::Arrays => format!("{prefix}{column}[k]"),
             Access::View => format!("w{column}[k]"),
             Access::Words(_) => {
                 let reference = self.reference_or(&format!("{prefix}f{column}"));
                 format!("{prefix}{column}.value<{}>(k, {reference})", self.form.stored().c_name())
             }
-        })
+        }
     }
 
     /// The value of the row `row` of the chunk, in storage type.
@@ -279,7 +287,7 @@ impl ColumnReader {
     }
 
     /// The value that a code stands for, where there is a lookup.
-    fn looked_up(&self, code: String) -> String {
+    pub(crate) fn looked_up(&self, code: String) -> String {
         match &self.lookup {
             Some(values) => format!("wc_load_cached({values} + {code})"),
             None => code,

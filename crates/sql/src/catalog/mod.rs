@@ -29,7 +29,7 @@ use parking_lot::RwLock;
 
 pub use files::FileSnapshot;
 pub(crate) use files::{ExternalTableFactory, FileMemory, check_received};
-pub(crate) use formats::stored_as;
+pub(crate) use formats::{stored_as, written_as};
 pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.
