@@ -29,13 +29,23 @@ template <typename T, int W, bool OWN, bool PATCHES> struct WcAlp {
     // Both products are rounded, in this order.
     WC_INLINE T value(int64_t integer) const { return (T)__dmul_rn(__dmul_rn((double)integer, factor), inverse); }
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS> struct Step {
+        typename WcAlpIntegers<W, OWN, PATCHES>::template Step<SLOTS> integers;
+        typename WcPatches<Bits>::template Step<SLOTS> exceptions;
+    };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        integers.fetch(step.integers, base, lane);
+        exceptions.fetch(step.exceptions, base);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
         int64_t whole[SLOTS];
-        integers.load(whole, base, lane);
+        integers.decode(whole, step.integers, base, lane);
 #pragma unroll
         for (int slot = 0; slot < SLOTS; ++slot) target[slot] = value(whole[slot]);
-        exceptions.template each<SLOTS>(
-            base, lane, [&](int slot, Bits bits) { target[slot] = wc_alp_float(bits); });
+        exceptions.each(step.exceptions, lane, [&](int slot, Bits bits) { target[slot] = wc_alp_float(bits); });
     }
 
     WC_INLINE T get(uint32_t row) const {

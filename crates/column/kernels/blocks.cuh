@@ -38,15 +38,32 @@ template <typename Sum> struct WcBlocks {
         return (Sum)(width == 64 ? bits : bits & ((1ull << width % 64) - 1));
     }
 
-    // A lane's four offsets of a block, and the block's reference.
-    WC_INLINE Sum quad(Sum (&offsets)[4], uint32_t block, uint32_t lane) const {
-        const uint32_t head = wc_load_cached(starts + block);
+    // A lane's four offsets of the block that begins at word `head`, and the block's reference.
+    WC_INLINE Sum quad(Sum (&offsets)[4], uint32_t head, uint32_t lane) const {
         uint32_t width;
         const uint32_t widths = wc_load_cached(data + head + WORDS);
         const uint32_t at = miniblock(head + WORDS, lane / 8, widths, &width);
+        if (width <= 16) {
+            // All four have at most 64 bits.
+            const uint32_t bit = 4 * (lane % 8) * width, shift = bit % 32;
+            const uint32_t* const words = data + at + bit / 32;
+            uint64_t bits = ((uint64_t)wc_load_cached(words + 1) << 32 | wc_load_cached(words)) >> shift;
+            if (shift + 4 * width > 64) bits |= (uint64_t)wc_load_cached(words + 2) << (64 - shift);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) offsets[i] = offset(at, width, 4 * (lane % 8) + i);
+            for (int i = 0; i < 4; ++i) offsets[i] = (uint32_t)(bits >> i * width) & ((1u << width) - 1u);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) offsets[i] = offset(at, width, 4 * (lane % 8) + i);
+        }
         return word(head);
+    }
+
+    // Where the blocks of a step begin.
+    template <int SLOTS> struct Step { uint32_t heads[SLOTS / 4]; };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base) const {
+#pragma unroll
+        for (int half = 0; half < SLOTS / 4; ++half) step.heads[half] = wc_load_cached(starts + base / 128 + half);
     }
 };
 
@@ -57,11 +74,18 @@ template <typename T> struct WcGpuFor {
 
     WC_INLINE WcGpuFor(const char* segment, uint32_t rows) : blocks(segment, rows) {}
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS> struct Step { typename WcBlocks<Sum>::template Step<SLOTS> blocks; };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t) const {
+        blocks.fetch(step.blocks, base);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t, uint32_t lane) const {
 #pragma unroll
         for (int half = 0; half < SLOTS / 4; ++half) {
             Sum offsets[4];
-            const Sum reference = blocks.quad(offsets, base / 128 + half, lane);
+            const Sum reference = blocks.quad(offsets, step.blocks.heads[half], lane);
 #pragma unroll
             for (int i = 0; i < 4; ++i) target[4 * half + i] = (T)(reference + offsets[i]);
         }
@@ -83,18 +107,27 @@ template <typename T> struct WcGpuDfor {
 
     WC_INLINE WcGpuDfor(const char* segment, uint32_t rows) : blocks(segment, rows) {}
 
-    // The value that stands before a tile's first block.
-    WC_INLINE Sum first(uint32_t tile) const { return blocks.word(wc_load_cached(blocks.starts + 4 * tile) - blocks.WORDS); }
+    // The value that stands before the first block of a tile, which begins at word `head`.
+    WC_INLINE Sum first(uint32_t head) const { return blocks.word(head - blocks.WORDS); }
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
-        const uint32_t block = base / 128;
-        Sum before = first(block / 4);
+    template <int SLOTS> struct Step { typename WcBlocks<Sum>::template Step<SLOTS> blocks; };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t) const {
+        blocks.fetch(step.blocks, base);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        const uint32_t* const heads = step.blocks.heads;
+        const uint32_t* const tile = blocks.starts + base / 512 * 4;
+        const bool second = SLOTS < 16 && base % 512 != 0;
+        Sum before = first(second ? wc_load_cached(tile) : heads[0]);
         // A step of half a tile may be its second half: differences of the first one count too.
-        if (SLOTS < 16 && block % 4 != 0) {
+        if (second) {
             Sum sum = 0, offsets[4];
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                sum += 4 * blocks.quad(offsets, block / 4 * 4 + half, lane);
+                sum += 4 * blocks.quad(offsets, wc_load_cached(tile + half), lane);
                 sum += offsets[0] + offsets[1] + offsets[2] + offsets[3];
             }
             before += wc_warp_sum(sum);
@@ -102,8 +135,8 @@ template <typename T> struct WcGpuDfor {
 #pragma unroll
         for (int half = 0; half < SLOTS / 4; ++half) {
             Sum sums[4];
-            const Sum reference = blocks.quad(sums, block + half, lane);
-            if (half != 0 && half % 4 == 0) before = first((block + half) / 4);
+            const Sum reference = blocks.quad(sums, heads[half], lane);
+            if (half != 0 && half % 4 == 0) before = first(heads[half]);
             sums[0] += reference;
 #pragma unroll
             for (int i = 1; i < 4; ++i) sums[i] += sums[i - 1] + reference;
@@ -122,7 +155,7 @@ template <typename T> struct WcGpuDfor {
 
     // One lane adds up the differences of its tile up to the row.
     WC_INLINE T get(uint32_t row) const {
-        Sum sum = first(row / 512);
+        Sum sum = first(wc_load_cached(blocks.starts + row / 512 * 4));
         for (uint32_t block = row / 512 * 4; block <= row / 128; ++block) {
             const uint32_t head = wc_load_cached(blocks.starts + block), widths_at = head + blocks.WORDS;
             const uint32_t widths = wc_load_cached(blocks.data + widths_at);

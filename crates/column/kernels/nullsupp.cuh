@@ -19,11 +19,16 @@ template <typename T, int BYTES> struct WcNsf {
 
     WC_INLINE WcNsf(const char* segment, uint32_t) : values((const Narrow*)segment) {}
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
-        Narrow narrow[SLOTS];
-        wc_load_slots<SLOTS>(narrow, values + base, lane);
+    template <int SLOTS> struct Step { Narrow narrow[SLOTS]; };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        wc_load_slots<SLOTS>(step.narrow, values + base, lane);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t, uint32_t) const {
 #pragma unroll
-        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = (T)narrow[slot];
+        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = (T)step.narrow[slot];
     }
 
     WC_INLINE T get(uint32_t row) const { return (T)wc_load_cached(values + row); }
@@ -34,20 +39,22 @@ WC_DEVICE uint32_t wc_nsv_digits(uint32_t word) { return __popc(word & 0x5555555
 
 // Values of 1 to 4 bytes. A value begins where those before it in its vector end: a warp adds up their lengths. The
 // byte of lengths at row / 4 has those of a lane's four rows.
-template <typename T> struct WcNsv {
+template <typename T> struct WcNsv : WcLateView {
     typedef typename WcPackedSum<sizeof(T)>::Type Sum;
     const char* lengths;
     const uint32_t* starts;
     const char* data;
     Sum reference;
 
-    WC_INLINE WcNsv(const char* segment, uint32_t rows, uint64_t reference) : lengths(segment), reference((Sum)reference) {
+    WC_INLINE WcNsv(const char* segment, uint32_t rows, uint64_t reference)
+        : lengths(segment), reference((Sum)reference) {
         const uint32_t vectors = (rows + 1023) / 1024;
         starts = (const uint32_t*)(segment + (uint64_t)vectors * 256);
         data = (const char*)(starts + vectors + 1);
     }
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>&, uint32_t base, uint32_t lane) const {
         // Bytes of the rows of this vector before the step, less one each: 16 rows a word, 48 words at most.
         const uint32_t words = base % 1024 / 16;
         const uint32_t* const before = (const uint32_t*)(lengths + base / 1024 * 256);
@@ -91,7 +98,7 @@ template <typename T> struct WcNsv {
         return value(at, (own >> 2 * digit & 3u) + 1);
     }
 
-    // The value of `length` bytes from byte `at` of the data on, which begin anywhere in a word and may end in the next.
+    // The value of `length` bytes from byte `at` of the data on: they begin anywhere in a word and may end in the next.
     WC_INLINE T value(uint32_t at, uint32_t length) const {
         const uint32_t* const words = (const uint32_t*)data + at / 4;
         const uint32_t shift = at % 4 * 8;

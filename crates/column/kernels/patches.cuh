@@ -15,12 +15,22 @@ template <typename Word> struct WcPatches {
         words = (const Word*)(buffer + (rows_at + 2 * count + 7) / 8 * 8);
     }
 
+    // The patches of each group of a step.
+    template <int SLOTS> struct Step { uint32_t starts[SLOTS / 8 + 1]; };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base) const {
+#pragma unroll
+        for (int group = 0; group <= SLOTS / 8; ++group) {
+            step.starts[group] = wc_load_cached(starts + base / 256 + group);
+        }
+    }
+
     // Hands a lane the patches of its slots of a step: the slot, a constant, and the word.
-    template <int SLOTS, typename F> WC_INLINE void each(uint32_t base, uint32_t lane, const F& take) const {
+    template <int SLOTS, typename F> WC_INLINE void each(const Step<SLOTS>& step, uint32_t lane, const F& take) const {
 #pragma unroll
         for (int group = 0; group < SLOTS / 8; ++group) {
-            uint32_t first = wc_load_cached(starts + base / 256 + group);
-            const uint32_t end = wc_load_cached(starts + base / 256 + group + 1);
+            uint32_t first = step.starts[group];
+            const uint32_t end = step.starts[group + 1];
             // Lanes load as many as there are of them, and show them to each other.
             for (; first < end; first += 32) {
                 const uint32_t count = end - first < 32 ? end - first : 32;
@@ -69,12 +79,20 @@ template <typename T, int W, bool OWN> struct WcPackedView {
 
     WC_INLINE Sum reference(uint32_t row) const { return OWN ? wc_load_cached(references + row / 1024) : one; }
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS> struct Step {
         WcPacked<W, SLOTS> packed;
-        packed.load(groups, base, lane);
-        const Sum added = reference(base);
+        Sum added;
+    };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        step.packed.load(groups, base, lane);
+        step.added = reference(base);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t, uint32_t) const {
 #pragma unroll
-        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = packed.template value<T>(slot, added);
+        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = step.packed.template value<T>(slot, step.added);
     }
 
     WC_INLINE T get(uint32_t row) const { return wc_packed_get<W, T>(groups, row, reference(row)); }
@@ -90,10 +108,20 @@ template <typename T, int W, bool OWN> struct WcPatched {
     WC_INLINE WcPatched(const char* buffer, uint32_t rows, uint64_t reference, uint64_t at = 0)
         : packed(buffer + at, rows, reference), patches(buffer, at + Packed::bytes(rows, true), (rows + 1023) / 1024) {}
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
-        packed.load(target, base, lane);
-        patches.template each<SLOTS>(
-            base, lane, [&](int slot, Sum offset) { target[slot] = (T)(packed.reference(base) + offset); });
+    template <int SLOTS> struct Step {
+        typename Packed::template Step<SLOTS> packed;
+        typename WcPatches<Sum>::template Step<SLOTS> patches;
+    };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        packed.fetch(step.packed, base, lane);
+        patches.fetch(step.patches, base);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        packed.decode(target, step.packed, base, lane);
+        patches.each(step.patches, lane, [&](int slot, Sum offset) { target[slot] = (T)(step.packed.added + offset); });
     }
 
     WC_INLINE T get(uint32_t row) const {

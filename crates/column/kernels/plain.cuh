@@ -1,4 +1,4 @@
-// Where rows lie in a warp, and loads of plain columns.
+// Where rows lie in a warp, loads of plain columns, and what views of encoded columns have in common.
 //
 // Row map: a warp works on steps of SLOTS * 32 rows; slot k of a lane is row 128 * (k / 4) + 4 * lane + k % 4 of the
 // step, so that a lane loads four neighbouring rows at once (16 bytes of a 4-byte column).
@@ -44,4 +44,20 @@ template <int SLOTS, typename T> WC_DEVICE void wc_load_slots(T (&target)[SLOTS]
     for (int group = 0; group < SLOTS / 4; ++group) {
         WcLoadQuad<T>::load(target + 4 * group, source + 128 * group + 4 * lane);
     }
+}
+
+// A view reads the segments of an encoded column. `fetch` asks for what a step of a warp takes, as far as that is known
+// without waiting for memory; `decode` makes the lane's values of it; `get` is one row's. This is the part of those
+// views whose steps have nothing to ask for early.
+struct WcLateView {
+    template <int SLOTS> struct Step {};
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>&, uint32_t, uint32_t) const {}
+};
+
+// The lane's values of one step of an encoded column.
+template <int SLOTS, typename View, typename T>
+WC_DEVICE void wc_view_load(const View& view, T (&target)[SLOTS], uint32_t base, uint32_t lane) {
+    typename View::template Step<SLOTS> step;
+    view.fetch(step, base, lane);
+    view.decode(target, step, base, lane);
 }

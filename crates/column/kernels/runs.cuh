@@ -1,6 +1,6 @@
 // Columns of runs (RLE): vectors and single values. The layout is drawn in crates/column/src/encoding/rle.rs.
 
-template <typename T> struct WcRle {
+template <typename T> struct WcRle : WcLateView {
     const uint32_t* blocks;
     const T* values;
     const uint16_t* starts;
@@ -32,7 +32,8 @@ template <typename T> struct WcRle {
         return first + __popc(__ballot_sync(WC_FULL_MASK, before)) - 1;
     }
 
-    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>&, uint32_t base, uint32_t lane) const {
         const uint32_t begin = base % 1024, rows = 32 * SLOTS;
         uint32_t run = wc_load_cached(blocks + base / 1024), last = wc_load_cached(blocks + base / 1024 + 1) - 1;
         // The runs of the step's first and last row: lanes search between them.

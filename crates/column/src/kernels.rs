@@ -37,7 +37,8 @@ pub enum Constant {
 }
 
 /// The device type that reads segments of a layout: it is made of a segment's address, the segment's rows and the
-/// constants; `load(values, base, lane)` takes a lane's part of a step into an array, `get(row)` a single value.
+/// constants. `fetch` asks for a lane's values of a step and `decode` makes them, `wc_view_load` does both; `get` is a
+/// single value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// Name of the type.

@@ -40,7 +40,7 @@ WC_KERNEL(decode, DecodeParams, {BLOCK}, 2) {{
         if (base >= rows) continue;
         const {name} view((const char*)wc_load_cached(p.segments + chunk), rows{arguments});
         {code} own[{SLOTS}];
-        view.load(own, base, lane);
+        wc_view_load<{SLOTS}>(view, own, base, lane);
         {c_type}* const values = p.values + chunk * p.chunk_rows + base;
 #pragma unroll
         for (int k = 0; k < {SLOTS}; ++k) values[wc_slot_row(k, lane)] = {value};

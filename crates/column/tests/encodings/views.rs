@@ -101,7 +101,7 @@ fn text(storage: Storage, views: &BTreeMap<String, usize>) -> String {
             const uint32_t lane = wc_lane();
             for (uint32_t base = wc_warp() * 32 * SLOTS; base < rows; base += blockDim.x * SLOTS) {{
                 {c_type} own[SLOTS];
-                view.load(own, base, lane);
+                wc_view_load<SLOTS>(view, own, base, lane);
                 for (int k = 0; k < SLOTS; ++k) values[base + wc_slot_row(k, lane)] = own[k];
             }}
         }}\n"

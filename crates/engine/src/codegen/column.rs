@@ -1,7 +1,8 @@
 //! How kernels read a column: vectors loaded whole, single rows gathered, whatever its encoding.
 //!
 //! Plain vectors are loaded into arrays. Packed ones without patches stay packed in registers until a value is used.
-//! All other layouts are read through a view, made for each chunk, that decodes vectors into arrays as it loads them.
+//! All other layouts are read through a view, made for each chunk: what it has fetched of a step is decoded into an
+//! array before the step is worked on.
 //! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
 use warpcube_column::encoding::{GROUP_ROWS, Packed};
@@ -12,6 +13,9 @@ use crate::estimate::LINE_BYTES;
 
 /// Values of a packed column that a lane unpacks together: steps have at least as many.
 pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
+
+/// Values of a lane in a tile of differences.
+pub(crate) const TILE_SLOTS: usize = 16;
 
 /// How a column's values lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,6 +82,16 @@ impl Form {
     /// Whether a lane's values come in groups of eight.
     pub(crate) fn is_packed(self) -> bool {
         !matches!(self.access(), Access::Arrays)
+    }
+
+    /// Whether steps shorter than [`TILE_SLOTS`] are decoded twice in part.
+    pub(crate) fn is_tiled(self) -> bool {
+        self.layout == Layout::GpuDfor
+    }
+
+    /// Whether its steps are decoded as a whole.
+    pub(crate) fn is_viewed(self) -> bool {
+        matches!(self.access(), Access::View)
     }
 
     fn access(self) -> Access {
@@ -168,9 +182,8 @@ impl ColumnReader {
     pub(crate) fn declaration(&self, prefix: &str, slots: usize) -> String {
         let ColumnReader { column, form, .. } = self;
         let mut text = match form.access() {
-            Access::Arrays | Access::View => {
-                format!("            {} {prefix}{column}[{slots}];\n", form.stored().c_name())
-            }
+            Access::Arrays => format!("            {} {prefix}{column}[{slots}];\n", form.stored().c_name()),
+            Access::View => format!("            {}::Step<{slots}> {prefix}{column};\n", self.view),
             Access::Words(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
         };
         if self.with_references().is_some() {
@@ -190,7 +203,7 @@ impl ColumnReader {
                 format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
             }
             Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
-            Access::View => format!("            c{column}.load({prefix}{column}, {base}, lane);\n"),
+            Access::View => format!("            c{column}.fetch({prefix}{column}, {base}, lane);\n"),
         };
         if self.with_references().is_some() {
             text.push_str(&format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n"));
@@ -206,10 +219,10 @@ impl ColumnReader {
     pub(crate) fn move_on(&self, from: &str, to: &str, slots: usize) -> String {
         let column = self.column;
         let mut text = match self.form.access() {
-            Access::Arrays | Access::View => {
+            Access::Arrays => {
                 format!("            for (int k = 0; k < {slots}; ++k) {to}{column}[k] = {from}{column}[k];\n")
             }
-            Access::Words(_) => format!("            {to}{column} = {from}{column};\n"),
+            Access::Words(_) | Access::View => format!("            {to}{column} = {from}{column};\n"),
         };
         if self.with_references().is_some() {
             text.push_str(&format!("            {to}f{column} = {from}f{column};\n"));
@@ -229,6 +242,18 @@ impl ColumnReader {
         names.iter().map(|name| format!("            auto& {to}{name} = {from}{name};\n")).collect()
     }
 
+    /// Decodes what was loaded for the present step, where that is not done value by value.
+    pub(crate) fn decode(&self, prefix: &str, slots: usize) -> String {
+        let (column, c_type) = (self.column, self.form.stored().c_name());
+        match self.form.is_viewed() {
+            true => format!(
+                "            {c_type} w{column}[{slots}];\n            \
+                 c{column}.decode(w{column}, {prefix}{column}, base, lane);\n"
+            ),
+            false => String::new(),
+        }
+    }
+
     /// The loaded value in slot `k`, in storage type.
     pub(crate) fn value(&self, prefix: &str) -> String {
         self.looked_up(self.code(prefix))
@@ -238,7 +263,8 @@ impl ColumnReader {
     pub(crate) fn code(&self, prefix: &str) -> String {
         let column = self.column;
         match self.form.access() {
-            Access::Arrays | Access::View => format!("{prefix}{column}[k]"),
+            Access::Arrays => format!("{prefix}{column}[k]"),
+            Access::View => format!("w{column}[k]"),
             Access::Words(_) => {
                 let reference = self.reference_or(&format!("{prefix}f{column}"));
                 format!("{prefix}{column}.value<{}>(k, {reference})", self.form.stored().c_name())

@@ -10,7 +10,7 @@
 use std::fmt::Write;
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
+use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS, TILE_SLOTS};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
@@ -32,6 +32,8 @@ const SMALL_SHARED_BYTES: usize = 24 << 10;
 pub(super) const SMALL_BLOCK: u32 = 256;
 /// Bytes of registers for the vectors of steps that are worked on in turn.
 const AHEAD_BYTES: f64 = 128.0;
+/// Most bytes of registers a row at which steps are made as long as tiles of differences.
+const TILE_REGISTERS: usize = 12;
 
 /// What generation needs to know.
 pub(crate) struct PipelineInput<'a> {
@@ -234,9 +236,14 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     }
     let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
+    let tiled = loaded.iter().any(|column| input.forms[*column].is_tiled());
+    let has_room = (single || !in_place) && vector_registers(&loaded) <= TILE_REGISTERS;
+    let slots = if tiled && has_room { slots.max(TILE_SLOTS) } else { slots };
     // The vectors of several steps share as many registers as those of two long ones take.
     let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
-    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() {
+    // Views wait for memory when they decode: steps in turn would repeat much text for little.
+    let viewed = loaded.iter().any(|column| input.forms[*column].is_viewed());
+    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() && !viewed {
         true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
         false => 1,
     };
@@ -351,6 +358,8 @@ impl KernelWriter<'_> {
         if !self.split.in_place {
             let _ = writeln!(w, "        uint32_t queued = 0;");
         }
+        let readers = self.split.loaded.iter().map(|column| &self.readers[*column]);
+        let decoded: String = readers.map(|reader| reader.decode("d", slots)).collect();
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
             _ => ("first", self.turns(&tests, &fold)),
@@ -359,7 +368,7 @@ impl KernelWriter<'_> {
             w,
             "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
 {loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
-{tests}{drain}{foot}        }}
+{decoded}{tests}{drain}{foot}        }}
     }}
 {epilogue}",
             step = slots * 32,

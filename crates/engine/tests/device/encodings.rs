@@ -214,11 +214,7 @@ fn sources_differ_in_how_columns_are_read_alone() {
         check_on(&engine, &fragment, &[&table]).program.unwrap().source.clone()
     };
     let generated = |source: &str| source[source.find("struct Params0").unwrap()..].to_string();
-    let lines = |source: &str| generated(source).lines().count();
     let (runs, blocks) = (program(EncodingChoice::Rle), program(EncodingChoice::GpuFor));
-    assert_eq!(lines(&runs), lines(&blocks));
-    let differing = generated(&runs).lines().zip(generated(&blocks).lines()).filter(|(a, b)| a != b).count();
     assert!(runs.contains("struct WcRle") && !runs.contains("struct WcGpuFor") && !runs.contains("struct WcAlp"));
-    // The views of all columns, which are declared whether a query reads them or not.
-    assert_eq!(differing, 12, "{}", generated(&runs));
+    assert_eq!(generated(&runs).replace("WcRle<", "WcGpuFor<"), generated(&blocks));
 }

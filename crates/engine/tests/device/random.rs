@@ -13,7 +13,7 @@ use crate::support::*;
 use generator::Generator;
 
 /// Programs of this test; each is compiled once for the emulated device.
-const SEEDS: u64 = 30;
+const SEEDS: u64 = 24;
 
 #[test]
 fn random_fragments_equal_the_interpreter() {
@@ -49,9 +49,11 @@ fn attempt(
         let choices: Vec<EncodingChoice> = (0..columns).map(|column| choice(seed, number * columns + column)).collect();
         load(engine, table, &choices);
     }
+    // Programs of one encoding are left to the tests of encodings to be compiled for GPUs.
+    let check = if EncodingChoice::ALL.get(seed as usize).is_some() { compare_on } else { check_on };
     match run(engine, fragment, tables) {
         Err(EngineError::Unsupported(reason)) => Err(reason),
-        _ => Ok(check_on(engine, fragment, tables).program.is_some()),
+        _ => Ok(check(engine, fragment, tables).program.is_some()),
     }
 }
 
