@@ -91,9 +91,14 @@ impl Source {
         Ok(())
     }
 
-    /// Parameters that kernels begin with: `WcSource`.
-    pub(crate) fn params(&self) -> Params {
-        let params = Params::new().buffer(&self.values);
+    /// Parameters that kernels begin with.
+    fn params(&self) -> Params {
+        self.add_to(Params::new())
+    }
+
+    /// Adds a `WcSource`.
+    pub(crate) fn add_to(&self, params: Params) -> Params {
+        let params = params.buffer(&self.values);
         let params = match &self.validity {
             Some(words) => params.buffer(words),
             None => params.null(),

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use warpcube_column::Residency;
 use warpcube_column::encoding::{Dictionary, Profile};
+use warpcube_column::{Residency, Storage};
 
 use crate::data::*;
 use crate::encoded::{chunks, table};
@@ -40,4 +40,17 @@ fn profiles_of_every_storage() {
             compare(&residency, &chunks, &format!("{storage:?} {distribution:?}"));
         }
     }
+}
+
+#[test]
+fn profiles_of_many_segments() {
+    let residency = residency(256 << 20);
+    let nulls = [Nulls::None, Nulls::Some, Nulls::All];
+    let draw = |chunk: usize| {
+        let rows = 1 + chunk * 37 % 1_500;
+        Segment::draw(Storage::I32, Distribution::Runs, nulls[chunk % 3], rows, chunk as u64)
+    };
+    let chunks: Vec<Segment> = (0..40).map(draw).collect();
+    let profile = compare(&residency, &chunks, "many");
+    assert!(profile.descents > 100 && profile.nulls > 1_000, "{profile:?}");
 }
