@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray};
+use arrow::array::{ArrayRef, Float64Array, StringArray};
 use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder};
-use warpcube_column::{ColumnError, PinnedTable, Residency, Storage};
+use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, PinnedTable, Residency, Storage};
 
-use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Segment};
+use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Random, Segment};
 use crate::source::*;
 
 const BUDGET: u64 = 256 << 20;
@@ -202,4 +202,24 @@ fn null_slots_are_not_read() {
     let mut expected = Profile::of(&chunks[0].plain());
     expected.add(&Profile::of(&chunks[1].plain()));
     assert_eq!(residency.profile(column).unwrap(), expected);
+}
+
+/// A load takes a few chunks more than the plain column, whatever the encoding needs meanwhile.
+#[test]
+fn columns_are_encoded_beside_little_memory() {
+    const CHUNK: usize = 1 << 16;
+    const CHUNKS: usize = 12;
+    let hundredths = |row: usize| Random(row as u64 / 3).next() % 5_000;
+    let floats = Float64Array::from_iter_values((0..CHUNKS * CHUNK).map(|row| hundredths(row) as f64 / 100.0));
+    let source = Source::new("t", vec![("x", Arc::new(floats))], &[CHUNK; CHUNKS], CHUNK);
+    let plain_bytes = (CHUNKS * CHUNK * 8) as u64;
+    for encoding in [EncodingChoice::Alp, EncodingChoice::Dictionary, EncodingChoice::Rle] {
+        let spare = 5 * (CHUNK * 8) as u64;
+        let residency = residency(plain_bytes + spare);
+        let limits = LoadLimits { encoding, ..LoadLimits::default() };
+        let table = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap().tables.remove(0);
+        let (column, words) = (&table.columns[0], table.columns[0].encoding());
+        assert!(words.contains(encoding.name()) && column.bytes() < plain_bytes, "{words}");
+        assert_eq!(residency.device().pool().usage().reserved, column.bytes());
+    }
 }
