@@ -71,7 +71,8 @@ WC_KERNEL(profile_vectors, ProfileParams, 256, 1) {
             high = key > high ? key : high;
             if (step == 0) first = key;
             last = key;
-            descents += (step != 0 || lane != 0) && key < walk.before;
+            // Before the first row there is 0, which no key is below.
+            descents += key < walk.before;
             if (begins >> lane & 1u) wc_sketch(p.registers, (key ^ flip) & value_mask);
         }
         low = wc_warp_min(low);
