@@ -25,8 +25,8 @@ WC_DEVICE bool wc_alp_integer(const WcScale& scale, uint64_t bits, bool is_wide,
 
 // Purpose: integers of floats. Inputs: a plain segment of floats. Outputs: integers i64 [vectors * 1024], exceptions
 // repeating the integer before them in their group of 256 rows, those at its front the first there is, or 0; marks u32
-// [32 * vectors] of valid exceptions, counts u32 [4 * vectors] of them. Mapping: a warp a group, grid-stride. Bytes: the
-// values once, 8 a row, an eighth a row.
+// [32 * vectors] of valid exceptions, counts u32 [4 * vectors] of them. Mapping: a warp a group, grid-stride. Bytes:
+// the values once, 8 a row, an eighth a row.
 struct AlpParams {
     WcSource source;
     WcScale scale;

@@ -49,8 +49,8 @@ struct WcBlocks {
     }
 };
 
-// Purpose: words of each block, what stands before a tile left out. Outputs: counts u32 [8 * vectors]. Mapping: a warp a
-// vector, grid-stride. Bytes: the values once.
+// Purpose: words of each block, what stands before a tile left out. Outputs: counts u32 [8 * vectors]. Mapping: a warp
+// a vector, grid-stride. Bytes: the values once.
 struct BlockCountParams {
     WcSource source;
     uint64_t differences;
@@ -75,9 +75,9 @@ WC_DEVICE void wc_put_word(const WcSource& s, uint32_t* to, uint64_t word) {
     if (s.width == 8) to[1] = (uint32_t)(word >> 32);
 }
 
-// Purpose: a GPU-FOR or GPU-DFOR segment. Inputs: sums u32 [8 * vectors + 1] over the counts of blocks. Outputs: header,
-// starts, data, three zero words. Mapping: a warp a vector, grid-stride; shared memory 256 bytes a warp. Bytes: the
-// values once, the segment once.
+// Purpose: a GPU-FOR or GPU-DFOR segment. Inputs: sums u32 [8 * vectors + 1] over the counts of blocks. Outputs:
+// header, starts, data, three zero words. Mapping: a warp a vector, grid-stride; shared memory 256 bytes a warp.
+// Bytes: the values once, the segment once.
 struct BlockParams {
     WcSource source;
     uint64_t differences;

@@ -47,8 +47,8 @@ WC_DEVICE uint32_t wc_nsv_offset(const WcSource& s, uint64_t row, uint64_t refer
 // Bytes of an offset.
 WC_DEVICE uint32_t wc_nsv_length(uint32_t offset) { return offset == 0 ? 1 : (39 - __clz((int)offset)) / 8; }
 
-// Purpose: bytes of each vector's data. Outputs: counts u32 [vectors]; `flag` is raised where an offset needs more than
-// 32 bits. Mapping: a warp a vector, grid-stride. Bytes: the values once.
+// Purpose: bytes of each vector's data. Outputs: counts u32 [vectors]; `flag` is raised where an offset needs more
+// than 32 bits. Mapping: a warp a vector, grid-stride. Bytes: the values once.
 struct NsvCountParams {
     WcSource source;
     uint64_t reference;
@@ -79,8 +79,8 @@ WC_DEVICE uint32_t wc_spread(uint32_t bits) {
     return (bits | bits << 1) & 0x55555555u;
 }
 
-// Purpose: an NSV segment. Inputs: starts u32 [vectors + 1]. Outputs: lengths, starts, data, four zeros. Mapping: a warp
-// a vector, grid-stride. Bytes: the values once, the segment once.
+// Purpose: an NSV segment. Inputs: starts u32 [vectors + 1]. Outputs: lengths, starts, data, four zeros. Mapping: a
+// warp a vector, grid-stride. Bytes: the values once, the segment once.
 struct NsvParams {
     WcSource source;
     uint64_t reference;

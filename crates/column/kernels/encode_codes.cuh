@@ -1,7 +1,9 @@
 // Distinct values of a column, and codes for them; dictionary.rs in crates/column/src/encoding says what they are.
 
 // The slot at which a value is looked for first, of a power of two of them.
-WC_DEVICE uint64_t wc_slot(uint64_t bits, uint64_t slots) { return (bits * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1); }
+WC_DEVICE uint64_t wc_slot(uint64_t bits, uint64_t slots) {
+    return (bits * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
+}
 
 // A value's bits, zero-extended.
 WC_DEVICE uint64_t wc_bits(const WcSource& s, uint64_t row) {
@@ -50,9 +52,9 @@ WC_KERNEL(collect_distinct, DistinctParams, 256, 1) {
     }
 }
 
-// Purpose: codes of values. Inputs: keys u64 [slots] and their codes u32 [slots], all ones where a slot is empty; `flag`
-// is raised where a value has none. Outputs: codes u32 [vectors * 1024]; null slots and padding have 0. Mapping: a
-// thread a row, grid-stride. Bytes: the values once, 4 a row, the table from the caches.
+// Purpose: codes of values. Inputs: keys u64 [slots] and their codes u32 [slots], all ones where a slot is empty;
+// `flag` is raised where a value has none. Outputs: codes u32 [vectors * 1024]; null slots and padding have 0.
+// Mapping: a thread a row, grid-stride. Bytes: the values once, 4 a row, the table from the caches.
 struct CodeParams {
     WcSource source;
     const uint64_t* keys;

@@ -138,8 +138,8 @@ WC_KERNEL(mark_wide, MarkParams, 256, 1) {
 }
 
 // Purpose: patches of marked rows. Inputs: starts u32 [4 * vectors + 1]; `at`, the byte of `out` at which the section
-// begins. Outputs: starts, rows, values: the offsets, or the values themselves against a reference of 0. Mapping: a warp
-// a group, grid-stride. Bytes: 2 and a word each patch, what is near them of the values.
+// begins. Outputs: starts, rows, values: the offsets, or the values themselves against a reference of 0. Mapping: a
+// warp a group, grid-stride. Bytes: 2 and a word each patch, what is near them of the values.
 struct PatchParams {
     WcSource source;
     WcReference reference;

@@ -18,8 +18,8 @@ struct WcRuns {
     }
 };
 
-// Purpose: runs of each vector. Outputs: counts u32 [vectors]. Mapping: a warp a vector, grid-stride. Bytes: the values
-// once.
+// Purpose: runs of each vector. Outputs: counts u32 [vectors]. Mapping: a warp a vector, grid-stride. Bytes: the
+// values once.
 struct RunCountParams {
     WcSource source;
     uint32_t* counts;

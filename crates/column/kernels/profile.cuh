@@ -27,12 +27,18 @@ WC_DEVICE void wc_sketch(uint32_t* registers, uint64_t bits) {
     if (*entry < rank) atomicMax(entry, rank);
 }
 
-// Purpose: profile of a segment, added to the column's. Outputs: bounds u64 [vectors][2], smallest and largest key, all
-// ones and 0 without a valid row; ends u64 [vectors][2], keys of the first and the last valid row; totals; registers u32
-// [WC_REGISTERS]. Mapping: a warp a vector, grid-stride; shared memory WC_WIDTHS * 128 bytes. Bytes: the values once,
-// and once more from the caches.
+// Segments of a launch: one of them alone would leave most of a device idle.
+#define WC_PROFILE_SEGMENTS 16
+
+// Purpose: profile of some segments, added to the column's. Inputs: segments, and of each the number that its first
+// vector has in the column, all ones behind the last; `end`, the number behind the last vector. Outputs: bounds u64
+// [vectors][2], smallest and largest key, all ones and 0 without a valid row; ends u64 [vectors][2], keys of the first
+// and the last valid row; totals; registers u32 [WC_REGISTERS]. Mapping: a warp a vector, grid-stride; shared memory
+// WC_WIDTHS * 128 bytes. Bytes: the values once, and once more from the caches.
 struct ProfileParams {
-    WcSource source;
+    WcSource sources[WC_PROFILE_SEGMENTS];
+    uint64_t firsts[WC_PROFILE_SEGMENTS];
+    uint64_t end;
     uint64_t* bounds;
     uint64_t* ends;
     uint64_t* totals;
@@ -45,38 +51,43 @@ WC_KERNEL(profile_vectors, ProfileParams, 256, 1) {
     const uint32_t lane = wc_lane();
     for (uint32_t at = threadIdx.x; at < WC_WIDTHS * 32; at += blockDim.x) widths[at] = 0;
     __syncthreads();
-    const uint64_t mask = wc_word_mask(p.source);
-    const uint64_t value_mask = p.source.width == 8 ? ~0ull : (1ull << (8 * p.source.width)) - 1;
+    const uint64_t width = p.sources[0].width, flip = p.sources[0].flip, mask = wc_word_mask(p.sources[0]);
+    const uint64_t value_mask = width == 8 ? ~0ull : (1ull << (8 * width)) - 1;
     uint64_t valid = 0, runs = 0, descents = 0;
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
-        WcRuns walk(p.source, vector, lane);
+    for (uint64_t number = p.firsts[0] + wc_first_vector(); number < p.end; number += wc_warps()) {
+        uint32_t segment = 0;
+        while (segment + 1 < WC_PROFILE_SEGMENTS && p.firsts[segment + 1] <= number) ++segment;
+        const WcSource source = p.sources[segment];
+        const uint64_t vector = number - p.firsts[segment];
+        WcRuns walk(source, vector, lane);
         uint64_t low = ~0ull, high = 0, first = 0, last = 0;
 #pragma unroll 4
         for (uint32_t step = 0; step < 32; ++step) {
             uint64_t key;
-            const uint32_t begins = walk.next(p.source, step, lane, key);
+            const uint32_t begins = walk.next(source, step, lane, key);
             runs += __popc(begins);
             if (!walk.filled.any) continue;
             low = key < low ? key : low;
             high = key > high ? key : high;
             if (step == 0) first = key;
             last = key;
-            descents += (step != 0 || lane != 0) && key < walk.before;
-            if (begins >> lane & 1u) wc_sketch(p.registers, (key ^ p.source.flip) & value_mask);
+            // Before the first row there is 0, which no key is below.
+            descents += key < walk.before;
+            if (begins >> lane & 1u) wc_sketch(p.registers, (key ^ flip) & value_mask);
         }
         low = wc_warp_min(low);
         high = wc_warp_max(high);
         if (lane == 0) {
-            p.bounds[2 * vector] = low;
-            p.bounds[2 * vector + 1] = high;
-            p.ends[2 * vector] = first;
+            p.bounds[2 * number] = low;
+            p.bounds[2 * number + 1] = high;
+            p.ends[2 * number] = first;
         }
-        if (lane == 31) p.ends[2 * vector + 1] = last;
-        valid += __popc(wc_valid_word(p.source, vector * 1024 + 32 * lane));
+        if (lane == 31) p.ends[2 * number + 1] = last;
+        valid += __popc(wc_valid_word(source, vector * 1024 + 32 * lane));
 #pragma unroll 4
         for (uint32_t step = 0; step < 32; ++step) {
             const uint64_t row = vector * 1024 + 32 * step + lane;
-            const uint64_t offset = wc_valid(p.source, row) ? (wc_key(p.source, row) - low) & mask : 0;
+            const uint64_t offset = wc_valid(source, row) ? (wc_key(source, row) - low) & mask : 0;
             wc_add(widths + 32 * (64 - __clzll((long long)offset)) + lane, 1u);
         }
     }

@@ -13,6 +13,8 @@ use crate::transcode::{BLOCK_WARPS, PROFILE, Scratch, Source, Workshop, flip};
 const WIDTHS: usize = 65;
 /// Shared memory: counts of widths by lane.
 const SHARED_BYTES: u32 = WIDTHS as u32 * 32 * 4;
+/// Segments of a launch: `WC_PROFILE_SEGMENTS`.
+const LAUNCH_SEGMENTS: usize = 16;
 /// Bytes of a vector's bounds, and of its first and last key.
 const VECTOR_BYTES: usize = 2 * size_of::<u64>();
 /// Totals before those of widths: `WC_TOTAL_…` in profile.cuh.
@@ -39,12 +41,22 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     workshop.stream.fill(buffer, registers_at, 0, bytes - registers_at)?;
     let of_vectors = workshop.kernel(PROFILE, "profile_vectors")?;
     let of_column = workshop.kernel(PROFILE, "profile_column")?;
-    let mut at = 0;
-    for source in &sources {
-        let params = source.params().buffer_at(buffer, at).buffer_at(buffer, ends_at + at);
-        let params = params.buffer_at(buffer, totals_at).buffer_at(buffer, registers_at);
-        workshop.launch(&of_vectors, source.vectors(), SHARED_BYTES, &params)?;
-        at += source.vectors() * VECTOR_BYTES;
+    let mut first = 0;
+    for segments in sources.chunks(LAUNCH_SEGMENTS) {
+        let (mut params, mut firsts, begin) = (Params::new(), Vec::new(), first);
+        for source in segments {
+            params = source.add_to(params);
+            firsts.push(first as u64);
+            first += source.vectors();
+        }
+        for _ in segments.len()..LAUNCH_SEGMENTS {
+            params = params.null().null().u64(0).u64(0).u64(0);
+            firsts.push(u64::MAX);
+        }
+        let params = firsts.into_iter().fold(params, Params::u64).u64(first as u64);
+        let params = params.buffer(buffer).buffer_at(buffer, ends_at).buffer_at(buffer, totals_at);
+        let params = params.buffer_at(buffer, registers_at);
+        workshop.launch(&of_vectors, first - begin, SHARED_BYTES, &params)?;
     }
     let params = Params::new().buffer(buffer).buffer_at(buffer, ends_at).u64(vectors as u64);
     let params = params.buffer_at(buffer, totals_at);

@@ -66,17 +66,18 @@ impl Codes {
         let table = Scratch::new(workshop, codes_at + size_of_val(codes.as_slice()))?;
         workshop.stream.upload(table.buffer(), 0, bytemuck::cast_slice(&keys))?;
         workshop.stream.upload(table.buffer(), codes_at, bytemuck::cast_slice(&codes))?;
+        workshop.join()?;
         let memory = Regions::new(workshop, sources, VECTOR_ROWS * size_of::<u32>())?;
         let mut coded = Vec::with_capacity(sources.len());
         for (position, source) in sources.iter().enumerate() {
             let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<u32>())?;
             let params: Params = source.params().buffer(table.buffer()).buffer_at(table.buffer(), codes_at);
             let params = params.u64(keys.len() as u64).buffer(flag.buffer()).buffer(&values);
-            workshop.launch(&kernel, VECTOR_WARPS * source.vectors(), 0, &params)?;
+            workshop.launch_for(position, &kernel, (VECTOR_WARPS * source.vectors(), 0), &params)?;
             coded.push(source.with(values, Storage::U32));
         }
         // The table's promise ends here: so does its use.
-        workshop.stream.synchronize()?;
+        workshop.join()?;
         Ok(Codes { sources: coded, _memory: memory })
     }
 

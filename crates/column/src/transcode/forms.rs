@@ -103,25 +103,25 @@ impl Prepared {
         let source = &sources[position];
         let (params, vectors) = (source.params(), source.vectors());
         match &self.form {
-            Form::Plain => Ok(workshop.stream.copy(out, 0, &source.values, 0, out.bytes())?),
+            Form::Plain => Ok(workshop.side(position).copy(out, 0, &source.values, 0, out.bytes())?),
             Form::Nsf(nsf) => {
                 let kernel = workshop.kernel(BYTES, "write_nsf")?;
                 let params = params.u64(nsf.bytes.into()).buffer(flag.buffer()).buffer(out);
-                workshop.launch(&kernel, VECTOR_BLOCKS * vectors, 0, &params)
+                workshop.launch_for(position, &kernel, (VECTOR_BLOCKS * vectors, 0), &params)
             }
             Form::Nsv(nsv, starts) => {
                 let kernel = workshop.kernel(BYTES, "write_nsv")?;
                 let params = starts.add_to(params.u64(nsv.reference), position).buffer(out);
-                workshop.launch(&kernel, vectors, 0, &params)
+                workshop.launch_for(position, &kernel, (vectors, 0), &params)
             }
             Form::Rle(firsts) => {
                 let kernel = workshop.kernel(RUNS, "write_runs")?;
-                workshop.launch(&kernel, vectors, 0, &firsts.add_to(params, position).buffer(out))
+                workshop.launch_for(position, &kernel, (vectors, 0), &firsts.add_to(params, position).buffer(out))
             }
             Form::Blocks { differences, counts } => {
                 let kernel = workshop.kernel(BLOCKS, "write_blocks")?;
                 let params = counts.add_to(params.u64((*differences).into()), position).buffer(out);
-                workshop.launch(&kernel, vectors, BLOCK_WARPS * 256, &params)
+                workshop.launch_for(position, &kernel, (vectors, BLOCK_WARPS * 256), &params)
             }
             Form::Packed(packed) => packed.write(workshop, flag, source, position, (out, 0)),
             Form::Codes(codes, prepared) => prepared.write(workshop, flag, codes.sources(), position, out),
@@ -130,7 +130,7 @@ impl Prepared {
                 let integers = &integers[position];
                 let length = packed.end(integers, position, ALP_HEAD) - ALP_HEAD;
                 let head = workshop.kernel(ALP, "alp_head")?;
-                workshop.launch(&head, 1, 0, &Params::new().u64(length as u64).buffer(out))?;
+                workshop.launch_for(position, &head, (1, 0), &Params::new().u64(length as u64).buffer(out))?;
                 packed.write(workshop, flag, integers, position, (out, ALP_HEAD))?;
                 let at = (ALP_HEAD + length).next_multiple_of(8);
                 exceptions.write(workshop, params.null().u64(0), vectors, position, (out, at))
@@ -169,7 +169,7 @@ impl Form {
 /// Sums of what a kernel counts.
 fn count(
     workshop: &mut Workshop<'_>,
-    (program, name): (Parts, &str),
+    (program, name): (Parts, &'static str),
     sources: &[Source],
     per_vector: usize,
     parameters: impl Fn(Params) -> Params,
@@ -177,7 +177,7 @@ fn count(
     let (kernel, mut counts) = (workshop.kernel(program, name)?, Counts::new(workshop, sources, per_vector)?);
     for (position, source) in sources.iter().enumerate() {
         let params = counts.add_to(parameters(source.params()), position);
-        workshop.launch(&kernel, source.vectors(), 0, &params)?;
+        workshop.launch_for(position, &kernel, (source.vectors(), 0), &params)?;
     }
     counts.sum(workshop)?;
     Ok(counts)
@@ -199,7 +199,12 @@ impl PackedForm {
             let kernel = workshop.kernel(PACKED, "vector_bounds")?;
             let bounds = Regions::new(workshop, sources, 2 * size_of::<u64>())?;
             for (position, source) in sources.iter().enumerate() {
-                workshop.launch(&kernel, source.vectors(), 0, &bounds.add_to(source.params(), position))?;
+                workshop.launch_for(
+                    position,
+                    &kernel,
+                    (source.vectors(), 0),
+                    &bounds.add_to(source.params(), position),
+                )?;
             }
             form.bounds = Some(bounds);
         }
@@ -208,7 +213,7 @@ impl PackedForm {
             let mut patches = Patches::new(workshop, sources)?;
             for (position, source) in sources.iter().enumerate() {
                 let params = form.referred(source, position).u64(packed.width.into());
-                workshop.launch(&kernel, source.vectors(), 0, &patches.add_to(params, position))?;
+                workshop.launch_for(position, &kernel, (source.vectors(), 0), &patches.add_to(params, position))?;
             }
             patches.counts.sum(workshop)?;
             form.patches = Some(patches);
@@ -247,7 +252,7 @@ impl PackedForm {
         let kernel = workshop.kernel(PACKED, "pack_groups")?;
         let params = self.referred(source, position).u64(self.packed.width.into());
         let params = if self.patches.is_some() { params.null() } else { params.buffer(flag.buffer()) };
-        workshop.launch(&kernel, VECTOR_GROUPS * source.vectors(), 0, &params.buffer_at(out, at))?;
+        workshop.launch_for(position, &kernel, (VECTOR_GROUPS * source.vectors(), 0), &params.buffer_at(out, at))?;
         let Some(patches) = &self.patches else { return Ok(()) };
         let at = self.body_end(source, at);
         patches.write(workshop, self.referred(source, position), source.vectors(), position, (out, at))
@@ -289,7 +294,7 @@ impl Patches {
     ) -> Result<()> {
         let kernel = workshop.kernel(PACKED, "write_patches")?;
         let params = self.add_to(params, position).u64(at as u64).buffer(out);
-        workshop.launch(&kernel, VECTOR_GROUPS * vectors, 0, &params)
+        workshop.launch_for(position, &kernel, (VECTOR_GROUPS * vectors, 0), &params)
     }
 }
 
@@ -306,7 +311,7 @@ impl AlpForm {
             let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<i64>())?;
             let params = scales.iter().fold(source.params(), |params, scale| params.f64(*scale)).buffer(&values);
             let params = exceptions.add_to(params, position);
-            workshop.launch(&kernel, VECTOR_GROUPS * source.vectors(), 0, &params)?;
+            workshop.launch_for(position, &kernel, (VECTOR_GROUPS * source.vectors(), 0), &params)?;
             integers.push(source.with(values, Storage::I64));
         }
         exceptions.counts.sum(workshop)?;

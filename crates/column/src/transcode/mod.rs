@@ -10,7 +10,7 @@ mod forms;
 mod scratch;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
 
@@ -45,6 +45,8 @@ const BLOCK: u32 = 256;
 pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
 /// Blocks a multiprocessor.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
+/// Segments that are worked on side by side.
+const SIDE_STREAMS: usize = 4;
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 16 << 20;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
@@ -91,9 +93,14 @@ impl Source {
         Ok(())
     }
 
-    /// Parameters that kernels begin with: `WcSource`.
-    pub(crate) fn params(&self) -> Params {
-        let params = Params::new().buffer(&self.values);
+    /// Parameters that kernels begin with.
+    fn params(&self) -> Params {
+        self.add_to(Params::new())
+    }
+
+    /// Adds a `WcSource`.
+    pub(crate) fn add_to(&self, params: Params) -> Params {
+        let params = params.buffer(&self.values);
         let params = match &self.validity {
             Some(words) => params.buffer(words),
             None => params.null(),
@@ -114,7 +121,11 @@ pub(crate) fn flip(storage: Storage) -> u64 {
 pub(crate) struct Workshop<'a> {
     pub(crate) device: &'a Device,
     pub(crate) room: &'a dyn Room,
+    /// For copies and what all segments wait for.
     pub(crate) stream: Stream,
+    /// For single segments: one alone would leave most of a device idle. They take them in turn.
+    side: Vec<Stream>,
+    kernels: RefCell<HashMap<&'static str, Kernel>>,
     /// Sizes of large scratch memory that was used.
     large: RefCell<BTreeSet<usize>>,
 }
@@ -128,19 +139,61 @@ impl Drop for Workshop<'_> {
 
 impl<'a> Workshop<'a> {
     pub(crate) fn new(device: &'a Device, room: &'a dyn Room) -> Result<Workshop<'a>> {
-        Ok(Workshop { device, room, stream: device.stream()?, large: RefCell::default() })
+        let (stream, kernels, large) = (device.stream()?, RefCell::default(), RefCell::default());
+        Ok(Workshop { device, room, stream, side: Vec::new(), kernels, large })
+    }
+
+    /// A workshop for several segments at a time.
+    fn for_segments(device: &'a Device, room: &'a dyn Room, segments: usize) -> Result<Workshop<'a>> {
+        let mut workshop = Workshop::new(device, room)?;
+        workshop.side = (0..segments.clamp(1, SIDE_STREAMS)).map(|_| device.stream()).collect::<Result<_, _>>()?;
+        Ok(workshop)
     }
 
     /// A kernel of a program.
-    pub(crate) fn kernel(&self, (program, parts): Parts, name: &str) -> Result<Kernel> {
-        Ok(self.device.compile(&Program::new(program, parts.concat()))?.kernel(name)?)
+    pub(crate) fn kernel(&self, (program, parts): Parts, name: &'static str) -> Result<Kernel> {
+        if let Some(kernel) = self.kernels.borrow().get(name) {
+            return Ok(kernel.clone());
+        }
+        let kernel = self.device.compile(&Program::new(program, parts.concat()))?.kernel(name)?;
+        self.kernels.borrow_mut().insert(name, kernel.clone());
+        Ok(kernel)
+    }
+
+    /// The shape of a launch over that many warps' work.
+    fn shape(&self, warps: usize, shared_bytes: u32) -> LaunchShape {
+        let most = self.device.info().multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
+        LaunchShape { grid: (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most), block: BLOCK, shared_bytes }
     }
 
     /// Launches a kernel over that many warps' work.
     pub(crate) fn launch(&mut self, kernel: &Kernel, warps: usize, shared_bytes: u32, params: &Params) -> Result<()> {
-        let most = self.device.info().multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
-        let grid = (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most);
-        Ok(self.stream.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes }, params)?)
+        let shape = self.shape(warps, shared_bytes);
+        Ok(self.stream.launch(kernel, shape, params)?)
+    }
+
+    /// The stream of one of a batch's segments: work there waits for what was launched for that segment alone.
+    fn side(&mut self, position: usize) -> &mut Stream {
+        let count = self.side.len();
+        &mut self.side[position % count]
+    }
+
+    /// Launches a kernel for one of a batch's segments.
+    fn launch_for(
+        &mut self,
+        position: usize,
+        kernel: &Kernel,
+        (warps, shared_bytes): (usize, u32),
+        params: &Params,
+    ) -> Result<()> {
+        let shape = self.shape(warps, shared_bytes);
+        Ok(self.side(position).launch(kernel, shape, params)?)
+    }
+
+    /// Waits for all work.
+    fn join(&mut self) -> Result<()> {
+        self.stream.synchronize()?;
+        Ok(self.side.iter_mut().try_for_each(Stream::synchronize)?)
     }
 }
 
@@ -160,7 +213,7 @@ pub(crate) fn encode_segments(
     if *encoding == Encoding::Plain || segments.is_empty() {
         return Ok(Ok(segments));
     }
-    let mut encoder = match Encoder::new(device, room, encoding, storage) {
+    let mut encoder = match Encoder::new(device, room, encoding, (storage, segments.len())) {
         Err(ColumnError::OverBudget { .. }) => return Ok(Err(segments)),
         encoder => encoder?,
     };
@@ -191,7 +244,7 @@ pub(crate) fn encode_copies(
     encoding: &Encoding,
     segments: &[Segment],
 ) -> Result<Vec<Segment>> {
-    let mut encoder = Encoder::new(device, room, encoding, storage)?;
+    let mut encoder = Encoder::new(device, room, encoding, (storage, segments.len()))?;
     let mut encoded: Vec<Segment> = Vec::with_capacity(segments.len());
     let mut plain = segments.iter();
     loop {
@@ -215,10 +268,16 @@ struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    fn new(device: &'a Device, room: &'a dyn Room, encoding: &'a Encoding, storage: Storage) -> Result<Encoder<'a>> {
-        let mut workshop = Workshop::new(device, room)?;
+    fn new(
+        device: &'a Device,
+        room: &'a dyn Room,
+        encoding: &'a Encoding,
+        (storage, segments): (Storage, usize),
+    ) -> Result<Encoder<'a>> {
+        let mut workshop = Workshop::for_segments(device, room, segments)?;
         let flag = Scratch::new(&workshop, size_of::<u32>())?;
         workshop.stream.fill(flag.buffer(), 0, 0, size_of::<u32>())?;
+        workshop.join()?;
         let batch_bytes = BATCH_BYTES.min(device.pool().usage().budget as usize / 16);
         Ok(Encoder { workshop, encoding, storage, flag, batch_bytes })
     }
@@ -266,6 +325,7 @@ impl<'a> Encoder<'a> {
 
     /// Waits for all that was launched.
     fn settle(&mut self) -> Result<()> {
+        self.workshop.join()?;
         let mut raised = 0u32;
         self.workshop.stream.download(self.flag.buffer(), 0, bytemuck::bytes_of_mut(&mut raised))?;
         if raised != 0 {

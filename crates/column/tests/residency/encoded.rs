@@ -2,14 +2,24 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray};
+use arrow::array::{ArrayRef, Float64Array, StringArray};
 use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder};
-use warpcube_column::{ColumnError, PinnedTable, Residency, Storage};
+use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, PinnedTable, Residency, Storage};
 
-use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Segment};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+
+use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Random, Segment};
 use crate::source::*;
 
 const BUDGET: u64 = 256 << 20;
+
+/// Devices that run lanes in each of their orders.
+pub fn devices() -> [Residency; 3] {
+    [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(|order| {
+        let options = EmulatorOptions { order, ..EmulatorOptions::default() };
+        Residency::new(Device::emulated(options, BUDGET).unwrap())
+    })
+}
 
 /// Chunks of many lengths: without nulls, with some, with vectors of nothing else, with none but nulls.
 pub fn chunks(storage: Storage, distribution: Distribution, seed: u64) -> Vec<Segment> {
@@ -103,11 +113,12 @@ fn encodings(storage: Storage, chunks: &[Segment]) -> Vec<Encoding> {
 }
 
 fn every_encoding(storage: Storage) {
-    let residency = residency(BUDGET);
+    let devices = devices();
     for (seed, distribution) in DISTRIBUTIONS.into_iter().enumerate() {
         let chunks = chunks(storage, distribution, 100 * seed as u64);
-        let table = table(&residency, &chunks);
-        encodings(storage, &chunks).iter().for_each(|encoding| compare(&residency, &table, &chunks, encoding));
+        let residency = &devices[seed % 3];
+        let table = table(residency, &chunks);
+        encodings(storage, &chunks).iter().for_each(|encoding| compare(residency, &table, &chunks, encoding));
         drop(table);
         residency.clear();
     }
@@ -130,23 +141,24 @@ storages! {
 
 #[test]
 fn long_chunks() {
-    let residency = residency(BUDGET);
     // More counts than a block sums at once, and more vectors than warps.
     let chunks = [
         Segment::draw(Storage::I32, Distribution::Zipf, Nulls::Some, 300 * 1024 - 7, 1),
         Segment::draw(Storage::I32, Distribution::Runs, Nulls::None, 70_000, 2),
     ];
-    let table = table(&residency, &chunks);
-    let patched = Packed { width: 2, reference: None, patches: true };
-    for encoding in [
-        Encoding::Rle,
-        Encoding::GpuFor,
-        Encoding::GpuDfor,
-        Encoding::Nsf(Nsf { bytes: 4 }),
-        Encoding::Nsv(Nsv { reference: 0 }),
-        Encoding::Packed(patched),
-    ] {
-        compare(&residency, &table, &chunks, &encoding);
+    for residency in devices() {
+        let table = table(&residency, &chunks);
+        let patched = Packed { width: 2, reference: None, patches: true };
+        for encoding in [
+            Encoding::Rle,
+            Encoding::GpuFor,
+            Encoding::GpuDfor,
+            Encoding::Nsf(Nsf { bytes: 4 }),
+            Encoding::Nsv(Nsv { reference: 0 }),
+            Encoding::Packed(patched),
+        ] {
+            compare(&residency, &table, &chunks, &encoding);
+        }
     }
 }
 
@@ -202,4 +214,24 @@ fn null_slots_are_not_read() {
     let mut expected = Profile::of(&chunks[0].plain());
     expected.add(&Profile::of(&chunks[1].plain()));
     assert_eq!(residency.profile(column).unwrap(), expected);
+}
+
+/// A load takes a few chunks more than the plain column, whatever the encoding needs meanwhile.
+#[test]
+fn columns_are_encoded_beside_little_memory() {
+    const CHUNK: usize = 1 << 16;
+    const CHUNKS: usize = 12;
+    let hundredths = |row: usize| Random(row as u64 / 3).next() % 5_000;
+    let floats = Float64Array::from_iter_values((0..CHUNKS * CHUNK).map(|row| hundredths(row) as f64 / 100.0));
+    let source = Source::new("t", vec![("x", Arc::new(floats))], &[CHUNK; CHUNKS], CHUNK);
+    let plain_bytes = (CHUNKS * CHUNK * 8) as u64;
+    for encoding in [EncodingChoice::Alp, EncodingChoice::Dictionary, EncodingChoice::Rle] {
+        let spare = 5 * (CHUNK * 8) as u64;
+        let residency = residency(plain_bytes + spare);
+        let limits = LoadLimits { encoding, ..LoadLimits::default() };
+        let table = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap().tables.remove(0);
+        let (column, words) = (&table.columns[0], table.columns[0].encoding());
+        assert!(words.contains(encoding.name()) && column.bytes() < plain_bytes, "{words}");
+        assert_eq!(residency.device().pool().usage().reserved, column.bytes());
+    }
 }

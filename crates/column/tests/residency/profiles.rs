@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use warpcube_column::Residency;
 use warpcube_column::encoding::{Dictionary, Profile};
+use warpcube_column::{Residency, Storage};
 
 use crate::data::*;
-use crate::encoded::{chunks, table};
-use crate::source::residency;
+use crate::encoded::{chunks, devices, table};
 
 fn compare(residency: &Residency, chunks: &[Segment], case: &str) -> Profile {
     let table = table(residency, chunks);
@@ -33,11 +32,25 @@ fn compare(residency: &Residency, chunks: &[Segment], case: &str) -> Profile {
 
 #[test]
 fn profiles_of_every_storage() {
-    let residency = residency(256 << 20);
+    let devices = devices();
     for storage in STORAGES {
         for (seed, distribution) in DISTRIBUTIONS.into_iter().enumerate() {
             let chunks = chunks(storage, distribution, 1_000 * seed as u64 + 1);
-            compare(&residency, &chunks, &format!("{storage:?} {distribution:?}"));
+            compare(&devices[seed % 3], &chunks, &format!("{storage:?} {distribution:?}"));
         }
+    }
+}
+
+#[test]
+fn profiles_of_many_segments() {
+    let nulls = [Nulls::None, Nulls::Some, Nulls::All];
+    let draw = |chunk: usize| {
+        let rows = 1 + chunk * 37 % 1_500;
+        Segment::draw(Storage::I32, Distribution::Runs, nulls[chunk % 3], rows, chunk as u64)
+    };
+    let chunks: Vec<Segment> = (0..40).map(draw).collect();
+    for residency in devices() {
+        let profile = compare(&residency, &chunks, "many");
+        assert!(profile.descents > 100 && profile.nulls > 1_000, "{profile:?}");
     }
 }
