@@ -25,6 +25,17 @@ pub enum Whereabouts {
     Source,
 }
 
+/// What a column on the device was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The table's source was read.
+    Source,
+    /// A file of encoded columns.
+    File,
+    /// A copy on the host.
+    Host,
+}
+
 /// A table as `SHOW DEVICE TABLES` lists it.
 #[derive(Debug, Clone)]
 pub struct TableSummary {
@@ -51,6 +62,8 @@ pub struct ColumnSummary {
     pub host_bytes: u64,
     /// Distinct strings, where it has a dictionary.
     pub dictionary_values: Option<usize>,
+    /// What it was made from; `None` where it is on the host alone.
+    pub origin: Option<Origin>,
     /// Statements that found it resident.
     pub hits: u64,
     /// Whether a statement uses it now.
@@ -67,6 +80,7 @@ struct TableEntry {
 
 struct ColumnEntry {
     column: Arc<ResidentColumn>,
+    origin: Origin,
     last_use: u64,
     hits: u64,
 }
@@ -179,13 +193,18 @@ impl Book {
         columns.into_iter().map(|column| (column, copy(column))).collect()
     }
 
+    /// Lengths of a table version's chunks, if anything of it is known.
+    pub(crate) fn chunks(&self, key: &str, version: &str) -> Option<Arc<[u32]>> {
+        self.tables.get(key).filter(|table| table.version == version).map(|table| table.chunks.clone())
+    }
+
     /// Adds loaded columns to their table, and hands them out to be held.
     pub(crate) fn enter(
         &mut self,
         key: &str,
         version: &str,
         source: &dyn ColumnSource,
-        loaded: Loaded,
+        (loaded, origin): (Loaded, Origin),
     ) -> Result<Vec<Arc<ResidentColumn>>> {
         self.clock += 1;
         self.changes.came += 1;
@@ -204,7 +223,8 @@ impl Book {
         }
         let fresh: Vec<Arc<ResidentColumn>> = loaded.columns.into_iter().map(Arc::new).collect();
         for column in &fresh {
-            entry.columns.insert(column.index(), ColumnEntry { column: column.clone(), last_use: now, hits: 0 });
+            let known = ColumnEntry { column: column.clone(), origin, last_use: now, hits: 0 };
+            entry.columns.insert(column.index(), known);
         }
         Ok(fresh)
     }
@@ -219,7 +239,7 @@ impl Book {
         if !lengths.eq(entry.chunks.iter().copied()) {
             return None;
         }
-        let known = ColumnEntry { column: column.clone(), last_use: self.clock, hits: 0 };
+        let known = ColumnEntry { column: column.clone(), origin: Origin::Host, last_use: self.clock, hits: 0 };
         entry.columns.insert(column.index(), known);
         Some(column)
     }
@@ -331,6 +351,7 @@ fn summary(table: &TableEntry) -> TableSummary {
             bytes: column.bytes(),
             host_bytes: copy_bytes(index),
             dictionary_values: column.dictionary().map(|dictionary| dictionary.len()),
+            origin: Some(entry.origin),
             hits: entry.hits,
             pinned: Arc::strong_count(column) > 1,
         };
@@ -344,6 +365,7 @@ fn summary(table: &TableEntry) -> TableSummary {
             bytes: 0,
             host_bytes: copy.bytes(),
             dictionary_values: copy.dictionary_values(),
+            origin: None,
             hits: 0,
             pinned: false,
         };
