@@ -73,6 +73,7 @@ impl Runner {
     /// Runs one statement, writes its rows and its footer.
     pub(crate) fn statement(&mut self, sql: &str) -> Result<()> {
         let (summary, has_rows) = self.execute(sql)?;
+        summary.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         if self.interactive || self.session.settings().timing {
             eprintln!("{}", footer(&summary, has_rows));
         }
