@@ -3,5 +3,6 @@
 mod budget;
 mod content;
 mod copies;
+mod kept;
 mod packed;
 mod source;
