@@ -5,8 +5,8 @@
 //! chunks; whoever adds columns writes it anew with those that are in it. Of several who write at once the last one
 //! stays, and a column that is lost in this way is added again by the next load.
 //!
-//! Invariant: nothing that is wrong with a file fails a statement. What cannot be read, or not be believed, is read from
-//! the source, with a warning; a path that cannot be written is not tried again.
+//! Invariant: nothing that is wrong with a file fails a statement. What cannot be read, or not be believed, is read
+//! from the source, with a warning; a path that cannot be written is not tried again.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! The files of this machine without those of encoded columns, which may lie among a table's own.
 //!
-//! DataFusion lists whatever a folder or a pattern such as `*` names, hidden files too. What is asked for by its name is
-//! there.
+//! DataFusion lists whatever a folder or a pattern such as `*` names, hidden files too. What is asked for by its name
+//! is there.
 
 use std::fmt;
 use std::ops::Range;

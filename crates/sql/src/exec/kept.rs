@@ -1,10 +1,10 @@
 //! Where encoded columns of a table over files are kept, and what tells the table from others.
 //!
-//! A file `t.parquet` has `t.parquet.warpcols` beside it; a folder or a pattern has a hidden file in the folder; a folder
-//! of `warpcube.encoded_folder` holds the files of all tables by a hash. The identity holds all that decides which rows
-//! are read, how, and in which order: the locations, the format with its options, the program, and for scans that
-//! DataFusion plans its version, its settings and the number of parts. The files themselves are in the version of the
-//! table.
+//! A file `t.parquet` has `t.parquet.warpcols` beside it; a folder or a pattern has a hidden file in the folder; a
+//! folder of `warpcube.encoded_folder` holds the files of all tables by a hash. The identity holds all that decides
+//! which rows are read, how, and in which order: the locations, the format with its options, the program, and for scans
+//! that DataFusion plans its version, its settings and the number of parts. The files themselves are in the version of
+//! the table.
 
 use std::path::{Path, PathBuf};
 
