@@ -12,7 +12,7 @@ use crate::error::{ColumnError, Result};
 use crate::host::HostColumn;
 use crate::load::{ColumnSource, Loaded};
 use crate::resident::PinnedTable;
-use crate::segment::ResidentColumn;
+use crate::segment::{ResidentColumn, Traits};
 
 /// Where a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +60,14 @@ pub struct ColumnSummary {
     pub bytes: u64,
     /// Host memory of its copy; none where there is none.
     pub host_bytes: u64,
+    /// Bits of a value on average, with all that its encoding has beside values.
+    pub bits_per_value: f64,
     /// Distinct strings, where it has a dictionary.
     pub dictionary_values: Option<usize>,
     /// What it was made from; `None` where it is on the host alone.
     pub origin: Option<Origin>,
+    /// What a pass over its values told, if there was one: distinct values, runs, order.
+    pub traits: Option<Traits>,
     /// Statements that found it resident.
     pub hits: u64,
     /// Whether a statement uses it now.
@@ -347,11 +351,13 @@ fn summary(table: &TableEntry) -> TableSummary {
         let summary = ColumnSummary {
             column: column.name().to_string(),
             data_type: column.data_type().clone(),
-            encoding: column.layout().to_string(),
+            encoding: column.encoding(),
             bytes: column.bytes(),
             host_bytes: copy_bytes(index),
+            bits_per_value: column.bits_per_value(),
             dictionary_values: column.dictionary().map(|dictionary| dictionary.len()),
             origin: Some(entry.origin),
+            traits: column.traits(),
             hits: entry.hits,
             pinned: Arc::strong_count(column) > 1,
         };
@@ -361,11 +367,13 @@ fn summary(table: &TableEntry) -> TableSummary {
         let summary = ColumnSummary {
             column: copy.name().to_string(),
             data_type: copy.data_type().clone(),
-            encoding: copy.layout().to_string(),
+            encoding: copy.encoding(),
             bytes: 0,
             host_bytes: copy.bytes(),
+            bits_per_value: copy.bits_per_value(),
             dictionary_values: copy.dictionary_values(),
             origin: None,
+            traits: copy.traits(),
             hits: 0,
             pinned: false,
         };

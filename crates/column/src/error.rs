@@ -5,6 +5,8 @@ use std::sync::Arc;
 use thiserror::Error;
 use warpcube_gpu::GpuError;
 
+use crate::encoding::EncodingError;
+
 /// Result of a column operation.
 pub type Result<T, E = ColumnError> = std::result::Result<T, E>;
 
@@ -42,6 +44,9 @@ pub enum ColumnError {
         /// What was seen.
         detail: String,
     },
+    /// An encoding's parameters do not belong to the column's values: always a defect of Warpcube.
+    #[error("COL-004 {0}")]
+    Encoding(#[from] EncodingError),
     /// The source of the data failed.
     #[error("{0}")]
     Source(Arc<dyn std::error::Error + Send + Sync>),

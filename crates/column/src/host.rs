@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use warpcube_gpu::Device;
+use warpcube_gpu::{Device, DeviceBuffer};
 
 use crate::dictionary::Dictionary;
+use crate::encode::Encoded;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::load::{Room, place};
-use crate::segment::ResidentColumn;
+use crate::segment::{Lookup, ResidentColumn, Traits, encoding_in_words};
 use crate::staging::{StagingPool, Uploader};
 use crate::statistics::Statistics;
 use crate::storage::Storage;
@@ -27,6 +28,8 @@ pub(crate) struct HostColumn {
     layout: Layout,
     statistics: Statistics,
     dictionary: Option<Arc<Dictionary>>,
+    lookup: Option<Box<[u8]>>,
+    traits: Option<Traits>,
     segments: Vec<HostCopy>,
 }
 
@@ -41,20 +44,18 @@ impl HostColumn {
     /// Copies a column from the device.
     pub(crate) fn save(device: &Device, column: &ResidentColumn) -> Result<HostColumn> {
         let mut stream = device.stream()?;
+        let mut copy = |buffer: &DeviceBuffer| -> Result<Box<[u8]>> {
+            let mut bytes = vec![0; buffer.bytes()].into_boxed_slice();
+            stream.download(buffer, 0, &mut bytes)?;
+            Ok(bytes)
+        };
         let mut segments = Vec::with_capacity(column.segments().len());
         for segment in column.segments() {
-            let mut values = vec![0; segment.values().bytes()].into_boxed_slice();
-            stream.download(segment.values(), 0, &mut values)?;
-            let validity = match segment.validity() {
-                Some(words) => {
-                    let mut copy = vec![0; words.bytes()].into_boxed_slice();
-                    stream.download(words, 0, &mut copy)?;
-                    Some(copy)
-                }
-                None => None,
-            };
+            let values = copy(segment.values())?;
+            let validity = segment.validity().map(&mut copy).transpose()?;
             segments.push(HostCopy { values, validity, rows: segment.rows() });
         }
+        let lookup = column.lookup().map(copy).transpose()?;
         Ok(HostColumn {
             index: column.index(),
             name: column.name().to_string(),
@@ -63,6 +64,8 @@ impl HostColumn {
             layout: column.layout(),
             statistics: column.statistics().clone(),
             dictionary: column.dictionary().cloned(),
+            lookup,
+            traits: column.traits(),
             segments,
         })
     }
@@ -75,12 +78,13 @@ impl HostColumn {
             segments.push(place(device, room, &mut uploader, &copy.values, copy.validity.as_deref(), copy.rows)?);
         }
         uploader.finish()?;
+        let lookup = self.lookup.as_ref().map(|values| Lookup::place(device, room, values)).transpose()?;
         Ok(ResidentColumn::new(
             self.index,
             self.name.clone(),
             self.data_type.clone(),
             self.storage,
-            (self.layout, segments),
+            Encoded { layout: self.layout, lookup, segments, traits: self.traits },
             self.statistics.clone(),
             self.dictionary.clone(),
         ))
@@ -101,9 +105,22 @@ impl HostColumn {
         &self.data_type
     }
 
-    /// How its values lie.
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
+    /// Its encoding in words.
+    pub(crate) fn encoding(&self) -> String {
+        let values = self.lookup.as_ref().map(|values| values.len() / self.storage.width());
+        encoding_in_words(self.layout, values)
+    }
+
+    /// What a pass over its values told.
+    pub(crate) fn traits(&self) -> Option<Traits> {
+        self.traits
+    }
+
+    /// Bits of a value on average, as on the device.
+    pub(crate) fn bits_per_value(&self) -> f64 {
+        let values: usize = self.segments.iter().map(|copy| copy.values.len()).sum();
+        let lookup = self.lookup.as_ref().map_or(0, |values| values.len());
+        8.0 * (values + lookup) as f64 / self.statistics.rows.max(1) as f64
     }
 
     /// Strings of its dictionary, where it has one.
@@ -111,9 +128,10 @@ impl HostColumn {
         self.dictionary.as_ref().map(|dictionary| dictionary.len())
     }
 
-    /// Host memory of its segments; the dictionary is on the host in any case.
+    /// Host memory of its segments and its lookup; a dictionary of strings is on the host in any case.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = |copy: &HostCopy| copy.values.len() + copy.validity.as_ref().map_or(0, |words| words.len());
-        self.segments.iter().map(|copy| bytes(copy) as u64).sum()
+        let lookup = self.lookup.as_ref().map_or(0, |values| values.len());
+        self.segments.iter().map(|copy| bytes(copy) as u64).sum::<u64>() + lookup as u64
     }
 }

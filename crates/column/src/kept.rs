@@ -11,6 +11,7 @@
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -20,11 +21,14 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use thiserror::Error;
 use warpcube_gpu::{Device, GpuError, Stream};
 
-use crate::encoding::{EncodedChunk, EncodedColumn, EncodedFile, FileError, FileWriter, TableIdentity};
+use crate::encode::Encoded;
+use crate::encoding::{
+    Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, TableIdentity,
+};
 use crate::error::ColumnError;
 use crate::layout::Layout;
 use crate::load::{ColumnSource, LoadLimits, LoadReport, Loaded, Room, place};
-use crate::segment::{ResidentColumn, Segment};
+use crate::segment::{Lookup, ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
 use crate::storage::{Storage, is_string};
 
@@ -191,9 +195,27 @@ fn position(file: &EncodedFile, field: &Field) -> Option<usize> {
         column.name == *field.name()
             && column.data_type == field.data_type().to_string()
             && column.storage == storage
-            && Layout::of(&column.encoding, storage).is_some()
+            && Layout::of(&column.encoding).is_for(values(column).1)
     };
     file.columns().iter().position(is_column)
+}
+
+/// The distinct values of a column with a lookup; and the storage of what its segments hold, which then are codes.
+fn values(column: &EncodedColumn) -> (Option<&[u64]>, Storage) {
+    match &column.encoding {
+        Encoding::Dictionary(dictionary) => (Some(dictionary.values()), Storage::U32),
+        _ => (None, column.storage),
+    }
+}
+
+/// The encoding of a column on the device.
+fn encoding(column: &ResidentColumn, stream: &mut Stream) -> Result<Encoding, ColumnError> {
+    let Some(lookup) = column.lookup() else { return Ok(column.layout().encoding()) };
+    let mut bytes = vec![0; lookup.bytes()];
+    stream.download(lookup, 0, &mut bytes)?;
+    let bits = |value: &[u8]| value.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    let values = bytes.chunks_exact(column.storage().width()).map(bits).collect();
+    Ok(Encoding::Dictionary(Dictionary::new(column.storage(), values, column.layout().encoding())?))
 }
 
 /// Brings a column to the device; `None` if its dictionary is larger than columns may have.
@@ -207,22 +229,21 @@ fn restore_column(
     let head = &file.columns()[position];
     let strings = file.strings(position)?;
     let rows: u64 = file.chunk_rows().iter().map(|rows| u64::from(*rows)).sum();
-    let layout = Layout::of(&head.encoding, head.storage);
-    let (Some(layout), true) =
-        (layout, head.statistics.rows == rows && strings.is_some() == is_string(field.data_type()))
-    else {
+    if head.statistics.rows != rows || strings.is_some() != is_string(field.data_type()) {
         return Err(file.damaged(position, 0, "its head contradicts the table").into());
-    };
+    }
     if strings.as_ref().is_some_and(|strings| strings.len() > limits.dictionary_values) {
         return Ok(None);
     }
+    let layout = Layout::of(&head.encoding);
+    let (distinct, storage) = values(head);
     let mut uploader = Uploader::new(device, staging)?;
     let mut segments = Vec::with_capacity(file.chunk_rows().len());
     for chunk in 0..file.chunk_rows().len() {
         let segment = || -> Result<Segment, Trouble> {
             Trouble::check(limits)?;
             let EncodedChunk { bytes, validity, rows } = file.chunk(position, chunk)?;
-            if !layout.takes(bytes.len(), head.storage, rows) {
+            if !layout.takes(bytes.len(), storage, rows) {
                 return Err(file.damaged(position, chunk, "it is not as long as its encoding and rows say").into());
             }
             let validity = validity.as_deref().map(bytemuck::cast_slice);
@@ -233,11 +254,13 @@ fn restore_column(
         segments.push(segment.inspect_err(|_| uploader.settle())?);
     }
     uploader.finish()?;
+    let place_lookup = |values| Lookup::place(device, room, &Lookup::bytes_of(values, head.storage));
+    let lookup = distinct.map(place_lookup).transpose()?;
+    let encoded = Encoded { layout, lookup, segments, traits: head.traits };
     let (name, data_type) = (head.name.clone(), field.data_type().clone());
-    let dictionary = strings.map(std::sync::Arc::new);
+    let dictionary = strings.map(Arc::new);
     let statistics = head.statistics.clone();
-    let column = (layout, segments);
-    Ok(Some(ResidentColumn::new(index, name, data_type, head.storage, column, statistics, dictionary)))
+    Ok(Some(ResidentColumn::new(index, name, data_type, head.storage, encoded, statistics, dictionary)))
 }
 
 /// Writes a file with these columns and those of the same version that it has already; its bytes.
@@ -282,8 +305,9 @@ fn write(
             name: column.name().to_string(),
             data_type: column.data_type().to_string(),
             storage: column.storage(),
-            encoding: column.layout().encoding(),
+            encoding: encoding(column, &mut stream)?,
             statistics: column.statistics().clone(),
+            traits: column.traits(),
         };
         let chunks = column.segments().iter().map(|segment| {
             Trouble::check(limits)?;

@@ -2,9 +2,11 @@
 //!
 //! A source is read partition by partition, several at once, and where it can be each column of a partition apart;
 //! each partition's rows become chunks of at most [`CHUNK_ROWS`] rows, and the chunks of all partitions follow each
-//! other in partition order, so that columns loaded at different times line up. Encoding runs on the threads that
-//! decode; transfers overlap with both.
+//! other in partition order, so that columns loaded at different times line up. Building segments runs on the threads
+//! that decode; transfers overlap with both. A column is closed, its strings' codes remapped and its values packed, by
+//! the thread that brings its last rows, while others are at the next columns: memory of its plain form serves those.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,15 +15,15 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_gpu::Device;
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
+use crate::encode::{Known, encode_column};
 use crate::error::{ColumnError, Result};
 use crate::kept::ColumnFile;
 use crate::layout::EncodingChoice;
-use crate::pack::pack;
 use crate::remap::remap_codes;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
@@ -201,17 +203,15 @@ struct Arrived {
     dictionary: Option<usize>,
 }
 
-/// A chunk of some columns that reached the device.
-struct Chunk {
-    rows: u32,
-    segments: Vec<Arrived>,
-}
+/// The segments of a chunk of some columns that reached the device; `None` once its column has been closed.
+type Chunk = Vec<Option<Arrived>>;
 
 /// What one thread takes on at a time: a partition, and which of the columns.
 struct Task {
     partition: usize,
     columns: Range<usize>,
-    chunks: Mutex<Vec<Chunk>>,
+    /// What has arrived, and its rows chunk by chunk.
+    arrived: Mutex<(Vec<u32>, Vec<Chunk>)>,
 }
 
 /// What all threads of a load share.
@@ -224,6 +224,13 @@ struct Job<'a> {
     targets: Vec<Target>,
     tasks: Vec<Task>,
     next: AtomicUsize,
+    /// Tasks that each column still waits for, where columns are read apart.
+    open: Vec<AtomicUsize>,
+    /// Columns that have been closed.
+    closed: Vec<Mutex<Option<ResidentColumn>>>,
+    /// Bytes of plain segments: of all together, and which sizes there are.
+    bytes: AtomicU64,
+    sizes: Mutex<BTreeSet<usize>>,
     encode_ns: AtomicU64,
     busy_ns: AtomicU64,
     failed: AtomicBool,
@@ -253,9 +260,13 @@ pub(crate) fn load(
         room,
         staging,
         table: source.name(),
+        next: AtomicUsize::new(0),
+        open: targets.iter().map(|_| AtomicUsize::new(scan.partitions())).collect(),
+        closed: targets.iter().map(|_| Mutex::default()).collect(),
         targets,
         tasks,
-        next: AtomicUsize::new(0),
+        bytes: AtomicU64::new(0),
+        sizes: Mutex::default(),
         encode_ns: AtomicU64::new(0),
         busy_ns: AtomicU64::new(0),
         failed: AtomicBool::new(false),
@@ -285,7 +296,7 @@ pub(crate) fn load(
 /// The tasks of a load; strings first, since they take longest and the last tasks should be short.
 fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
     let partitions = scan.partitions();
-    let task = |partition, columns| Task { partition, columns, chunks: Mutex::default() };
+    let task = |partition, columns| Task { partition, columns, arrived: Mutex::default() };
     if !scan.columns_apart() || targets.is_empty() {
         return (0..partitions).map(|partition| task(partition, 0..targets.len())).collect();
     }
@@ -315,49 +326,58 @@ impl Job<'_> {
             };
             // Segments hold the promise of their memory, and copies on their way hold the memory: that goes first.
             read.inspect_err(|_| loader.uploader.settle())?;
-            *task.chunks.lock() = loader.finish(&mut spare)?;
+            *task.arrived.lock() = loader.finish(&mut spare)?;
+            // Whoever closes the column reads its segments on another stream.
+            uploader.wait()?;
             self.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            if task.columns.len() == 1 && self.open[task.columns.start].fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.close_column(task.columns.start)?;
+            }
         }
     }
 
-    /// Puts the chunks together, merges dictionaries and remaps codes.
-    fn close(self, partitions: usize) -> Result<Loaded> {
-        let Job { device, room, limits, table, targets, tasks, .. } = self;
+    /// Puts the columns together that are still open, and looks whether all have the same rows.
+    fn close(mut self, partitions: usize) -> Result<Loaded> {
         let mut rows: Vec<Option<Vec<u32>>> = vec![None; partitions];
-        // By column and partition.
-        let mut parts: Vec<Vec<Vec<Arrived>>> =
-            targets.iter().map(|_| (0..partitions).map(|_| Vec::new()).collect()).collect();
-        for task in tasks {
-            let chunks = task.chunks.into_inner();
-            let lengths: Vec<u32> = chunks.iter().map(|chunk| chunk.rows).collect();
+        for task in &self.tasks {
+            let lengths = &task.arrived.lock().0;
             let known = rows[task.partition].get_or_insert_with(|| lengths.clone());
-            if *known != lengths {
+            if known != lengths {
                 let detail = format!("one column has {lengths:?} rows where another has {known:?}");
-                return Err(ColumnError::Changed { table: table.to_string(), detail });
-            }
-            for chunk in chunks {
-                for (column, arrived) in task.columns.clone().zip(chunk.segments) {
-                    parts[column][task.partition].push(arrived);
-                }
+                return Err(ColumnError::Changed { table: self.table.to_string(), detail });
             }
         }
         // Dictionaries are merged side by side: the end of a merge is the work of one thread.
-        let close = |(target, parts): (&Target, Vec<Vec<Arrived>>)| {
-            close_column(device, target, parts.into_iter().flatten().collect(), room, limits.encoding)
-        };
-        let bytes = parts_bytes(&parts);
-        let columns = targets.par_iter().zip(parts.into_par_iter());
-        let columns: Vec<ResidentColumn> = columns.map(close).collect::<Result<_>>()?;
+        let open: Vec<usize> = (0..self.targets.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
+        open.into_par_iter().try_for_each(|column| self.close_column(column))?;
+        // Plain forms have served the columns behind them; kept for a next load they would count as memory in use.
+        self.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
+        let closed = std::mem::take(&mut self.closed);
+        let columns = closed.into_iter().map(|column| column.into_inner().expect("all are closed")).collect();
         let chunks: Vec<u32> = rows.into_iter().flatten().flatten().collect();
-        let report =
-            LoadReport { rows: chunks.iter().map(|rows| u64::from(*rows)).sum(), bytes, ..LoadReport::default() };
+        let rows = chunks.iter().map(|rows| u64::from(*rows)).sum();
+        let report = LoadReport { rows, bytes: self.bytes.load(Ordering::Relaxed), ..LoadReport::default() };
         Ok(Loaded { chunks, columns, report })
     }
-}
 
-/// Bytes of plain segments on the device.
-fn parts_bytes(parts: &[Vec<Vec<Arrived>>]) -> u64 {
-    parts.iter().flatten().flatten().map(|part| part.segment.bytes()).sum()
+    /// Puts the chunks of a column together, merges its dictionaries, remaps and packs.
+    fn close_column(&self, column: usize) -> Result<()> {
+        let mut parts: Vec<Vec<Arrived>> = Vec::new();
+        for task in self.tasks.iter().filter(|task| task.columns.contains(&column)) {
+            let at = column - task.columns.start;
+            let mut arrived = task.arrived.lock();
+            let segments = arrived.1.iter_mut().filter_map(|chunk| chunk[at].take()).collect();
+            parts.resize_with(parts.len().max(task.partition + 1), Vec::new);
+            parts[task.partition] = segments;
+        }
+        let parts: Vec<Arrived> = parts.into_iter().flatten().collect();
+        let sizes = parts.iter().map(|part| part.segment.values().bytes());
+        self.sizes.lock().extend(sizes);
+        self.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
+        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits.encoding)?;
+        *self.closed[column].lock() = Some(resident);
+        Ok(())
+    }
 }
 
 /// Cuts the batches of one task into chunks and sends them.
@@ -368,6 +388,7 @@ struct PartitionLoader<'a, 'u> {
     builders: Vec<SegmentBuilder>,
     /// Rows in the builders; a table of which no column is wanted still has rows.
     filled: usize,
+    lengths: Vec<u32>,
     chunks: Vec<Chunk>,
 }
 
@@ -382,7 +403,8 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         let mut builders: Vec<SegmentBuilder> =
             job.targets[columns.clone()].iter().map(Target::builder).collect::<Result<_>>()?;
         builders.iter_mut().for_each(|builder| builder.reuse(spare.pop().unwrap_or_default()));
-        Ok(PartitionLoader { job, uploader, columns, builders, filled: 0, chunks: Vec::new() })
+        let (lengths, chunks) = (Vec::new(), Vec::new());
+        Ok(PartitionLoader { job, uploader, columns, builders, filled: 0, lengths, chunks })
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -415,7 +437,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         Ok(())
     }
 
-    fn finish(mut self, spare: &mut Vec<Vec<u8>>) -> Result<Vec<Chunk>> {
+    fn finish(mut self, spare: &mut Vec<Vec<u8>>) -> Result<(Vec<u32>, Vec<Chunk>)> {
         if self.filled > 0 {
             self.send()?;
         }
@@ -426,7 +448,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
             }
             spare.push(values);
         }
-        Ok(self.chunks)
+        Ok((self.lengths, self.chunks))
     }
 
     fn send(&mut self) -> Result<()> {
@@ -439,9 +461,10 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
             let placed = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows);
             let segment = placed.inspect_err(|_| self.uploader.settle())?;
             builder.reuse(host.values);
-            segments.push(Arrived { segment, statistics: host.statistics, dictionary: host.dictionary });
+            segments.push(Some(Arrived { segment, statistics: host.statistics, dictionary: host.dictionary }));
         }
-        self.chunks.push(Chunk { rows, segments });
+        self.lengths.push(rows);
+        self.chunks.push(segments);
         Ok(())
     }
 }
@@ -490,13 +513,14 @@ fn close_column(
     };
     let storage = Storage::of(&target.data_type).expect("checked when the load began");
     let segments = parts.into_iter().map(|part| part.segment).collect();
-    let segments = pack(device, room, encoding, (storage, statistics.integers), segments)?;
+    let known = Known { storage, range: statistics.integers, strings: dictionary.is_some() };
+    let encoded = encode_column(device, room, encoding, known, segments)?;
     Ok(ResidentColumn::new(
         target.index,
         target.name.clone(),
         target.data_type.clone(),
         storage,
-        segments,
+        encoded,
         statistics,
         dictionary,
     ))

@@ -18,12 +18,16 @@ use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, GpuError, Reservation};
 
 use crate::book::{Book, Changes, Leaving, Origin, TableSummary, Whereabouts};
+use crate::encoding::{Encoding, Profile};
 use crate::error::{ColumnError, Result};
 use crate::host::HostColumn;
 use crate::kept::KeptFiles;
+use crate::layout::Layout;
 use crate::load::{ColumnSource, LoadLimits, LoadReport, Room, load};
-use crate::segment::ResidentColumn;
+use crate::profiler::profile;
+use crate::segment::{ResidentColumn, Segment};
 use crate::staging::StagingPool;
+use crate::transcode::{distinct, encode_copies};
 
 /// How long to wait for another statement before looking again.
 const WAIT: Duration = Duration::from_millis(20);
@@ -62,6 +66,17 @@ pub struct Pinned {
     /// What had to be loaded.
     pub loaded: LoadReport,
     _active: Active,
+}
+
+/// The segments of a column that is plain.
+fn plain_segments(column: &ResidentColumn) -> Result<&[Segment]> {
+    match column.layout() {
+        Layout::Plain => Ok(column.segments()),
+        layout => Err(ColumnError::Unsupported {
+            column: column.name().to_string(),
+            reason: format!("it is {layout} already, not plain"),
+        }),
+    }
 }
 
 /// The columns resident on one device.
@@ -141,6 +156,34 @@ impl Residency {
                 Err(Refusal::Caller(error)) => return Err(error),
             }
         }
+    }
+
+    /// Copies of a plain column's segments in another encoding, made on the device; the column stays as it is.
+    ///
+    /// # Errors
+    /// [`ColumnError::Encoding`] if the encoding is not for such values or cannot hold one, [`ColumnError::OverBudget`]
+    /// without room for the copies.
+    pub fn encode(&self, column: &ResidentColumn, encoding: &Encoding) -> Result<Vec<Segment>> {
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        encode_copies(&self.device, &room, column.storage(), encoding, plain_segments(column)?)
+    }
+
+    /// The distinct valid values of a plain column by their bits, in any order; `None` if there are more than `limit`.
+    ///
+    /// # Errors
+    /// [`ColumnError::OverBudget`] without room for a set of four times as many.
+    pub fn distinct(&self, column: &ResidentColumn, limit: usize) -> Result<Option<Vec<u64>>> {
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        distinct(&self.device, &room, column.storage(), plain_segments(column)?, limit)
+    }
+
+    /// What a pass over a plain column tells of its values.
+    ///
+    /// # Errors
+    /// [`ColumnError::OverBudget`] without room for what is known of each vector meanwhile.
+    pub fn profile(&self, column: &ResidentColumn) -> Result<Profile> {
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        profile(&self.device, &room, column.storage(), plain_segments(column)?)
     }
 
     /// One try, and whether other statements held something when it began. Nothing is held after a refusal.

@@ -78,9 +78,16 @@ impl<'a> Uploader<'a> {
         self.next = 0;
     }
 
+    /// Waits until everything has arrived.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        self.stream.synchronize()?;
+        self.next = 0;
+        Ok(())
+    }
+
     /// Waits until everything has arrived and gives the buffers back.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.stream.synchronize()?;
+        self.wait()?;
         self.pool.free.lock().append(&mut self.buffers);
         Ok(())
     }

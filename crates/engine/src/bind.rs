@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{PACKED_LIBRARY, PinnedTable, ResidentColumn};
+use warpcube_column::{PLAIN_LIBRARY, PinnedTable, ResidentColumn, decoding_library};
 use warpcube_gpu::{DeviceInfo, Program};
 
 use crate::arena::{Arena, Zone};
@@ -21,15 +21,15 @@ const LIBRARY: &str = include_str!("../kernels/scan.cuh");
 /// What few of them call beside it, with the marks by which those are known.
 const EXTRA: &str = include_str!("../kernels/extra.cuh");
 const EXTRA_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
-/// What marks the use of packed columns.
-const PACKED_MARKS: [&str; 2] = ["WcPacked<", "wc_packed_get<"];
 /// Exact sums of floats, with the mark by which programs are known that have some.
 const FIXED: &str = include_str!("../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
-const TICKET_ROWS_MAX: u64 = 16 << 10;
+const TICKET_ROWS_MAX: u64 = 64 << 10;
+/// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
+const TICKET_ROWS_STEP: u64 = 4 << 10;
 /// Warps a multiprocessor that tickets are cut for.
 const WARPS_PER_MULTIPROCESSOR: u64 = 32;
 /// Group tables up to this size are downloaded whole.
@@ -146,9 +146,9 @@ pub(crate) fn bind(
 /// Generated source behind what it calls.
 fn with_library(source: &str) -> String {
     let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
-    let packed = if PACKED_MARKS.iter().any(|mark| source.contains(mark)) { PACKED_LIBRARY } else { "" };
+    let decoding = decoding_library(source);
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
-    format!("{LIBRARY}{extra}{fixed}{packed}{source}")
+    format!("{PLAIN_LIBRARY}{LIBRARY}{extra}{fixed}{decoding}{source}")
 }
 
 /// A program a stage, then the one that gathers groups.
@@ -157,7 +157,7 @@ fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool) -> Vec<
         let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
         Program::new(stage.name.clone(), with_library(&format!("{members}{}", stage.source(pipelines))))
     };
-    let gather = compacted.then(|| Program::new("compact", format!("{LIBRARY}{COMPACT}")));
+    let gather = compacted.then(|| Program::new("compact", format!("{PLAIN_LIBRARY}{LIBRARY}{COMPACT}")));
     stages.iter().map(stage).chain(gather).collect()
 }
 
@@ -204,8 +204,9 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
     let rows_min = tuning.step_rows_max();
-    let ticket_rows = (table.rows() / (warps * tuning.tickets_per_warp)).next_multiple_of(rows_min);
-    let ticket_rows = ticket_rows.clamp(rows_min, TICKET_ROWS_MAX);
+    let wanted = table.rows() / (warps * tuning.tickets_per_warp);
+    let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
+    let ticket_rows = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let mut tickets = 0u32;
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {

@@ -28,6 +28,8 @@ pub struct Tuning {
     pub slots_in_place: usize,
     /// Whether the next vectors are loaded before the present ones are worked on.
     pub prefetch: bool,
+    /// Most steps of a warp that are on their way at once, where all rows are worked on in place and go into one group.
+    pub steps_ahead: usize,
     /// Blocks of 256 threads that registers must allow on a multiprocessor, for scans with a queue.
     pub blocks: u32,
     /// As `blocks`, for scans with a queue that unpack columns.
@@ -63,6 +65,7 @@ impl Default for Tuning {
             slots_many: 4,
             slots_in_place: 8,
             prefetch: true,
+            steps_ahead: 4,
             blocks: 4,
             blocks_packed: 3,
             blocks_in_place: 2,
@@ -99,6 +102,7 @@ impl FromStr for Tuning {
                 "slots_some" => tuning.slots_some = slots()?,
                 "slots_many" => tuning.slots_many = slots()?,
                 "prefetch" => tuning.prefetch = flag()?,
+                "steps_ahead" => tuning.steps_ahead = number()?.clamp(1, 8) as usize,
                 "blocks" => tuning.blocks = number()?.clamp(1, 8),
                 "blocks_packed" => tuning.blocks_packed = number()?.clamp(1, 8),
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),

@@ -94,6 +94,7 @@ static inline int __float_as_int(float x) { return wc_emu_cast<int>(x); }
 static inline unsigned __float_as_uint(float x) { return wc_emu_cast<unsigned>(x); }
 static inline float __int_as_float(int x) { return wc_emu_cast<float>(x); }
 static inline float __uint_as_float(unsigned x) { return wc_emu_cast<float>(x); }
+static inline double __dmul_rn(double x, double y) { return x * y; }
 static inline int __double2hiint(double x) { return (int)(wc_emu_cast<uint64_t>(x) >> 32); }
 static inline int __double2loint(double x) { return (int)(uint32_t)wc_emu_cast<uint64_t>(x); }
 static inline double __hiloint2double(int high, int low) {

@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::device::DeviceShared;
 use crate::error::{GpuError, Result};
@@ -26,8 +25,6 @@ struct DeviceAllocation {
     device: Arc<DeviceShared>,
     address: u64,
     class: usize,
-    /// Whether the memory is kept for the next buffer.
-    keep: AtomicBool,
 }
 
 impl fmt::Debug for DeviceBuffer {
@@ -43,7 +40,7 @@ impl DeviceBuffer {
             device.pool.release(address, class);
             return Err(error);
         }
-        let inner = Arc::new(DeviceAllocation { device, address, class, keep: AtomicBool::new(true) });
+        let inner = Arc::new(DeviceAllocation { device, address, class });
         Ok(DeviceBuffer { inner, offset: 0, bytes })
     }
 
@@ -62,11 +59,6 @@ impl DeviceBuffer {
             return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", self.bytes)));
         }
         Ok(DeviceBuffer { inner: self.inner.clone(), offset: self.offset + offset, bytes })
-    }
-
-    /// Lets the memory go back to the driver with the last handle, instead of keeping it for the next buffer.
-    pub fn let_go(&self) {
-        self.inner.keep.store(false, Ordering::Relaxed);
     }
 
     /// Size in bytes as charged to the pool, of the whole where this is a part.
@@ -101,10 +93,7 @@ impl DeviceBuffer {
 impl Drop for DeviceAllocation {
     fn drop(&mut self) {
         self.device.backend.take_back(self.address);
-        match *self.keep.get_mut() {
-            true => self.device.pool.release(self.address, self.class),
-            false => self.device.pool.give_up(self.device.backend.as_ref(), self.address, self.class),
-        }
+        self.device.pool.release(self.address, self.class);
     }
 }
 

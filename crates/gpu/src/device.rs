@@ -16,7 +16,7 @@ use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, Result};
-use crate::pool::MemoryPool;
+use crate::pool::{MemoryPool, size_class};
 use crate::program::Program;
 use crate::stream::Stream;
 
@@ -77,6 +77,12 @@ impl Device {
     pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
         self.check()?;
         self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
+    }
+
+    /// Gives memory that waits for buffers of about `bytes` bytes back to the driver: nothing of that size is needed
+    /// soon.
+    pub fn let_go(&self, bytes: usize) {
+        self.shared.pool.trim_class(self.shared.backend.as_ref(), size_class(bytes.max(1)));
     }
 
     /// Allocates `bytes` of host memory that the device copies from and to at full speed, zeroed.

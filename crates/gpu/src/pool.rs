@@ -189,11 +189,18 @@ impl MemoryPool {
         state.free.entry(class).or_default().push(address);
     }
 
-    /// Gives a block back to the driver.
-    pub(crate) fn give_up(&self, backend: &dyn Backend, address: u64, class: usize) {
-        self.state.lock().live -= class as u64;
-        // SAFETY: as for `trim`; the block's owner is gone.
-        unsafe { backend.free(address, class) };
+    /// Gives the free blocks of one size class back to the driver.
+    pub(crate) fn trim_class(&self, backend: &dyn Backend, class: usize) {
+        let addresses = {
+            let mut state = self.state.lock();
+            let addresses = state.free.remove(&class).unwrap_or_default();
+            state.cached -= (addresses.len() * class) as u64;
+            addresses
+        };
+        for address in addresses {
+            // SAFETY: as for `trim`.
+            unsafe { backend.free(address, class) };
+        }
     }
 
     /// Gives all free blocks back to the driver.

@@ -95,7 +95,7 @@ impl ColumnScan for Uniform {
 }
 
 /// The finaliser of SplitMix64: spreads row numbers over 64 bits.
-fn mix(row: u64) -> u64 {
+pub(crate) fn mix(row: u64) -> u64 {
     let mut x = row.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -40,9 +40,7 @@ pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
     }
     let params = json!({"rows": arguments.rows, "nulls": arguments.nulls, "tuning": arguments.tuning});
     let report = crate::report("encodings", &device, params, results);
-    let Some(path) = &arguments.json else { return Ok(()) };
-    let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())? + "\n";
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    crate::write(arguments.json.as_deref(), &report)
 }
 
 /// Loads a column, sums it again and again, and tells the median time on the device.

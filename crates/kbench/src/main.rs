@@ -4,9 +4,10 @@
 //! Every case computes a known answer; a wrong one fails the run.
 
 mod data;
+mod encode;
 mod encodings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,22 @@ struct Cli {
 enum Suite {
     /// Sums of packed and plain columns of every width
     Encodings(EncodingArgs),
+    /// Encoding of plain columns on the device
+    Encode(EncodeArgs),
+}
+
+/// What to measure of encoding.
+#[derive(Debug, Args)]
+struct EncodeArgs {
+    /// Values of a column
+    #[arg(long, default_value_t = 500_000_000)]
+    rows: usize,
+    /// Runs of a case; the median is reported
+    #[arg(long, default_value_t = 11)]
+    runs: usize,
+    /// Write results to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
 }
 
 /// What to measure of encodings.
@@ -52,8 +69,11 @@ struct EncodingArgs {
 }
 
 fn main() -> ExitCode {
-    let Suite::Encodings(arguments) = Cli::parse().suite;
-    match encodings::run(&arguments) {
+    let outcome = match Cli::parse().suite {
+        Suite::Encodings(arguments) => encodings::run(&arguments),
+        Suite::Encode(arguments) => encode::run(&arguments),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("error: {reason}");
@@ -69,6 +89,13 @@ fn report(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> V
         "suite": suite, "device": info.name, "driver": info.driver, "date": today(), "params": params,
         "results": results,
     })
+}
+
+/// Writes a report to a file, if there is one to write to.
+fn write(path: Option<&Path>, report: &Value) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n";
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The date in days since 1970-01-01 as a civil date (H. Hinnant, "chrono-compatible low-level date algorithms").

@@ -308,7 +308,16 @@ fn parquet_error(error: &parquet::errors::ParquetError) -> SqlError {
 
 fn planning(text: &str) -> SqlError {
     let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
-    unknown.map_or_else(|| SqlError::Planning(one_line(text)), unknown_table)
+    unknown.map_or_else(|| SqlError::Planning(no_such_call(text).unwrap_or_else(|| one_line(text))), unknown_table)
+}
+
+/// What is to be known of a call with arguments that the function does not take: the call, and what could stand there.
+fn no_such_call(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
+    let (call, rest) = rest.split_once('\'')?;
+    let (_, candidates) = rest.split_once("Candidate functions:")?;
+    let candidates: Vec<&str> = candidates.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    Some(format!("{call} does not exist; there are {}; a CAST may be missing", candidates.join(", ")))
 }
 
 /// The error of a `DROP` of what is not there.
@@ -349,6 +358,15 @@ pub(crate) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_does_not_exist_is_told_in_a_line() {
+        let text = "Internal error: Function 'sum' failed to match any signature, errors: Error during planning: \
+                    and so on. No function matches the given name and argument types 'sum(Utf8)'. You might need to \
+                    add explicit type casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
+        let expected = "SQL-004 sum(Utf8) does not exist; there are sum(Int64), sum(Float64); a CAST may be missing";
+        assert_eq!(SqlError::from(DataFusionError::Plan(text.into())).to_string(), expected);
+    }
 
     #[test]
     fn ours_comes_back_through_datafusion() {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::common::stats::Precision;
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
@@ -37,8 +39,15 @@ impl Progress {
 /// Rows that the scans of a plan have given.
 pub(crate) fn host_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let mut rows = 0;
-    visit(plan, &mut |scan| rows += rows_read(scan));
+    visit(plan, &mut |scan| rows += memory_rows(scan).unwrap_or_else(|| rows_read(scan)));
     rows
+}
+
+/// Rows of a scan of a memory table, which does not count what it gives: all of the table, or as many as it may give.
+fn memory_rows(scan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let source = scan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<MemorySourceConfig>()?;
+    let rows: usize = source.partitions().iter().flatten().map(RecordBatch::num_rows).sum();
+    Some(rows.min(source.fetch().unwrap_or(usize::MAX)) as u64)
 }
 
 fn rows_read(scan: &Arc<dyn ExecutionPlan>) -> u64 {

@@ -8,6 +8,7 @@ mod assign;
 mod encoded;
 mod own;
 mod prepared;
+pub(crate) mod staged;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -42,9 +43,10 @@ use crate::report::StatementReport;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
-use crate::stream::{Deadline, Watched};
+use crate::stream::{Deadline, Watched, Writes};
 use assign::{bad_value, check_known};
 use prepared::Prepared;
+use staged::Staged;
 
 /// What a session starts with.
 #[derive(Debug, Clone, Default)]
@@ -328,7 +330,9 @@ impl Session {
             plan => plan,
         };
         report.note_planned();
-        let writes = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_)).then(|| self.inner.catalog.clone());
+        let (plan, staged) = Staged::redirect(plan)?;
+        let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
+        let writes = is_written.then(|| Writes { catalog: self.inner.catalog.clone(), staged });
         let repeatable = constant && plans::is_repeatable(&plan)?;
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
@@ -446,7 +450,7 @@ impl Session {
         &self,
         mut state: SessionState,
         planned: &Planned,
-        writes: Option<Arc<CatalogShared>>,
+        writes: Option<Writes>,
         report: &Arc<StatementReport>,
         deadline: Option<Deadline>,
         clock: Instant,

@@ -174,10 +174,10 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.encoding",
-        expected: "'auto', 'plain' or 'packed'",
+        expected: "'auto', 'plain', 'packed', 'nsf', 'nsv', 'rle', 'gpu-for', 'gpu-dfor', 'dictionary' or 'alp'",
         description: "How columns are loaded onto the device: 'auto' in the smallest encoding that is worth it, \
-                      'plain' as they are, 'packed' with as few bits as their values take. Columns that are there stay \
-                      as they are.",
+                      'plain' as they are, 'packed' with as few bits as their values take, others in that encoding; \
+                      a column that cannot have it is loaded as by 'auto'. Columns that are there stay as they are.",
         get: |s| s.encoding.to_string(),
         set: |s, v| v.parse().map(|value| s.encoding = value).ok(),
     },
@@ -235,7 +235,8 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.placement",
         expected: "'auto', 'cuda' or 'cpu'",
         description: "Where fragments run: 'auto' on the GPU where their columns are there or worth loading (see \
-                      warpcube.load_factor), 'cuda' on the GPU or not at all, 'cpu' on the CPU.",
+                      warpcube.load_factor), 'cuda' on the GPU whenever it can run them, with an error where it then \
+                      fails or its data is not supported, 'cpu' on the CPU.",
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },

@@ -21,6 +21,7 @@ use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::progress::host_rows;
 use crate::report::StatementReport;
+use crate::session::staged::Staged;
 
 /// When a statement must be done.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +53,16 @@ pub(crate) struct Watched {
     pub(crate) report: Arc<StatementReport>,
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) deadline: Option<Deadline>,
-    /// Told when a statement that writes is done.
-    pub(crate) writes: Option<Arc<CatalogShared>>,
+    /// What a statement that writes has to do when it is done.
+    pub(crate) writes: Option<Writes>,
+}
+
+/// What a statement writes to.
+pub(crate) struct Writes {
+    /// Told when the statement is done.
+    pub(crate) catalog: Arc<CatalogShared>,
+    /// Files that take their places when it has succeeded.
+    pub(crate) staged: Option<Staged>,
 }
 
 impl Watched {
@@ -80,6 +89,10 @@ impl Watched {
         };
         let error = match item {
             Ok(Some(Ok(batch))) => {
+                // The one batch of such a statement counts what it has written: all of it is there.
+                if let Some(staged) = self.writes.as_mut().and_then(|writes| writes.staged.take()) {
+                    staged.commit()?;
+                }
                 self.report.add_rows(batch.num_rows() as u64);
                 return Ok(Some(batch));
             }
@@ -98,8 +111,8 @@ impl Drop for Watched {
         self.report.finish();
         // Whoever still works for this statement, on the device or in a blocking call, sees that nobody waits.
         self.report.cancel().cancel();
-        if let Some(catalog) = &self.writes {
-            catalog.changed();
+        if let Some(writes) = &self.writes {
+            writes.catalog.changed();
         }
     }
 }

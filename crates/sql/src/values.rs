@@ -102,6 +102,20 @@ words! {
         Plain = "plain",
         /// Bit-packed wherever that can be, worth it or not.
         Packed = "packed",
+        /// Integers in the fewest bytes that hold all of a column.
+        Nsf = "nsf",
+        /// Integers in 1 to 4 bytes each.
+        Nsv = "nsv",
+        /// Runs of equal values.
+        Rle = "rle",
+        /// Integers in blocks of 128.
+        GpuFor = "gpu-for",
+        /// Differences of integers in blocks of 128.
+        GpuDfor = "gpu-dfor",
+        /// Numbers as codes for their distinct values.
+        Dictionary = "dictionary",
+        /// Floats as decimals.
+        Alp = "alp",
     }
 }
 

@@ -105,7 +105,7 @@ pub(crate) struct BenchArgs {
     /// Warm runs of each query; the median counts
     #[arg(long, default_value_t = 5, value_name = "RUNS")]
     pub(crate) runs: usize,
-    /// How columns are kept on the device: auto, plain or packed
+    /// How columns are kept on the device: auto, plain, packed or another encoding
     #[arg(long, value_name = "ENCODING")]
     pub(crate) encoding: Option<String>,
 }

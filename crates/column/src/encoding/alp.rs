@@ -118,6 +118,28 @@ impl Alp {
         }
     }
 
+    /// What integers are multiplied by to decode them, one after the other.
+    pub fn factors(&self) -> (f64, f64) {
+        (POWERS[self.factor as usize], INVERSES[self.exponent as usize])
+    }
+
+    /// Whether a storage's values are floats.
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if they are not.
+    pub(crate) fn check(storage: Storage) -> Result<()> {
+        if storage.is_float() { Ok(()) } else { Err(not_floats(storage)) }
+    }
+
+    /// What values are multiplied by to encode them, one after the other, and then what integers are to decode them.
+    ///
+    /// # Errors
+    /// [`EncodingError::Damaged`] if exponent and factor are none that there are.
+    pub(crate) fn scales(&self) -> Result<[f64; 4]> {
+        let Scale { exponent, factor } = self.scale()?;
+        Ok([POWERS[exponent], INVERSES[factor], POWERS[factor], INVERSES[exponent]])
+    }
+
     fn scale(&self) -> Result<Scale> {
         let (exponent, factor) = (self.exponent as usize, self.factor as usize);
         if factor > exponent || exponent >= POWERS.len() {

@@ -77,7 +77,7 @@ pub fn candidates(profile: &Profile, sample: &Plain<'_>, distinct: Option<Vec<u6
     if let Some(distinct) = distinct.filter(|distinct| distinct.len() <= DICTIONARY_MAX) {
         let width = ladder((distinct.len().saturating_sub(1) as u64).significant());
         let bits = f64::from(width) + 8.0 * (distinct.len() * storage.width()) as f64 / rows;
-        let codes = Encoding::Packed(Packed { width, reference: Some(0), patches: false });
+        let codes = Dictionary::codes_for(distinct.len());
         found.push(candidate(Encoding::Dictionary(Dictionary::new(storage, distinct, codes)?), bits));
     }
     found.sort_by(|a, b| a.score.total_cmp(&b.score));

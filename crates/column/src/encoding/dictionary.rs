@@ -14,6 +14,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::error::{EncodingError, Result};
+use super::packed::{Packed, ladder};
 use super::plain::{Plain, is_valid_in, padded};
 use super::word::{Native, with_native};
 use super::{Encoding, decode as decode_codes, encode_into, get as get_code};
@@ -40,6 +41,12 @@ impl Dictionary {
         with_native!(storage, Value => values.sort_unstable_by_key(|bits| Value::from_u64(*bits)));
         values.dedup();
         Ok(Dictionary { values: values.into(), codes: Box::new(codes) })
+    }
+
+    /// Packed codes for so many values.
+    pub(crate) fn codes_for(values: usize) -> Encoding {
+        let width = ladder(usize::BITS - values.saturating_sub(1).leading_zeros());
+        Encoding::Packed(Packed { width, reference: Some(0), patches: false })
     }
 
     /// Bits of the distinct values, zero-extended; the values ascend.

@@ -33,6 +33,9 @@ pub enum EncodingError {
         /// What it would need.
         reason: String,
     },
+    /// The encoding's parameters cannot hold a column.
+    #[error("encoding {0} cannot hold all values with its parameters")]
+    Parameters(&'static str),
     /// Encoded bytes contradict themselves.
     #[error("encoded bytes are damaged: {0}")]
     Damaged(&'static str),

@@ -16,7 +16,7 @@
 //!
 //! directory:  table string, table version string, number of chunks u32, rows of each chunk u32,
 //!             number of columns u32, columns
-//! column:     name string, type string, storage, encoding, statistics, strings: option of piece;
+//! column:     name string, type string, storage, encoding, statistics, traits, strings: option of piece;
 //!             a piece for each chunk, before it u8: 1 if it has validity words
 //! piece:      position u64, bytes u64, checksum u32 (CRC-32 of the payload)
 //! ```
@@ -43,6 +43,7 @@ use super::serial::{FieldReader, Fields};
 use super::{Encoding, decode};
 use crate::build::CHUNK_ROWS;
 use crate::dictionary::Dictionary as Strings;
+use crate::segment::Traits;
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 
@@ -122,6 +123,8 @@ pub struct EncodedColumn {
     pub encoding: Encoding,
     /// Bounds and counts.
     pub statistics: Statistics,
+    /// What a pass over its values told, if there was one.
+    pub traits: Option<Traits>,
 }
 
 /// A chunk of a column as it was encoded.
@@ -220,6 +223,7 @@ impl FileWriter {
         fields.storage(column.storage);
         fields.encoding(&column.encoding);
         fields.statistics(&column.statistics);
+        fields.traits(column.traits);
         fields.u8(u8::from(strings.is_some()));
         let strings = match strings {
             Some(strings) => {
@@ -510,6 +514,7 @@ impl Directory {
                 storage,
                 encoding: fields.encoding(storage)?,
                 statistics: fields.statistics()?,
+                traits: fields.traits()?,
             });
             let has_strings = fields.bool()?;
             let strings = Piece::read(&mut fields)?;

@@ -31,7 +31,11 @@ impl Nsf {
         Nsf { bytes: [1, 2, 4].into_iter().find(|bytes| holds(*bytes)).unwrap_or(8).min(storage.width() as u32) }
     }
 
-    fn check(&self, storage: Storage) -> Result<()> {
+    /// Whether bytes and storage belong together.
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if they do not.
+    pub(crate) fn check(&self, storage: Storage) -> Result<()> {
         if matches!(self.bytes, 1 | 2 | 4 | 8) && self.bytes <= storage.width() as u32 {
             return Ok(());
         }

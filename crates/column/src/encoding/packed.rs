@@ -67,6 +67,11 @@ impl OffsetBits {
         OffsetBits { counts: [0; 65] }
     }
 
+    /// Offsets counted elsewhere: those of each width from 0 bits to 64.
+    pub(crate) fn from_counts(counts: [u64; 65]) -> OffsetBits {
+        OffsetBits { counts }
+    }
+
     /// Counts the offsets of a vector.
     pub(crate) fn count<T: Native>(
         &mut self,
@@ -82,6 +87,11 @@ impl OffsetBits {
     /// Adds the counts of another segment of the column.
     pub fn add(&mut self, other: &OffsetBits) {
         self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+    }
+
+    /// Bits of the widest offset.
+    pub fn widest(&self) -> u32 {
+        self.counts.iter().rposition(|count| *count > 0).unwrap_or(0) as u32
     }
 
     /// Offsets that need more than `width` bits.
@@ -218,7 +228,10 @@ impl<'a, W: Word> PackedWriter<'a, W> {
 
 impl Packed {
     /// Whether width and storage belong together.
-    fn check(&self, storage: Storage) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if they do not.
+    pub(crate) fn check(&self, storage: Storage) -> Result<()> {
         if WIDTHS.contains(&self.width) && self.width <= 8 * storage.width() as u32 {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::build::VECTOR_ROWS;
 use crate::storage::Storage;
 
 /// Registers of a distinct sketch, a power of two: the estimate's standard error is 1.04 / √registers, 1.6 %.
-const REGISTERS: usize = 4096;
+const REGISTERS: usize = DistinctSketch::REGISTERS;
 
 /// An estimate of how many distinct values were seen.
 ///
@@ -22,6 +22,15 @@ pub struct DistinctSketch {
 }
 
 impl DistinctSketch {
+    /// Registers of a sketch.
+    pub(crate) const REGISTERS: usize = 4096;
+
+    /// A sketch with these registers.
+    pub(crate) fn from_registers(registers: Vec<u8>) -> DistinctSketch {
+        debug_assert_eq!(registers.len(), REGISTERS);
+        DistinctSketch { registers }
+    }
+
     fn new() -> DistinctSketch {
         DistinctSketch { registers: vec![0; REGISTERS] }
     }
@@ -73,7 +82,7 @@ pub struct Profile {
     /// Widths of the offsets to each vector's smallest value.
     pub offsets: OffsetBits,
     /// First and last valid value.
-    ends: Option<(i128, i128)>,
+    pub(crate) ends: Option<(i128, i128)>,
 }
 
 impl Profile {
@@ -167,6 +176,28 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// No vectors yet.
+    pub(crate) fn empty(storage: Storage) -> Sample {
+        Sample { values: Vec::new(), validity: None, rows: 0, storage }
+    }
+
+    /// Adds a vector: its values, padded, its validity words, if there are any, and its rows. Where it is not the last
+    /// one, it is whole.
+    pub(crate) fn push(&mut self, values: &[u8], validity: Option<&[u32]>, rows: usize) {
+        let words = VECTOR_ROWS / 32;
+        // Rows that padding lies between are null.
+        let padding = self.rows.next_multiple_of(VECTOR_ROWS) / 32;
+        if validity.is_some() || self.validity.is_some() || !self.rows.is_multiple_of(VECTOR_ROWS) {
+            let before = self.validity.get_or_insert_with(|| all_valid(self.rows, padding));
+            match validity {
+                Some(validity) => before.extend_from_slice(validity),
+                None => before.extend(all_valid(rows, words)),
+            }
+        }
+        self.values.extend_from_slice(values);
+        self.rows = self.rows.next_multiple_of(VECTOR_ROWS) + rows;
+    }
+
     /// At most `vectors` whole vectors of a segment, or all of it if it has no more.
     pub fn of(plain: &Plain<'_>, vectors: usize) -> Sample {
         let storage = plain.storage();
@@ -191,6 +222,17 @@ impl Sample {
     pub fn plain(&self) -> Result<Plain<'_>> {
         Plain::new(self.storage, &self.values, self.validity.as_deref(), self.rows)
     }
+}
+
+/// Validity words of `rows` rows, padded with null ones.
+fn all_valid(rows: usize, words: usize) -> Vec<u32> {
+    (0..words)
+        .map(|word| match rows.saturating_sub(32 * word) {
+            0 => 0,
+            left @ 1..32 => (1 << left) - 1,
+            _ => u32::MAX,
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use warpcube_column::encoding::{
     DICTIONARY_MAX, Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, Packed,
     Profile, TableIdentity, candidates, encode,
 };
-use warpcube_column::{Statistics, Storage};
+use warpcube_column::{Statistics, Storage, Traits};
 
 use crate::data::*;
 
@@ -18,7 +18,8 @@ fn identity() -> TableIdentity {
 fn column(name: &str, storage: Storage, encoding: Encoding) -> EncodedColumn {
     let statistics = Statistics { rows: 7, nulls: 1, integers: Some((-1, 9)), ..Statistics::default() };
     let data_type = format!("{storage:?}");
-    EncodedColumn { name: name.into(), data_type, storage, encoding, statistics }
+    let traits = Some(Traits { distinct: 5, runs: 6, is_sorted: true });
+    EncodedColumn { name: name.into(), data_type, storage, encoding, statistics, traits }
 }
 
 fn chunk(segment: &Segment, encoding: &Encoding) -> EncodedChunk {
@@ -60,6 +61,7 @@ fn read(path: &Path, segments: &[Vec<Segment>]) -> Result<(), FileError> {
     let names: Vec<&str> = file.columns().iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["nulls", "runs", "text"]);
     assert_eq!(file.columns()[0].statistics.integers, Some((-1, 9)));
+    assert_eq!(file.columns()[1].traits, Some(Traits { distinct: 5, runs: 6, is_sorted: true }));
     assert!(file.strings(0)?.is_none());
     assert_eq!(file.strings(2)?.unwrap().values().value(1), "größer");
     for (column, segments) in segments.iter().enumerate() {

@@ -7,3 +7,4 @@ mod document;
 mod files;
 mod layouts;
 mod round_trips;
+mod views;

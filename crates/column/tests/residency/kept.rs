@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::{ArrayRef, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use tempfile::TempDir;
-use warpcube_column::encoding::{EncodedFile, FORMAT_VERSION, TableIdentity};
-use warpcube_column::{ColumnError, EncodingChoice, Layout, LoadLimits, Origin, Pinned, Residency};
+use warpcube_column::encoding::{
+    EncodedChunk, EncodedColumn, EncodedFile, Encoding, FORMAT_VERSION, FileError, FileWriter, Packed, TableIdentity,
+};
+use warpcube_column::{
+    ColumnError, Dictionary, EncodingChoice, LoadLimits, Origin, Pinned, Residency, ResidentColumn, Statistics, Storage,
+};
 
 use crate::content::{check_every_type, every_type};
 use crate::source::*;
@@ -74,25 +78,40 @@ fn every_type_comes_back_without_its_source() {
 }
 
 #[test]
-fn packed_columns_come_back_as_they_were() {
-    let columns = every_type(ROWS);
-    let source = Source::new("t", columns, &[4_000, 1_000], 611);
-    let (_folder, _) = keep(&source);
-    let wanted: Vec<usize> = (0..17).collect();
-    let first = residency(BUDGET);
-    let limits = LoadLimits { encoding: EncodingChoice::Packed, ..plain() };
-    let loaded = admit_with(&first, &[source.request(&wanted)], 0, &limits).unwrap();
-    // The wish for plain columns is one of loads.
-    let (second, again) = restart(&source, &wanted);
-    assert_eq!((source.scans().len(), again.loaded.restored), (1, again.loaded.bytes));
-    let mut packed = 0;
-    for column in wanted {
-        let (before, after) = (&loaded.tables[0].columns[column], &again.tables[0].columns[column]);
-        assert_eq!((after.layout(), after.statistics()), (before.layout(), before.statistics()));
-        assert!(raw(&first, &loaded, column) == raw(&second, &again, column), "{}", after.name());
-        packed += usize::from(matches!(after.layout(), Layout::Packed(_)));
+fn columns_of_every_encoding_come_back_as_they_were() {
+    let mut columns = every_type(ROWS);
+    let prices = Float64Array::from_iter((0..ROWS).map(|row| (row % 6 > 0).then_some((row % 700) as f64 / 100.0)));
+    columns.push(("price", Arc::new(prices)));
+    columns.push(("id", Arc::new(Int64Array::from_iter_values(1_000_000..1_000_000 + ROWS as i64))));
+    let wanted: Vec<usize> = (0..columns.len()).collect();
+    for choice in EncodingChoice::ALL {
+        let source = Source::new("t", columns.clone(), &[4_000, 1_000], 611);
+        let (_folder, _) = keep(&source);
+        let first = residency(BUDGET);
+        let limits = LoadLimits { encoding: choice, ..plain() };
+        let loaded = admit_with(&first, &[source.request(&wanted)], 0, &limits).unwrap();
+        assert!(loaded.loaded.written > 0, "{choice}");
+        // The wish for plain columns is one of loads.
+        let (second, again) = restart(&source, &wanted);
+        assert_eq!((source.scans().len(), again.loaded.restored), (1, again.loaded.bytes), "{choice}");
+        let mut named = 0;
+        for column in &wanted {
+            let (before, after) = (&loaded.tables[0].columns[*column], &again.tables[0].columns[*column]);
+            let what = format!("{choice}: {} {}", after.name(), after.encoding());
+            assert_eq!((after.encoding(), after.statistics()), (before.encoding(), before.statistics()), "{what}");
+            assert_eq!((after.layout(), after.traits()), (before.layout(), before.traits()), "{what}");
+            assert!(raw(&first, &loaded, *column) == raw(&second, &again, *column), "{what}");
+            let lookup = |residency: &Residency, column: &ResidentColumn| {
+                let lookup = column.lookup()?;
+                let mut bytes = vec![0; lookup.bytes()];
+                residency.device().stream().unwrap().download(lookup, 0, &mut bytes).unwrap();
+                Some(bytes)
+            };
+            assert!(lookup(&first, before) == lookup(&second, after), "{what}");
+            named += usize::from(after.encoding().contains(choice.name()));
+        }
+        assert!(named > 0 || choice == EncodingChoice::Auto, "no column is {choice}");
     }
-    assert_eq!(packed, 15, "all but the floats");
 }
 
 #[test]
@@ -301,16 +320,55 @@ fn rows_that_are_cut_otherwise_are_loaded_together() {
     assert!(residency.evict_by_name("t").is_some());
     let again = admit(&residency, &source, &[0, 1], 0).unwrap();
     assert_eq!((again.tables[0].chunks.len(), again.loaded.restored), (2, again.loaded.bytes));
-    // Columns that are there already decide, too.
-    let (second, pinned) = {
-        *source.0.kept.lock() = None;
-        restart(&source, &[0])
-    };
-    *source.0.kept.lock() = Some((path, false));
+    // Where a column is there already, a file that is cut otherwise is of no use.
+    *source.0.kept.lock() = None;
     *source.0.partitions.lock() = vec![vec![batch]];
-    assert_eq!(pinned.tables[0].chunks.len(), 2);
-    let error = admit(&second, &source, &[1], 0).map(|pinned| pinned.loaded.restored > 0);
-    assert!(matches!(error, Ok(true)), "{error:?}");
+    let (second, first) = restart(&source, &[0]);
+    *source.0.kept.lock() = Some((path, false));
+    let scans = source.scans().len();
+    let pinned = admit(&second, &source, &[1], 0).unwrap();
+    assert_eq!((first.tables[0].chunks.len(), pinned.tables[0].chunks.len()), (1, 1));
+    assert_eq!((values(&second, &pinned.tables[0], 0)[4_321], source.scans().len()), (43_211, scans + 1));
+    let warnings = &pinned.loaded.warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("rows that are cut differently"), "{warnings:?}");
+}
+
+#[test]
+fn files_that_contradict_themselves_are_not_believed() {
+    let text: ArrayRef = Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("{}", row % 5))));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
+    let source = Source::new("t", vec![("n", numbers), ("s", text)], &[ROWS], 611);
+    let (_folder, path) = keep(&source);
+    *source.0.kept.lock() = Some((path.clone(), false));
+    let identity = TableIdentity { table: "table t".into(), version: "1".into() };
+    let bytes = |width: usize| vec![0; ROWS.next_multiple_of(1024) * width];
+    let all = Statistics { rows: ROWS as u64, integers: Some((0, 4)), ..Statistics::default() };
+    let fewer = Statistics { rows: ROWS as u64 - 1, ..all.clone() };
+    let strings = Dictionary::from_sorted(StringArray::from_iter_values(["0", "1", "2", "3", "4"]));
+    let packed = |width| Encoding::Packed(Packed { width, reference: Some(0), patches: false });
+    for (column, data_type, encoding, bytes, statistics, strings, told) in [
+        (0, "Int64", Encoding::Plain, bytes(4), &all, None, "column 'n', chunk 0: it is not as long as"),
+        (0, "Int64", packed(3), bytes(8), &all, None, "column 'n', chunk 0: it is not as long as"),
+        (0, "Int64", Encoding::Plain, bytes(8), &fewer, None, "its head contradicts the table"),
+        (0, "Int64", Encoding::Plain, bytes(8), &all, Some(&strings), "its head contradicts the table"),
+        (1, "Utf8", Encoding::Plain, bytes(4), &all, None, "its head contradicts the table"),
+        // Columns of other types, and encodings that are for none, are not looked at.
+        (0, "Timestamp(ns)", Encoding::Plain, bytes(8), &all, None, ""),
+        (0, "Int64", packed(13), bytes(8), &all, None, ""),
+    ] {
+        let (name, storage) = [("n", Storage::I64), ("s", Storage::U32)][column];
+        let (name, data_type, statistics) = (name.to_string(), data_type.to_string(), statistics.clone());
+        let head = EncodedColumn { name, data_type, storage, encoding, statistics, traits: None };
+        let mut writer = FileWriter::create(&path, &identity, &[ROWS as u32]).unwrap();
+        let chunk = EncodedChunk { bytes, validity: None, rows: ROWS };
+        writer.column(&head, strings, [Ok::<_, FileError>(chunk)]).unwrap();
+        writer.finish().unwrap();
+        let (residency, pinned) = restart(&source, &[column]);
+        assert_eq!((origins(&residency), pinned.loaded.restored), (vec![Some(Origin::Source)], 0), "{head:?}");
+        let warnings = &pinned.loaded.warnings;
+        assert_eq!(warnings.len(), usize::from(!told.is_empty()), "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains(told)), "{warnings:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,11 @@
-//! How kernels read a column: vectors loaded whole, single rows gathered; plain or packed.
+//! How kernels read a column: vectors loaded whole, single rows gathered, whatever its encoding.
+//!
+//! Plain vectors are loaded into arrays. Packed ones without patches stay packed in registers until a value is used.
+//! All other layouts are read through a view, made for each chunk, that decodes vectors into arrays as it loads them.
+//! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
 use warpcube_column::encoding::{GROUP_ROWS, Packed};
-use warpcube_column::{Layout, ResidentColumn, Storage};
+use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
 
 use crate::codegen::params::{Argument, ParamList};
 
@@ -14,32 +18,64 @@ pub(crate) struct Form {
     /// Machine type of the values.
     pub(crate) storage: Storage,
     /// Layout of its segments.
-    pub(crate) layout: Layout,
+    layout: Layout,
+    /// Address of its distinct values, where its segments hold codes for them.
+    lookup: Option<u64>,
+    /// Bytes of a value on average.
+    bytes: f64,
+}
+
+/// How kernels read a layout.
+enum Access {
+    /// As arrays of values.
+    Arrays,
+    /// As words that values are unpacked from where they are used.
+    Words(Packed),
+    /// Through a view that decodes.
+    View,
 }
 
 impl Form {
     /// The form of a resident column.
     pub(crate) fn of(column: &ResidentColumn) -> Form {
-        Form { storage: column.storage(), layout: column.layout() }
+        Form {
+            storage: column.storage(),
+            layout: column.layout(),
+            lookup: column.lookup().map(|values| values.address()),
+            bytes: column.bytes_per_value(),
+        }
     }
 
     /// Bytes a value takes in memory, references apart.
     pub(crate) fn bytes(self) -> f64 {
         // A column of one value takes next to nothing.
-        self.layout.bytes_per_value(self.storage.width()).max(1.0 / 64.0)
+        self.bytes.max(1.0 / 64.0)
     }
 
     /// Bytes of registers that a loaded value takes.
     pub(crate) fn register_bytes(self) -> f64 {
-        match self.layout {
-            Layout::Plain => self.storage.width().max(4) as f64,
-            Layout::Packed(packed) => f64::from(packed.width.next_multiple_of(4)) / 8.0,
+        match self.access() {
+            Access::Arrays | Access::View => self.stored().width().max(4) as f64,
+            Access::Words(packed) => f64::from(packed.width.next_multiple_of(4)) / 8.0,
         }
     }
 
     /// Whether a lane's values come in groups of eight.
     pub(crate) fn is_packed(self) -> bool {
-        matches!(self.layout, Layout::Packed(_))
+        !matches!(self.access(), Access::Arrays)
+    }
+
+    fn access(self) -> Access {
+        match self.layout {
+            Layout::Plain => Access::Arrays,
+            Layout::Packed(packed) if !packed.patches => Access::Words(packed),
+            _ => Access::View,
+        }
+    }
+
+    /// Machine type of what its segments hold: values, or codes for them.
+    fn stored(self) -> Storage {
+        if self.lookup.is_some() { Storage::U32 } else { self.storage }
     }
 }
 
@@ -49,32 +85,57 @@ pub(crate) struct ColumnReader {
     column: usize,
     form: Form,
     nullable: bool,
-    /// The reference of all vectors: a parameter, or zero.
+    /// The reference of all vectors of a column read as words: a parameter, or zero.
     reference: Option<String>,
+    /// The type of the column's view, and what it is made of besides segment and rows.
+    view: String,
+    constants: String,
+    /// The distinct values that codes stand for.
+    lookup: Option<String>,
 }
 
 impl ColumnReader {
     /// The reader of a column; what it needs as a constant becomes a parameter.
     pub(crate) fn new(column: usize, form: Form, nullable: bool, params: &mut ParamList) -> ColumnReader {
-        let reference = match form.layout {
-            Layout::Packed(Packed { reference: Some(0), .. }) => Some("0".into()),
-            Layout::Packed(Packed { reference: Some(value), .. }) => Some(params.add("uint64_t", Argument::U64(value))),
-            _ => None,
+        let mut add = |constant| match constant {
+            Constant::Word(value) => params.add("uint64_t", Argument::U64(value)),
+            Constant::Float(value) => params.add("double", Argument::F64(value)),
         };
-        ColumnReader { column, form, nullable, reference }
+        let (mut reference, mut view, mut constants) = (None, String::new(), String::new());
+        match form.access() {
+            Access::Arrays => {}
+            Access::Words(packed) => {
+                reference =
+                    packed.reference.map(|value| if value == 0 { "0".into() } else { add(Constant::Word(value)) });
+            }
+            Access::View => {
+                let View { c_type, constants: needed } = form.layout.view(form.stored().c_name());
+                view = c_type;
+                needed.into_iter().for_each(|constant| constants.push_str(&format!(", {}", add(constant))));
+            }
+        }
+        let pointer = format!("const {}*", form.storage.c_name());
+        let lookup = form.lookup.map(|address| params.add(&pointer, Argument::U64(address)));
+        ColumnReader { column, form, nullable, reference, view, constants, lookup }
     }
 
     /// Declares the column's pointers for one chunk of `rows_here` rows.
     pub(crate) fn pointers(&self) -> String {
         let ColumnReader { column, nullable, .. } = self;
         let at = column * 2;
-        let c_type = match self.form.layout {
-            Layout::Plain => self.form.storage.c_name(),
-            Layout::Packed(_) => "char",
+        let mut text = match self.form.access() {
+            Access::View => {
+                let (c_type, constants) = (&self.view, &self.constants);
+                format!("        const {c_type} c{column}((const char*)pointers[{at}], rows_here{constants});\n")
+            }
+            Access::Arrays => {
+                let c_type = self.form.stored().c_name();
+                format!("        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];\n")
+            }
+            Access::Words(_) => format!("        const char* const c{column} = (const char*)pointers[{at}];\n"),
         };
-        let mut text = format!("        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];\n");
         text.push_str(&format!("        (void)c{column};\n"));
-        if let Layout::Packed(Packed { width, reference: None, .. }) = self.form.layout {
+        if let Some(Packed { width, .. }) = self.with_references() {
             let (word, offset) = (self.sum_type(), format!("(uint64_t)((rows_here + 1023) / 1024) * {}", 128 * width));
             text.push_str(&format!("        const {word}* const f{column} = (const {word}*)(c{column} + {offset});\n"));
             text.push_str(&format!("        (void)f{column};\n"));
@@ -91,11 +152,13 @@ impl ColumnReader {
     /// Declares what holds the vectors of a step, by the name `prefix` and the column's number.
     pub(crate) fn declaration(&self, prefix: &str, slots: usize) -> String {
         let ColumnReader { column, form, .. } = self;
-        let mut text = match form.layout {
-            Layout::Plain => format!("            {} {prefix}{column}[{slots}];\n", form.storage.c_name()),
-            Layout::Packed(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
+        let mut text = match form.access() {
+            Access::Arrays | Access::View => {
+                format!("            {} {prefix}{column}[{slots}];\n", form.stored().c_name())
+            }
+            Access::Words(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
         };
-        if self.has_references() {
+        if self.with_references().is_some() {
             text.push_str(&format!("            {} {prefix}f{column};\n", self.sum_type()));
         }
         if self.nullable {
@@ -107,13 +170,14 @@ impl ColumnReader {
     /// Loads the vectors of the step at `base`.
     pub(crate) fn load(&self, prefix: &str, base: &str, slots: usize) -> String {
         let column = self.column;
-        let mut text = match self.form.layout {
-            Layout::Plain => {
+        let mut text = match self.form.access() {
+            Access::Arrays => {
                 format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
             }
-            Layout::Packed(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
+            Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
+            Access::View => format!("            c{column}.load({prefix}{column}, {base}, lane);\n"),
         };
-        if self.has_references() {
+        if self.with_references().is_some() {
             text.push_str(&format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n"));
         }
         if self.nullable {
@@ -126,13 +190,13 @@ impl ColumnReader {
     /// Moves vectors loaded as `from` to `to`.
     pub(crate) fn move_on(&self, from: &str, to: &str, slots: usize) -> String {
         let column = self.column;
-        let mut text = match self.form.layout {
-            Layout::Plain => {
+        let mut text = match self.form.access() {
+            Access::Arrays | Access::View => {
                 format!("            for (int k = 0; k < {slots}; ++k) {to}{column}[k] = {from}{column}[k];\n")
             }
-            Layout::Packed(_) => format!("            {to}{column} = {from}{column};\n"),
+            Access::Words(_) => format!("            {to}{column} = {from}{column};\n"),
         };
-        if self.has_references() {
+        if self.with_references().is_some() {
             text.push_str(&format!("            {to}f{column} = {from}f{column};\n"));
         }
         if self.nullable {
@@ -141,38 +205,60 @@ impl ColumnReader {
         text
     }
 
+    /// Gives what was loaded as `from` another name.
+    pub(crate) fn alias(&self, from: &str, to: &str) -> String {
+        let column = self.column;
+        let mut names = vec![format!("{column}")];
+        names.extend(self.with_references().map(|_| format!("f{column}")));
+        names.extend(self.nullable.then(|| format!("n{column}")));
+        names.iter().map(|name| format!("            auto& {to}{name} = {from}{name};\n")).collect()
+    }
+
     /// The loaded value in slot `k`, in storage type.
     pub(crate) fn value(&self, prefix: &str) -> String {
         let column = self.column;
-        match self.form.layout {
-            Layout::Plain => format!("{prefix}{column}[k]"),
-            Layout::Packed(_) => {
+        self.looked_up(match self.form.access() {
+            Access::Arrays | Access::View => format!("{prefix}{column}[k]"),
+            Access::Words(_) => {
                 let reference = self.reference_or(&format!("{prefix}f{column}"));
-                format!("{prefix}{column}.value<{}>(k, {reference})", self.form.storage.c_name())
+                format!("{prefix}{column}.value<{}>(k, {reference})", self.form.stored().c_name())
             }
-        }
+        })
     }
 
     /// The value of the row `row` of the chunk, in storage type.
     pub(crate) fn gather(&self) -> String {
         let column = self.column;
-        match self.form.layout {
-            Layout::Plain => format!("wc_load_cached(c{column} + row)"),
-            Layout::Packed(packed) => {
+        self.looked_up(match self.form.access() {
+            Access::Arrays => format!("wc_load_cached(c{column} + row)"),
+            Access::Words(packed) => {
                 let reference = self.reference_or(&format!("wc_load_cached(f{column} + row / 1024)"));
-                let c_type = self.form.storage.c_name();
+                let c_type = self.form.stored().c_name();
                 format!("wc_packed_get<{}, {c_type}>(c{column}, row, {reference})", packed.width)
             }
+            Access::View => format!("c{column}.get(row)"),
+        })
+    }
+
+    /// The value that a code stands for, where there is a lookup.
+    fn looked_up(&self, code: String) -> String {
+        match &self.lookup {
+            Some(values) => format!("wc_load_cached({values} + {code})"),
+            None => code,
         }
     }
 
     /// The type that offsets and references are added in, and that references are stored in.
     fn sum_type(&self) -> &'static str {
-        if self.form.storage.width() == 8 { "uint64_t" } else { "uint32_t" }
+        if self.form.stored().width() == 8 { "uint64_t" } else { "uint32_t" }
     }
 
-    fn has_references(&self) -> bool {
-        matches!(self.form.layout, Layout::Packed(Packed { reference: None, .. }))
+    /// The packing of a column that is read as words, where each vector has a reference of its own.
+    fn with_references(&self) -> Option<Packed> {
+        match self.form.access() {
+            Access::Words(packed) => Some(packed).filter(|packed| packed.reference.is_none()),
+            _ => None,
+        }
     }
 
     fn reference_or(&self, own: &str) -> String {

@@ -28,6 +28,10 @@ const SMALL_SHARED_BYTES: usize = 24 << 10;
 
 /// Threads of a block, unless shared memory asks for a large one.
 const SMALL_BLOCK: u32 = 256;
+/// Bytes of registers for the vectors of steps that are worked on in turn.
+const AHEAD_BYTES: f64 = 128.0;
+/// The test whether a slot's row is left.
+const ALIVE: &str = "if (alive >> k & 1u) ";
 
 /// What generation needs to know.
 pub(crate) struct PipelineInput<'a> {
@@ -118,6 +122,8 @@ struct Split {
     /// Whether any of the columns loaded whole is packed.
     packed: bool,
     slots: usize,
+    /// Steps that are on their way at once; one where steps are not worked on in turn.
+    ahead: usize,
     bytes: f64,
 }
 
@@ -228,7 +234,13 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     }
     let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
-    Ok(Split { dense, rows, loaded, in_place, packed, slots, bytes })
+    // The vectors of several steps share as many registers as those of two long ones take.
+    let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
+    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() {
+        true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
+        false => 1,
+    };
+    Ok(Split { dense, rows, loaded, in_place, packed, slots, ahead, bytes })
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.
@@ -305,7 +317,8 @@ impl KernelWriter<'_> {
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let (ahead, loads, foot) = self.step_loads(&layout);
         let tests = self.dense_tests(&layout, &error_slot)?;
-        let drain = self.drain(&layout, plan.is_single(), &partials.fold());
+        let fold = partials.fold();
+        let drain = self.drain(&layout, plan.is_single(), &fold);
         let w = &mut body;
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
@@ -327,7 +340,7 @@ impl KernelWriter<'_> {
         if (ticket >= (uint32_t){tickets}) break;
         // The next ticket comes while this one is worked on.
         drawn = wc_draw_ticket({control}, ticket_counter, lane);
-        const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket);
+        const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
         const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * (uint32_t){ticket_rows};
         const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
         const uint32_t end = rows_here - begin < (uint32_t){ticket_rows} ? rows_here : begin + (uint32_t){ticket_rows};
@@ -339,9 +352,13 @@ impl KernelWriter<'_> {
         if !self.split.in_place {
             let _ = writeln!(w, "        uint32_t queued = 0;");
         }
+        let (start, turns) = match self.split.ahead {
+            ..=1 => ("begin", String::new()),
+            _ => ("first", self.turns(&tests, &fold)),
+        };
         let _ = writeln!(
             w,
-            "{ahead}        for (uint32_t base = begin; base < end; base += {step}) {{
+            "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
 {loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
 {tests}{drain}{foot}        }}
     }}
@@ -422,8 +439,8 @@ impl KernelWriter<'_> {
 
     /// Text before the loop over steps, at the head of its body, and at its foot.
     fn step_loads(&self, layout: &Layout) -> (String, String, String) {
-        // A large block has no registers to spare.
-        let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK;
+        // A large block has no registers to spare; what is left by steps in turn is short.
+        let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK && self.split.ahead <= 1;
         if !prefetch || self.split.loaded.is_empty() {
             return (String::new(), self.vector_loads("d", "base", true), String::new());
         }
@@ -441,6 +458,70 @@ impl KernelWriter<'_> {
             "            const bool more = end - base > {step};\n            if (more) {{\n{loads}            }}"
         );
         (self.vector_loads("d", "begin", true), head, format!("            if (more) {{\n{foot}            }}\n"))
+    }
+
+    /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
+    /// each into registers of its own. Leaves the first row behind them in `first`.
+    fn turns(&self, tests: &str, fold: &str) -> String {
+        let (ahead, slots) = (self.split.ahead, self.split.slots);
+        let (step, round) = (slots * 32, slots * 32 * ahead);
+        let readers = || self.split.loaded.iter().map(|column| &self.readers[*column]);
+        let mut text = format!("        uint32_t first = begin;\n        if (end - begin >= {round}) {{\n");
+        for turn in 0..ahead {
+            for reader in readers() {
+                text.push_str(&reader.declaration(&format!("r{turn}"), slots));
+                text.push_str(&reader.load(&format!("r{turn}"), &format!("(begin + {})", turn * step), slots));
+            }
+        }
+        let _ = writeln!(
+            text,
+            "            for (;; first += {round}) {{\n            const bool more = end - first >= {};",
+            2 * round
+        );
+        for turn in 0..ahead {
+            let (from, to) = (format!("r{turn}"), "d".to_string());
+            let names: String = readers().map(|reader| reader.alias(&from, &to)).collect();
+            let next: String =
+                readers().map(|reader| reader.load(&from, &format!("(base + {round})"), slots)).collect();
+            let (alive, process) = match tests.is_empty() {
+                true => (String::new(), self.each("")),
+                false => {
+                    let full = (1u64 << slots) - 1;
+                    (format!("            uint32_t alive = {full}u;\n{tests}"), self.each(ALIVE))
+                }
+            };
+            let _ = writeln!(
+                text,
+                "            {{\n            const uint32_t base = first + {};\n{names}{alive}{process}{fold}            \
+                 if (more) {{\n{next}            }}\n            }}",
+                turn * step
+            );
+        }
+        let _ = writeln!(
+            text,
+            "            if (!more) {{\n                first += {round};\n                break;\n            }}\n\
+             \x20           }}\n        }}"
+        );
+        text
+    }
+
+    /// Hands the rows of a step to `process`, those for which `test` holds.
+    fn each(&self, test: &str) -> String {
+        let mut arguments = String::new();
+        for column in &self.split.loaded {
+            let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
+            if self.input.columns[*column].valid.is_some() {
+                let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
+            }
+        }
+        format!(
+            "#pragma unroll
+            for (int k = 0; k < {}; ++k) {{
+                {test}process(base + wc_slot_row(k, lane){arguments});
+            }}
+",
+            self.split.slots
+        )
     }
 
     /// Register values of the vectors, in slot `k`.
@@ -524,28 +605,12 @@ impl KernelWriter<'_> {
         let slots = self.split.slots;
         let step = slots * 32;
         if self.split.in_place {
-            let mut arguments = String::new();
-            for column in &self.split.loaded {
-                let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
-                if self.input.columns[*column].valid.is_some() {
-                    let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
-                }
-            }
-            let each = |test: &str| {
-                format!(
-                    "#pragma unroll
-            for (int k = 0; k < {slots}; ++k) {{
-                {test}process(base + wc_slot_row(k, lane){arguments});
-            }}
-"
-                )
-            };
-            let tested = each("if (alive >> k & 1u) ");
+            let tested = self.each(ALIVE);
             // Where no row is dropped, whole steps need no tests. Rows of one group take so little that it shows.
-            let process = match single && self.split.dense.is_empty() {
+            let process = match single && self.split.dense.is_empty() && self.split.ahead <= 1 {
                 true => format!(
                     "            if (end - base >= {step}) {{\n{}            }} else {{\n{tested}            }}\n",
-                    each("")
+                    self.each("")
                 ),
                 false => tested,
             };

@@ -3,6 +3,7 @@
 mod cancel;
 mod decimals;
 mod edges;
+mod encodings;
 mod expressions;
 mod float_sums;
 mod floats;

@@ -5,15 +5,15 @@
 
 mod generator;
 
-use warpcube_column::{EncodingChoice, LoadLimits};
-use warpcube_engine::{Engine, EngineError, RunOptions};
+use warpcube_column::EncodingChoice;
+use warpcube_engine::{Engine, EngineError};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
 use generator::Generator;
 
 /// Programs of this test; each is compiled once for the emulated device.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 30;
 
 #[test]
 fn random_fragments_equal_the_interpreter() {
@@ -44,12 +44,19 @@ fn attempt(
     fragment: &warpcube_engine::Fragment,
     tables: &[&MemoryTable],
 ) -> Result<bool, String> {
-    // Columns are there when the fragment is run again.
-    let encoding = [EncodingChoice::Auto, EncodingChoice::Packed, EncodingChoice::Plain][seed as usize % 3];
-    let limits = LoadLimits { encoding, ..LoadLimits::default() };
-    let options = RunOptions { limits, ..RunOptions::default() };
-    match engine.run(fragment, &requests(fragment, tables), &options) {
+    for (number, table) in tables.iter().enumerate() {
+        let columns = fragment.tables[number].columns.len();
+        let choices: Vec<EncodingChoice> = (0..columns).map(|column| choice(seed, number * columns + column)).collect();
+        load(engine, table, &choices);
+    }
+    match run(engine, fragment, tables) {
         Err(EngineError::Unsupported(reason)) => Err(reason),
         _ => Ok(check_on(engine, fragment, tables).program.is_some()),
     }
+}
+
+/// The first programs read one encoding each, the others mixed ones.
+fn choice(seed: u64, column: usize) -> EncodingChoice {
+    let all = EncodingChoice::ALL;
+    all.get(seed as usize).copied().unwrap_or_else(|| all[mixed(column, seed) as usize % all.len()])
 }

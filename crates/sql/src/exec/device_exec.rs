@@ -41,7 +41,7 @@ use crate::error::SqlError;
 use crate::lower::{Lowered, Refusals, literal};
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
-use crate::values::Placement;
+use crate::values::{DeviceChoice, Placement};
 
 /// Where the values of a fragment's scalar subqueries are once those have run.
 #[derive(Debug, Clone, Default)]
@@ -307,7 +307,7 @@ impl Work {
             Err(EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {
                 Err(SqlError::Cancelled.into())
             }
-            Err(error) if settings.placement != Placement::Cuda && may_fall_back(&error) => self.on_cpu(&error).await,
+            Err(error) if may_fall_back(&error, &settings) => self.on_cpu(&error).await,
             Err(error) => Err(self.explained(SqlError::from(error)).await),
         }
     }
@@ -433,10 +433,17 @@ fn is_lasting(error: &EngineError) -> bool {
     }
 }
 
-/// Whether the CPU may give the statement's answer instead.
-fn may_fall_back(error: &EngineError) -> bool {
+/// Whether the CPU may give the statement's answer instead. Not under placement `cuda`; where the device was named, for
+/// what is not supported there, and not for a device that has no room, no compiler or is gone.
+fn may_fall_back(error: &EngineError, settings: &Settings) -> bool {
+    if settings.placement == Placement::Cuda {
+        return false;
+    }
     if error.falls_back() {
         return true;
+    }
+    if matches!(settings.device, DeviceChoice::Cuda(_)) {
+        return false;
     }
     let gpu = match error {
         EngineError::Gpu(error) | EngineError::Column(ColumnError::Gpu(error)) => error,
@@ -510,5 +517,27 @@ impl ExecutionPlan for DeviceExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_the_device_is_told_when_it_fails() {
+        let settings = |device: &str, placement: &str| Settings {
+            device: device.parse().unwrap(),
+            placement: placement.parse().unwrap(),
+            ..Settings::default()
+        };
+        let full = EngineError::Gpu(GpuError::OutOfMemory { operation: String::new(), wanted: 2, free: 1, budget: 1 });
+        let unsupported = EngineError::Unsupported("the join has two rows for a key".into());
+        let outcomes = |device: &str, placement: &str| {
+            [&full, &unsupported].map(|error| may_fall_back(error, &settings(device, placement)))
+        };
+        assert_eq!(outcomes("auto", "auto"), [true, true]);
+        assert_eq!(outcomes("cuda:1", "auto"), [false, true]);
+        assert_eq!(outcomes("auto", "cuda"), [false, false]);
     }
 }

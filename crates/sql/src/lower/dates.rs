@@ -2,7 +2,7 @@
 //!
 //! A timestamp is a number of ticks since 1970 and floors to days; a day becomes year, month and day on the device
 //! ([`DatePart`]). The first day of a year or quarter is found by taking away the days since then, so that its bounds
-//! stay as narrow as those of the day. Timestamps with a time zone are left to the CPU.
+//! stay as narrow as those of the day. Timestamps with a time zone other than UTC are left to the CPU.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
@@ -12,15 +12,27 @@ use super::Reason;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// Ticks of a second; `None` if the type has no ticks or a time zone.
+/// Ticks of a second; `None` if the type has no ticks, or a time zone whose days are not those of UTC.
 fn ticks(data_type: &DataType) -> Option<i64> {
     match data_type {
-        DataType::Timestamp(TimeUnit::Second, None) => Some(1),
-        DataType::Timestamp(TimeUnit::Millisecond, None) | DataType::Date64 => Some(1_000),
-        DataType::Timestamp(TimeUnit::Microsecond, None) => Some(1_000_000),
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => Some(1_000_000_000),
+        DataType::Date64 => Some(1_000),
+        DataType::Timestamp(unit, zone) if zone.as_ref().is_none_or(|zone| is_utc(zone)) => Some(ticks_of(*unit)),
         _ => None,
     }
+}
+
+/// Ticks of a second in a unit.
+fn ticks_of(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+fn is_utc(zone: &str) -> bool {
+    matches!(zone, "UTC" | "Etc/UTC" | "+00:00" | "+00" | "+0000")
 }
 
 fn long(number: i64) -> Device {
@@ -68,6 +80,26 @@ pub(crate) fn days(value: Device, data_type: &DataType) -> Option<Device> {
     Some(narrow(floor_quotient(value, DAY_SECONDS * ticks(data_type)?)))
 }
 
+/// A date as a timestamp, or a timestamp in another unit; `None` for other types. What leaves 64 bits raises, as on the
+/// CPU.
+pub(crate) fn timestamp(value: Device, from: &DataType, unit: TimeUnit) -> Option<Device> {
+    let wide = |value: Device, factor: i64| match factor {
+        1 => value,
+        _ => {
+            let factor = Device::Literal(Literal::Int(factor.into()), Ty::I128);
+            widen(op(BinaryOp::Mul, Device::Cast(Box::new(value), Ty::I128), factor))
+        }
+    };
+    match from {
+        DataType::Date32 => Some(wide(value, DAY_SECONDS * ticks_of(unit))),
+        DataType::Timestamp(own, None) => match (ticks_of(*own), ticks_of(unit)) {
+            (finer, coarser) if finer > coarser => Some(op(BinaryOp::Div, value, long(finer / coarser))),
+            (coarser, finer) => Some(wide(value, finer / coarser)),
+        },
+        _ => None,
+    }
+}
+
 /// A part of a date or timestamp, as an `Int32`.
 pub(crate) fn part(part: &str, value: Device, data_type: &DataType) -> Result<Device, Reason> {
     let refuse = || format!("the date part '{part}' of {data_type}");
@@ -81,10 +113,21 @@ pub(crate) fn part(part: &str, value: Device, data_type: &DataType) -> Result<De
     if let Some(part) = of_date {
         return Ok(Device::DatePart(part, Box::new(days(value, data_type).ok_or_else(refuse)?)));
     }
-    if part == "dow" {
-        // Day 0 was a Thursday, and weeks start with Sunday as 0.
-        let days = widen(days(value, data_type).ok_or_else(refuse)?);
-        return Ok(narrow(floor_remainder(op(BinaryOp::Add, days, long(4)), 7)));
+    if matches!(part, "dow" | "isodow" | "doy" | "week") {
+        let day = days(value, data_type).ok_or_else(refuse)?;
+        // Day 0 was a Thursday.
+        let of_week = |offset| floor_remainder(op(BinaryOp::Add, widen(day.clone()), long(offset)), 7);
+        return Ok(match part {
+            "dow" => narrow(of_week(4)),
+            "isodow" => narrow(op(BinaryOp::Add, of_week(3), long(1))),
+            "doy" => day_of_year(&day),
+            _ => {
+                // A week belongs to the year of its Thursday.
+                let thursday = op(BinaryOp::Add, op(BinaryOp::Sub, widen(day.clone()), of_week(3)), long(3));
+                let before = op(BinaryOp::Sub, day_of_year(&narrow(thursday)), int(1));
+                op(BinaryOp::Add, op(BinaryOp::Div, before, int(7)), int(1))
+            }
+        });
     }
     let (seconds, modulus) = match part {
         "hour" => (3600, 24),
@@ -130,14 +173,12 @@ pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Resul
         }
         "quarter" => {
             let month = op(BinaryOp::Sub, op(BinaryOp::Mul, of_date(DatePart::Quarter), int(3)), int(2));
-            let year = of_date(DatePart::Year);
-            let of_year = op(BinaryOp::Add, days_before(&year, of_date(DatePart::Month)), of_date(DatePart::Day));
-            let before = op(BinaryOp::Sub, op(BinaryOp::Sub, of_year, days_before(&year, month)), int(1));
+            let first = days_before(&of_date(DatePart::Year), month);
+            let before = op(BinaryOp::Sub, op(BinaryOp::Sub, day_of_year(&day), first), int(1));
             widen(op(BinaryOp::Sub, day.clone(), before))
         }
         "year" => {
-            let months = days_before(&of_date(DatePart::Year), of_date(DatePart::Month));
-            let before = op(BinaryOp::Sub, op(BinaryOp::Add, months, of_date(DatePart::Day)), int(1));
+            let before = op(BinaryOp::Sub, day_of_year(&day), int(1));
             widen(op(BinaryOp::Sub, day.clone(), before))
         }
         _ => return Err(refuse()),
@@ -183,6 +224,12 @@ pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValu
     };
     let rest = i128::from(days) * i128::from(day_ticks) + i128::from(nanos / tick_nanos);
     Some(widen(op(BinaryOp::Add, moved, number(rest))))
+}
+
+/// The number of a day in its year, from 1 on.
+fn day_of_year(day: &Device) -> Device {
+    let part = |part| Device::DatePart(part, Box::new(day.clone()));
+    op(BinaryOp::Add, days_before(&part(DatePart::Year), part(DatePart::Month)), part(DatePart::Day))
 }
 
 /// Days of a year before the first of a month.

@@ -320,6 +320,13 @@ impl<'a> Translator<'a> {
             (DataType::Date64 | DataType::Timestamp(_, None), DataType::Date32) => {
                 dates::days(inner, &from).ok_or_else(|| format!("a conversion from {from} to {to}"))
             }
+            (DataType::Date32 | DataType::Timestamp(_, None), DataType::Timestamp(unit, None)) => {
+                dates::timestamp(inner, &from, *unit).ok_or_else(|| format!("a conversion from {from} to {to}"))
+            }
+            (DataType::Date32, DataType::Int32) | (DataType::Date64 | DataType::Timestamp(_, _), DataType::Int64) => {
+                Ok(inner)
+            }
+            (DataType::Date32, DataType::Int64) => Ok(Device::Cast(Box::new(inner), Ty::I64)),
             (DataType::Boolean, to) if to.is_integer() => match Ty::of(to) {
                 Some(to) => Ok(Device::Cast(Box::new(inner), to)),
                 None => refuse(),

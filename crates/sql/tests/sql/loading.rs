@@ -196,3 +196,14 @@ async fn extremes_of_a_column_hide_no_rows_from_others() {
         assert_eq!(rows(&batches)[0], "| 100.0 | 500000 |", "{b}");
     }
 }
+
+#[tokio::test]
+async fn the_share_of_the_device_counts_rows_of_memory_tables_that_the_cpu_reads() {
+    let session = emulated();
+    session.collect("CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 5000)").await.unwrap();
+    let share = async |sql: &str| run(&session, sql).await.unwrap().1.gpu_share();
+    assert_eq!(share("SELECT (SELECT sum(v) FROM t) AS s, median(v) AS m FROM t").await, Some(0.5));
+    assert_eq!(share("SELECT median(v) AS m FROM t").await, Some(0.0));
+    assert_eq!(share("SELECT v FROM t LIMIT 10").await, Some(0.0));
+    assert_eq!(share("SELECT sum(v) FROM t").await, Some(1.0));
+}

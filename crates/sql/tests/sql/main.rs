@@ -24,3 +24,4 @@ mod ssb;
 mod support;
 mod templates;
 mod tpch;
+mod writes;

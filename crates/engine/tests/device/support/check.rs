@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
-use warpcube_column::{ColumnSource, TableRequest};
+use warpcube_column::{ColumnError, ColumnSource, EncodingChoice, LoadLimits, TableRequest};
 use warpcube_engine::{
     AggregateKind, BindingCache, Engine, EngineError, Fragment, Prediction, RunOptions, RunReport, TableFacts,
 };
@@ -42,6 +42,16 @@ pub fn run(
     engine.run(fragment, &requests(fragment, tables), &RunOptions::default())
 }
 
+/// Brings a table's columns to the device, column `i` in the encoding of choice `i`; runs find them there.
+pub fn load(engine: &Engine, table: &MemoryTable, choices: &[EncodingChoice]) {
+    for (column, encoding) in choices.iter().enumerate() {
+        let request = TableRequest { source: Arc::new(table.clone()), columns: vec![column] };
+        let limits = LoadLimits { encoding: *encoding, ..LoadLimits::default() };
+        let pinned = engine.residency().admit(&[request], &limits, |_: &[_]| -> Result<u64, ColumnError> { Ok(0) });
+        pinned.unwrap();
+    }
+}
+
 /// What the engine knows of a fragment's tables before it loads them.
 pub fn table_facts(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<TableFacts> {
     let facts = |(table, source): (&warpcube_engine::FragmentTable, &&MemoryTable)| {
@@ -77,14 +87,19 @@ pub fn check_orders(fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
     reports.pop().expect("there are orders")
 }
 
-/// Runs a fragment on an engine and compares with the interpreter.
+/// Runs a fragment on an engine and compares with the interpreter; its program must be one for GPUs too.
 #[track_caller]
 pub fn check_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    let report = compare_on(engine, fragment, tables);
+    report.program.as_ref().inspect(|program| super::nvrtc::compile_everywhere(program));
+    report
+}
+
+/// Runs a fragment on an engine and compares with the interpreter.
+#[track_caller]
+pub fn compare_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
     let expected = interpret(fragment, tables);
     let outcome = run(engine, fragment, tables);
-    if let Ok((_, report)) = &outcome {
-        super::nvrtc::compile_everywhere(report.program.as_ref().expect("a program ran"));
-    }
     match (expected, outcome) {
         (Outcome::Rows(expected), Ok((batch, report))) => {
             compare(&expected, &batch, fragment);

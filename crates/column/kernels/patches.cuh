@@ -1,0 +1,103 @@
+// Packed columns with patches, and patches themselves. The layouts are drawn in
+// crates/column/src/encoding/packed.rs and patches.rs.
+
+// Patches of a segment: rows of each group of 256, with their words.
+template <typename Word> struct WcPatches {
+    const uint32_t* starts;
+    const uint16_t* rows;
+    const Word* words;
+
+    // The section begins at byte `at`, a multiple of 4, of a buffer that is aligned to 8 bytes.
+    WC_INLINE WcPatches(const char* buffer, uint64_t at, uint32_t vectors) : starts((const uint32_t*)(buffer + at)) {
+        const uint64_t rows_at = at + 4 * (4 * (uint64_t)vectors + 1);
+        const uint64_t count = wc_load_cached(starts + 4 * vectors);
+        rows = (const uint16_t*)(buffer + rows_at);
+        words = (const Word*)(buffer + (rows_at + 2 * count + 7) / 8 * 8);
+    }
+
+    // Hands a lane the patches of its slots of a step: the slot, a constant, and the word.
+    template <int SLOTS, typename F> WC_INLINE void each(uint32_t base, uint32_t lane, const F& take) const {
+#pragma unroll
+        for (int group = 0; group < SLOTS / 8; ++group) {
+            uint32_t first = wc_load_cached(starts + base / 256 + group);
+            const uint32_t end = wc_load_cached(starts + base / 256 + group + 1);
+            // Lanes load as many as there are of them, and show them to each other.
+            for (; first < end; first += 32) {
+                const uint32_t count = end - first < 32 ? end - first : 32;
+                const uint32_t row = lane < count ? wc_load_cached(rows + first + lane) : 0;
+                const Word word = lane < count ? wc_load_cached(words + first + lane) : 0;
+                for (uint32_t patch = 0; patch < count; ++patch) {
+                    const uint32_t found = __shfl_sync(WC_FULL_MASK, row, patch);
+                    const Word shown = __shfl_sync(WC_FULL_MASK, word, patch);
+                    const bool mine = found % 128 / 4 == lane;
+                    const uint32_t slot = found / 128 * 4 + found % 4;
+#pragma unroll
+                    for (int k = 0; k < 8; ++k) {
+                        if (mine && slot == k) take(8 * group + k, shown);
+                    }
+                }
+            }
+        }
+    }
+
+    // Whether a row is patched; then its word.
+    WC_INLINE bool get(uint32_t row, Word* word) const {
+        uint32_t first = wc_load_cached(starts + row / 256), end = wc_load_cached(starts + row / 256 + 1);
+        for (; first < end; ++first) {
+            const uint32_t found = wc_load_cached(rows + first);
+            if (found == row % 256) *word = wc_load_cached(words + first);
+            if (found >= row % 256) return found == row % 256;
+        }
+        return false;
+    }
+};
+
+// A packed segment, with references of its vectors where OWN is true.
+template <typename T, int W, bool OWN> struct WcPackedView {
+    typedef typename WcPackedSum<sizeof(T)>::Type Sum;
+    const char* groups;
+    const Sum* references;
+    Sum one;
+
+    WC_INLINE WcPackedView(const char* segment, uint32_t rows, uint64_t reference)
+        : groups(segment), references((const Sum*)(segment + bytes(rows, false))), one((Sum)reference) {}
+
+    // Bytes of groups, and of references.
+    static WC_INLINE uint64_t bytes(uint32_t rows, bool with_references) {
+        return (uint64_t)((rows + 1023) / 1024) * (128 * W + (with_references && OWN ? sizeof(Sum) : 0));
+    }
+
+    WC_INLINE Sum reference(uint32_t row) const { return OWN ? wc_load_cached(references + row / 1024) : one; }
+
+    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+        WcPacked<W, SLOTS> packed;
+        packed.load(groups, base, lane);
+        const Sum added = reference(base);
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = packed.template value<T>(slot, added);
+    }
+
+    WC_INLINE T get(uint32_t row) const { return wc_packed_get<W, T>(groups, row, reference(row)); }
+};
+
+// The same with patches, which begin behind it in `buffer`, where it stands `at` bytes from the start.
+template <typename T, int W, bool OWN> struct WcPatched {
+    typedef WcPackedView<T, W, OWN> Packed;
+    typedef typename Packed::Sum Sum;
+    Packed packed;
+    WcPatches<Sum> patches;
+
+    WC_INLINE WcPatched(const char* buffer, uint32_t rows, uint64_t reference, uint64_t at = 0)
+        : packed(buffer + at, rows, reference), patches(buffer, at + Packed::bytes(rows, true), (rows + 1023) / 1024) {}
+
+    template <int SLOTS> WC_INLINE void load(T (&target)[SLOTS], uint32_t base, uint32_t lane) const {
+        packed.load(target, base, lane);
+        patches.template each<SLOTS>(
+            base, lane, [&](int slot, Sum offset) { target[slot] = (T)(packed.reference(base) + offset); });
+    }
+
+    WC_INLINE T get(uint32_t row) const {
+        Sum offset;
+        return patches.get(row, &offset) ? (T)(packed.reference(row) + offset) : packed.get(row);
+    }
+};

@@ -1,0 +1,203 @@
+//! The encoding of a column that names none: the least time to read wins, estimated as bits a value times a weight.
+//!
+//! The rules are those of [`candidates`](crate::encoding::candidates) with the device's weights. Widths of packed
+//! columns, bytes and runs are known of all values by the profile; other encodings are estimated by a sample. A column
+//! that packs well is not sampled, and what is slower to read single rows from has to be much smaller.
+
+use crate::build::VECTOR_ROWS;
+use crate::encode::Candidate;
+use crate::encoding::{Alp, Encoding, Nsf, Packed, Sample, encode, ladder};
+use crate::error::Result;
+use crate::storage::Storage;
+use crate::transcode::Source;
+
+/// Share of the plain bits below which a column is worth its arithmetic.
+const WORTH: f64 = 0.95;
+/// Bits a value at which a packed column is good enough.
+const GOOD_BITS: f64 = 8.0;
+/// Share of the best score that an encoding with slow single rows has to stay below.
+const SLOW_ROWS: f64 = 0.75;
+/// Most distinct values, estimated, of a dictionary.
+const DISTINCT_MAX: u64 = 4096;
+/// Share of the best bits that a dictionary has to stay below.
+const DICTIONARY_WORTH: f64 = 0.8;
+/// Time to read an encoding, over that of a packed column of the same bits.
+const PATCHED: f64 = 1.15;
+const ALP: f64 = 1.1;
+const DICTIONARY: f64 = 1.2;
+const RLE: f64 = 1.5;
+const GPU_FOR: f64 = 1.3;
+const GPU_DFOR: f64 = 1.5;
+/// Vectors of a sample.
+const SAMPLE_VECTORS: usize = 16;
+
+/// An encoding in the competition.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Contender {
+    pub(crate) encoding: Encoding,
+    /// Bits a value, estimated.
+    bits: f64,
+    /// Bits times the weight: the least wins.
+    score: f64,
+}
+
+impl Contender {
+    fn new(encoding: Encoding, bits: f64, weight: f64) -> Contender {
+        // A vector costs something even if it has no bits.
+        Contender { encoding, bits, score: (bits + 0.1) * weight }
+    }
+
+    /// The other one, if it is better.
+    fn or(self, other: Contender) -> Contender {
+        if other.score < self.score { other } else { self }
+    }
+}
+
+/// The best encoding of a column.
+pub(crate) fn best(column: &Candidate<'_>) -> Result<Encoding> {
+    let storage = column.known.storage;
+    let mut leader = Contender::new(Encoding::Plain, 8.0 * storage.width() as f64, 1.0);
+    leader.score *= WORTH;
+    if !storage.is_float() {
+        let (low, high) = column.known.range.unwrap_or_default();
+        let nsf = Nsf::fit(storage, low as u64, high as u64);
+        leader = leader.or(best_packed(column)).or(Contender::new(Encoding::Nsf(nsf), 8.0 * f64::from(nsf.bytes), 1.0));
+        if leader.bits <= GOOD_BITS {
+            return Ok(leader.encoding);
+        }
+    } else if let Some((alp, bits)) = sampled_alp(column)? {
+        leader = leader.or(Contender::new(alp, bits, ALP));
+    }
+    let of_rows = leader.clone();
+    for slow in slow_rows(column)? {
+        if slow.score < SLOW_ROWS * of_rows.score {
+            leader = leader.or(slow);
+        }
+    }
+    Ok(coded(column, &leader)?.unwrap_or(leader.encoding))
+}
+
+/// Encodings that single rows are slow to read from.
+fn slow_rows(column: &Candidate<'_>) -> Result<Vec<Contender>> {
+    let storage = column.known.storage;
+    let vectors = rows(column).div_ceil(VECTOR_ROWS as u64);
+    let run_bytes = column.profile.runs * (storage.width() as u64 + 2) + 4 * vectors;
+    let mut found = vec![Contender::new(Encoding::Rle, 8.0 * run_bytes as f64 / rows(column) as f64, RLE)];
+    if !storage.is_float() {
+        let sample = sample(column)?;
+        for (encoding, weight) in [(Encoding::GpuFor, GPU_FOR), (Encoding::GpuDfor, GPU_DFOR)] {
+            let bits = sampled_bits(&encoding, &sample)?;
+            found.push(Contender::new(encoding, bits, weight));
+        }
+    }
+    Ok(found)
+}
+
+/// A dictionary, if it is better than what leads.
+fn coded(column: &Candidate<'_>, leader: &Contender) -> Result<Option<Encoding>> {
+    let estimate = column.profile.distinct.estimate();
+    if column.known.strings || estimate > DISTINCT_MAX {
+        return Ok(None);
+    }
+    let values_bytes = estimate as f64 * column.known.storage.width() as f64;
+    let bits =
+        f64::from(ladder(64 - estimate.saturating_sub(1).leading_zeros())) + 8.0 * values_bytes / rows(column) as f64;
+    let score = (bits + 0.1) * DICTIONARY;
+    if bits > DICTIONARY_WORTH * leader.bits || score >= leader.score {
+        return Ok(None);
+    }
+    // The estimate may be off by a few percent.
+    column.dictionary(2 * DISTINCT_MAX as usize)
+}
+
+/// Rows of a column, at least one.
+fn rows(column: &Candidate<'_>) -> u64 {
+    column.profile.rows.max(1)
+}
+
+/// The best packing of a column of integers: against one reference or one a vector, or with patches.
+pub(crate) fn best_packed(column: &Candidate<'_>) -> Contender {
+    let (storage, profile) = (column.known.storage, column.profile);
+    let range = column.known.range.unwrap_or_default();
+    let whole = without_patches(storage, range, profile.offsets.widest());
+    let patched = profile.offsets.fit(storage, None, true);
+    let contender = |packed: Packed| {
+        let weight = if packed.patches { PATCHED } else { 1.0 };
+        Contender::new(Encoding::Packed(packed), packed_bits(column, packed), weight)
+    };
+    contender(whole).or(contender(patched))
+}
+
+/// Bits a value of a packing.
+fn packed_bits(column: &Candidate<'_>, packed: Packed) -> f64 {
+    let reference_bits = 8 * column.known.storage.width().max(4);
+    if packed.patches {
+        return 8.0 * column.profile.offsets.bytes(column.known.storage, &packed) as f64 / rows(column) as f64;
+    }
+    let references = if packed.reference.is_none() { reference_bits as f64 / VECTOR_ROWS as f64 } else { 0.0 };
+    f64::from(packed.width) + references
+}
+
+/// The smaller of both packings without patches, for values within `range` whose widest vector takes `widest` bits.
+fn without_patches(storage: Storage, (low, high): (i128, i128), widest: u32) -> Packed {
+    let rung = |bits: u32| ladder(bits).min(8 * storage.width() as u32);
+    let width_of = |low: i128| rung(128 - (high - low).leading_zeros());
+    let (of_column, of_vector) = (width_of(low), rung(widest));
+    let vector_bytes = |width: u32, reference: usize| width as usize * VECTOR_ROWS / 8 + reference;
+    if vector_bytes(of_vector, storage.width().max(4)) < vector_bytes(of_column, 0) {
+        return Packed { width: of_vector, reference: None, patches: false };
+    }
+    // Kernels need not add a reference of zero.
+    let needs_none = low >= 0 && width_of(0) == of_column;
+    Packed { width: of_column, reference: Some(if needs_none { 0 } else { low as u64 }), patches: false }
+}
+
+/// Floats as decimals, with the bits that a sample takes; `None` if it has no values.
+pub(crate) fn sampled_alp(column: &Candidate<'_>) -> Result<Option<(Encoding, f64)>> {
+    let sample = sample(column)?;
+    let Some(alp) = Alp::fit(&sample.plain()?)? else { return Ok(None) };
+    // Values that the sample does not have may need more bits.
+    let encoding = Encoding::Alp(Alp { integers: Packed { patches: true, ..alp.integers }, ..alp });
+    let bits = sampled_bits(&encoding, &sample)?;
+    Ok(Some((encoding, bits)))
+}
+
+fn sampled_bits(encoding: &Encoding, sample: &Sample) -> Result<f64> {
+    let plain = sample.plain()?;
+    Ok(8.0 * encode(encoding, &plain)?.len() as f64 / plain.rows().max(1) as f64)
+}
+
+/// Some vectors of a column, evenly spread.
+fn sample(column: &Candidate<'_>) -> Result<Sample> {
+    let sources: Vec<Source> =
+        column.segments.iter().map(|segment| Source::of(segment, column.known.storage)).collect();
+    let places = sources.iter().flat_map(|source| (0..source.vectors()).map(move |vector| (source, vector)));
+    let step = sources.iter().map(Source::vectors).sum::<usize>().div_ceil(SAMPLE_VECTORS).max(1);
+    let mut stream = column.device.stream()?;
+    let mut sample = Sample::empty(column.known.storage);
+    for (source, vector) in places.step_by(step) {
+        source.download_into(&mut stream, vector, &mut sample)?;
+    }
+    Ok(sample)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_packing_wins() {
+        let wide = Packed { width: 16, reference: Some(19_920_101), patches: false };
+        assert_eq!(without_patches(Storage::I32, (19_920_101, 19_980_802), 16), wide);
+        let own = Packed { width: 7, reference: None, patches: false };
+        assert_eq!(without_patches(Storage::I32, (0, 1 << 30), 7), own);
+        let negative = Packed { width: 3, reference: Some(-5i64 as u64), patches: false };
+        assert_eq!(without_patches(Storage::I8, (-5, 2), 3), negative);
+        let all = Packed { width: 64, reference: Some(0), patches: false };
+        assert_eq!(without_patches(Storage::U64, (0, u64::MAX.into()), 64), all);
+        let one = Packed { width: 0, reference: Some(1), patches: false };
+        assert_eq!(without_patches(Storage::Bool, (1, 1), 0), one);
+        let small = Packed { width: 6, reference: Some(0), patches: false };
+        assert_eq!(without_patches(Storage::I32, (1, 50), 6), small);
+    }
+}

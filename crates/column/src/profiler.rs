@@ -1,0 +1,82 @@
+//! The profile of a column, taken on the device: equal to the sum of the CPU's over its segments.
+
+use warpcube_gpu::{Device, Params};
+
+use crate::encoding::{DistinctSketch, OffsetBits, Profile};
+use crate::error::Result;
+use crate::load::Room;
+use crate::segment::Segment;
+use crate::storage::Storage;
+use crate::transcode::{BLOCK_WARPS, PROFILE, Scratch, Source, Workshop, flip};
+
+/// Widths of offsets, 0 to 64.
+const WIDTHS: usize = 65;
+/// Shared memory: counts of widths by lane.
+const SHARED_BYTES: u32 = WIDTHS as u32 * 32 * 4;
+/// Bytes of a vector's bounds, and of its first and last key.
+const VECTOR_BYTES: usize = 2 * size_of::<u64>();
+/// Totals before those of widths: `WC_TOTAL_…` in profile.cuh.
+const TOTALS: usize = 7;
+
+/// Looks at all values of a column's plain segments.
+///
+/// # Errors
+/// [`ColumnError::OverBudget`](crate::ColumnError::OverBudget) without room for what is known of each vector.
+pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segments: &[Segment]) -> Result<Profile> {
+    let mut workshop = Workshop::new(device, room)?;
+    let sources: Vec<Source> = segments.iter().map(|segment| Source::of(segment, storage)).collect();
+    let vectors: usize = sources.iter().map(Source::vectors).sum();
+    let (ends_at, totals_at) = (vectors * VECTOR_BYTES, 2 * vectors * VECTOR_BYTES);
+    let mut totals = [0u64; TOTALS + WIDTHS];
+    // Smallest key and first vector.
+    (totals[3], totals[5]) = (u64::MAX, u64::MAX);
+    let mut registers = vec![0u32; DistinctSketch::REGISTERS];
+    let registers_at = totals_at + size_of_val(&totals);
+    let bytes = registers_at + size_of_val(registers.as_slice());
+    let memory = Scratch::new(&workshop, bytes)?;
+    let buffer = memory.buffer();
+    workshop.stream.upload(buffer, totals_at, bytemuck::cast_slice(&totals))?;
+    workshop.stream.fill(buffer, registers_at, 0, bytes - registers_at)?;
+    let of_vectors = workshop.kernel(PROFILE, "profile_vectors")?;
+    let of_column = workshop.kernel(PROFILE, "profile_column")?;
+    let mut at = 0;
+    for source in &sources {
+        let params = source.params().buffer_at(buffer, at).buffer_at(buffer, ends_at + at);
+        let params = params.buffer_at(buffer, totals_at).buffer_at(buffer, registers_at);
+        workshop.launch(&of_vectors, source.vectors(), SHARED_BYTES, &params)?;
+        at += source.vectors() * VECTOR_BYTES;
+    }
+    let params = Params::new().buffer(buffer).buffer_at(buffer, ends_at).u64(vectors as u64);
+    let params = params.buffer_at(buffer, totals_at);
+    workshop.launch(&of_column, vectors.div_ceil(BLOCK_WARPS as usize), 0, &params)?;
+    let (counted, sketched) = (bytemuck::cast_slice_mut(&mut totals), bytemuck::cast_slice_mut(&mut registers));
+    workshop.stream.download_all(buffer, &mut [(totals_at, counted), (registers_at, sketched)])?;
+    let [valid, runs, descents, low, high, first, last] = *totals.first_chunk().expect("as many as there are");
+    let mut ends = None;
+    if valid > 0 {
+        let [mut first_keys, mut last_keys] = [[0u64; 2]; 2];
+        let place = |vector: u64| ends_at + vector as usize * VECTOR_BYTES;
+        let (of_first, of_last) = (bytemuck::bytes_of_mut(&mut first_keys), bytemuck::bytes_of_mut(&mut last_keys));
+        workshop.stream.download_all(buffer, &mut [(place(first), of_first), (place(last), of_last)])?;
+        ends = Some((number(storage, first_keys[0]), number(storage, last_keys[1])));
+    }
+    let rows = segments.iter().map(|segment| u64::from(segment.rows())).sum();
+    Ok(Profile {
+        rows,
+        nulls: rows - valid,
+        bounds: (valid > 0).then(|| (number(storage, low), number(storage, high))),
+        runs,
+        descents,
+        distinct: DistinctSketch::from_registers(registers.into_iter().map(|rank| rank as u8).collect()),
+        offsets: OffsetBits::from_counts(*totals.last_chunk().expect("as many as there are")),
+        ends,
+    })
+}
+
+/// The value of a key as a number.
+fn number(storage: Storage, key: u64) -> i128 {
+    match flip(storage) {
+        0 => key.into(),
+        flip => ((key ^ flip) as i64).into(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Distinct values of a column, found on the device, and codes for them.
+
+use warpcube_gpu::{Device, Params};
+
+use super::scratch::{Regions, Scratch};
+use super::{CODES, Source, Workshop};
+use crate::build::VECTOR_ROWS;
+use crate::encoding::Dictionary;
+use crate::error::Result;
+use crate::load::Room;
+use crate::segment::Segment;
+use crate::storage::Storage;
+
+/// Warps' work that a vector is: a thread takes a row.
+const VECTOR_WARPS: usize = VECTOR_ROWS / 32;
+/// Slots of a set or table for each value.
+const SLOTS_PER_VALUE: usize = 4;
+/// What an empty slot of a set holds.
+const NO_VALUE: u64 = u64::MAX;
+
+/// The distinct valid values of plain segments by their bits, in any order; `None` if there are more than `limit`.
+pub(crate) fn distinct(
+    device: &Device,
+    room: &dyn Room,
+    storage: Storage,
+    segments: &[Segment],
+    limit: usize,
+) -> Result<Option<Vec<u64>>> {
+    let mut workshop = Workshop::new(device, room)?;
+    let kernel = workshop.kernel(CODES, "collect_distinct")?;
+    let slots = (SLOTS_PER_VALUE * limit.max(1)).next_power_of_two();
+    let state_at = slots * size_of::<u64>();
+    let memory = Scratch::new(&workshop, state_at + size_of::<u64>())?;
+    workshop.stream.fill(memory.buffer(), 0, 0xff, state_at)?;
+    workshop.stream.fill(memory.buffer(), state_at, 0, size_of::<u64>())?;
+    for source in segments.iter().map(|segment| Source::of(segment, storage)) {
+        let params = source.params().buffer(memory.buffer()).u64(slots as u64).u64(limit as u64);
+        let params = params.buffer_at(memory.buffer(), state_at);
+        workshop.launch(&kernel, VECTOR_WARPS * source.vectors(), 0, &params)?;
+    }
+    let mut found = vec![0u64; slots + 1];
+    workshop.stream.download(memory.buffer(), 0, bytemuck::cast_slice_mut(&mut found))?;
+    let state = found.pop().unwrap_or_default();
+    let mut values: Vec<u64> = found.into_iter().filter(|bits| *bits != NO_VALUE).collect();
+    values.extend((state >> 32 != 0).then_some(NO_VALUE));
+    Ok((values.len() <= limit).then_some(values))
+}
+
+/// Codes of a batch, plain.
+pub(super) struct Codes {
+    sources: Vec<Source>,
+    _memory: Regions,
+}
+
+impl Codes {
+    /// Launches what looks values up; `flag` is raised where the dictionary does not have one.
+    pub(super) fn new(
+        workshop: &mut Workshop<'_>,
+        flag: &Scratch,
+        dictionary: &Dictionary,
+        sources: &[Source],
+    ) -> Result<Codes> {
+        let kernel = workshop.kernel(CODES, "look_up_codes")?;
+        let (keys, codes) = table(dictionary.values());
+        let codes_at = size_of_val(keys.as_slice());
+        let table = Scratch::new(workshop, codes_at + size_of_val(codes.as_slice()))?;
+        workshop.stream.upload(table.buffer(), 0, bytemuck::cast_slice(&keys))?;
+        workshop.stream.upload(table.buffer(), codes_at, bytemuck::cast_slice(&codes))?;
+        let memory = Regions::new(workshop, sources, VECTOR_ROWS * size_of::<u32>())?;
+        let mut coded = Vec::with_capacity(sources.len());
+        for (position, source) in sources.iter().enumerate() {
+            let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<u32>())?;
+            let params: Params = source.params().buffer(table.buffer()).buffer_at(table.buffer(), codes_at);
+            let params = params.u64(keys.len() as u64).buffer(flag.buffer()).buffer(&values);
+            workshop.launch(&kernel, VECTOR_WARPS * source.vectors(), 0, &params)?;
+            coded.push(source.with(values, Storage::U32));
+        }
+        // The table's promise ends here: so does its use.
+        workshop.stream.synchronize()?;
+        Ok(Codes { sources: coded, _memory: memory })
+    }
+
+    /// Segments of codes.
+    pub(super) fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+}
+
+/// A table with open addressing: keys, and codes that are all ones where a slot is empty.
+fn table(values: &[u64]) -> (Vec<u64>, Vec<u32>) {
+    let slots = (SLOTS_PER_VALUE * values.len().max(1)).next_power_of_two();
+    let (mut keys, mut codes) = (vec![0; slots], vec![u32::MAX; slots]);
+    for (bits, code) in values.iter().zip(0..) {
+        let mut slot = first_slot(*bits, slots);
+        while codes[slot] != u32::MAX {
+            slot = (slot + 1) % slots;
+        }
+        (keys[slot], codes[slot]) = (*bits, code);
+    }
+    (keys, codes)
+}
+
+/// Where a value is looked for first, of a power of two of slots: `wc_slot`.
+fn first_slot(bits: u64, slots: usize) -> usize {
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (slots - 1)
+}

@@ -1,0 +1,358 @@
+//! Plain segments of a column to encoded ones on the device, byte for byte as [`encode`](crate::encoding::encode) makes
+//! them.
+//!
+//! A batch of segments is encoded at a time: kernels count what each vector will take where that depends on its values,
+//! the counts are summed on the device, their totals come to the host, and kernels write all segments into one slab of
+//! memory. Then the plain forms are dropped, so that a column takes a few chunks more than its plain form meanwhile.
+
+mod codes;
+mod forms;
+mod scratch;
+
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
+
+pub(crate) use codes::distinct;
+pub(crate) use scratch::Scratch;
+
+use crate::build::VECTOR_ROWS;
+use crate::encoding::{Encoding, EncodingError, Sample};
+use crate::error::{ColumnError, Result};
+use crate::load::Room;
+use crate::segment::Segment;
+use crate::storage::Storage;
+use forms::Prepared;
+
+/// The name of a program and the parts of its source.
+pub(crate) type Parts = (&'static str, &'static [&'static str]);
+
+/// What all kernels begin with.
+const COMMON: &str = include_str!("../../kernels/encode.cuh");
+const WALK: &str = include_str!("../../kernels/encode_runs.cuh");
+const SUMS: Parts = ("encode_sums", &[COMMON]);
+const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../kernels/encode_bytes.cuh")]);
+const RUNS: Parts = ("encode_runs", &[COMMON, WALK]);
+const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/encode_blocks.cuh")]);
+const PACKED: Parts = ("encode_packed", &[COMMON, include_str!("../../kernels/encode_packed.cuh")]);
+const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
+const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
+pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
+/// Threads of a block; a warp takes a vector, or a group of a vector.
+const BLOCK: u32 = 256;
+/// Warps of a block.
+pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
+/// Blocks a multiprocessor.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
+/// Plain bytes after which a batch is encoded and plain forms are dropped.
+const BATCH_BYTES: usize = 64 << 20;
+
+/// A plain segment on the device.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    values: DeviceBuffer,
+    validity: Option<DeviceBuffer>,
+    rows: usize,
+    storage: Storage,
+}
+
+impl Source {
+    /// The values of a plain segment.
+    pub(crate) fn of(segment: &Segment, storage: Storage) -> Source {
+        let (values, validity) = (segment.values().clone(), segment.validity().cloned());
+        Source { values, validity, rows: segment.rows() as usize, storage }
+    }
+
+    /// Other values of the same rows.
+    fn with(&self, values: DeviceBuffer, storage: Storage) -> Source {
+        Source { values, validity: self.validity.clone(), rows: self.rows, storage }
+    }
+
+    /// Whole vectors, the last one padded.
+    pub(crate) fn vectors(&self) -> usize {
+        self.rows.div_ceil(VECTOR_ROWS)
+    }
+
+    /// Adds a vector to a sample.
+    pub(crate) fn download_into(&self, stream: &mut Stream, vector: usize, sample: &mut Sample) -> Result<()> {
+        let mut values = vec![0; VECTOR_ROWS * self.storage.width()];
+        let at = vector * values.len();
+        stream.download(&self.values, at, &mut values)?;
+        let mut words = [0u32; VECTOR_ROWS / 32];
+        if let Some(validity) = &self.validity {
+            let at = vector * size_of_val(&words);
+            stream.download(validity, at, bytemuck::cast_slice_mut(&mut words))?;
+        }
+        let rows = (self.rows - vector * VECTOR_ROWS).min(VECTOR_ROWS);
+        sample.push(&values, self.validity.as_ref().map(|_| words.as_slice()), rows);
+        Ok(())
+    }
+
+    /// Parameters that kernels begin with: `WcSource`.
+    pub(crate) fn params(&self) -> Params {
+        let params = Params::new().buffer(&self.values);
+        let params = match &self.validity {
+            Some(words) => params.buffer(words),
+            None => params.null(),
+        };
+        params.u64(self.rows as u64).u64(self.storage.width() as u64).u64(flip(self.storage))
+    }
+}
+
+/// The order-preserving map between values and keys of the kernels: flips the sign bit of signed values.
+pub(crate) fn flip(storage: Storage) -> u64 {
+    match storage {
+        Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64 => 1 << 63,
+        _ => 0,
+    }
+}
+
+/// Where kernels run, and where their memory comes from.
+pub(crate) struct Workshop<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) room: &'a dyn Room,
+    pub(crate) stream: Stream,
+}
+
+impl<'a> Workshop<'a> {
+    pub(crate) fn new(device: &'a Device, room: &'a dyn Room) -> Result<Workshop<'a>> {
+        Ok(Workshop { device, room, stream: device.stream()? })
+    }
+
+    /// A kernel of a program.
+    pub(crate) fn kernel(&self, (program, parts): Parts, name: &str) -> Result<Kernel> {
+        Ok(self.device.compile(&Program::new(program, parts.concat()))?.kernel(name)?)
+    }
+
+    /// Launches a kernel over that many warps' work.
+    pub(crate) fn launch(&mut self, kernel: &Kernel, warps: usize, shared_bytes: u32, params: &Params) -> Result<()> {
+        let most = self.device.info().multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
+        let grid = (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most);
+        Ok(self.stream.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes }, params)?)
+    }
+}
+
+/// Encodes plain segments of a column; each plain form is dropped once its encoded one is there. Where there is no room
+/// to begin, they come back as they are.
+///
+/// # Errors
+/// [`ColumnError::Encoding`] if the encoding is not for such values or cannot hold one, [`ColumnError::OverBudget`] if
+/// room ends once some are encoded.
+pub(crate) fn encode_segments(
+    device: &Device,
+    room: &dyn Room,
+    storage: Storage,
+    encoding: &Encoding,
+    segments: Vec<Segment>,
+) -> Result<std::result::Result<Vec<Segment>, Vec<Segment>>> {
+    if *encoding == Encoding::Plain || segments.is_empty() {
+        return Ok(Ok(segments));
+    }
+    let mut encoder = match Encoder::new(device, room, encoding, storage) {
+        Err(ColumnError::OverBudget { .. }) => return Ok(Err(segments)),
+        encoder => encoder?,
+    };
+    let mut encoded: Vec<Segment> = Vec::with_capacity(segments.len());
+    let mut plain = segments.into_iter();
+    loop {
+        let batch = encoder.batch_of(&mut plain);
+        if batch.is_empty() {
+            return Ok(Ok(encoded));
+        }
+        match encoder.encode(&batch) {
+            Err(ColumnError::OverBudget { .. }) if encoded.is_empty() => {
+                return Ok(Err(batch.into_iter().chain(plain).collect()));
+            }
+            segments => encoded.extend(segments?),
+        }
+    }
+}
+
+/// Encoded copies of plain segments, which stay.
+///
+/// # Errors
+/// As [`encode_segments`]; [`ColumnError::OverBudget`] also where there is no room to begin.
+pub(crate) fn encode_copies(
+    device: &Device,
+    room: &dyn Room,
+    storage: Storage,
+    encoding: &Encoding,
+    segments: &[Segment],
+) -> Result<Vec<Segment>> {
+    let mut encoder = Encoder::new(device, room, encoding, storage)?;
+    let mut encoded: Vec<Segment> = Vec::with_capacity(segments.len());
+    let mut plain = segments.iter();
+    loop {
+        let batch = encoder.batch_of(&mut plain);
+        if batch.is_empty() {
+            return Ok(encoded);
+        }
+        encoded.extend(encoder.encode(&batch)?);
+    }
+}
+
+/// Makes encoded segments.
+struct Encoder<'a> {
+    workshop: Workshop<'a>,
+    encoding: &'a Encoding,
+    storage: Storage,
+    /// A word that kernels raise where the encoding cannot hold a value.
+    flag: Scratch,
+    /// Plain bytes of a batch.
+    batch_bytes: usize,
+}
+
+impl<'a> Encoder<'a> {
+    fn new(device: &'a Device, room: &'a dyn Room, encoding: &'a Encoding, storage: Storage) -> Result<Encoder<'a>> {
+        let mut workshop = Workshop::new(device, room)?;
+        let flag = Scratch::new(&workshop, size_of::<u32>())?;
+        workshop.stream.fill(flag.buffer(), 0, 0, size_of::<u32>())?;
+        let batch_bytes = BATCH_BYTES.min(device.pool().usage().budget as usize / 16);
+        Ok(Encoder { workshop, encoding, storage, flag, batch_bytes })
+    }
+
+    /// The next segments that are encoded at once.
+    fn batch_of<S: AsRef<Segment>>(&self, plain: &mut impl Iterator<Item = S>) -> Vec<S> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.is_empty() || bytes < self.batch_bytes {
+            let Some(segment) = plain.next() else { break };
+            bytes += segment.as_ref().values().bytes();
+            batch.push(segment);
+        }
+        batch
+    }
+
+    /// Encoded copies of some segments in one buffer: memory is dear to get in small pieces.
+    fn encode<S: AsRef<Segment>>(&mut self, batch: &[S]) -> Result<Vec<Segment>> {
+        let sources: Vec<Source> = batch.iter().map(|segment| Source::of(segment.as_ref(), self.storage)).collect();
+        let prepared = Prepared::new(&mut self.workshop, &self.flag, self.encoding, &sources)?;
+        let parts: Vec<usize> = prepared.bytes().iter().map(|bytes| bytes.next_multiple_of(PART_BYTES_MIN)).collect();
+        let slab_bytes = parts.iter().sum();
+        let validity = |source: &Source| source.validity.as_ref().map_or(0, |words| size_class(words.bytes()) as u64);
+        let validity_bytes: u64 = sources.iter().map(validity).sum();
+        let mut reservation = self.workshop.room.reserve(size_class(slab_bytes) as u64 + validity_bytes)?;
+        let slab = self.workshop.device.buffer(slab_bytes, "encoded column segments")?;
+        let mut values = Vec::with_capacity(sources.len());
+        let mut at = 0;
+        for (position, part) in parts.iter().enumerate() {
+            let out = slab.part(at, prepared.bytes()[position])?;
+            prepared.write(&mut self.workshop, &self.flag, &sources, position, &out)?;
+            values.push(out);
+            at += part;
+        }
+        self.settle()?;
+        let segments = values.into_iter().zip(&sources).enumerate().map(|(position, (values, source))| {
+            // The last one has what rounding added.
+            let share = match position + 1 == parts.len() {
+                true => reservation.bytes(),
+                false => parts[position] as u64 + validity(source),
+            };
+            Segment::new(values, source.validity.clone(), source.rows as u32, reservation.split(share))
+        });
+        Ok(segments.collect())
+    }
+
+    /// Waits for all that was launched.
+    fn settle(&mut self) -> Result<()> {
+        let mut raised = 0u32;
+        self.workshop.stream.download(self.flag.buffer(), 0, bytemuck::bytes_of_mut(&mut raised))?;
+        if raised != 0 {
+            return Err(EncodingError::Parameters(self.encoding.name()).into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::cuda::nvrtc;
+    use warpcube_gpu::{EmulatorOptions, GpuError, Reservation};
+
+    use super::*;
+    use crate::encoding::{Alp, Dictionary, Nsf, Nsv, Packed, Plain, Profile, encode};
+    use crate::profiler::profile;
+
+    /// All that the pool has.
+    struct Whole<'a>(&'a Device);
+
+    impl Room for Whole<'_> {
+        fn reserve(&self, bytes: u64) -> Result<Reservation> {
+            Ok(self.0.pool().try_reserve(bytes).expect("the pool is large"))
+        }
+    }
+
+    fn encodings(storage: Storage, plain: &Plain<'_>) -> Vec<Encoding> {
+        let packed = |width, reference, patches| Packed { width, reference, patches };
+        let mut all = vec![Encoding::Rle, Encoding::GpuFor, Encoding::GpuDfor];
+        all.extend([(0, None), (3, Some(7)), (20, None)].map(|(w, r)| Encoding::Packed(packed(w, r, true))));
+        let values = Dictionary::distinct(plain, usize::MAX).expect("no limit");
+        let codes = Dictionary::codes_for(values.len());
+        all.push(Encoding::Dictionary(Dictionary::new(storage, values, codes).expect("packed codes")));
+        if storage.is_float() {
+            let integers = packed(4, None, true);
+            all.extend([(0, 0), (14, 10)].map(|(exponent, factor)| Encoding::Alp(Alp { exponent, factor, integers })));
+        } else {
+            all.extend([Encoding::Nsf(Nsf { bytes: 4 }), Encoding::Nsv(Nsv { reference: 0 })]);
+        }
+        all
+    }
+
+    /// Null slots and padding hold anything: the CPU and the device see the same.
+    #[test]
+    fn what_is_null_is_no_value() {
+        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
+        let (room, rows) = (Whole(&device), 2_500usize);
+        let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let is_valid = |row: usize| row < rows && row / 1024 != 1 && !mixed(row).is_multiple_of(3);
+        for storage in [Storage::I32, Storage::I64, Storage::F32, Storage::F64] {
+            let bits = |row: usize| match (is_valid(row), storage) {
+                (false, _) => mixed(row),
+                (true, Storage::F64) => (row as f64 / 4.0).to_bits(),
+                (true, Storage::F32) => (row as f32 / 4.0).to_bits().into(),
+                (true, _) => row as u64 % 600 * 40,
+            };
+            let padded = rows.next_multiple_of(VECTOR_ROWS);
+            let values: Vec<u8> =
+                (0..padded).flat_map(|row| bits(row).to_le_bytes().into_iter().take(storage.width())).collect();
+            let word = |word: usize| (0..32).fold(0, |bits, bit| bits | u32::from(is_valid(32 * word + bit)) << bit);
+            // Padding is null whatever its bits are.
+            let mut words: Vec<u32> = (0..padded / 32).map(word).collect();
+            words[padded / 32 - 1] = u32::MAX;
+            let plain = Plain::new(storage, &values, Some(&words), rows).expect("whole vectors");
+            let mut stream = device.stream().expect("a stream");
+            let upload = |stream: &mut Stream, bytes: &[u8]| -> DeviceBuffer {
+                let buffer = device.buffer(bytes.len(), "a test").expect("room");
+                stream.upload(&buffer, 0, bytes).expect("in range");
+                buffer
+            };
+            let (on_device, validity) =
+                (upload(&mut stream, &values), upload(&mut stream, bytemuck::cast_slice(&words)));
+            stream.synchronize().expect("no faults");
+            let reservation = room.reserve(1).expect("room");
+            let segments = [Segment::new(on_device, Some(validity), rows as u32, reservation)];
+            assert_eq!(profile(&device, &room, storage, &segments).expect("room"), Profile::of(&plain), "{storage:?}");
+            for encoding in encodings(storage, &plain) {
+                let expected = encode(&encoding, &plain).expect("it holds the values");
+                let encoded =
+                    encode_copies(&device, &room, storage, &encoding, &segments).expect("it holds the values");
+                let mut found = vec![0; encoded[0].values().bytes()];
+                stream.download(encoded[0].values(), 0, &mut found).expect("in range");
+                assert!(found == expected, "{encoding:?} of {storage:?}");
+            }
+        }
+    }
+
+    /// Ampere, Hopper, Blackwell for workstations.
+    const ARCHITECTURES: [u32; 3] = [80, 90, 120];
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        for (name, parts) in [SUMS, BYTES, RUNS, BLOCKS, PACKED, ALP, CODES, PROFILE] {
+            for architecture in ARCHITECTURES {
+                match nvrtc::compile(&Program::new(name, parts.concat()), architecture) {
+                    Ok(cubin) => assert!(!cubin.is_empty()),
+                    Err(GpuError::CompilerUnavailable { .. }) => return,
+                    Err(error) => panic!("{name} for sm_{architecture}: {error:?}"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Kernels decode what the CPU encoded: every layout through its view, whole vectors in steps of each length and single
+//! rows, on the emulated device.
+
+use std::collections::BTreeMap;
+
+use warpcube_column::encoding::{Alp, Encoding, Nsf, Nsv, OffsetBits, Packed, encode};
+use warpcube_column::{Constant, Layout, PLAIN_LIBRARY, Storage, decoding_library};
+use warpcube_gpu::{Device, DeviceBuffer, EmulatorOptions, LaneOrder, LaunchShape, Params, Program};
+
+use crate::data::*;
+
+const BUDGET: u64 = 64 << 20;
+const DRAWN: [Distribution; 9] = [
+    Distribution::Constant,
+    Distribution::Sorted,
+    Distribution::Runs,
+    Distribution::Uniform,
+    Distribution::Normal,
+    Distribution::Extremes,
+    Distribution::MostlySmall,
+    Distribution::Decimals,
+    Distribution::NaNs,
+];
+/// Values of a lane's steps.
+const SLOTS: [usize; 3] = [8, 16, 32];
+
+/// A segment with an encoding, and the layout that a column of it has.
+struct Case {
+    name: String,
+    segment: Segment,
+    bytes: Vec<u8>,
+    layout: Layout,
+}
+
+/// Layouts of a segment; each gives a program text of its own, so that they are few.
+fn layouts(segment: &Segment) -> Vec<(Layout, Encoding)> {
+    let (plain, storage) = (segment.plain(), segment.storage);
+    let mut all = vec![(Layout::Rle, Encoding::Rle)];
+    if storage.is_float() {
+        let integers = Packed { width: 17, reference: None, patches: true };
+        let fixed = Alp { exponent: 14, factor: 12, integers };
+        let shared = Packed { width: 14, reference: Some(0), patches: true };
+        for alp in [fixed, Alp { exponent: 3, factor: 0, integers: shared }] {
+            all.push((Layout::Alp(alp), Encoding::Alp(alp)));
+        }
+        return all;
+    }
+    let most = 8 * storage.width() as u32;
+    for (width, reference) in [(most.min(5), None), (most.min(12), Some(3u64.wrapping_neg())), (0, Some(7))] {
+        let packed = Packed { width, reference, patches: true };
+        all.push((Layout::Packed(packed), Encoding::Packed(packed)));
+    }
+    let whole = Packed { width: most, reference: Some(1), patches: false };
+    all.push((Layout::Packed(whole), Encoding::Packed(whole)));
+    let fits = |bits: u32| OffsetBits::of(&plain, Some(0)).wider_than(bits) == 0;
+    if storage.width() < 8 || fits(32) {
+        let nsv = Nsv { reference: if storage.width() < 8 { 5 } else { 0 } };
+        all.push((Layout::Nsv(nsv), Encoding::Nsv(nsv)));
+    }
+    for bytes in [1, 2, 4, 8].into_iter().filter(|bytes| *bytes <= storage.width() as u32) {
+        let nsf = Nsf { bytes };
+        all.push((Layout::Nsf(nsf), Encoding::Nsf(nsf)));
+    }
+    all.extend([(Layout::GpuFor, Encoding::GpuFor), (Layout::GpuDfor, Encoding::GpuDfor)]);
+    all
+}
+
+fn cases(storage: Storage) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut add = |distribution, nulls, rows| {
+        let segment = Segment::draw(storage, distribution, nulls, rows, rows as u64 + 17);
+        for (layout, encoding) in layouts(&segment) {
+            // Not all widths hold all values.
+            let Ok(bytes) = encode(&encoding, &segment.plain()) else { continue };
+            let name = format!("{layout} of {rows} rows, {distribution:?}, nulls {nulls:?}");
+            let segment = Segment::draw(storage, distribution, nulls, rows, rows as u64 + 17);
+            cases.push(Case { name, segment, bytes, layout });
+        }
+    };
+    for distribution in DRAWN {
+        for (nulls, rows) in [(Nulls::None, 3_000), (Nulls::Some, 1_025), (Nulls::None, 1)] {
+            add(distribution, nulls, rows);
+        }
+    }
+    for rows in [1_023, 1_024, 6_000] {
+        add(Distribution::MostlySmall, Nulls::Some, rows);
+        add(Distribution::Sorted, Nulls::All, rows);
+    }
+    cases
+}
+
+/// A kernel for each view: steps of every length to memory, then all rows one by one.
+fn text(storage: Storage, views: &BTreeMap<String, usize>) -> String {
+    let c_type = storage.c_name();
+    let mut text = format!(
+        "struct DecodeParams {{ const char* segment; uint64_t rows, stride; {c_type}* values; uint64_t reference; \
+         double factor, inverse; }};\n"
+    );
+    text.push_str(&format!(
+        "template <int SLOTS, typename View> WC_DEVICE void decode(const View& view, {c_type}* values, uint32_t rows) {{
+            const uint32_t lane = wc_lane();
+            for (uint32_t base = wc_warp() * 32 * SLOTS; base < rows; base += blockDim.x * SLOTS) {{
+                {c_type} own[SLOTS];
+                view.load(own, base, lane);
+                for (int k = 0; k < SLOTS; ++k) values[base + wc_slot_row(k, lane)] = own[k];
+            }}
+        }}\n"
+    ));
+    for (view, number) in views {
+        let constants = match view.split('<').next().unwrap() {
+            "WcPackedView" | "WcPatched" | "WcNsv" => ", p.reference",
+            "WcAlp" => ", p.reference, p.factor, p.inverse",
+            _ => "",
+        };
+        let steps: String = SLOTS
+            .iter()
+            .enumerate()
+            .map(|(at, slots)| format!("    decode<{slots}>(view, p.values + {at} * p.stride, (uint32_t)p.rows);\n"))
+            .collect();
+        text.push_str(&format!(
+            "WC_KERNEL(decode_{number}, DecodeParams, 64, 1) {{
+    if (p.rows == 0) return;
+    const {view} view(p.segment, (uint32_t)p.rows{constants});
+{steps}    {c_type}* const single = p.values + {} * p.stride;
+    for (uint32_t row = threadIdx.x; row < p.rows; row += blockDim.x) single[row] = view.get(row);
+}}\n",
+            SLOTS.len()
+        ));
+    }
+    text
+}
+
+fn decodes(storage: Storage) {
+    let device = |order| Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, BUDGET).unwrap();
+    let devices = [LaneOrder::Forward, LaneOrder::Seeded(5)].map(device);
+    let cases = cases(storage);
+    let mut views: BTreeMap<String, usize> = BTreeMap::new();
+    for case in &cases {
+        let next = views.len();
+        views.entry(case.layout.view(storage.c_name()).c_type).or_insert(next);
+    }
+    let text = text(storage, &views);
+    let program = Program::new("decoding", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
+    let width = storage.width();
+    for case in &cases {
+        let Case { name, segment, bytes, layout } = case;
+        let stride = segment.rows.next_multiple_of(1_024);
+        let view = layout.view(storage.c_name());
+        let mut constants = view.constants.iter();
+        let word = constants.next().map_or(0, |constant| match constant {
+            Constant::Word(value) => *value,
+            Constant::Float(_) => panic!("references come first"),
+        });
+        let floats: Vec<f64> = constants
+            .map(|constant| match constant {
+                Constant::Float(value) => *value,
+                Constant::Word(_) => panic!("one reference at most"),
+            })
+            .chain([1.0, 1.0])
+            .collect();
+        for device in &devices {
+            let module = device.compile(&program).unwrap();
+            let kernel = module.kernel(&format!("decode_{}", views[&view.c_type])).unwrap();
+            let mut stream = device.stream().unwrap();
+            let source = device.buffer(bytes.len(), "a segment").unwrap();
+            stream.upload(&source, 0, bytes).unwrap();
+            let target: DeviceBuffer = device.buffer((SLOTS.len() + 1) * stride * width, "values").unwrap();
+            let params = Params::new().buffer(&source).u64(segment.rows as u64).u64(stride as u64);
+            let params = params.buffer(&target).u64(word).f64(floats[0]).f64(floats[1]);
+            let shape = LaunchShape { grid: 1, block: 64, shared_bytes: 0 };
+            stream.launch(&kernel, shape, &params).unwrap();
+            let mut found = vec![0u8; target.bytes()];
+            stream.download(&target, 0, &mut found).unwrap();
+            for (way, values) in found.chunks_exact(stride * width).enumerate() {
+                let way = SLOTS.get(way).map_or("one by one".into(), |slots| format!("in steps of {slots}"));
+                for row in (0..segment.rows).filter(|row| segment.is_valid(*row)) {
+                    let own = row * width..(row + 1) * width;
+                    assert!(values[own.clone()] == segment.values[own], "{name}: row {row} {way}");
+                }
+            }
+        }
+    }
+}
+
+macro_rules! storages {
+    ($($name:ident: $storage:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            decodes(Storage::$storage);
+        }
+    )*};
+}
+
+storages! {
+    bytes_with_a_sign: I8,
+    shorts: I16,
+    integers: I32,
+    long_integers: I64,
+    bytes: U8,
+    shorts_without_a_sign: U16,
+    codes: U32,
+    long_integers_without_a_sign: U64,
+    floats: F32,
+    doubles: F64,
+    truths: Bool,
+}

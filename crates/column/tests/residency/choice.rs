@@ -1,0 +1,107 @@
+//! Which encoding a column gets that names none, and what is known of it afterwards.
+
+use std::sync::Arc;
+
+use arrow::array::*;
+use warpcube_column::{EncodingChoice, LoadLimits, PinnedTable, ResidentColumn};
+
+use crate::data::Random;
+use crate::source::*;
+
+const ROWS: u64 = 40_000;
+
+fn integers(value: impl FnMut(u64) -> i64) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values((0..ROWS).map(value)))
+}
+
+fn floats(value: impl FnMut(u64) -> f64) -> ArrayRef {
+    Arc::new(Float64Array::from_iter_values((0..ROWS).map(value)))
+}
+
+/// Pseudo-random bits of a row.
+fn mixed(row: u64) -> u64 {
+    Random(row).next()
+}
+
+fn load(column: ArrayRef, budget: u64) -> PinnedTable {
+    let residency = residency(budget);
+    let source = Source::new("t", vec![("x", column)], &[15_000, ROWS as usize - 15_000], 4096);
+    let limits = LoadLimits { encoding: EncodingChoice::Auto, ..LoadLimits::default() };
+    admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap().tables.remove(0)
+}
+
+fn chosen(column: ArrayRef) -> Arc<ResidentColumn> {
+    load(column, 256 << 20).columns[0].clone()
+}
+
+#[track_caller]
+fn check(column: ArrayRef, expected: &str) {
+    assert_eq!(chosen(column).encoding(), expected);
+}
+
+#[test]
+fn integers_are_packed_where_nothing_is_much_smaller() {
+    check(integers(|row| mixed(row) as i64 & 1_023), "packed(10)");
+    check(integers(|row| (row / 5_000) as i64), "packed(1, references)");
+    check(integers(|row| mixed(row / 400) as i64 & 255), "packed(8)");
+    check(integers(|row| mixed(row) as i64), "plain");
+    // Sorted in steps that need most of a block's bits.
+    check(integers(|row| (row * 400 + mixed(row) % 400) as i64), "packed(20, references)");
+}
+
+#[test]
+fn wide_outliers_are_patches() {
+    let outliers = |row: u64| if row.is_multiple_of(60) { (mixed(row) >> 20) as i64 } else { mixed(row) as i64 & 31 };
+    check(integers(outliers), "packed(5, references, patches)");
+}
+
+#[test]
+fn runs_and_differences_have_to_be_much_smaller() {
+    check(integers(|row| mixed(row / 400) as i64), "rle");
+    check(integers(|row| row as i64 * 1_000_003), "gpu-dfor");
+    check(integers(|row| (mixed(row / 128) as i64 & 0xfff_ffff) + (row % 3) as i64), "gpu-for");
+}
+
+#[test]
+fn few_wide_values_are_coded() {
+    check(integers(|row| mixed(mixed(row) % 700) as i64), "packed(10) dictionary(700)");
+    check(floats(|row| (mixed(mixed(row) % 5) as f64).sqrt()), "packed(3) dictionary(5)");
+    // Not many fewer bits.
+    check(integers(|row| (mixed(row) % 900 * 3) as i64), "packed(12)");
+    // More values than a cache likes.
+    check(integers(|row| mixed(mixed(row) % 6_000) as i64), "plain");
+}
+
+#[test]
+fn floats_that_were_decimals_are_integers() {
+    let column = chosen(floats(|row| (mixed(row) % 100_000) as f64 / 100.0));
+    assert!(column.encoding().starts_with("alp(17"), "{}", column.encoding());
+    check(floats(|row| (mixed(row) as f64).sqrt()), "plain");
+}
+
+#[test]
+fn a_pass_tells_what_columns_are_like() {
+    let sorted = chosen(integers(|row| row as i64 / 8));
+    let traits = sorted.traits().unwrap();
+    assert!(traits.distinct.abs_diff(5_000) < 250 && traits.is_sorted, "{traits:?}");
+    // Some are cut where a vector ends, and one where the partition does.
+    assert!((5_000..5_050).contains(&traits.runs), "{traits:?}");
+    assert!((sorted.bits_per_value() - 7.0).abs() < 2.0, "{} {}", sorted.encoding(), sorted.bits_per_value());
+    assert!(!chosen(integers(|row| mixed(row) as i64)).traits().unwrap().is_sorted);
+    let floats = chosen(floats(|row| row as f64)).traits().unwrap();
+    assert!(!floats.is_sorted && floats.distinct.abs_diff(ROWS) < ROWS / 20, "{floats:?}");
+}
+
+#[test]
+fn a_summary_tells_it_too() {
+    let residency = residency(256 << 20);
+    let source = Source::new("t", vec![("x", integers(|row| row as i64 % 10))], &[ROWS as usize], 4096);
+    for (encoding, known) in [(EncodingChoice::Plain, false), (EncodingChoice::Auto, true)] {
+        let limits = LoadLimits { encoding, ..LoadLimits::default() };
+        drop(admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap());
+        let summary = &residency.summaries()[0].columns[0];
+        assert_eq!(summary.traits.map(|traits| (traits.distinct, traits.is_sorted)), known.then_some((10, false)));
+        assert!((summary.bits_per_value - if known { 4.0 } else { 64.0 }).abs() < 2.0, "{}", summary.bits_per_value);
+        residency.clear();
+    }
+}

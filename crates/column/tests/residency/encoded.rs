@@ -1,0 +1,205 @@
+//! What the device encodes is what the CPU encodes, byte by byte.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray};
+use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder};
+use warpcube_column::{ColumnError, PinnedTable, Residency, Storage};
+
+use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Segment};
+use crate::source::*;
+
+const BUDGET: u64 = 256 << 20;
+
+/// Chunks of many lengths: without nulls, with some, with vectors of nothing else, with none but nulls.
+pub fn chunks(storage: Storage, distribution: Distribution, seed: u64) -> Vec<Segment> {
+    let lengths =
+        [(1, Nulls::None), (1023, Nulls::Some), (1024, Nulls::None), (1025, Nulls::Some), (2_300, Nulls::None)];
+    let lengths = lengths.into_iter().chain([(130, Nulls::All), (1, Nulls::All)]);
+    let mut chunks: Vec<Segment> = lengths
+        .enumerate()
+        .map(|(chunk, (rows, nulls))| Segment::draw(storage, distribution, nulls, rows, seed + chunk as u64))
+        .collect();
+    // NULL at the start, in a whole vector, and at the start of the next one.
+    let drawn = Segment::draw(storage, distribution, Nulls::None, 3_100, seed + 10);
+    let bits: Vec<u64> = (0..drawn.rows).map(|row| drawn.bits(row)).collect();
+    let valid: Vec<bool> = (0..drawn.rows).map(|row| row > 40 && row / 1024 != 1 && row != 2048).collect();
+    chunks.push(Segment::new(storage, &bits, Some(&valid)));
+    chunks
+}
+
+/// A table of one column with these chunks, plain on the device.
+pub fn table(residency: &Residency, chunks: &[Segment]) -> PinnedTable {
+    let array = crate::arrays::array(chunks);
+    let partitions: Vec<usize> = chunks.iter().map(|chunk| chunk.rows).collect();
+    let source = Source::new("t", vec![("x", array)], &partitions, 1 << 20);
+    let table = admit(residency, &source, &[0], 0).unwrap().tables.remove(0);
+    assert_eq!(table.chunks.iter().map(|rows| *rows as usize).collect::<Vec<_>>(), partitions);
+    table
+}
+
+/// Compares each chunk of a column in an encoding with what the CPU makes of it, or that both refuse it.
+fn compare(residency: &Residency, table: &PinnedTable, chunks: &[Segment], encoding: &Encoding) {
+    let column = &table.columns[0];
+    let expected: Result<Vec<Vec<u8>>, _> = chunks.iter().map(|chunk| encode(encoding, &chunk.plain())).collect();
+    let encoded = match (residency.encode(column, encoding), &expected) {
+        (Ok(encoded), Ok(_)) => encoded,
+        (Err(ColumnError::Encoding(_)), Err(_)) => return,
+        (found, expected) => {
+            let storage = column.storage();
+            panic!("{encoding:?} of {storage:?}: {:?}, expected {:?}", found.map(|_| ()), expected.as_ref().map(|_| ()))
+        }
+    };
+    let mut stream = residency.device().stream().unwrap();
+    for (chunk, (segment, expected)) in encoded.iter().zip(expected.unwrap()).enumerate() {
+        let mut found = vec![0u8; segment.values().bytes()];
+        stream.download(segment.values(), 0, &mut found).unwrap();
+        let (storage, rows) = (column.storage(), segment.rows());
+        let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+        let lengths = (found.len(), expected.len());
+        assert!(
+            found == expected,
+            "{encoding:?} of {storage:?}, chunk {chunk} of {rows} rows: byte {differs:?}, lengths {lengths:?}"
+        );
+    }
+}
+
+/// Encodings with parameters that hold the values, and some that may not.
+fn encodings(storage: Storage, chunks: &[Segment]) -> Vec<Encoding> {
+    let mut all = vec![Encoding::Rle, Encoding::GpuFor, Encoding::GpuDfor];
+    let most = 8 * storage.width() as u32;
+    for reference in [None, Some(3u64.wrapping_neg())] {
+        let mut bits = OffsetBits::of(&chunks[0].plain(), reference);
+        chunks[1..].iter().for_each(|chunk| bits.add(&OffsetBits::of(&chunk.plain(), reference)));
+        let whole = bits.fit(storage, reference, false);
+        all.push(Encoding::Packed(whole));
+        let narrower = [0, 5, ladder(whole.width / 2 + 1)].map(|width| width.min(most));
+        all.extend(narrower.map(|width| Encoding::Packed(Packed { width, reference, patches: true })));
+        all.push(Encoding::Packed(Packed { width: ladder(whole.width / 2), ..whole }));
+    }
+    let bytes = [1, 2, 4, 8].into_iter().filter(|bytes| *bytes <= storage.width() as u32);
+    all.extend(bytes.map(|bytes| Encoding::Nsf(Nsf { bytes })));
+    all.extend([0, 3].map(|reference| Encoding::Nsv(Nsv { reference })));
+    let mut distinct: Vec<u64> =
+        chunks.iter().flat_map(|chunk| Dictionary::distinct(&chunk.plain(), usize::MAX).unwrap()).collect();
+    let codes = Packed { width: ladder(64 - (distinct.len() as u64).leading_zeros()), reference: None, patches: false };
+    let dictionary = |values, codes| Encoding::Dictionary(Dictionary::new(storage, values, codes).unwrap());
+    for codes in [Encoding::Packed(codes), Encoding::Plain, Encoding::GpuDfor] {
+        all.push(dictionary(distinct.clone(), codes));
+    }
+    distinct.pop();
+    all.push(dictionary(distinct, Encoding::Rle));
+    if storage.is_float() {
+        all.extend(Alp::fit(&chunks[4].plain()).unwrap().map(Encoding::Alp));
+        let integers = Packed { width: 3, reference: Some(0), patches: true };
+        all.push(Encoding::Alp(Alp { exponent: 14, factor: 12, integers }));
+        all.push(Encoding::Alp(Alp {
+            exponent: 2,
+            factor: 0,
+            integers: Packed { width: 20, reference: None, ..integers },
+        }));
+    }
+    all
+}
+
+fn every_encoding(storage: Storage) {
+    let residency = residency(BUDGET);
+    for (seed, distribution) in DISTRIBUTIONS.into_iter().enumerate() {
+        let chunks = chunks(storage, distribution, 100 * seed as u64);
+        let table = table(&residency, &chunks);
+        encodings(storage, &chunks).iter().for_each(|encoding| compare(&residency, &table, &chunks, encoding));
+        drop(table);
+        residency.clear();
+    }
+}
+
+macro_rules! storages {
+    ($($name:ident $storage:ident)*) => {$(
+        #[test]
+        fn $name() {
+            every_encoding(Storage::$storage);
+        }
+    )*};
+}
+
+storages! {
+    every_encoding_of_i8 I8 every_encoding_of_i16 I16 every_encoding_of_i32 I32 every_encoding_of_i64 I64
+    every_encoding_of_u8 U8 every_encoding_of_u16 U16 every_encoding_of_u32 U32 every_encoding_of_u64 U64
+    every_encoding_of_f32 F32 every_encoding_of_f64 F64 every_encoding_of_bool Bool
+}
+
+#[test]
+fn long_chunks() {
+    let residency = residency(BUDGET);
+    // More counts than a block sums at once, and more vectors than warps.
+    let chunks = [
+        Segment::draw(Storage::I32, Distribution::Zipf, Nulls::Some, 300 * 1024 - 7, 1),
+        Segment::draw(Storage::I32, Distribution::Runs, Nulls::None, 70_000, 2),
+    ];
+    let table = table(&residency, &chunks);
+    let patched = Packed { width: 2, reference: None, patches: true };
+    for encoding in [
+        Encoding::Rle,
+        Encoding::GpuFor,
+        Encoding::GpuDfor,
+        Encoding::Nsf(Nsf { bytes: 4 }),
+        Encoding::Nsv(Nsv { reference: 0 }),
+        Encoding::Packed(patched),
+    ] {
+        compare(&residency, &table, &chunks, &encoding);
+    }
+}
+
+/// Numbers at the ends of what integers are, and what is no number.
+#[test]
+fn integers_of_floats_end_where_integers_do() {
+    let residency = residency(BUDGET);
+    let edge = 2f64.powi(63);
+    let numbers = [edge, -edge, 2.0 * edge, -2.0 * edge, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 7.0];
+    let bits: Vec<u64> = (0..600).map(|row| numbers[row * row % 10].to_bits()).collect();
+    let chunks = [Segment::new(Storage::F64, &bits, None)];
+    let table = table(&residency, &chunks);
+    for width in [0, 8, 64] {
+        let integers = Packed { width, reference: None, patches: true };
+        compare(&residency, &table, &chunks, &Encoding::Alp(Alp { exponent: 0, factor: 0, integers }));
+    }
+}
+
+/// Without room for its memory nothing is encoded, and all promises come back.
+#[test]
+fn without_room_nothing_is_encoded() {
+    let chunks = [Segment::draw(Storage::I64, Distribution::Uniform, Nulls::Some, 200_000, 3)];
+    for spare in [0, 8 << 10, 64 << 10] {
+        let residency = residency(BUDGET);
+        let table = table(&residency, &chunks);
+        let reserved = residency.device().pool().usage().reserved;
+        residency.device().pool().set_budget(reserved + spare);
+        for encoding in encodings(Storage::I64, &chunks) {
+            let refused = residency.encode(&table.columns[0], &encoding);
+            assert!(matches!(refused, Err(ColumnError::OverBudget { .. } | ColumnError::Encoding(_))), "{encoding:?}");
+            assert_eq!(residency.device().pool().usage().reserved, reserved);
+        }
+    }
+}
+
+/// Strings have codes in null slots that were mapped like all others: what is there is no value.
+#[test]
+fn null_slots_are_not_read() {
+    let residency = residency(BUDGET);
+    let text = |row: usize| (row % 5 != 0).then(|| format!("{:03}", row * 7 % 100 + 3));
+    // A partition each, so that codes of arrival differ from sorted ones.
+    let array: ArrayRef = Arc::new(StringArray::from_iter((0..3_000).map(text)));
+    let source = Source::new("s", vec![("s", array)], &[1_200, 1_800], 4096);
+    let table = admit(&residency, &source, &[0], 0).unwrap().tables.remove(0);
+    let column = &table.columns[0];
+    let (values, valid) = download(&residency, &table, 0);
+    let codes: Vec<u64> = numbers(&values, u32::from_le_bytes).into_iter().map(u64::from).collect();
+    assert!(codes.iter().zip(&valid).any(|(code, valid)| !valid && *code != 0), "null slots hold codes");
+    let chunks = [0..1_200, 1_200..3_000]
+        .map(|rows: std::ops::Range<usize>| Segment::new(Storage::U32, &codes[rows.clone()], Some(&valid[rows])));
+    assert_eq!(column.storage(), Storage::U32);
+    encodings(Storage::U32, &chunks).iter().for_each(|encoding| compare(&residency, &table, &chunks, encoding));
+    let mut expected = Profile::of(&chunks[0].plain());
+    expected.add(&Profile::of(&chunks[1].plain()));
+    assert_eq!(residency.profile(column).unwrap(), expected);
+}
