@@ -25,6 +25,17 @@ pub enum Whereabouts {
     Source,
 }
 
+/// What a column on the device was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The table's source was read.
+    Source,
+    /// A file of encoded columns.
+    File,
+    /// A copy on the host.
+    Host,
+}
+
 /// A table as `SHOW DEVICE TABLES` lists it.
 #[derive(Debug, Clone)]
 pub struct TableSummary {
@@ -53,6 +64,8 @@ pub struct ColumnSummary {
     pub bits_per_value: f64,
     /// Distinct strings, where it has a dictionary.
     pub dictionary_values: Option<usize>,
+    /// What it was made from; `None` where it is on the host alone.
+    pub origin: Option<Origin>,
     /// What a pass over its values told, if there was one: distinct values, runs, order.
     pub traits: Option<Traits>,
     /// Statements that found it resident.
@@ -71,6 +84,7 @@ struct TableEntry {
 
 struct ColumnEntry {
     column: Arc<ResidentColumn>,
+    origin: Origin,
     last_use: u64,
     hits: u64,
 }
@@ -183,13 +197,18 @@ impl Book {
         columns.into_iter().map(|column| (column, copy(column))).collect()
     }
 
+    /// Lengths of a table version's chunks, if anything of it is known.
+    pub(crate) fn chunks(&self, key: &str, version: &str) -> Option<Arc<[u32]>> {
+        self.tables.get(key).filter(|table| table.version == version).map(|table| table.chunks.clone())
+    }
+
     /// Adds loaded columns to their table, and hands them out to be held.
     pub(crate) fn enter(
         &mut self,
         key: &str,
         version: &str,
         source: &dyn ColumnSource,
-        loaded: Loaded,
+        (loaded, origin): (Loaded, Origin),
     ) -> Result<Vec<Arc<ResidentColumn>>> {
         self.clock += 1;
         self.changes.came += 1;
@@ -208,7 +227,8 @@ impl Book {
         }
         let fresh: Vec<Arc<ResidentColumn>> = loaded.columns.into_iter().map(Arc::new).collect();
         for column in &fresh {
-            entry.columns.insert(column.index(), ColumnEntry { column: column.clone(), last_use: now, hits: 0 });
+            let known = ColumnEntry { column: column.clone(), origin, last_use: now, hits: 0 };
+            entry.columns.insert(column.index(), known);
         }
         Ok(fresh)
     }
@@ -223,7 +243,7 @@ impl Book {
         if !lengths.eq(entry.chunks.iter().copied()) {
             return None;
         }
-        let known = ColumnEntry { column: column.clone(), last_use: self.clock, hits: 0 };
+        let known = ColumnEntry { column: column.clone(), origin: Origin::Host, last_use: self.clock, hits: 0 };
         entry.columns.insert(column.index(), known);
         Some(column)
     }
@@ -336,6 +356,7 @@ fn summary(table: &TableEntry) -> TableSummary {
             host_bytes: copy_bytes(index),
             bits_per_value: column.bits_per_value(),
             dictionary_values: column.dictionary().map(|dictionary| dictionary.len()),
+            origin: Some(entry.origin),
             traits: column.traits(),
             hits: entry.hits,
             pinned: Arc::strong_count(column) > 1,
@@ -351,6 +372,7 @@ fn summary(table: &TableEntry) -> TableSummary {
             host_bytes: copy.bytes(),
             bits_per_value: copy.bits_per_value(),
             dictionary_values: copy.dictionary_values(),
+            origin: None,
             traits: copy.traits(),
             hits: 0,
             pinned: false,

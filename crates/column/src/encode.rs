@@ -126,11 +126,8 @@ impl Candidate<'_> {
         Ok(Some(Encoding::Dictionary(Dictionary::new(storage, values, codes)?)))
     }
 
-    /// Distinct values in storage width, in a buffer of the device; at least one, for the codes of null slots.
+    /// Distinct values in a buffer of the device.
     fn place_lookup(&self, dictionary: &Dictionary) -> Result<Lookup> {
-        let width = self.known.storage.width();
-        let values = dictionary.values().iter().chain(dictionary.values().is_empty().then_some(&0));
-        let bytes: Vec<u8> = values.flat_map(|bits| bits.to_le_bytes().into_iter().take(width)).collect();
-        Lookup::place(self.device, self.room, &bytes)
+        Lookup::place(self.device, self.room, &Lookup::bytes_of(dictionary.values(), self.known.storage))
     }
 }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::build::VECTOR_ROWS;
 use crate::encoding::{Alp, Encoding, Nsf, Nsv, Packed};
+use crate::storage::Storage;
 
 /// Layout of the values of all segments of a column, or of its codes where it has a lookup
 /// ([`ResidentColumn::lookup`](crate::ResidentColumn::lookup)). The bytes of a segment are those that
@@ -119,6 +121,47 @@ impl Layout {
         }
     }
 
+    /// The encoding of segments of this layout, or of their codes, where the column has a lookup.
+    pub(crate) fn encoding(self) -> Encoding {
+        match self {
+            Layout::Plain => Encoding::Plain,
+            Layout::Packed(packed) => Encoding::Packed(packed),
+            Layout::Nsf(nsf) => Encoding::Nsf(nsf),
+            Layout::Nsv(nsv) => Encoding::Nsv(nsv),
+            Layout::Rle => Encoding::Rle,
+            Layout::GpuFor => Encoding::GpuFor,
+            Layout::GpuDfor => Encoding::GpuDfor,
+            Layout::Alp(alp) => Encoding::Alp(alp),
+        }
+    }
+
+    /// Whether columns of a storage may have this layout with its parameters.
+    pub(crate) fn is_for(self, storage: Storage) -> bool {
+        match self {
+            Layout::Plain | Layout::Rle => true,
+            Layout::Packed(packed) => !storage.is_float() && packed.check(storage).is_ok(),
+            Layout::Nsf(nsf) => !storage.is_float() && nsf.check(storage).is_ok(),
+            Layout::Nsv(_) | Layout::GpuFor | Layout::GpuDfor => !storage.is_float(),
+            Layout::Alp(alp) => Alp::check(storage).is_ok() && alp.scales().is_ok(),
+        }
+    }
+
+    /// Whether the values of a segment of `rows` rows may take that many bytes.
+    pub(crate) fn takes(self, bytes: usize, storage: Storage, rows: usize) -> bool {
+        let vectors = rows.div_ceil(VECTOR_ROWS);
+        match self {
+            Layout::Plain => bytes == vectors * VECTOR_ROWS * storage.width(),
+            Layout::Packed(packed) => {
+                let reference = if packed.reference.is_none() { storage.width().max(4) } else { 0 };
+                let least = vectors * (VECTOR_ROWS / 8 * packed.width as usize + reference);
+                bytes == least || packed.patches && bytes > least
+            }
+            Layout::Nsf(nsf) => bytes == vectors * VECTOR_ROWS * nsf.bytes as usize,
+            // That depends on the values.
+            Layout::Nsv(_) | Layout::Rle | Layout::GpuFor | Layout::GpuDfor | Layout::Alp(_) => true,
+        }
+    }
+
     /// Bytes of a value of `width` bytes, references apart; `None` where that depends on the values.
     pub fn bytes_per_value(self, width: usize) -> Option<f64> {
         match self {
@@ -161,6 +204,44 @@ impl fmt::Display for Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn layouts_are_those_of_their_encodings_and_of_some_storages() {
+        let packed = |width, reference, patches| Packed { width, reference, patches };
+        let alp = |exponent| Alp { exponent, factor: 0, integers: packed(3, Some(0), true) };
+        for (layout, storage, fits) in [
+            (Layout::Plain, Storage::F32, true),
+            (Layout::Packed(packed(12, None, true)), Storage::I32, true),
+            (Layout::Packed(packed(13, None, false)), Storage::I32, false),
+            (Layout::Packed(packed(40, None, false)), Storage::I32, false),
+            (Layout::Packed(packed(12, None, false)), Storage::F32, false),
+            (Layout::Nsf(Nsf { bytes: 2 }), Storage::I64, true),
+            (Layout::Nsf(Nsf { bytes: 3 }), Storage::I64, false),
+            (Layout::Nsf(Nsf { bytes: 4 }), Storage::I16, false),
+            (Layout::Nsv(Nsv { reference: 7 }), Storage::U64, true),
+            (Layout::Rle, Storage::F64, true),
+            (Layout::GpuFor, Storage::I64, true),
+            (Layout::GpuDfor, Storage::F64, false),
+            (Layout::Alp(alp(14)), Storage::F64, true),
+            (Layout::Alp(alp(14)), Storage::I64, false),
+            (Layout::Alp(alp(200)), Storage::F64, false),
+        ] {
+            assert_eq!(Layout::of(&layout.encoding()), layout);
+            assert_eq!(layout.is_for(storage), fits, "{layout} {storage:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_segments_are_those_of_whole_vectors() {
+        assert!(Layout::Plain.takes(2048 * 8, Storage::I64, 1025));
+        assert!(!Layout::Plain.takes(1025 * 8, Storage::I64, 1025));
+        let own = |patches| Layout::Packed(Packed { width: 3, reference: None, patches });
+        assert!(own(false).takes(2 * (3 * 128 + 4), Storage::I8, 1025) && own(true).takes(999, Storage::I8, 1025));
+        assert!(own(false).takes(3 * 128 + 8, Storage::U64, 1024) && !own(false).takes(999, Storage::I8, 1025));
+        let none = Layout::Packed(Packed { width: 0, reference: Some(7), patches: false });
+        assert!(none.takes(0, Storage::I32, 5) && !none.takes(4, Storage::I32, 5));
+        assert!(Layout::Nsf(Nsf { bytes: 2 }).takes(2048, Storage::I32, 5));
+    }
 
     #[test]
     fn choices_are_named() {

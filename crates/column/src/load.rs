@@ -22,6 +22,7 @@ use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
 use crate::encode::{Known, encode_column};
 use crate::error::{ColumnError, Result};
+use crate::kept::ColumnFile;
 use crate::layout::EncodingChoice;
 use crate::remap::remap_codes;
 use crate::segment::{ResidentColumn, Segment};
@@ -52,6 +53,11 @@ pub trait ColumnSource: Send + Sync {
 
     /// Rows, where that is known beforehand.
     fn rows(&self) -> Option<u64>;
+
+    /// Where encoded columns of the table are kept beside it; the version is then the same in every process.
+    fn kept_in(&self) -> Option<ColumnFile> {
+        None
+    }
 
     /// Opens a scan of some columns; every scan of one version has the same partitions with the same rows in order.
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>>;
@@ -127,8 +133,12 @@ pub struct LoadReport {
     pub encode: Duration,
     /// Time all threads spent decoding, encoding and handing over to the device.
     pub busy: Duration,
-    /// Bytes of `bytes` that came from copies on the host: nothing was decoded for them.
+    /// Bytes of `bytes` that came encoded, from copies on the host and from files: nothing was decoded for them.
     pub restored: u64,
+    /// Bytes of the files that encoded columns were written to.
+    pub written: u64,
+    /// What was wrong with files of encoded columns.
+    pub warnings: Vec<String>,
 }
 
 impl LoadReport {
@@ -140,6 +150,8 @@ impl LoadReport {
         self.encode += other.encode;
         self.busy += other.busy;
         self.restored += other.restored;
+        self.written += other.written;
+        self.warnings.extend_from_slice(&other.warnings);
     }
 
     /// Gigabytes (10⁹ bytes) decoded and encoded a second and core; zero where nothing was.

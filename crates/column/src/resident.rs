@@ -5,8 +5,11 @@
 //! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything
 //! and starts over, first once no other statement is being admitted (two of them could hold each other up for ever),
 //! then whenever a running statement has finished. Columns nobody has pinned leave by least recent use; within a budget
-//! of their own, copies of them stay on the host, from which they come back without being decoded again.
+//! of their own, copies of them stay on the host, from which they come back without being decoded again. Columns that
+//! are kept in a file come from there, and those that were read from their source go into it once the statement has
+//! all it needs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,10 +17,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, GpuError, Reservation};
 
-use crate::book::{Book, Changes, Leaving, TableSummary, Whereabouts};
+use crate::book::{Book, Changes, Leaving, Origin, TableSummary, Whereabouts};
 use crate::encoding::{Encoding, Profile};
 use crate::error::{ColumnError, Result};
 use crate::host::HostColumn;
+use crate::kept::KeptFiles;
 use crate::layout::Layout;
 use crate::load::{ColumnSource, LoadLimits, LoadReport, Room, load};
 use crate::profiler::profile;
@@ -79,6 +83,7 @@ fn plain_segments(column: &ResidentColumn) -> Result<&[Segment]> {
 pub struct Residency {
     device: Device,
     staging: StagingPool,
+    files: KeptFiles,
     book: Mutex<Book>,
     loading: Mutex<()>,
     evicting: Mutex<()>,
@@ -102,6 +107,7 @@ impl Residency {
         Residency {
             device,
             staging: StagingPool::default(),
+            files: KeptFiles::default(),
             book: Mutex::default(),
             loading: Mutex::new(()),
             evicting: Mutex::new(()),
@@ -127,13 +133,14 @@ impl Residency {
         limits: &LoadLimits,
         transient: impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
     ) -> std::result::Result<Pinned, E> {
-        let mut report = LoadReport::default();
+        let mut done = Done::default();
         let (mut changed_once, mut alone) = (false, false);
         loop {
-            let (outcome, others) = self.admit_once(requests, limits, &transient, &mut report, alone);
+            let (outcome, others) = self.admit_once(requests, limits, &transient, &mut done, alone);
             match outcome {
                 Ok((tables, transient, active)) => {
-                    return Ok(Pinned { tables, transient, loaded: report, _active: active });
+                    self.keep(requests, &tables, limits, &mut done);
+                    return Ok(Pinned { tables, transient, loaded: done.report, _active: active });
                 }
                 Err(Refusal::Column(ColumnError::OverBudget { .. })) if !alone || others => {
                     if limits.cancelled.load(Ordering::Relaxed) {
@@ -185,13 +192,13 @@ impl Residency {
         requests: &[TableRequest],
         limits: &LoadLimits,
         transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
-        report: &mut LoadReport,
+        done: &mut Done,
         alone: bool,
     ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
         let _exclusive = alone.then(|| self.admission.write());
         let _shared = (!alone).then(|| self.admission.read());
         let others = self.active.load(Ordering::Acquire) > 0;
-        let outcome = self.try_admit(requests, limits, transient, report).map(|(tables, transient)| {
+        let outcome = self.try_admit(requests, limits, transient, done).map(|(tables, transient)| {
             self.active.fetch_add(1, Ordering::AcqRel);
             (tables, transient, Active(self.active.clone()))
         });
@@ -203,11 +210,14 @@ impl Residency {
         requests: &[TableRequest],
         limits: &LoadLimits,
         transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
-        report: &mut LoadReport,
+        done: &mut Done,
     ) -> std::result::Result<(Vec<PinnedTable>, Reservation), Refusal<E>> {
         let mut tables = Vec::with_capacity(requests.len());
-        for request in requests {
-            tables.push(self.pin(request, limits, report)?);
+        for (number, request) in requests.iter().enumerate() {
+            let table = self.pin(request, limits, &mut done.report, |column| {
+                done.read.insert((number, column));
+            })?;
+            tables.push(table);
         }
         let bytes = transient(&tables).map_err(Refusal::Caller)?;
         let reservation = self.evicting_for("hash tables and results", limits).reserve(bytes)?;
@@ -218,7 +228,14 @@ impl Residency {
         Evicting { residency: self, table, host_bytes: limits.host_bytes }
     }
 
-    fn pin(&self, request: &TableRequest, limits: &LoadLimits, report: &mut LoadReport) -> Result<PinnedTable> {
+    /// Pins a table's columns; `read` is told those that were read from its source.
+    fn pin(
+        &self,
+        request: &TableRequest,
+        limits: &LoadLimits,
+        report: &mut LoadReport,
+        mut read: impl FnMut(usize),
+    ) -> Result<PinnedTable> {
         let (source, columns) = (request.source.as_ref(), &request.columns);
         let (key, version) = (source.key(), source.version());
         if let (Some(table), _) = self.book.lock().pin(&key, &version, columns, true) {
@@ -240,7 +257,21 @@ impl Residency {
                 None => missing.push(column),
             }
         }
-        if !missing.is_empty() || fresh.is_empty() {
+        let file = source.kept_in();
+        let mut has_chunks = !fresh.is_empty();
+        if let Some(file) = file.as_ref().filter(|_| !missing.is_empty() || fresh.is_empty()) {
+            let chunks = self.book.lock().chunks(&key, &version);
+            let place = (&self.device, &room as &dyn Room, &self.staging);
+            let restored = self.files.restore(file, source, (&version, chunks.as_deref()), &missing, limits, place)?;
+            report.warnings.extend(restored.warnings);
+            if let Some(loaded) = restored.loaded {
+                missing.retain(|column| !loaded.columns.iter().any(|restored| restored.index() == *column));
+                report.add(&loaded.report);
+                fresh.extend(self.book.lock().enter(&key, &version, source, (loaded, Origin::File))?);
+                has_chunks = true;
+            }
+        }
+        if !missing.is_empty() || !has_chunks {
             let schema = source.schema();
             let names: Vec<&str> = missing.iter().map(|index| schema.field(*index).name().as_str()).collect();
             let refused = (key.clone(), version.clone(), limits.dictionary_values);
@@ -264,7 +295,13 @@ impl Residency {
             let rate = loaded.report.gigabytes_per_second_core();
             tracing::info!(table = source.name(), rows, bytes, ?elapsed, gigabytes_per_second_core = rate, "loaded");
             report.add(&loaded.report);
-            fresh.extend(self.book.lock().enter(&key, &version, source, loaded)?);
+            missing.iter().for_each(|column| read(*column));
+            let entered = self.book.lock().enter(&key, &version, source, (loaded, Origin::Source));
+            if let (Err(_), Some(file)) = (&entered, &file) {
+                // What came from the file may be cut in another way than what is read now.
+                self.files.distrust(file);
+            }
+            fresh.extend(entered?);
         }
         let (found, _) = self.book.lock().pin(&key, &version, columns, false);
         drop((kept, fresh));
@@ -272,6 +309,18 @@ impl Residency {
             table: source.name().to_string(),
             detail: "its columns left the device at once".into(),
         })
+    }
+
+    /// Writes the columns that were read to the files where their tables keep theirs. All are pinned by now.
+    fn keep(&self, requests: &[TableRequest], tables: &[PinnedTable], limits: &LoadLimits, done: &mut Done) {
+        for (number, (request, table)) in requests.iter().zip(tables).enumerate() {
+            let is_read = |column: &&Arc<ResidentColumn>| done.read.contains(&(number, column.index()));
+            let columns: Vec<&ResidentColumn> = table.columns.iter().filter(is_read).map(Arc::as_ref).collect();
+            let file = request.source.kept_in().filter(|file| file.write && !columns.is_empty());
+            let Some(file) = file else { continue };
+            let content = (request.source.version(), &table.chunks[..], &columns[..]);
+            done.report.add(&self.files.add(&self.device, &file, content, limits));
+        }
     }
 
     /// Brings a column back from its copy on the host.
@@ -339,6 +388,14 @@ impl Residency {
     pub fn summaries(&self) -> Vec<TableSummary> {
         self.book.lock().summaries()
     }
+}
+
+/// What an admission did so far.
+#[derive(Default)]
+struct Done {
+    report: LoadReport,
+    /// Columns that were read from their source: number of the request, position of the column.
+    read: HashSet<(usize, usize)>,
 }
 
 /// What an admission holds: tables, transient memory, its place among the active statements.

@@ -62,6 +62,12 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
+    /// Distinct values in storage width; at least one, for the codes of null slots.
+    pub(crate) fn bytes_of(values: &[u64], storage: Storage) -> Vec<u8> {
+        let values = values.iter().chain(values.is_empty().then_some(&0));
+        values.flat_map(|bits| bits.to_le_bytes().into_iter().take(storage.width())).collect()
+    }
+
     /// Sends distinct values in storage width to the device.
     pub(crate) fn place(device: &Device, room: &dyn Room, bytes: &[u8]) -> Result<Lookup> {
         let reservation = room.reserve(size_class(bytes.len()) as u64)?;

@@ -24,6 +24,8 @@ pub struct DeviceColumn {
     pub host_bytes: u64,
     /// How often a statement found it there.
     pub hits: u64,
+    /// What it was made from: `source`, `file` of encoded columns, or `host` copy.
+    pub origin: &'static str,
 }
 
 /// A table of which columns are in device memory.
@@ -76,6 +78,7 @@ pub(crate) fn batch(tables: &[DeviceTable]) -> Result<RecordBatch> {
         ("bytes", count(|_, column| column.bytes)),
         ("host_bytes", count(|_, column| column.host_bytes)),
         ("hits", count(|_, column| column.hits)),
+        ("origin", text(|_, column| column.origin.to_string())),
     ];
     let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), false);
     let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());

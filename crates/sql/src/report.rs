@@ -45,6 +45,7 @@ pub struct StatementReport {
     planned: AtomicBool,
     loading_ns: AtomicU64,
     loaded_bytes: AtomicU64,
+    restored_bytes: AtomicU64,
     load_busy_ns: AtomicU64,
     compile_ns: AtomicU64,
     device_ns: AtomicU64,
@@ -61,6 +62,7 @@ pub struct StatementReport {
     explained: AtomicBool,
     runs: Mutex<Vec<Arc<FragmentRun>>>,
     fragments: Mutex<Vec<FragmentReport>>,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Default for StatementReport {
@@ -73,6 +75,7 @@ impl Default for StatementReport {
             planned: AtomicBool::new(false),
             loading_ns: zero(),
             loaded_bytes: zero(),
+            restored_bytes: zero(),
             load_busy_ns: zero(),
             compile_ns: zero(),
             device_ns: zero(),
@@ -87,6 +90,7 @@ impl Default for StatementReport {
             explained: AtomicBool::new(false),
             runs: Mutex::default(),
             fragments: Mutex::default(),
+            warnings: Mutex::default(),
         }
     }
 }
@@ -122,6 +126,8 @@ impl StatementReport {
         add(&self.loading_ns, load.elapsed);
         add(&self.load_busy_ns, load.busy);
         self.loaded_bytes.fetch_add(load.bytes, Ordering::Relaxed);
+        self.restored_bytes.fetch_add(load.restored, Ordering::Relaxed);
+        self.warnings.lock().extend_from_slice(&load.warnings);
     }
 
     /// Notes that the statement was planned.
@@ -231,6 +237,7 @@ impl StatementReport {
             planned: self.planned.load(Ordering::Relaxed),
             loading: time(&self.loading_ns),
             loaded_bytes: read(&self.loaded_bytes),
+            restored_bytes: read(&self.restored_bytes),
             load_busy: time(&self.load_busy_ns),
             compile: time(&self.compile_ns),
             device: time(&self.device_ns),
@@ -240,6 +247,7 @@ impl StatementReport {
             device_rows: read(&self.device_rows),
             host_rows: read(&self.host_rows),
             fragments: self.fragments.lock().clone(),
+            warnings: self.warnings.lock().clone(),
         }
     }
 }
@@ -263,6 +271,8 @@ pub struct Summary {
     pub loading: Duration,
     /// Bytes that this moved to the device.
     pub loaded_bytes: u64,
+    /// Those of them that were encoded already, on the host or in files.
+    pub restored_bytes: u64,
     /// Time that all threads together spent on it.
     pub load_busy: Duration,
     /// Compiling kernels; zero where all were in a cache.
@@ -281,6 +291,8 @@ pub struct Summary {
     pub host_rows: u64,
     /// Fragments, in the order they were noted.
     pub fragments: Vec<FragmentReport>,
+    /// What went wrong without harm to the statement.
+    pub warnings: Vec<String>,
 }
 
 impl Summary {

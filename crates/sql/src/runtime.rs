@@ -1,7 +1,8 @@
 //! What statements run on: the memory pool and the disk for spilling of the CPU, and DataFusion's caches of files.
 //!
 //! Listings are not cached, because DataFusion's cache of them never expires: a file added to a folder would not be
-//! seen. Its caches of footers and statistics compare size and time of a file and stay.
+//! seen. Its caches of footers and statistics compare size and time of a file and stay. Files of this machine are read
+//! through a store that does not list files of encoded columns.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
@@ -10,10 +11,12 @@ use datafusion::execution::SessionState;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionContext;
 use parking_lot::RwLock;
 
+use crate::catalog::Hiding;
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use crate::values::Budget;
@@ -66,7 +69,11 @@ pub(crate) fn build(settings: &Settings, before: Option<&Arc<RuntimeEnv>>) -> Re
         None => DiskManagerMode::OsTmpDirectory,
     };
     builder = builder.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode));
-    Ok(builder.with_object_list_cache_limit(0).build_arc()?)
+    let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
+    if before.is_none() {
+        runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(Hiding::default()));
+    }
+    Ok(runtime)
 }
 
 /// Sets one of `datafusion.runtime.…`.

@@ -17,7 +17,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::values::{
-    Budget, DeviceChoice, Encoding, FloatSums, Format, Placement, boolean, parse_duration, show_duration,
+    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Placement, boolean, parse_duration, show_duration,
 };
 
 /// The prefix of every setting here.
@@ -54,6 +54,10 @@ pub struct Settings {
     pub load_factor: f64,
     /// Folder that generated kernel source is written to; none writes none.
     pub dump_source: Option<PathBuf>,
+    /// Whether encoded columns are kept in files.
+    pub encoded_files: EncodedFiles,
+    /// Folder of those files; none means beside the tables' own.
+    pub encoded_folder: Option<PathBuf>,
     /// How columns are kept on the device.
     pub encoding: Encoding,
     /// How SUM and AVG add floats.
@@ -81,6 +85,8 @@ impl Default for Settings {
             dictionary_limit: DICTIONARY_LIMIT_DEFAULT,
             load_factor: LOAD_FACTOR_DEFAULT,
             dump_source: None,
+            encoded_files: EncodedFiles::Off,
+            encoded_folder: None,
             encoding: Encoding::Auto,
             float_sums: FloatSums::Fast,
             target_partitions: 0,
@@ -144,6 +150,25 @@ pub static SETTINGS: &[SettingInfo] = &[
         get: |s| s.dump_source.as_ref().map_or("off".into(), |folder| folder.display().to_string()),
         set: |s, v| {
             s.dump_source = (!v.is_empty() && v != "off").then(|| PathBuf::from(v));
+            Some(())
+        },
+    },
+    SettingInfo {
+        name: "warpcube.encoded_files",
+        expected: "'off', 'read' or 'write'",
+        description: "Whether columns of tables over files of this machine are kept encoded in a file, so that they \
+                      need not be decoded again after a restart: 'read' loads columns from there where they are those \
+                      of the files there are now, 'write' also adds columns that were loaded.",
+        get: |s| s.encoded_files.to_string(),
+        set: |s, v| v.parse().map(|value| s.encoded_files = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.encoded_folder",
+        expected: "a folder, or 'auto'",
+        description: "Folder for files of encoded columns; 'auto' is beside the table's own files.",
+        get: |s| s.encoded_folder.as_ref().map_or("auto".into(), |folder| folder.display().to_string()),
+        set: |s, v| {
+            s.encoded_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v));
             Some(())
         },
     },
@@ -372,6 +397,8 @@ mod tests {
             ("warpcube.format", "ndjson"),
             ("warpcube.dump_source", "/c/D"),
             ("warpcube.spill_folder", "/a/B"),
+            ("warpcube.encoded_files", "write"),
+            ("warpcube.encoded_folder", "/e/F"),
             ("warpcube.timing", "on"),
         ] {
             settings.assign(name, value).unwrap();

@@ -120,6 +120,18 @@ words! {
 }
 
 words! {
+    /// What is done with files of encoded columns.
+    EncodedFiles {
+        /// Nothing.
+        Off = "off",
+        /// Columns come from them.
+        Read = "read",
+        /// Columns come from them, and those that were loaded are added.
+        Write = "write",
+    }
+}
+
+words! {
     /// How floats are added up.
     #[derive(Default)]
     FloatSums {

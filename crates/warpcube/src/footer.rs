@@ -32,8 +32,12 @@ pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool) -> Str
         .filter(|(_, spent)| *spent >= WORTH_SAYING)
         .map(|(what, spent)| format!("{what} {}", time(spent)))
         .collect();
+    let restored = summary.restored_bytes as f64 / summary.loaded_bytes.max(1) as f64;
     if !first.is_empty() {
         parts.push(format!("of it {}", first.join(" and ")));
+    }
+    if restored > 0.0 {
+        parts.push(format!("{:.0} % of the columns loaded as they were kept", restored * 100.0));
     }
     format!("({})", parts.join(", "))
 }
@@ -82,6 +86,15 @@ mod tests {
         let expected = "(1,234 rows, 2.00 s, 75 % on the GPU, of it loading 1.50 s and compiling 97.0 ms)";
         assert_eq!(footer(&summary, true, true), expected);
         assert_eq!(footer(&summary, true, false), "(1,234 rows, 75 % on the GPU)");
+    }
+
+    #[test]
+    fn columns_that_were_kept_are_told() {
+        let mut summary = StatementReport::new().summary();
+        summary.total = Duration::from_micros(1500);
+        (summary.loading, summary.loaded_bytes, summary.restored_bytes) = (Duration::from_millis(1), 400, 300);
+        let expected = "(done, 1.50 ms, of it loading 1.00 ms, 75 % of the columns loaded as they were kept)";
+        assert_eq!(footer(&summary, false), expected);
     }
 
     #[test]

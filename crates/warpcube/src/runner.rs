@@ -75,6 +75,7 @@ impl Runner {
     pub(crate) fn statement(&mut self, sql: &str) -> Result<()> {
         let (summary, has_rows) = self.execute(sql)?;
         let is_timed = self.is_timed();
+        summary.warnings.iter().for_each(|warning| tell(format!("warning: {warning}")));
         if self.interactive || is_timed {
             tell(footer(&summary, has_rows, is_timed));
         }

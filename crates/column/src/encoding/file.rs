@@ -16,22 +16,26 @@
 //!
 //! directory:  table string, table version string, number of chunks u32, rows of each chunk u32,
 //!             number of columns u32, columns
-//! column:     name string, type string, storage, encoding, statistics, runs u64, distinct values u64,
-//!             strings: option of piece; a piece for each chunk, before it u8: 1 if it has validity words
+//! column:     name string, type string, storage, encoding, statistics, traits, strings: option of piece;
+//!             a piece for each chunk, before it u8: 1 if it has validity words
 //! piece:      position u64, bytes u64, checksum u32 (CRC-32 of the payload)
 //! ```
 //!
 //! A chunk's `bytes` are those of its encoding; validity words follow from its rows. A file is written under another
-//! name, synchronised and renamed, so that whoever opens it sees all of it or none. Readers check every checksum, and
-//! every length against the file before memory is taken.
+//! name, synchronised and renamed, so that whoever opens it sees all of it or none; those who write at once each write
+//! a file of their own, and the last one stays. Readers check every checksum, and every length against the file before
+//! memory is taken.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::StringArray;
-use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::plain::padded;
@@ -39,6 +43,7 @@ use super::serial::{FieldReader, Fields};
 use super::{Encoding, decode};
 use crate::build::CHUNK_ROWS;
 use crate::dictionary::Dictionary as Strings;
+use crate::segment::Traits;
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 
@@ -106,7 +111,7 @@ pub struct TableIdentity {
 }
 
 /// A column of a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EncodedColumn {
     /// Name of the column.
     pub name: String,
@@ -118,12 +123,8 @@ pub struct EncodedColumn {
     pub encoding: Encoding,
     /// Bounds and counts.
     pub statistics: Statistics,
-    /// Runs of equal values.
-    pub runs: u64,
-    /// About how many distinct values.
-    pub distinct: u64,
-    /// The dictionary of a string column.
-    pub strings: Option<Arc<Strings>>,
+    /// What a pass over its values told, if there was one.
+    pub traits: Option<Traits>,
 }
 
 /// A chunk of a column as it was encoded.
@@ -165,35 +166,38 @@ pub struct FileWriter {
     file: Option<BufWriter<File>>,
     position: u64,
     chunk_rows: Vec<u32>,
-    directory: Fields,
-    /// Columns that were announced and not yet written.
-    columns: u32,
+    /// The directory up to the number of columns, and its columns.
+    head: Fields,
+    columns: Fields,
+    columns_written: u32,
 }
 
 impl FileWriter {
-    /// Begins a file of a table whose rows are cut into chunks of `chunk_rows` rows. `columns` will follow.
+    /// Begins a file of a table whose rows are cut into chunks of `chunk_rows` rows.
     ///
     /// # Errors
     /// [`FileError::Io`].
-    pub fn create(path: &Path, identity: &TableIdentity, chunk_rows: &[u32], columns: u32) -> Result<FileWriter> {
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}.part", std::process::id()));
-        let temporary = path.with_file_name(name);
+    pub fn create(path: &Path, identity: &TableIdentity, chunk_rows: &[u32]) -> Result<FileWriter> {
+        static FILES: AtomicU64 = AtomicU64::new(0);
+        // Hidden, and with the ending that the file will have: who leaves out files of that ending leaves out this too.
+        let mut name = format!(".{}-{}.", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed)).into_bytes();
+        name.extend_from_slice(path.file_name().unwrap_or_default().as_bytes());
+        let temporary = path.with_file_name(OsString::from_vec(name));
         let file = File::create(&temporary).map_err(|error| io(&temporary, error))?;
-        let mut directory = Fields::default();
-        directory.string(&identity.table);
-        directory.string(&identity.version);
-        directory.u32(chunk_rows.len() as u32);
-        chunk_rows.iter().for_each(|rows| directory.u32(*rows));
-        directory.u32(columns);
+        let mut head = Fields::default();
+        head.string(&identity.table);
+        head.string(&identity.version);
+        head.u32(chunk_rows.len() as u32);
+        chunk_rows.iter().for_each(|rows| head.u32(*rows));
         let mut writer = FileWriter {
             path: path.to_path_buf(),
             temporary,
             file: Some(BufWriter::new(file)),
             position: 0,
             chunk_rows: chunk_rows.to_vec(),
-            directory,
-            columns,
+            head,
+            columns: Fields::default(),
+            columns_written: 0,
         };
         writer.put(MAGIC)?;
         writer.put(&FORMAT_VERSION.to_le_bytes())?;
@@ -201,37 +205,46 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// Writes a column: its head and all its chunks, each with its validity words if it has nulls.
+    /// Writes a column: its head, its dictionary if it is one of strings, and all its chunks as they come, each with
+    /// its validity words if it has nulls. After an error the file is without this column, and others may follow
+    /// unless the file cannot be written.
     ///
     /// # Errors
-    /// [`FileError::Io`]; [`FileError::Damaged`] if the chunks are not those that were announced.
-    pub fn column(&mut self, column: &EncodedColumn, chunks: &[EncodedChunk]) -> Result<()> {
-        let rows = chunks.iter().map(|chunk| chunk.rows);
-        if self.columns == 0 || !rows.eq(self.chunk_rows.iter().map(|rows| *rows as usize)) {
-            let reason = "columns and chunks are not those that were announced".to_string();
-            return Err(FileError::Damaged { path: self.path.clone(), place: place(&column.name, None), reason });
-        }
-        self.columns -= 1;
-        let strings = match &column.strings {
-            Some(strings) => {
-                let mut fields = Fields::default();
-                fields.u32(strings.len() as u32);
-                strings.values().iter().for_each(|text| fields.string(text.unwrap_or_default()));
-                Some(self.payload(&[&fields.0])?)
-            }
-            None => None,
-        };
-        let fields = &mut self.directory;
+    /// [`FileError::Io`]; [`FileError::Damaged`] if the chunks are not those that were announced; errors of `chunks`.
+    pub fn column<E: From<FileError>>(
+        &mut self,
+        column: &EncodedColumn,
+        strings: Option<&Strings>,
+        chunks: impl IntoIterator<Item = Result<EncodedChunk, E>>,
+    ) -> Result<(), E> {
+        let mut fields = Fields::default();
         fields.string(&column.name);
         fields.string(&column.data_type);
         fields.storage(column.storage);
         fields.encoding(&column.encoding);
         fields.statistics(&column.statistics);
-        fields.u64(column.runs);
-        fields.u64(column.distinct);
+        fields.traits(column.traits);
         fields.u8(u8::from(strings.is_some()));
-        strings.unwrap_or(Piece { position: 0, bytes: 0, checksum: 0 }).write(fields);
+        let strings = match strings {
+            Some(strings) => {
+                let mut fields = Fields::default();
+                fields.u32(strings.len() as u32);
+                strings.values().iter().for_each(|text| fields.string(text.unwrap_or_default()));
+                self.payload(&[&fields.0])?
+            }
+            None => Piece { position: 0, bytes: 0, checksum: 0 },
+        };
+        strings.write(&mut fields);
+        let mut announced = self.chunk_rows.clone().into_iter();
+        let other = |path: &Path| {
+            let reason = "its chunks are not those that were announced".to_string();
+            FileError::Damaged { path: path.to_path_buf(), place: place(&column.name, None), reason }
+        };
         for chunk in chunks {
+            let chunk = chunk?;
+            if announced.next().is_none_or(|rows| rows as usize != chunk.rows) {
+                return Err(other(&self.path).into());
+            }
             let padding = vec![0; chunk.bytes.len().next_multiple_of(16) - chunk.bytes.len()];
             let words: Vec<u8> = chunk.validity.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
             let mut piece = match &chunk.validity {
@@ -239,31 +252,35 @@ impl FileWriter {
                 None => self.payload(&[&chunk.bytes])?,
             };
             piece.bytes = chunk.bytes.len() as u64;
-            self.directory.u8(u8::from(chunk.validity.is_some()));
-            piece.write(&mut self.directory);
+            fields.u8(u8::from(chunk.validity.is_some()));
+            piece.write(&mut fields);
         }
+        if announced.next().is_some() {
+            return Err(other(&self.path).into());
+        }
+        self.columns.0.append(&mut fields.0);
+        self.columns_written += 1;
         Ok(())
     }
 
-    /// Writes the directory and gives the file its name.
+    /// Writes the directory and gives the file its name; its bytes.
     ///
     /// # Errors
-    /// [`FileError::Io`]; [`FileError::Damaged`] if columns are missing.
-    pub fn finish(mut self) -> Result<()> {
-        if self.columns > 0 {
-            let reason = format!("{} columns were announced and not written", self.columns);
-            return Err(FileError::Damaged { path: self.path.clone(), place: "the directory".into(), reason });
-        }
-        let directory = std::mem::take(&mut self.directory).0;
+    /// [`FileError::Io`].
+    pub fn finish(mut self) -> Result<u64> {
+        let mut directory = std::mem::take(&mut self.head);
+        directory.u32(self.columns_written);
+        directory.0.append(&mut self.columns.0);
         let start = self.position;
-        self.put(&directory)?;
+        self.put(&directory.0)?;
         self.put(&start.to_le_bytes())?;
-        self.put(&crc32fast::hash(&directory).to_le_bytes())?;
+        self.put(&crc32fast::hash(&directory.0).to_le_bytes())?;
         self.put(&FORMAT_VERSION.to_le_bytes())?;
         self.put(MAGIC)?;
         let file = self.file.take().expect("there until here");
         let done = file.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
-        done.and_then(|()| std::fs::rename(&self.temporary, &self.path)).map_err(|error| io(&self.path, error))
+        let done = done.and_then(|()| std::fs::rename(&self.temporary, &self.path));
+        done.map(|()| self.position).map_err(|error| io(&self.path, error))
     }
 
     fn payload(&mut self, parts: &[&[u8]]) -> Result<Piece> {
@@ -306,9 +323,11 @@ fn place(column: &str, chunk: Option<usize>) -> String {
 #[derive(Debug)]
 pub struct EncodedFile {
     path: PathBuf,
-    file: Mutex<File>,
+    file: File,
     chunk_rows: Vec<u32>,
     columns: Vec<EncodedColumn>,
+    /// Of each column its strings, if it has any.
+    strings: Vec<Option<Piece>>,
     /// Of each column and chunk: whether it has validity words, and its payload.
     chunks: Vec<Vec<(bool, Piece)>>,
 }
@@ -318,9 +337,9 @@ impl EncodedFile {
     ///
     /// # Errors
     /// [`FileError::Version`] if another version of the format wrote it, [`FileError::Stale`] if it is of another
-    /// version of the table, [`FileError::Damaged`] if its directory or a column's strings are not what was written.
+    /// version of the table, [`FileError::Damaged`] if its directory is not what was written.
     pub fn open(path: &Path, identity: &TableIdentity) -> Result<EncodedFile> {
-        let mut file = File::open(path).map_err(|error| io(path, error))?;
+        let file = File::open(path).map_err(|error| io(path, error))?;
         let length = file.metadata().map_err(|error| io(path, error))?.len();
         let damaged = |place: &str, reason: &str| FileError::Damaged {
             path: path.to_path_buf(),
@@ -330,7 +349,7 @@ impl EncodedFile {
         if length < HEAD_BYTES + TAIL_BYTES {
             return Err(damaged("its end", "it is shorter than an empty one"));
         }
-        let head = read_at(&mut file, 0, HEAD_BYTES as usize).map_err(|error| io(path, error))?;
+        let head = read_at(&file, 0, HEAD_BYTES as usize).map_err(|error| io(path, error))?;
         if head[..8] != MAGIC[..] {
             return Err(damaged("its beginning", "it is no file of encoded columns"));
         }
@@ -343,14 +362,14 @@ impl EncodedFile {
             return Err(damaged("its beginning", "zeros are expected after the version"));
         }
         let tail_at = length - TAIL_BYTES;
-        let tail = read_at(&mut file, tail_at, TAIL_BYTES as usize).map_err(|error| io(path, error))?;
+        let tail = read_at(&file, tail_at, TAIL_BYTES as usize).map_err(|error| io(path, error))?;
         let mut fields = FieldReader(&tail);
         let (start, checksum, again) = (fields.u64(), fields.u32(), fields.u32());
         let start = start.filter(|start| (HEAD_BYTES..=tail_at).contains(start));
         let (Some(start), Some(FORMAT_VERSION), true) = (start, again, fields.0 == MAGIC) else {
             return Err(damaged("its end", "it was cut off, or never written to its end"));
         };
-        let directory = read_at(&mut file, start, (tail_at - start) as usize).map_err(|error| io(path, error))?;
+        let directory = read_at(&file, start, (tail_at - start) as usize).map_err(|error| io(path, error))?;
         if Some(crc32fast::hash(&directory)) != checksum {
             return Err(damaged("the directory", "its checksum differs"));
         }
@@ -361,20 +380,14 @@ impl EncodedFile {
             let (found, wanted) = (words(&read.identity), words(identity));
             return Err(FileError::Stale { path: path.to_path_buf(), found, wanted });
         }
-        let mut opened = EncodedFile {
+        Ok(EncodedFile {
             path: path.to_path_buf(),
-            file: Mutex::new(file),
+            file,
             chunk_rows: read.chunk_rows,
             columns: read.columns,
+            strings: read.strings,
             chunks: read.chunks,
-        };
-        for (column, piece) in read.strings {
-            let place = format!("the strings of column '{}'", opened.columns[column].name);
-            let bytes = opened.payload(&piece, piece.bytes, &place)?;
-            let strings = strings(&bytes).ok_or_else(|| damaged(&place, "they are no strings"))?;
-            opened.columns[column].strings = Some(Arc::new(strings));
-        }
-        Ok(opened)
+        })
     }
 
     /// Rows of each chunk.
@@ -385,6 +398,27 @@ impl EncodedFile {
     /// The columns.
     pub fn columns(&self) -> &[EncodedColumn] {
         &self.columns
+    }
+
+    /// Reads the dictionary of a column of strings; `None` for other columns.
+    ///
+    /// # Errors
+    /// [`FileError::Damaged`] names the column if its strings are not those that were written.
+    pub fn strings(&self, column: usize) -> Result<Option<Strings>> {
+        let Some(piece) = &self.strings[column] else { return Ok(None) };
+        let place = format!("the strings of column '{}'", self.columns[column].name);
+        let bytes = self.payload(piece, piece.bytes, &place)?;
+        let reason = "they are no strings in ascending order".to_string();
+        match strings(&bytes) {
+            Some(strings) => Ok(Some(strings)),
+            None => Err(FileError::Damaged { path: self.path.clone(), place, reason }),
+        }
+    }
+
+    /// The error of a chunk whose bytes make no sense, though they are those that were written.
+    pub(crate) fn damaged(&self, column: usize, chunk: usize, reason: &str) -> FileError {
+        let place = place(&self.columns[column].name, Some(chunk));
+        FileError::Damaged { path: self.path.clone(), place, reason: reason.to_string() }
     }
 
     /// Reads a chunk of a column as it was encoded.
@@ -411,15 +445,12 @@ impl EncodedFile {
     pub fn decode(&self, column: usize, chunk: usize) -> Result<Vec<u8>> {
         let head = &self.columns[column];
         let EncodedChunk { bytes, validity, rows } = self.chunk(column, chunk)?;
-        decode(&head.encoding, &bytes, head.storage, validity.as_deref(), rows).map_err(|error| FileError::Damaged {
-            path: self.path.clone(),
-            place: place(&head.name, Some(chunk)),
-            reason: error.to_string(),
-        })
+        decode(&head.encoding, &bytes, head.storage, validity.as_deref(), rows)
+            .map_err(|error| self.damaged(column, chunk, &error.to_string()))
     }
 
     fn payload(&self, piece: &Piece, length: u64, place: &str) -> Result<Vec<u8>> {
-        let bytes = read_at(&mut self.file.lock(), piece.position, length as usize);
+        let bytes = read_at(&self.file, piece.position, length as usize);
         let bytes = bytes.map_err(|error| io(&self.path, error))?;
         if crc32fast::hash(&bytes) != piece.checksum {
             let reason = "its checksum differs".to_string();
@@ -434,10 +465,9 @@ fn payload_bytes(bytes: u64, has_validity: bool, rows: usize) -> u64 {
     if has_validity { bytes.next_multiple_of(16) + padded(rows) as u64 / 8 } else { bytes }
 }
 
-fn read_at(file: &mut File, position: u64, length: usize) -> std::io::Result<Vec<u8>> {
+fn read_at(file: &File, position: u64, length: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    file.seek(SeekFrom::Start(position))?;
-    file.read_exact(&mut bytes)?;
+    file.read_exact_at(&mut bytes, position)?;
     Ok(bytes)
 }
 
@@ -447,9 +477,9 @@ fn strings(bytes: &[u8]) -> Option<Strings> {
     if bytes.len() > i32::MAX as usize {
         return None;
     }
-    let texts: Option<Vec<&str>> = (0..count).map(|_| fields.string()).collect();
-    fields.0.is_empty().then_some(())?;
-    Some(Strings::from_sorted(StringArray::from_iter_values(texts?)))
+    let texts: Vec<&str> = (0..count).map(|_| fields.string()).collect::<Option<_>>()?;
+    let ascend = texts.windows(2).all(|pair| pair[0] < pair[1]);
+    (ascend && fields.0.is_empty()).then(|| Strings::from_sorted(StringArray::from_iter_values(texts)))
 }
 
 /// A directory taken apart.
@@ -457,7 +487,7 @@ struct Directory {
     identity: TableIdentity,
     chunk_rows: Vec<u32>,
     columns: Vec<EncodedColumn>,
-    strings: Vec<(usize, Piece)>,
+    strings: Vec<Option<Piece>>,
     chunks: Vec<Vec<(bool, Piece)>>,
 }
 
@@ -475,7 +505,7 @@ impl Directory {
         let inside = |position: u64, length: u64| position.checked_add(length).is_some_and(|last| last <= end);
         let mut directory =
             Directory { identity, chunk_rows, columns: Vec::new(), strings: Vec::new(), chunks: Vec::new() };
-        for index in 0..fields.u32()? as usize {
+        for _ in 0..fields.u32()? {
             let (name, data_type) = (fields.string()?.to_string(), fields.string()?.to_string());
             let storage = fields.storage()?;
             directory.columns.push(EncodedColumn {
@@ -484,16 +514,12 @@ impl Directory {
                 storage,
                 encoding: fields.encoding(storage)?,
                 statistics: fields.statistics()?,
-                runs: fields.u64()?,
-                distinct: fields.u64()?,
-                strings: None,
+                traits: fields.traits()?,
             });
             let has_strings = fields.bool()?;
             let strings = Piece::read(&mut fields)?;
-            if has_strings {
-                directory.strings.push((index, strings));
-                inside(strings.position, strings.bytes).then_some(())?;
-            }
+            inside(strings.position, strings.bytes).then_some(())?;
+            directory.strings.push(has_strings.then_some(strings));
             let mut chunks = Vec::new();
             for rows in &directory.chunk_rows {
                 let (has_validity, piece) = (fields.bool()?, Piece::read(&mut fields)?);

@@ -11,6 +11,7 @@
 //!   dictionary  number of values u32, values u64 each, encoding of the codes (no dictionary, no alp)
 //!   alp         exponent u8, factor u8, packed (without its number)
 //! statistics  rows u64, nulls u64, option of bounds 2 × i128, option of float bounds 2 × f64, strictly ascending u8
+//! traits      option of: distinct values u64, runs u64, whether they are sorted u8
 //! ```
 
 use super::Encoding;
@@ -19,6 +20,7 @@ use super::dictionary::Dictionary;
 use super::nsf::Nsf;
 use super::nsv::Nsv;
 use super::packed::Packed;
+use crate::segment::Traits;
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 
@@ -74,6 +76,14 @@ impl Fields {
         self.u8(u8::from(statistics.floats.is_some()));
         self.0.extend([low, high].iter().flat_map(|bound| bound.to_le_bytes()));
         self.u8(u8::from(statistics.strictly_ascending));
+    }
+
+    pub(crate) fn traits(&mut self, traits: Option<Traits>) {
+        self.u8(u8::from(traits.is_some()));
+        let traits = traits.unwrap_or(Traits { distinct: 0, runs: 0, is_sorted: false });
+        self.u64(traits.distinct);
+        self.u64(traits.runs);
+        self.u8(u8::from(traits.is_sorted));
     }
 
     pub(crate) fn encoding(&mut self, encoding: &Encoding) {
@@ -174,6 +184,12 @@ impl<'a> FieldReader<'a> {
         let integers = self.bool()?.then_some((self.i128()?, self.i128()?));
         let floats = self.bool()?.then_some((self.f64()?, self.f64()?));
         Some(Statistics { rows, nulls, integers, floats, strictly_ascending: self.bool()? })
+    }
+
+    pub(crate) fn traits(&mut self) -> Option<Option<Traits>> {
+        let is_there = self.bool()?;
+        let traits = Traits { distinct: self.u64()?, runs: self.u64()?, is_sorted: self.bool()? };
+        Some(is_there.then_some(traits))
     }
 
     pub(crate) fn encoding(&mut self, storage: Storage) -> Option<Encoding> {

@@ -1,14 +1,13 @@
 //! Files of encoded columns: written, read, and not believed when they are damaged.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use arrow::array::StringArray;
 use warpcube_column::encoding::{
     DICTIONARY_MAX, Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, Packed,
     Profile, TableIdentity, candidates, encode,
 };
-use warpcube_column::{Statistics, Storage};
+use warpcube_column::{Statistics, Storage, Traits};
 
 use crate::data::*;
 
@@ -19,7 +18,8 @@ fn identity() -> TableIdentity {
 fn column(name: &str, storage: Storage, encoding: Encoding) -> EncodedColumn {
     let statistics = Statistics { rows: 7, nulls: 1, integers: Some((-1, 9)), ..Statistics::default() };
     let data_type = format!("{storage:?}");
-    EncodedColumn { name: name.into(), data_type, storage, encoding, statistics, runs: 5, distinct: 6, strings: None }
+    let traits = Some(Traits { distinct: 5, runs: 6, is_sorted: true });
+    EncodedColumn { name: name.into(), data_type, storage, encoding, statistics, traits }
 }
 
 fn chunk(segment: &Segment, encoding: &Encoding) -> EncodedChunk {
@@ -37,20 +37,20 @@ fn write(path: &Path) -> Vec<Vec<Segment>> {
     let codes = chunks(&[0, 1, 1], None);
     let packed = Encoding::Packed(Packed { width: 1, reference: Some(5), patches: true });
     let dictionary = Dictionary::new(Storage::U32, vec![0, 1], Encoding::Rle).unwrap();
-    let mut columns = [
+    let columns = [
         column("nulls", Storage::U32, packed),
         column("runs", Storage::U32, Encoding::Rle),
         column("text", Storage::U32, Encoding::Dictionary(dictionary)),
     ];
     let strings = StringArray::from_iter_values(["", "größer"]);
-    columns[2].strings = Some(Arc::new(warpcube_column::Dictionary::from_sorted(strings)));
-    let mut writer = FileWriter::create(path, &identity(), &[3, 1], 3).unwrap();
+    let strings = warpcube_column::Dictionary::from_sorted(strings);
+    let mut writer = FileWriter::create(path, &identity(), &[3, 1]).unwrap();
     let all = vec![nulls, runs, codes];
     for (column, segments) in columns.iter().zip(&all) {
-        let chunks: Vec<EncodedChunk> = segments.iter().map(|segment| chunk(segment, &column.encoding)).collect();
-        writer.column(column, &chunks).unwrap();
+        let chunks = segments.iter().map(|segment| Ok::<_, FileError>(chunk(segment, &column.encoding)));
+        writer.column(column, (column.name == "text").then_some(&strings), chunks).unwrap();
     }
-    writer.finish().unwrap();
+    assert_eq!(writer.finish().unwrap(), std::fs::metadata(path).unwrap().len());
     all
 }
 
@@ -61,8 +61,9 @@ fn read(path: &Path, segments: &[Vec<Segment>]) -> Result<(), FileError> {
     let names: Vec<&str> = file.columns().iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["nulls", "runs", "text"]);
     assert_eq!(file.columns()[0].statistics.integers, Some((-1, 9)));
-    assert_eq!((file.columns()[1].runs, file.columns()[1].distinct), (5, 6));
-    assert_eq!(file.columns()[2].strings.as_ref().unwrap().values().value(1), "größer");
+    assert_eq!(file.columns()[1].traits, Some(Traits { distinct: 5, runs: 6, is_sorted: true }));
+    assert!(file.strings(0)?.is_none());
+    assert_eq!(file.strings(2)?.unwrap().values().value(1), "größer");
     for (column, segments) in segments.iter().enumerate() {
         for (chunk, segment) in segments.iter().enumerate() {
             assert_eq!(file.chunk(column, chunk)?.validity, segment.validity);
@@ -150,9 +151,63 @@ fn other_versions_are_refused() {
 fn a_file_that_is_not_finished_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sales.cols");
-    let writer = FileWriter::create(&path, &identity(), &[3], 1).unwrap();
-    assert!(writer.finish().is_err(), "a column is missing");
+    let writer = FileWriter::create(&path, &identity(), &[3]).unwrap();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    drop(writer);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_column_that_fails_is_not_in_the_file_and_others_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let mut writer = FileWriter::create(&path, &identity(), &[3, 1]).unwrap();
+    let values = Segment::new(Storage::U32, &[7, 8, 9], None);
+    let last = Segment::new(Storage::U32, &[4], None);
+    let ok = |segment: &Segment| Ok::<_, FileError>(chunk(segment, &Encoding::Plain));
+    let mut add = |name: &str, chunks: Vec<Result<EncodedChunk, FileError>>| {
+        writer.column(&column(name, Storage::U32, Encoding::Plain), None, chunks)
+    };
+    let lost = FileError::Version { path: path.clone(), found: 77 };
+    assert!(matches!(add("fails", vec![ok(&values), Err(lost)]), Err(FileError::Version { found: 77, .. })));
+    let short = add("short", vec![ok(&values)]).unwrap_err().to_string();
+    assert!(short.contains("column 'short': its chunks are not those"), "{short}");
+    assert!(add("long", vec![ok(&values), ok(&last), ok(&last)]).is_err() && add("other", vec![ok(&last)]).is_err());
+    add("whole", vec![ok(&values), ok(&last)]).unwrap();
+    writer.finish().unwrap();
+    let file = EncodedFile::open(&path, &identity()).unwrap();
+    assert_eq!(file.columns(), [column("whole", Storage::U32, Encoding::Plain)]);
+    assert!(file.decode(0, 0).unwrap() == values.values && file.decode(0, 1).unwrap() == last.values);
+}
+
+#[test]
+fn writers_at_once_do_not_mix() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let values = [1, 2].map(|value| Segment::new(Storage::U32, &[value; 3], None));
+    let mut writers = [1, 2].map(|_| FileWriter::create(&path, &identity(), &[3]).unwrap());
+    for (writer, values) in writers.iter_mut().zip(&values) {
+        let head = column("a", Storage::U32, Encoding::Plain);
+        writer.column(&head, None, [Ok::<_, FileError>(chunk(values, &Encoding::Plain))]).unwrap();
+    }
+    for (writer, values) in writers.into_iter().zip(&values) {
+        writer.finish().unwrap();
+        assert!(EncodedFile::open(&path, &identity()).unwrap().decode(0, 0).unwrap() == values.values);
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn strings_out_of_order_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sales.cols");
+    let mut writer = FileWriter::create(&path, &identity(), &[]).unwrap();
+    let head = column("a", Storage::U32, Encoding::Plain);
+    let strings = warpcube_column::Dictionary::from_sorted(StringArray::from_iter_values(["b", "a"]));
+    writer.column(&head, Some(&strings), [] as [Result<EncodedChunk, FileError>; 0]).unwrap();
+    writer.finish().unwrap();
+    let error = EncodedFile::open(&path, &identity()).unwrap().strings(0).unwrap_err().to_string();
+    assert!(error.contains("the strings of column 'a': they are no strings in ascending order"), "{error}");
 }
 
 #[test]
@@ -164,10 +219,10 @@ fn every_encoding_goes_through_a_file() {
         let plain = segment.plain();
         let distinct = Dictionary::distinct(&plain, DICTIONARY_MAX);
         let found = candidates(&Profile::of(&plain), &plain, distinct).unwrap();
-        let mut writer = FileWriter::create(&path, &identity(), &[1500], found.len() as u32).unwrap();
+        let mut writer = FileWriter::create(&path, &identity(), &[1500]).unwrap();
         for candidate in &found {
             let head = column(candidate.encoding.name(), storage, candidate.encoding.clone());
-            writer.column(&head, &[chunk(&segment, &candidate.encoding)]).unwrap();
+            writer.column(&head, None, [Ok::<_, FileError>(chunk(&segment, &candidate.encoding))]).unwrap();
         }
         writer.finish().unwrap();
         let file = EncodedFile::open(&path, &identity()).unwrap();

@@ -41,7 +41,7 @@ fn expected(array: &ArrayRef, dictionary: Option<&StringArray>) -> Vec<Option<Ve
         .collect()
 }
 
-fn every_type(rows: usize) -> Vec<(&'static str, ArrayRef)> {
+pub fn every_type(rows: usize) -> Vec<(&'static str, ArrayRef)> {
     let base: ArrayRef =
         Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 5 != 3).then_some((row * 37 % 101) as i64 - 50))));
     let unsigned: ArrayRef =
@@ -108,7 +108,7 @@ fn columns_read_apart_that_differ_in_rows_are_an_error() {
 }
 
 /// Whether a table cut into three chunks holds these columns.
-fn check_every_type(residency: &Residency, table: &PinnedTable, columns: &[(&str, ArrayRef)]) {
+pub fn check_every_type(residency: &Residency, table: &PinnedTable, columns: &[(&str, ArrayRef)]) {
     assert_eq!(table.chunks[..], [1_500, 2_048, 1_452]);
     for (column, (name, array)) in columns.iter().enumerate() {
         let resident = &table.columns[column];

@@ -8,6 +8,7 @@ mod copies;
 #[path = "../encodings/data.rs"]
 mod data;
 mod encoded;
+mod kept;
 mod named;
 mod packed;
 mod profiles;

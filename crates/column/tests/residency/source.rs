@@ -1,5 +1,6 @@
 //! A table in memory whose scans can be watched, changed and held up.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -7,8 +8,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parking_lot::Mutex;
 use warpcube_column::{
-    ColumnError, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency, Result,
-    TableRequest,
+    ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency,
+    Result, TableRequest,
 };
 use warpcube_gpu::{Device, EmulatorOptions};
 
@@ -34,6 +35,8 @@ pub struct Inner {
     /// How many of the next scans find the table changed behind their backs, and whether they fail over it.
     pub changes: AtomicU64,
     pub fails: AtomicBool,
+    /// Where its columns are kept, and whether loaded ones are added.
+    pub kept: Mutex<Option<(PathBuf, bool)>>,
 }
 
 impl Source {
@@ -65,6 +68,7 @@ impl Source {
             cut: Mutex::new(None),
             changes: AtomicU64::new(0),
             fails: AtomicBool::new(false),
+            kept: Mutex::new(None),
         }))
     }
 
@@ -108,6 +112,11 @@ impl ColumnSource for Source {
     fn rows(&self) -> Option<u64> {
         let partitions = self.0.partitions.lock();
         Some(partitions.iter().flatten().map(|batch| batch.num_rows() as u64).sum())
+    }
+
+    fn kept_in(&self) -> Option<ColumnFile> {
+        let (path, write) = self.0.kept.lock().clone()?;
+        Some(ColumnFile { path, table: format!("table {}", self.0.name), write })
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {

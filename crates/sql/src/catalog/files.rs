@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 
 use super::footers;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
+use super::hiding::KEPT_SUFFIX;
 use super::special::DerivedTable;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
@@ -499,7 +500,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(is_match).collect())
 }
 
-/// The files of a folder and of its `key=value` folders, in order; hidden ones and markers are left out.
+/// The files of a folder and of its `key=value` folders, in order; hidden ones, markers and kept columns are left out.
 fn data_files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -509,7 +510,7 @@ fn data_files(folder: &Path) -> Vec<PathBuf> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if path.is_dir() && name.contains('=') {
             files.extend(data_files(&path));
-        } else if path.is_file() && !name.starts_with(['.', '_']) {
+        } else if path.is_file() && !name.starts_with(['.', '_']) && !name.ends_with(KEPT_SUFFIX) {
             files.push(path);
         }
     }

@@ -13,6 +13,7 @@
 mod files;
 mod footers;
 mod formats;
+mod hiding;
 mod schema;
 mod special;
 
@@ -30,6 +31,7 @@ use parking_lot::RwLock;
 pub use files::FileSnapshot;
 pub(crate) use files::{ExternalTableFactory, FileMemory, check_received};
 pub(crate) use formats::{stored_as, written_as};
+pub(crate) use hiding::{Hiding, KEPT_SUFFIX};
 pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.

@@ -250,6 +250,13 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
             loaded.gigabytes_per_second_core(),
         )),
     }
+    if loaded.restored > 0 {
+        line(format_args!("  of it as they were kept: {}", in_bytes(loaded.restored)));
+    }
+    if loaded.written > 0 {
+        line(format_args!("  kept in a file of {}", in_bytes(loaded.written)));
+    }
+    loaded.warnings.iter().for_each(|warning| line(format_args!("  warning: {warning}")));
     if measured.reruns > 0 {
         line(format_args!("  run again {} times with a larger group table", measured.reruns));
     }

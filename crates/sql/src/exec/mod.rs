@@ -4,6 +4,7 @@ mod device_exec;
 mod engines;
 mod explain;
 mod finish;
+mod kept;
 mod known;
 mod partial;
 mod planner;

@@ -7,7 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, LoadLimits, Storage, TableRequest, TableSummary};
+use warpcube_column::{ColumnError, LoadLimits, Origin, Storage, TableRequest, TableSummary};
 use warpcube_gpu::CancelSwitch;
 
 use super::engines::Engines;
@@ -44,6 +44,11 @@ fn entry(summary: TableSummary) -> DeviceTable {
         bytes: column.bytes,
         host_bytes: column.host_bytes,
         hits: column.hits,
+        origin: match column.origin {
+            Some(Origin::Source) => "source",
+            Some(Origin::File) => "file",
+            Some(Origin::Host) | None => "host",
+        },
     });
     DeviceTable { name: summary.table, rows: summary.rows, columns: columns.collect() }
 }

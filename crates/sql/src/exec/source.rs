@@ -17,9 +17,11 @@ use datafusion::prelude::SessionConfig;
 use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result};
+use warpcube_column::{ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result};
 
 use crate::error::{SqlError, panic_text};
+use crate::exec::kept::kept_in;
+use crate::exec::row_groups::ParquetTable;
 use crate::lower::{TableInfo, version_now};
 use crate::settings::Settings;
 use crate::values::Encoding;
@@ -44,6 +46,13 @@ impl TableColumns {
     ) -> TableColumns {
         let version = Mutex::new(info.version.clone());
         TableColumns { info, version, state, runtime, partitions }
+    }
+
+    /// The table's Parquet files, where they are read directly. What was described are the files of the version before,
+    /// if a load has found another.
+    fn direct(&self) -> Option<&Arc<ParquetTable>> {
+        let described = *self.version.lock() == self.info.version;
+        self.info.parquet.as_ref().filter(|_| described).and_then(|files| files.table())
     }
 }
 
@@ -120,10 +129,12 @@ impl ColumnSource for TableColumns {
         self.info.rows
     }
 
+    fn kept_in(&self) -> Option<ColumnFile> {
+        kept_in(&self.info, &self.state, || self.direct().is_none().then_some(self.partitions))
+    }
+
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
-        // What was described are the files of the version before, if a load has found another.
-        let described = *self.version.lock() == self.info.version;
-        if let Some(table) = self.info.parquet.as_ref().filter(|_| described).and_then(|files| files.table()) {
+        if let Some(table) = self.direct() {
             return Ok(table.scan(&self.info.name, columns));
         }
         let mut state = self.state.as_ref().clone();

@@ -117,7 +117,10 @@ async fn identity(
         let paths: Vec<&str> = listing.table_paths().iter().map(|path| path.as_str()).collect();
         let options = listing.options();
         let key = format!("files {paths:?} {:?} {:?}", options.format, options.table_partition_cols);
-        let version = format!("{snapshot:?} {:?}", table.schema());
+        // The same in every process, since columns may be kept for the next one; maps of metadata print in any order.
+        let schema = table.schema();
+        let columns = schema.fields().iter().map(|field| (field.name(), field.data_type(), field.is_nullable()));
+        let version = format!("{snapshot:?} {:?}", columns.collect::<Vec<_>>());
         let memory = state.config().get_extension::<FileMemory>();
         let is_plain = options.format.get_ext() == "parquet" && options.table_partition_cols.is_empty();
         let files = memory.zip(snapshot.on_disk().filter(|_| is_plain));

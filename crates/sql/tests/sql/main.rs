@@ -13,6 +13,7 @@ mod faults;
 mod float_sums;
 mod format;
 mod fuzz;
+mod kept;
 mod loading;
 mod overhead;
 mod partial;

@@ -196,9 +196,39 @@ fn statements_about_the_device_without_one() {
     let place = Place::new();
     let cpu = ["--device", "cpu", "--format", "csv", "-c"];
     let run = |sql: &str| place.run(&[&cpu[..], &[sql]].concat());
-    assert_eq!(run("show device tables").ok(), "table_name,rows,column_name,encoding,bytes,host_bytes,hits\n");
+    assert_eq!(run("show device tables").ok(), "table_name,rows,column_name,encoding,bytes,host_bytes,hits,origin\n");
     let error = run("CREATE TABLE t AS VALUES (1); LOAD TABLE t").error(1);
     assert_eq!(error, "SQL-011 LOAD TABLE needs a device and this session has none: warpcube.device is 'cpu'");
     assert!(run("EVICT TABLE t").error(1).starts_with("SQL-011 EVICT TABLE needs a device"));
     assert_eq!(run("LOAD TABLE t (").error(1), "SQL-001 syntax error: expected LOAD TABLE name [(column, …)]");
+}
+
+#[test]
+fn encoded_columns_outlive_the_program() {
+    let place = Place::new();
+    let rows = "SELECT value AS id, 'name ' || (value % 5) AS name, CAST(value AS DECIMAL(9, 2)) AS price \
+                FROM generate_series(1, 4000)";
+    place.copy(rows, "t.parquet");
+    let sql = "SELECT name, count(*) AS n, sum(price) AS total FROM 't.parquet' GROUP BY name ORDER BY name LIMIT 1";
+    let run = |files: &str, stated: &str| {
+        let settings = [format!("warpcube.encoded_files={files}"), "warpcube.placement=cuda".into()];
+        let arguments =
+            ["--device", "emulated", "--timing", "--format", "csv", "--set", &settings[0], "--set", &settings[1]];
+        let output = place.emulated().args(arguments).args(["-c", sql]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "name,n,total\nname 0,800,1602000.00\n", "{errors}");
+        assert!(errors.contains(stated), "{files}: {errors}");
+        errors
+    };
+    let kept = "100 % of the columns loaded as they were kept)";
+    assert!(!run("write", "of it loading ").contains(kept));
+    assert!(!run("off", "of it loading ").contains(kept));
+    run("read", kept);
+    let path = place.path("t.parquet.warpcols");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[64] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let errors = run("read", "warning: '");
+    let told = ".warpcols' is damaged at the strings of column 'name': its checksum differs";
+    assert!(errors.contains(told) && !errors.contains(kept), "{errors}");
 }
