@@ -94,7 +94,7 @@ mod tests {
         summary.total = Duration::from_micros(1500);
         (summary.loading, summary.loaded_bytes, summary.restored_bytes) = (Duration::from_millis(1), 400, 300);
         let expected = "(done, 1.50 ms, of it loading 1.00 ms, 75 % of the columns loaded as they were kept)";
-        assert_eq!(footer(&summary, false), expected);
+        assert_eq!(footer(&summary, false, true), expected);
     }
 
     #[test]

@@ -73,8 +73,11 @@ impl KernelWriter<'_> {
             };
             let _ = writeln!(
                 text,
-                "            {{\n            const uint32_t base = first + {};\n{names}{alive}{process}{fold}            \
-                 if (more) {{\n{next}            }}\n            }}",
+                "            {{
+            const uint32_t base = first + {};
+{names}{alive}{process}{fold}            if (more) {{
+{next}            }}
+            }}",
                 turn * step
             );
         }
