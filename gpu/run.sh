@@ -32,6 +32,15 @@ limit() {
     [ "$status" -eq 0 ] || failed=1
 }
 
+# bench NAME SECONDS ARGUMENT…: runs a benchmark with an empty cache of kernels, so that first runs compile.
+bench() {
+    local name=$1 seconds=$2 cache
+    shift 2
+    cache=$(mktemp -d)
+    limit "$name" "$seconds" env WARPCUBE_CACHE="$cache" "$warpcube" "$@"
+    rm -rf "$cache"
+}
+
 for stage in "$@"; do
     case $stage in
     probe) limit probe 60 bash -c "nvidia-smi --query-gpu=$fields --format=csv; '$warpcube' doctor" ;;
@@ -40,11 +49,11 @@ for stage in "$@"; do
             ${ANSWERS:+--answers "$ANSWERS"} --json "$out/ssb-sf1.json"
         ;;
     ssb)
-        limit ssb 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
+        bench ssb 400 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf20.json"
         ;;
     ssb-plain)
-        limit ssb-plain 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding plain --verify \
+        bench ssb-plain 400 ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding plain --verify \
             --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-plain.json"
         ;;
     encodings)
@@ -53,12 +62,11 @@ for stage in "$@"; do
         ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
-        WARPCUBE_CACHE=$(mktemp -d) limit ssb-auto 400 \
-            "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
+        bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
             --json "$out/ssb-h200-sf20-auto.json"
         ;;
     tpch)
-        limit tpch 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
+        bench tpch 500 tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
             --json "$out/tpch-h200-sf10.json"
         ;;
     tune)
@@ -113,7 +121,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-auto, tpch, tune, sanitizer," \
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-auto, encodings, tpch, tune, sanitizer," \
             "sql, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

@@ -94,7 +94,7 @@ fn table(results: &Value, name: &str) -> Result<String> {
     let checked = cases.iter().filter(|case| case["verified"] == true).count();
     let rows = match checked {
         0 => "answers not compared".to_string(),
-        count => format!("{count} of {} answers compared with the CPU's, row by row", cases.len()),
+        count => format!("{count} of {} answers equal the CPU's, row by row", cases.len()),
     };
     let shown: Vec<&Column> =
         COLUMNS.iter().filter(|column| cases.iter().any(|case| figure(case, column).is_some())).collect();
@@ -155,7 +155,7 @@ mod tests {
         let table = table(&results, "x.json").unwrap();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "**SSB on D**, sf 20, 2026-01-31;");
-        assert!(lines[1].starts_with("2 of 2 answers compared"), "{table}");
+        assert!(lines[1].starts_with("2 of 2 answers equal the CPU's"), "{table}");
         assert_eq!(lines[3], "| case | rows | device, ms | warm, ms |");
         assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 |");
         assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |");

@@ -99,8 +99,8 @@ fn default(name: &str, expected: &str, defaults: &str, source: &str) -> Result<S
     match value {
         "true" => Ok("on".into()),
         "false" => Ok("off".into()),
-        "None" if expected.contains("'off'") => Ok("off".into()),
         "None" if expected.contains("'auto'") => Ok("auto".into()),
+        "None" if expected.contains("'off'") => Ok("off".into()),
         value => match value.split_once("::") {
             Some((_, variant)) if variant.chars().all(char::is_alphanumeric) => Ok(variant.to_lowercase()),
             // A fraction is shown as it is written, if that is how it would be printed.
@@ -127,6 +127,7 @@ impl Default for Settings {
             device: DeviceChoice::Auto,
             limit: LIMIT,
             timeout: None,
+            timing: None,
         }
     }
 }
@@ -140,6 +141,7 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo { name: "warpcube.limit", expected: COUNT, description: "Most.", get: |s| s },
     SettingInfo { name: "warpcube.timeout", expected: "'30s' or 'off'", description: "Longest.", get: |s| s },
+    SettingInfo { name: "warpcube.timing", expected: "'auto', 'on' or 'off'", description: "Times.", get: |s| s },
 ];
 "#;
 
@@ -147,7 +149,7 @@ pub static SETTINGS: &[SettingInfo] = &[
     fn the_table_is_read() {
         let settings = read(EXAMPLE).unwrap();
         let defaults: Vec<_> = settings.iter().map(|setting| setting.default.as_str()).collect();
-        assert_eq!(defaults, ["auto", "16777216", "off"]);
+        assert_eq!(defaults, ["auto", "16777216", "off", "auto"]);
         assert_eq!(settings[0].description, "The device: one of them.");
         assert_eq!(settings[1].expected, "a whole number");
     }

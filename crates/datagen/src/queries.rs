@@ -43,15 +43,20 @@ const TPCH_QUERIES: [&str; 22] = [
     include_str!("../queries/tpch/q22.sql"),
 ];
 
+/// What stands in query 11 for its fraction.
+const TPCH_FRACTION: &str = ":fraction";
+
 /// A query of the Star Schema Benchmark by its name, such as `q2.1`; `None` if there is none of that name.
 pub fn ssb_query(name: &str) -> Option<&'static str> {
     SSB_QUERIES.iter().find(|query| query.0 == name).map(|query| query.1)
 }
 
-/// TPC-H query `number`, from 1 to 22; `None` beyond. Query 11 has the fraction of scale factor 1 (0.0001, which the
-/// standard divides by the scale factor).
-pub fn tpch_query(number: usize) -> Option<&'static str> {
-    TPCH_QUERIES.get(number.checked_sub(1)?).copied()
+/// TPC-H query `number`, from 1 to 22, over tables of that scale factor; `None` beyond. The scale is in query 11, whose
+/// fraction is 0.0001 over the scale factor.
+pub fn tpch_query(number: usize, sf: f64) -> Option<String> {
+    let text = TPCH_QUERIES.get(number.checked_sub(1)?)?;
+    // The quotient nearest to the decimal one prints as that does.
+    Some(text.replace(TPCH_FRACTION, &(1.0 / (1e4 * sf)).to_string()))
 }
 
 #[cfg(test)]
@@ -62,8 +67,17 @@ mod tests {
     fn queries_are_found_by_name_and_number() {
         assert_eq!(ssb_query("q2.1"), Some(SSB_QUERIES[3].1));
         assert_eq!(ssb_query("q5.1"), None);
-        assert!(tpch_query(15).is_some_and(|query| query.starts_with("with ")));
-        assert_eq!((tpch_query(0), tpch_query(23)), (None, None));
+        assert!(tpch_query(15, 1.0).is_some_and(|query| query.starts_with("with ")));
+        assert_eq!((tpch_query(0, 1.0), tpch_query(23, 1.0)), (None, None));
+    }
+
+    #[test]
+    fn the_fraction_of_query_11_goes_with_the_scale() {
+        for (sf, fraction) in [(1.0, "0.0001"), (10.0, "0.00001"), (0.01, "0.01")] {
+            let query = tpch_query(11, sf).unwrap();
+            assert!(query.contains(&format!("* {fraction}\n")), "{query}");
+        }
+        assert!((1..=22).all(|number| !tpch_query(number, 1.0).unwrap().contains(TPCH_FRACTION)));
     }
 
     #[test]

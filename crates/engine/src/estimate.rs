@@ -10,7 +10,7 @@ use crate::lookup;
 /// Share taken where nothing is known.
 const UNKNOWN: f64 = 0.33;
 /// Bytes that memory is read by.
-const LINE_BYTES: f64 = 64.0;
+pub(crate) const LINE_BYTES: f64 = 64.0;
 
 /// Estimated share of rows for which `expr` is true.
 pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {

@@ -1,32 +1,82 @@
 //! Columns made when they are read: nothing is kept on the host.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Int32Array, RecordBatch};
+use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use warpcube_column::{CHUNK_ROWS, ColumnScan, ColumnSource, Result};
+use warpcube_column::{CHUNK_ROWS, ColumnError, ColumnScan, ColumnSource, Result};
 
-/// One column of 32-bit integers, uniform in `0 .. 2^bits` (as two's complement for 32 bits).
+/// How the values of a column are drawn. The last three are those of section 5.7 of Shanbhag, "Interactive Data
+/// Analytics Using GPUs".
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Content {
+    /// Uniform in `0 .. 2^bits` (as two's complement for 32 bits).
+    Uniform { bits: u32 },
+    /// Doubles that are hundredths, uniform in `0 .. 2^bits`.
+    Hundredths { bits: u32 },
+    /// Ascending, with `2^log2` distinct values.
+    Sorted { log2: u32 },
+    /// Around a million with a standard deviation of 20.
+    Normal,
+    /// Nearly Zipf with exponent 1 over a million values: the logarithm is uniform.
+    Zipf,
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Content::Uniform { bits } => write!(f, "uniform-{bits}"),
+            Content::Hundredths { bits } => write!(f, "hundredths-{bits}"),
+            Content::Sorted { log2 } => write!(f, "sorted-2^{log2}"),
+            Content::Normal => f.write_str("normal"),
+            Content::Zipf => f.write_str("zipf"),
+        }
+    }
+}
+
+/// One column.
 #[derive(Debug, Clone)]
-pub(crate) struct Uniform {
+pub(crate) struct Made {
     pub(crate) rows: usize,
-    pub(crate) bits: u32,
+    pub(crate) content: Content,
     /// Every tenth value is NULL.
     pub(crate) nulls: bool,
     /// Tells tables of equal content apart, so that each is loaded anew.
     pub(crate) key: String,
 }
 
-impl Uniform {
-    /// The value of a row; `None` is NULL.
+impl Made {
+    /// The value of a row, of hundredths their number; `None` is NULL.
     fn value(&self, row: usize) -> Option<i32> {
         let mixed = mix(row as u64);
         let is_null = self.nulls && mixed >> 40 & 0xffff < 6_554;
-        (!is_null).then_some((mixed & ((1 << self.bits) - 1)) as u32 as i32)
+        let share = || (mixed >> 11) as f64 / (1u64 << 53) as f64;
+        let value = || match self.content {
+            Content::Uniform { bits } | Content::Hundredths { bits } => (mixed & ((1 << bits) - 1)) as u32 as i32,
+            Content::Sorted { log2 } => (((row as u128) << log2) / self.rows as u128) as i32,
+            Content::Normal => {
+                let other = mix(mixed);
+                let halves =
+                    [mixed, mixed >> 16, mixed >> 32, mixed >> 48, other, other >> 16, other >> 32, other >> 48];
+                let sum: u64 = halves.into_iter().map(|half| half & 0xffff).sum();
+                // Eight uniform numbers have a standard deviation of √(8 / 12).
+                1_000_000 + ((sum as f64 / 65_536.0 - 4.0) * 20.0 / 0.816_5) as i32
+            }
+            Content::Zipf => (f64::from(1 << 20)).powf(share()) as i32,
+        };
+        (!is_null).then(value)
     }
 
-    fn chunk(&self, chunk: usize) -> std::ops::Range<usize> {
+    /// Whether values are doubles.
+    pub(crate) fn is_float(&self) -> bool {
+        matches!(self.content, Content::Hundredths { .. })
+    }
+
+    /// Rows of a chunk.
+    fn chunk(&self, chunk: usize) -> Range<usize> {
         chunk * CHUNK_ROWS..((chunk + 1) * CHUNK_ROWS).min(self.rows)
     }
 
@@ -34,7 +84,7 @@ impl Uniform {
         self.rows.div_ceil(CHUNK_ROWS)
     }
 
-    /// The sum of all values.
+    /// The sum of all values; of hundredths, of their numbers.
     pub(crate) fn sum(&self) -> i64 {
         let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
         std::thread::scope(|scope| {
@@ -46,11 +96,20 @@ impl Uniform {
             parts.into_iter().map(|part| part.join().expect("no panic in a sum")).sum()
         })
     }
+
+    fn array(&self, rows: Range<usize>) -> ArrayRef {
+        let nulls = self.nulls.then(|| NullBuffer::from_iter(rows.clone().map(|row| self.value(row).is_some())));
+        let values = rows.map(|row| self.value(row).unwrap_or_default());
+        match self.is_float() {
+            true => Arc::new(Float64Array::new(values.map(|value| f64::from(value) / 100.0).collect(), nulls)),
+            false => Arc::new(Int32Array::new(values.collect(), nulls)),
+        }
+    }
 }
 
-impl ColumnSource for Uniform {
+impl ColumnSource for Made {
     fn name(&self) -> &str {
-        "uniform"
+        "made"
     }
 
     fn key(&self) -> String {
@@ -62,7 +121,8 @@ impl ColumnSource for Uniform {
     }
 
     fn schema(&self) -> SchemaRef {
-        Arc::new(Schema::new(vec![Field::new("x", DataType::Int32, self.nulls)]))
+        let data_type = if self.is_float() { DataType::Float64 } else { DataType::Int32 };
+        Arc::new(Schema::new(vec![Field::new("x", data_type, self.nulls)]))
     }
 
     fn rows(&self) -> Option<u64> {
@@ -74,23 +134,14 @@ impl ColumnSource for Uniform {
     }
 }
 
-impl ColumnScan for Uniform {
+impl ColumnScan for Made {
     fn partitions(&self) -> usize {
         self.chunks()
     }
 
     fn read(&self, partition: usize, sink: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        let rows = self.chunk(partition);
-        let array = match self.nulls {
-            false => Int32Array::from_iter_values(rows.map(|row| self.value(row).unwrap_or_default())),
-            true => {
-                let nulls = NullBuffer::from_iter(rows.clone().map(|row| self.value(row).is_some()));
-                let values = rows.map(|row| self.value(row).unwrap_or_default()).collect();
-                Int32Array::new(values, Some(nulls))
-            }
-        };
-        let batch = RecordBatch::try_new(self.schema(), vec![Arc::new(array)]);
-        sink(batch.map_err(|error| warpcube_column::ColumnError::source(error.to_string()))?)
+        let batch = RecordBatch::try_new(self.schema(), vec![self.array(self.chunk(partition))]);
+        sink(batch.map_err(|error| ColumnError::source(error.to_string()))?)
     }
 }
 

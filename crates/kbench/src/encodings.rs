@@ -1,10 +1,11 @@
-//! The suite `encodings`: `SELECT SUM(x)` over one column, by encoding and width.
+//! The suite `encodings`: `SELECT SUM(x)` over one column, by encoding and width or distribution, and how fast columns
+//! are decoded to memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use serde_json::{Value, json};
 use warpcube_column::{EncodingChoice, LoadLimits, TableRequest};
 use warpcube_engine::{
@@ -14,99 +15,150 @@ use warpcube_engine::{
 use warpcube_gpu::Device;
 
 use crate::EncodingArgs;
-use crate::data::Uniform;
+use crate::data::{Content, Made};
+use crate::decode::decode;
 
-/// Encodings that are measured, by name.
-const ENCODINGS: [(&str, EncodingChoice); 2] = [("plain", EncodingChoice::Plain), ("packed", EncodingChoice::Packed)];
+/// Logarithms of the distinct values of sorted columns.
+const SORTED: [u32; 8] = [2, 6, 10, 14, 18, 22, 26, 28];
 
 /// Runs the suite.
 pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
     let tuning: Tuning = arguments.tuning.parse()?;
-    let mut results = Vec::new();
-    println!("{:<18} {:>9} {:>9} {:>7} {:>10} {:>8}", "case", "device_ms", "floor_ms", "share", "bytes", "load_s");
+    let mut suite = Suite { arguments, device, tuning, results: Vec::new() };
+    println!("{:<24} {:>9} {:>9} {:>7} {:>7} {:>8}", "case", "device_ms", "floor_ms", "share", "bits", "load_s");
     for bits in arguments.bits.iter().copied() {
         if !(1..=32).contains(&bits) {
             return Err(format!("{bits} bits: expected 1 to 32"));
         }
-        let data = |key| Uniform { rows: arguments.rows, bits, nulls: arguments.nulls, key };
-        let expected = data(String::new()).sum();
-        for (name, choice) in ENCODINGS {
-            let engine = Engine::new(device.clone()).with_tuning(tuning.clone());
-            let case = format!("sum/{name}/{bits}");
-            let source = data(case.clone());
-            results.push(measure(&engine, &case, source, choice, expected, arguments.runs)?);
+        suite.contents(Content::Uniform { bits }, |encoding| format!("{encoding}/{bits}"))?;
+        if arguments.encodings.contains(&EncodingChoice::Alp) && bits < 32 {
+            suite.contents(Content::Hundredths { bits }, |encoding| format!("{encoding}-f64/{bits}"))?;
+        }
+    }
+    if arguments.distributions {
+        let sorted = SORTED.map(|log2| Content::Sorted { log2 });
+        for content in sorted.into_iter().chain([Content::Normal, Content::Zipf]) {
+            suite.contents(content, |encoding| format!("{content}/{encoding}"))?;
         }
     }
     let params = json!({"rows": arguments.rows, "nulls": arguments.nulls, "tuning": arguments.tuning});
-    let report = crate::report("encodings", &device, params, results);
+    let report = crate::report("encodings", &suite.device, params, suite.results);
     crate::write(arguments.json.as_deref(), &report)
 }
 
-/// Loads a column, sums it again and again, and tells the median time on the device.
-fn measure(
-    engine: &Engine,
-    case: &str,
-    source: Uniform,
-    encoding: EncodingChoice,
-    expected: i64,
-    runs: usize,
-) -> Result<Value, String> {
-    let rows = source.rows;
-    let requests = [TableRequest { source: Arc::new(source), columns: vec![0] }];
-    let limits = LoadLimits { encoding, ..LoadLimits::default() };
-    let options = RunOptions { limits, ..RunOptions::default() };
-    let (fragment, cache) = (sum(), BindingCache::default());
-    let once = || -> Result<RunReport, String> {
-        let (batch, report) =
-            engine.run_again(&fragment, &cache, &requests, &options).map_err(|error| format!("{case}: {error}"))?;
-        check(&batch, expected).map_err(|reason| format!("{case}: {reason}"))?;
-        Ok(report)
-    };
-    let start = Instant::now();
-    once()?;
-    let load = start.elapsed();
-    let mut times: Vec<Duration> = Vec::new();
-    let mut bytes = 0;
-    for _ in 0..runs.max(1) {
-        let report = once()?;
-        times.push(report.device);
-        bytes = report.bytes;
-    }
-    times.sort_unstable();
-    let device = times[times.len() / 2].as_secs_f64();
-    let floor = bytes as f64 / engine.device().info().peak_bandwidth;
-    let resident =
-        engine.residency().summaries().iter().flat_map(|table| &table.columns).map(|column| column.bytes).sum();
-    let (resident, share): (u64, f64) = (resident, floor / device);
-    println!(
-        "{case:<18} {:>9.4} {:>9.4} {share:>7.2} {bytes:>10} {:>8.2}",
-        device * 1e3,
-        floor * 1e3,
-        load.as_secs_f64()
-    );
-    Ok(json!({
-        "case": case, "device_ms": device * 1e3, "bytes": bytes, "floor_ms": floor * 1e3, "share_of_peak": share,
-        "bits_per_value": resident as f64 * 8.0 / rows as f64, "verified": true,
-    }))
+struct Suite<'a> {
+    arguments: &'a EncodingArgs,
+    device: Device,
+    tuning: Tuning,
+    results: Vec<Value>,
 }
 
-/// `SELECT SUM(x) FROM uniform`.
-fn sum() -> Fragment {
+impl Suite<'_> {
+    /// A column in every encoding that it can have.
+    fn contents(&mut self, content: Content, case: impl Fn(&str) -> String) -> Result<(), String> {
+        let EncodingArgs { rows, nulls, .. } = *self.arguments;
+        let made = |key| Made { rows, content, nulls, key };
+        let expected = made(String::new()).sum();
+        for choice in self.arguments.encodings.clone() {
+            let case = case(choice.name());
+            let engine = Engine::new(self.device.clone()).with_tuning(self.tuning.clone());
+            self.measure(&engine, &case, made(case.clone()), choice, expected)
+                .map_err(|reason| format!("{case}: {reason}"))?;
+        }
+        Ok(())
+    }
+
+    /// Loads a column, sums it again and again, and tells the median time on the device.
+    fn measure(
+        &mut self,
+        engine: &Engine,
+        case: &str,
+        made: Made,
+        encoding: EncodingChoice,
+        expected: i64,
+    ) -> Result<(), String> {
+        let (rows, runs, is_float) = (made.rows, self.arguments.runs.max(1), made.is_float());
+        let requests = [TableRequest { source: Arc::new(made), columns: vec![0] }];
+        let limits = LoadLimits { encoding, ..LoadLimits::default() };
+        let start = Instant::now();
+        let loaded = engine.residency().admit(&requests, &limits, |_: &[_]| Ok::<u64, warpcube_column::ColumnError>(0));
+        let pinned = loaded.map_err(|error| error.to_string())?;
+        let load = start.elapsed();
+        let column = &pinned.tables[0].columns[0];
+        let words = column.encoding();
+        if !is_named(&words, encoding) {
+            return Ok(());
+        }
+        let bits = column.bytes() as f64 * 8.0 / rows as f64;
+        let options = RunOptions { limits, ..RunOptions::default() };
+        let (fragment, cache) = (sum(is_float), BindingCache::default());
+        let once = || -> Result<RunReport, String> {
+            let (batch, report) =
+                engine.run_again(&fragment, &cache, &requests, &options).map_err(|error| error.to_string())?;
+            check(&batch, expected, is_float)?;
+            Ok(report)
+        };
+        once()?;
+        let mut times: Vec<Duration> = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..runs {
+            let report = once()?;
+            times.push(report.device);
+            bytes = report.bytes;
+        }
+        times.sort_unstable();
+        let device = times[times.len() / 2].as_secs_f64();
+        let floor = bytes as f64 / engine.device().info().peak_bandwidth;
+        let share = floor / device;
+        println!(
+            "{:<24} {:>9.4} {:>9.4} {share:>7.2} {bits:>7.2} {:>8.2}",
+            format!("sum/{case}"),
+            device * 1e3,
+            floor * 1e3,
+            load.as_secs_f64()
+        );
+        self.results.push(json!({
+            "case": format!("sum/{case}"), "encoding": words, "device_ms": device * 1e3, "bytes": bytes,
+            "floor_ms": floor * 1e3, "share_of_peak": share, "bits_per_value": bits, "verified": true,
+        }));
+        if self.arguments.decode {
+            self.results.push(decode(engine.device(), &format!("decode/{case}"), column, runs, expected)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a column has the encoding that was asked for.
+fn is_named(words: &str, encoding: EncodingChoice) -> bool {
+    match encoding {
+        EncodingChoice::Auto => true,
+        EncodingChoice::Dictionary => words.contains("dictionary("),
+        named => words.split('(').next() == Some(named.name()) && !words.contains("dictionary("),
+    }
+}
+
+/// `SELECT SUM(x) FROM made`.
+fn sum(is_float: bool) -> Fragment {
     let call = AggregateCall {
         kind: AggregateKind::Sum,
         argument: Some(Expr::Reg(0)),
         filter: None,
-        data_type: DataType::Int64,
+        data_type: if is_float { DataType::Float64 } else { DataType::Int64 },
     };
     let sink = Sink::Aggregate { groups: Vec::new(), aggregates: vec![call] };
     Fragment {
-        tables: vec![FragmentTable { name: "uniform".into(), columns: vec![0] }],
+        tables: vec![FragmentTable { name: "made".into(), columns: vec![0] }],
         pipelines: vec![Pipeline { table: 0, steps: Vec::new(), sink }],
     }
 }
 
-fn check(batch: &RecordBatch, expected: i64) -> Result<(), String> {
+fn check(batch: &RecordBatch, expected: i64, is_float: bool) -> Result<(), String> {
+    if is_float {
+        let found = batch.column(0).as_primitive_opt::<Float64Type>().map(|sums| sums.value(0) * 100.0);
+        let is_near = found.is_some_and(|found| (found / expected as f64 - 1.0).abs() < 1e-9);
+        return if is_near { Ok(()) } else { Err(format!("expected {expected}, found {found:?}")) };
+    }
     let found = batch.column(0).as_primitive_opt::<Int64Type>().map(|sums| sums.value(0));
     if found == Some(expected) { Ok(()) } else { Err(format!("expected {expected}, found {found:?}")) }
 }

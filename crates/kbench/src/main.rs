@@ -4,6 +4,7 @@
 //! Every case computes a known answer; a wrong one fails the run.
 
 mod data;
+mod decode;
 mod encode;
 mod encodings;
 
@@ -13,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
+use warpcube_column::EncodingChoice;
 use warpcube_gpu::Device;
 
 /// Kernel benchmarks of Warpcube.
@@ -25,7 +27,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Suite {
-    /// Sums of packed and plain columns of every width
+    /// Sums of columns by encoding and width
     Encodings(EncodingArgs),
     /// Encoding of plain columns on the device
     Encode(EncodeArgs),
@@ -54,6 +56,15 @@ struct EncodingArgs {
     /// Widths in bits, by comma
     #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8,10,12,14,16,17,18,20,22,24,28,32")]
     bits: Vec<u32>,
+    /// Encodings, by comma; columns that cannot have one are left out, alp adds columns of doubles
+    #[arg(long, value_delimiter = ',', default_value = "plain,packed")]
+    encodings: Vec<EncodingChoice>,
+    /// Sorted, normal and Zipf columns too
+    #[arg(long)]
+    distributions: bool,
+    /// Decode each column to memory too
+    #[arg(long)]
+    decode: bool,
     /// Every tenth value is NULL
     #[arg(long)]
     nulls: bool,

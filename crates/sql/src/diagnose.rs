@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::array::AsArray;
 use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -245,6 +246,9 @@ impl Csv {
             Some(schema) => schema.clone(),
             None => text_columns(&mut reader, self.delimiter)?,
         };
+        if let Some(error) = self.repeated_name(path, &mut reader) {
+            return Some(error);
+        }
         // Without the header's names the first line is a row like others, so its width is that of all.
         let header = self.header && self.schema.is_some();
         let mut builder = ReaderBuilder::new(schema.clone())
@@ -264,6 +268,25 @@ impl Csv {
             Err(error) => error,
         };
         Some(self.place(path, &schema, &error))
+    }
+
+    /// The error of a header with a name twice: columns were inferred one for each name, and rows have more values.
+    fn repeated_name(&self, path: &str, reader: &mut impl BufRead) -> Option<SqlError> {
+        let inferred = self.schema.as_ref().filter(|_| self.header)?.fields().len();
+        let schema = text_columns(reader, self.delimiter)?;
+        if schema.fields().len() <= inferred {
+            return None;
+        }
+        let line = reader.fill_buf().ok()?.split(|byte| *byte == b'\n').next()?;
+        let row = ReaderBuilder::new(schema).with_delimiter(self.delimiter).with_quote(self.quote).build(line).ok()?;
+        let row = row.filter_map(Result::ok).next()?;
+        let names: Vec<&str> = row.columns().iter().map(|column| column.as_string::<i32>().value(0)).collect();
+        let (_, name) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))?;
+        let reason = format!(
+            "two columns are named '{name}'; rename one, or name all of them: \
+             CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'"
+        );
+        Some(SqlError::FileRow { path: path.to_string(), line: 1, column: None, reason })
     }
 
     /// Takes the reader's message apart: it knows line and column, in words of its own.

@@ -15,6 +15,7 @@ use warpcube_gpu::GpuError;
 
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::nearest::nearest;
+use crate::settings::Origin;
 
 /// Result of this crate's calls.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
@@ -131,12 +132,14 @@ pub enum SqlError {
     #[error("FILE-006 {0}")]
     FileAccess(String),
     /// A setting that does not exist.
-    #[error("CFG-001 unknown setting '{name}'{}", hint(.nearest))]
+    #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {
         /// The name as written.
         name: String,
         /// The nearest name there is.
         nearest: Option<String>,
+        /// Where the name came from, where not from a statement.
+        origin: Option<String>,
     },
     /// A value a setting does not take.
     #[error("CFG-002 {name} = '{value}'{}: expected {expected}", from_where(.origin))]
@@ -194,6 +197,14 @@ impl SqlError {
         matches!(self, SqlError::Cancelled | SqlError::Gpu(GpuError::Cancelled))
     }
 
+    /// This error with where the setting it is about came from.
+    pub(crate) fn with_origin(mut self, from: &Origin) -> SqlError {
+        if let SqlError::UnknownSetting { origin, .. } | SqlError::SettingValue { origin, .. } = &mut self {
+            *origin = Some(from.to_string());
+        }
+        self
+    }
+
     /// This error with the nearest of `tables` named, if it is about an unknown table.
     pub(crate) fn with_tables(self, tables: impl FnOnce() -> Vec<String>) -> SqlError {
         match self {
@@ -248,7 +259,10 @@ fn sort(error: &DataFusionError) -> SqlError {
         DataFusionError::Plan(text) => planning(text),
         DataFusionError::Configuration(text) => SqlError::Planning(one_line(text)),
         DataFusionError::SchemaError(schema, _) => schema_error(schema),
-        DataFusionError::Execution(text) => dropped(text).unwrap_or_else(|| SqlError::Execution(one_line(text))),
+        DataFusionError::Execution(text) => dropped(text).unwrap_or_else(|| match is_about_names(text) {
+            true => SqlError::Planning(one_line(text)),
+            false => SqlError::Execution(one_line(text)),
+        }),
         DataFusionError::Ffi(text) => SqlError::Execution(one_line(text)),
         DataFusionError::ResourcesExhausted(text) => SqlError::Memory(one_line(text)),
         DataFusionError::ExecutionJoin(join) => SqlError::Internal(one_line(&join.to_string())),
@@ -326,6 +340,14 @@ fn dropped(text: &str) -> Option<SqlError> {
     name.strip_suffix("' doesn't exist.").map(unknown_table)
 }
 
+/// Whether an error is about a name that is taken, or one that means nothing: nothing of the statement has run.
+fn is_about_names(text: &str) -> bool {
+    let kinds = ["Table '", "External table '", "Schema '", "Catalog '", "Prepared statement '", "table '"];
+    let is_named = kinds.iter().any(|kind| text.starts_with(kind));
+    let ends = ["' already exists", "' does not exist", "' doesn't exist."];
+    is_named && (ends.iter().any(|end| text.ends_with(end)) || text.contains("' expects "))
+}
+
 fn unknown_table(name: &str) -> SqlError {
     let own = format!("{CATALOG}.{SCHEMA}.");
     let name = name.strip_prefix(&own).unwrap_or(name);
@@ -375,6 +397,15 @@ mod tests {
         let back = SqlError::from(DataFusionError::Shared(std::sync::Arc::new(travelled)));
         assert!(matches!(back, SqlError::TimedOut { milliseconds: 7 }), "{back}");
         assert_eq!(back.code(), "SQL-008");
+    }
+
+    #[test]
+    fn names_that_are_taken_or_mean_nothing_are_no_failures_of_a_run() {
+        for text in ["Prepared statement 'p' does not exist", "Table 't' already exists", "Schema 's' doesn't exist."] {
+            assert_eq!(SqlError::from(DataFusionError::Execution(text.into())).code(), "SQL-004", "{text}");
+        }
+        let ran = SqlError::from(DataFusionError::Execution("the file already exists".into()));
+        assert_eq!(ran.code(), "SQL-006");
     }
 
     #[test]

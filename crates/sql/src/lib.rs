@@ -4,6 +4,7 @@
 //! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
 //! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
 
+mod baseline;
 mod cancel;
 pub mod catalog;
 mod codec;
@@ -20,6 +21,7 @@ mod placement;
 mod plans;
 mod progress;
 mod report;
+mod rewrite;
 mod runtime;
 mod session;
 mod settings;
@@ -28,6 +30,7 @@ mod statement;
 mod stream;
 mod values;
 
+pub use baseline::Baseline;
 pub use cancel::Cancel;
 pub use codec::PlanCodec;
 pub use device::DeviceSlot;
@@ -38,5 +41,6 @@ pub use progress::Progress;
 pub use report::{FragmentReport, Place, StatementReport, Summary};
 pub use session::{Execution, Session, SessionOptions};
 pub use settings::{Assignment, Origin, PREFIX, SETTINGS, SettingInfo, Settings, setting};
+pub use show::setting_names;
 pub use statement::{OwnStatement, Script, ScriptStatement};
 pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Placement};

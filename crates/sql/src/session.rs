@@ -40,6 +40,7 @@ use crate::exec::{DevicePlanner, EngineTables, Engines};
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
 use crate::report::StatementReport;
+use crate::rewrite::rewrite;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
@@ -157,14 +158,17 @@ impl Session {
         let mut assignments = options.assignments;
         assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
         for Assignment { name, value, origin } in assignments {
-            if name.starts_with("warpcube.") {
-                settings.assign(&name, &value, Some(origin.to_string()))?;
-            } else if !runtime.take(&name, &value) {
-                let known = config.options().entries();
-                check_known(&name, known.into_iter().map(|entry| entry.key))?;
-                let set = config.options_mut().set(&name, &value);
-                set.map_err(|error| bad_value(&name, &value, &error.into(), Some(origin.to_string())))?;
-            }
+            let set = if name.starts_with("warpcube.") {
+                settings.assign(&name, &value)
+            } else if runtime.take(&name, &value) {
+                Ok(())
+            } else {
+                check_known(&name, config.options().entries().into_iter().map(|entry| entry.key)).and_then(|()| {
+                    let set = config.options_mut().set(&name, &value);
+                    set.map_err(|error| bad_value(&name, &value, &error.into()))
+                })
+            };
+            set.map_err(|error| error.with_origin(&origin))?;
             origins.insert(name, origin);
         }
         if settings.target_partitions > 0 {
@@ -206,7 +210,11 @@ impl Session {
             }),
         };
         for (name, value) in runtime.into_values() {
-            session.set_runtime(&name, &value)?;
+            let set = session.set_runtime(&name, &value);
+            set.map_err(|error| match session.inner.start.1.get(&name) {
+                Some(origin) => error.with_origin(origin),
+                None => error,
+            })?;
         }
         Ok(session)
     }
@@ -264,7 +272,7 @@ impl Session {
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
         let dialect = state.config_options().sql_parser.dialect;
-        let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect))?;
+        let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect).and_then(rewrite))?;
         if let Some(name) = executed(&parsed) {
             self.freshen_prepared(&name).await?;
             // What was prepared anew is in the session's state and not yet in the copy.

@@ -68,8 +68,8 @@ pub struct Settings {
     pub format: Format,
     /// Most rows of a table on a terminal; 0 means all.
     pub max_rows: usize,
-    /// Whether the program writes a footer after each statement.
-    pub timing: bool,
+    /// Whether the program writes times after each statement; none means that it does in the shell alone.
+    pub timing: Option<bool>,
 }
 
 impl Default for Settings {
@@ -92,7 +92,7 @@ impl Default for Settings {
             target_partitions: 0,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
-            timing: false,
+            timing: None,
         }
     }
 }
@@ -266,10 +266,14 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.timing",
-        expected: "'on' or 'off'",
-        description: "Whether the program writes rows, time and placement after each statement (always in the shell).",
-        get: |s| if s.timing { "on".into() } else { "off".into() },
-        set: |s, v| boolean(v).map(|value| s.timing = value),
+        expected: "'auto', 'on' or 'off'",
+        description: "Whether the program writes rows, time and placement after each statement: 'auto' does in the \
+                      shell, where 'off' leaves out the times alone.",
+        get: |s| s.timing.map_or("auto", |on| if on { "on" } else { "off" }).into(),
+        set: |s, v| {
+            s.timing = if v == "auto" { None } else { Some(boolean(v)?) };
+            Some(())
+        },
     },
 ];
 
@@ -281,6 +285,7 @@ pub fn setting(name: &str) -> Result<&'static SettingInfo> {
     SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| SqlError::UnknownSetting {
         name: name.to_string(),
         nearest: nearest(name, SETTINGS.iter().map(|setting| setting.name.to_string())),
+        origin: None,
     })
 }
 
@@ -290,17 +295,17 @@ impl Settings {
         Ok((setting(name)?.get)(self))
     }
 
-    /// Sets a setting by its full name; `origin` is named in the error where the value came from outside.
+    /// Sets a setting by its full name.
     ///
     /// # Errors
     /// [`SqlError::UnknownSetting`] or [`SqlError::SettingValue`]; nothing is changed then.
-    pub fn assign(&mut self, name: &str, value: &str, origin: Option<String>) -> Result<()> {
+    pub fn assign(&mut self, name: &str, value: &str) -> Result<()> {
         let info = setting(name)?;
         (info.set)(self, value.trim()).ok_or_else(|| SqlError::SettingValue {
             name: name.to_string(),
             value: value.to_string(),
             expected: info.expected.to_string(),
-            origin,
+            origin: None,
         })
     }
 }
@@ -323,7 +328,7 @@ impl ExtensionOptions for Settings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
-        Ok(self.assign(&format!("{PREFIX}.{key}"), value, None)?)
+        Ok(self.assign(&format!("{PREFIX}.{key}"), value)?)
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
@@ -396,13 +401,13 @@ mod tests {
             ("warpcube.encoded_folder", "/e/F"),
             ("warpcube.timing", "on"),
         ] {
-            settings.assign(name, value, None).unwrap();
+            settings.assign(name, value).unwrap();
             assert_eq!(settings.value(name).unwrap(), value, "{name}");
         }
         for info in SETTINGS {
             let shown = (info.get)(&settings);
             let mut again = settings.clone();
-            again.assign(info.name, &shown, None).unwrap();
+            again.assign(info.name, &shown).unwrap();
             assert_eq!((info.get)(&again), shown, "{}", info.name);
         }
     }
@@ -410,10 +415,10 @@ mod tests {
     #[test]
     fn mistakes_name_what_is_near_and_what_is_expected() {
         let mut settings = Settings::default();
-        let unknown = settings.assign("warpcube.devcie", "cpu", None).unwrap_err().to_string();
+        let unknown = settings.assign("warpcube.devcie", "cpu").unwrap_err().to_string();
         assert_eq!(unknown, "CFG-001 unknown setting 'warpcube.devcie'; did you mean 'warpcube.device'?");
-        let origin = Some("environment WARPCUBE_TIMEOUT".to_string());
-        let wrong = settings.assign("warpcube.timeout", "soon", origin).unwrap_err().to_string();
+        let wrong = settings.assign("warpcube.timeout", "soon").unwrap_err();
+        let wrong = wrong.with_origin(&Origin::Environment("WARPCUBE_TIMEOUT".into())).to_string();
         assert!(wrong.starts_with("CFG-002 warpcube.timeout = 'soon' (from environment WARPCUBE_TIMEOUT)"), "{wrong}");
         assert_eq!(settings.timeout, None);
     }

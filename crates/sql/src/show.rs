@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::config::ConfigEntry;
+use datafusion::common::config::{ConfigEntry, ConfigOptions};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 
 use crate::error::Result;
-use crate::settings::{Origin, PREFIX};
+use crate::settings::{Origin, PREFIX, SETTINGS};
 
 /// Every setting of the session, ours first, each group by name.
 pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {
@@ -18,6 +19,13 @@ pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {
     entries.extend(state.runtime_env().config_entries());
     entries.sort_by_key(|entry| (!entry.key.starts_with(PREFIX), entry.key.clone()));
     entries
+}
+
+/// The full names of all settings that a session takes, ours and DataFusion's.
+pub fn setting_names() -> Vec<String> {
+    let ours = SETTINGS.iter().map(|setting| setting.name.to_string());
+    let theirs = ConfigOptions::new().entries().into_iter().chain(RuntimeEnvBuilder::new().entries());
+    ours.chain(theirs.map(|entry| entry.key)).collect()
 }
 
 /// One row for each of `entries`: name, value, origin and, if asked for, description.

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Parser, Subcommand};
+
+use crate::error::{CliError, Result};
 
 /// SQL over columnar data at the speed of GPU memory.
 ///
@@ -10,7 +13,7 @@ use clap::{Args, Parser, Subcommand};
 ///
 /// Exit codes: 0 all went well, 1 a statement failed, 2 wrong usage or configuration, 130 cancelled.
 #[derive(Debug, Parser)]
-#[command(name = "warpcube", version, args_conflicts_with_subcommands = false)]
+#[command(name = "warpcube", version)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) run: RunArgs,
@@ -24,7 +27,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Run these statements; may be given several times, in order with -f
-    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     pub(crate) statements: Vec<String>,
     /// Run the statements of this file; '-' is the standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
@@ -41,6 +44,9 @@ pub(crate) struct RunArgs {
     /// Go on with the next statement of a script after one failed
     #[arg(long)]
     pub(crate) continue_on_error: bool,
+    /// Write rows, time and placement to the standard error after each statement
+    #[arg(long)]
+    pub(crate) timing: bool,
 }
 
 /// What holds for every command.
@@ -49,9 +55,6 @@ pub(crate) struct CommonArgs {
     /// The device: auto, cuda, cuda:N or cpu
     #[arg(long, global = true, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
-    /// Write rows, time and placement to the standard error after each statement
-    #[arg(long, global = true)]
-    pub(crate) timing: bool,
     /// Set a setting, such as warpcube.timeout=30s; may be given several times
     #[arg(long = "set", global = true, value_name = "NAME=VALUE")]
     pub(crate) settings: Vec<String>,
@@ -81,6 +84,33 @@ pub(crate) enum Command {
     Tpch(BenchArgs),
 }
 
+/// Arguments for statements alone: as clap knows them, and as written.
+const OF_STATEMENTS: [(&str, &str); 7] = [
+    ("statements", "-c"),
+    ("files", "-f"),
+    ("format", "--format"),
+    ("output", "--output"),
+    ("max_rows", "--max-rows"),
+    ("continue_on_error", "--continue-on-error"),
+    ("timing", "--timing"),
+];
+/// Arguments of sessions, which `doctor` does not open.
+const OF_SESSIONS: [(&str, &str); 3] = [("device", "--device"), ("settings", "--set"), ("config", "--config")];
+
+impl Cli {
+    /// Refuses arguments that the command would ignore.
+    pub(crate) fn check(&self, matches: &ArgMatches) -> Result<()> {
+        let Some(command) = matches.subcommand_name() else { return Ok(()) };
+        let opens_a_session = !matches!(self.command, Some(Command::Doctor { .. }));
+        let of_sessions = OF_SESSIONS.iter().filter(|_| !opens_a_session);
+        let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        match OF_STATEMENTS.iter().chain(of_sessions).find(|(name, _)| is_given(name)) {
+            Some((_, flag)) => Err(CliError::Usage(format!("{flag} does not go with '{command}', which ignores it"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// How to run a benchmark.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct BenchArgs {
@@ -90,7 +120,7 @@ pub(crate) struct BenchArgs {
     /// Folder for the data, reused if it holds them already
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Compare every row with the CPU's answer and fail on a difference
+    /// Compare every row with the answer of plain DataFusion, time it too, and fail on a difference
     #[arg(long)]
     pub(crate) verify: bool,
     /// Compare every row with the CSV files in this folder, q1.1.csv and so on, and fail on a difference

@@ -1,13 +1,14 @@
 //! Settings from outside: the configuration file, the environment and flags, in that order of precedence.
 //!
 //! The file is TOML. Its top level holds settings of `warpcube.` without that prefix; tables `[datafusion.…]` hold
-//! DataFusion's. Of the environment, `WARPCUBE_` and a setting's name in capitals sets it; `DATAFUSION_…` sets
-//! DataFusion's as in its own programs.
+//! DataFusion's. Of the environment, a setting's name in capitals, dots as underscores, sets it: `WARPCUBE_…` and, as
+//! in DataFusion's own programs, `DATAFUSION_…`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcube_sql::{Assignment, Origin, PREFIX, SETTINGS, SqlError, setting};
+use warpcube_sql::{Assignment, Origin, PREFIX, SqlError, setting_names};
 
 use crate::cli::{CommonArgs, RunArgs};
 use crate::error::{CliError, Result};
@@ -29,7 +30,7 @@ pub(crate) fn assignments(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assi
             }
         }
     }
-    all.extend(from_environment(std::env::vars()));
+    all.extend(from_environment(std::env::vars_os()));
     all.extend(from_flags(run, common)?);
     Ok(all)
 }
@@ -43,15 +44,9 @@ fn from_file(path: &Path) -> Result<Vec<Assignment>> {
         error(format!("line {line}: {}", problem.message()))
     })?;
     let mut found = BTreeMap::new();
-    flatten(None, &table, &mut found).map_err(&error)?;
-    let mut assignments = Vec::new();
-    for (name, value) in found {
-        if name.starts_with("warpcube.") {
-            setting(&name).map_err(|problem| error(problem.to_string()))?;
-        }
-        assignments.push(Assignment { name, value, origin: Origin::File(path.to_path_buf()) });
-    }
-    Ok(assignments)
+    flatten(None, &table, &mut found).map_err(error)?;
+    let origin = Origin::File(path.to_path_buf());
+    Ok(found.into_iter().map(|(name, value)| Assignment { name, value, origin: origin.clone() }).collect())
 }
 
 /// Names with dots for the values of nested tables; the top level belongs to `warpcube.`.
@@ -82,16 +77,16 @@ fn flatten(
 }
 
 /// Variables that are not settings are other parts' business.
-fn from_environment(variables: impl Iterator<Item = (String, String)>) -> Vec<Assignment> {
-    let ours = |variable: &str| {
-        SETTINGS.iter().map(|info| info.name).find(|name| variable == name.to_uppercase().replace('.', "_"))
+fn from_environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Assignment> {
+    // Names of variables that are no text are none of these; values that are none are refused by what takes them.
+    let variables: HashMap<OsString, String> =
+        variables.map(|(variable, value)| (variable, value.to_string_lossy().into_owned())).collect();
+    let given = |name: String| {
+        let variable = name.to_uppercase().replace('.', "_");
+        let value = variables.get(OsStr::new(&variable))?.clone();
+        Some(Assignment { name, value, origin: Origin::Environment(variable) })
     };
-    variables
-        .filter_map(|(variable, value)| {
-            let name = ours(&variable)?.to_string();
-            Some(Assignment { name, value, origin: Origin::Environment(variable) })
-        })
-        .collect()
+    setting_names().into_iter().filter_map(given).collect()
 }
 
 fn from_flags(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
@@ -116,16 +111,18 @@ fn from_flags(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
     if let Some(rows) = run.max_rows {
         flag("warpcube.max_rows", rows.to_string(), "--max-rows");
     }
-    if common.timing {
+    if run.timing {
         flag("warpcube.timing", "on".into(), "--timing");
     }
     Ok(found)
 }
 
-/// A bad setting is wrong usage and not a failed statement.
-pub(crate) fn as_usage(error: SqlError) -> CliError {
+/// The error of a session that cannot be opened: a bad setting is wrong configuration and not a failed statement.
+pub(crate) fn from_outside(error: SqlError) -> CliError {
     match error {
-        SqlError::UnknownSetting { .. } | SqlError::SettingValue { .. } => CliError::Usage(error.to_string()),
+        SqlError::UnknownSetting { .. } | SqlError::SettingValue { .. } | SqlError::Device { .. } => {
+            CliError::Setting(error)
+        }
         other => CliError::Sql(other),
     }
 }
@@ -147,9 +144,15 @@ mod tests {
 
     #[test]
     fn only_settings_are_taken_from_the_environment() {
-        let variables = [("WARPCUBE_MEMORY_LIMIT", "1GiB"), ("WARPCUBE_NVRTC", "/x"), ("HOME", "/y")];
+        let variables = [
+            ("DATAFUSION_EXECUTION_BATCH_SIZE", "1234"),
+            ("DATAFUSION_NO_SUCH_SETTING", "1"),
+            ("WARPCUBE_MEMORY_LIMIT", "1GiB"),
+            ("WARPCUBE_NVRTC", "/x"),
+            ("HOME", "/y"),
+        ];
         let found = from_environment(variables.map(|(name, value)| (name.into(), value.into())).into_iter());
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].name, "warpcube.memory_limit");
+        let found: Vec<_> = found.iter().map(|given| (given.name.as_str(), given.value.as_str())).collect();
+        assert_eq!(found, [("warpcube.memory_limit", "1GiB"), ("datafusion.execution.batch_size", "1234")]);
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use warpcube_gpu::cuda::{cache_folder, nvrtc};
 use warpcube_gpu::{Device, GpuError};
 
+use crate::console;
 use crate::error::{CliError, Result};
 
 /// A GPU.
@@ -21,8 +22,9 @@ struct Gpu {
     memory_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_bytes: Option<u64>,
+    /// The CUDA version that the driver implements, which is not the number of the driver itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    driver: Option<String>,
+    cuda_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compute_capability: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,13 +54,11 @@ struct Findings {
 /// Writes what is found; gives 1 if there is a GPU that cannot be used, 0 otherwise.
 pub(crate) fn run(json: bool) -> Result<usize> {
     let findings = examine();
-    match json {
-        true => {
-            let text = serde_json::to_string_pretty(&findings).map_err(|error| CliError::Data(error.to_string()))?;
-            println!("{text}");
-        }
-        false => print(&findings),
-    }
+    let text = match json {
+        true => serde_json::to_string_pretty(&findings).map_err(|error| CliError::Data(error.to_string()))? + "\n",
+        false => text(&findings),
+    };
+    console::print(&text)?;
     Ok(usize::from(findings.is_defect()))
 }
 
@@ -122,7 +122,7 @@ fn gpu(ordinal: usize) -> Gpu {
             name: Some(info.name),
             memory_bytes: Some(total),
             free_bytes: Some(free),
-            driver: Some(info.driver),
+            cuda_version: Some(info.driver),
             compute_capability: Some(format!("{}.{}", info.compute_capability.0, info.compute_capability.1)),
             problem: None,
         },
@@ -131,7 +131,7 @@ fn gpu(ordinal: usize) -> Gpu {
             name: None,
             memory_bytes: None,
             free_bytes: None,
-            driver: None,
+            cuda_version: None,
             compute_capability: None,
             problem: Some(repaired(&error)),
         },
@@ -160,10 +160,6 @@ fn unwritable(folder: &Path) -> Option<String> {
     ))
 }
 
-fn print(findings: &Findings) {
-    print!("{}", text(findings));
-}
-
 /// The findings for people.
 fn text(findings: &Findings) -> String {
     let mut text = String::new();
@@ -176,12 +172,12 @@ fn text(findings: &Findings) -> String {
         let gibibytes = |bytes: Option<u64>| bytes.unwrap_or(0) as f64 / f64::from(1 << 30);
         match &gpu.name {
             Some(name) => line(format!(
-                "GPU {}         {name}, {:.1} GiB of {:.1} GiB free, compute capability {}, driver {}",
+                "GPU {}         {name}, {:.1} GiB of {:.1} GiB free, compute capability {}, driver for CUDA {}",
                 gpu.ordinal,
                 gibibytes(gpu.free_bytes),
                 gibibytes(gpu.memory_bytes),
                 gpu.compute_capability.as_deref().unwrap_or("?"),
-                gpu.driver.as_deref().unwrap_or("?"),
+                gpu.cuda_version.as_deref().unwrap_or("?"),
             )),
             None => line(format!("GPU {}         cannot be opened", gpu.ordinal)),
         }
@@ -215,7 +211,7 @@ mod tests {
             name: problem.is_none().then(|| "NVIDIA H200".to_string()),
             memory_bytes: Some(140 << 30),
             free_bytes: Some(139 << 30),
-            driver: Some("13.0".into()),
+            cuda_version: Some("13.0".into()),
             compute_capability: Some("9.0".into()),
             problem: problem.map(str::to_string),
         }
@@ -248,6 +244,7 @@ mod tests {
         assert_eq!(found.problems.len(), 1);
         let text = text(&found);
         assert!(text.contains("GPU 0         NVIDIA H200, 139.0 GiB of 140.0 GiB free"), "{text}");
+        assert!(text.contains(", driver for CUDA 13.0\n"), "{text}");
         assert!(text.contains("NVRTC         not found\n"), "{text}");
         assert!(text.contains("! GPU-002 ") && text.contains("'pip install nvidia-cuda-nvrtc'"), "{text}");
         assert!(text.ends_with("Queries run on the CPU until the GPU can be used: see above.\n"), "{text}");

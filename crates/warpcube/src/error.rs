@@ -1,5 +1,6 @@
 //! Errors of the program itself: its arguments, files it writes and scripts it reads.
 
+use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -12,9 +13,12 @@ pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 /// An error of the program; its text is one line that starts with its code.
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
-    /// A statement's or a setting's error, with a code of its own.
+    /// A statement's error, with a code of its own.
     #[error(transparent)]
     Sql(#[from] SqlError),
+    /// A setting from outside of the session that does not exist, or does not take its value; has a code of its own.
+    #[error(transparent)]
+    Setting(SqlError),
     /// A statement's error in a script.
     #[error("{place}: {error}")]
     Script {
@@ -65,6 +69,16 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    /// The error of writing to `target`.
+    pub(crate) fn writing(target: &str, error: &io::Error) -> CliError {
+        // Some writers keep of an I/O error only its text.
+        let is_closed = error.kind() == io::ErrorKind::BrokenPipe || error.to_string().contains("Broken pipe");
+        match is_closed {
+            true => CliError::Closed,
+            false => CliError::Output { target: target.to_string(), reason: error.to_string() },
+        }
+    }
+
     /// Whether the user cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         match self {
@@ -88,7 +102,7 @@ impl CliError {
             error if error.is_cancelled() => 130,
             CliError::Closed => 0,
             CliError::Script { error, .. } => error.exit_code(),
-            CliError::Usage(_) | CliError::Config { .. } | CliError::Input { .. } => 2,
+            CliError::Usage(_) | CliError::Setting(_) | CliError::Config { .. } | CliError::Input { .. } => 2,
             _ => 1,
         }
     }
@@ -103,6 +117,7 @@ impl From<DatagenError> for CliError {
     fn from(error: DatagenError) -> CliError {
         match error {
             DatagenError::Cancelled => CliError::Sql(SqlError::Cancelled),
+            DatagenError::Scale(_) => CliError::Usage(format!("--sf: {error}")),
             other => CliError::Data(other.to_string()),
         }
     }

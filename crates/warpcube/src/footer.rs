@@ -8,16 +8,21 @@ use warpcube_sql::Summary;
 const WORTH_SAYING: Duration = Duration::from_micros(100);
 
 /// The footer for a statement; `has_rows` tells a result from a statement that gives none.
-pub(crate) fn footer(summary: &Summary, has_rows: bool) -> String {
+pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool) -> String {
     let mut parts = Vec::new();
     match (has_rows, summary.rows) {
         (false, _) => parts.push("done".to_string()),
         (true, 1) => parts.push("1 row".to_string()),
         (true, rows) => parts.push(format!("{} rows", grouped(rows))),
     }
-    parts.push(time(summary.total));
+    if with_times {
+        parts.push(time(summary.total));
+    }
     if let Some(share) = summary.gpu_share() {
         parts.push(format!("{:.0} % on the GPU", share * 100.0));
+    }
+    if !with_times {
+        return format!("({})", parts.join(", "));
     }
     if summary.device > Duration::ZERO {
         parts.push(format!("{} of device time", time(summary.device)));
@@ -79,7 +84,8 @@ mod tests {
         let mut summary = report.summary();
         summary.total = Duration::from_millis(2000);
         let expected = "(1,234 rows, 2.00 s, 75 % on the GPU, of it loading 1.50 s and compiling 97.0 ms)";
-        assert_eq!(footer(&summary, true), expected);
+        assert_eq!(footer(&summary, true, true), expected);
+        assert_eq!(footer(&summary, true, false), "(1,234 rows, 75 % on the GPU)");
     }
 
     #[test]
@@ -88,13 +94,14 @@ mod tests {
         summary.total = Duration::from_micros(1500);
         (summary.loading, summary.loaded_bytes, summary.restored_bytes) = (Duration::from_millis(1), 400, 300);
         let expected = "(done, 1.50 ms, of it loading 1.00 ms, 75 % of the columns loaded as they were kept)";
-        assert_eq!(footer(&summary, false), expected);
+        assert_eq!(footer(&summary, false, true), expected);
     }
 
     #[test]
     fn a_statement_without_rows_is_done() {
         let mut summary = StatementReport::new().summary();
         summary.total = Duration::from_micros(1500);
-        assert_eq!(footer(&summary, false), "(done, 1.50 ms)");
+        assert_eq!(footer(&summary, false, true), "(done, 1.50 ms)");
+        assert_eq!(footer(&summary, false, false), "(done)");
     }
 }

@@ -17,6 +17,8 @@ pub(crate) fn start(filter: Option<&str>) -> Result<()> {
         .with_span_events(FmtSpan::CLOSE)
         .with_writer(std::io::stderr)
         .with_ansi(colour)
+        // What cannot be written to the standard error is not worth a panic.
+        .log_internal_errors(false)
         .init();
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod config;
+mod console;
 mod doctor;
 mod error;
 mod feeder;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
 
 /// Does what the command line asks; gives the number of statements that failed and were gone on from.
 fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
+    cli.check(matches)?;
     logging::start(cli.common.log.as_deref())?;
     if let Some(Command::Doctor { json }) = &cli.command {
         return doctor::run(*json);
@@ -64,7 +66,7 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
         _ => {}
     }
     let options = SessionOptions::new().with_assignments(assignments);
-    let session = Session::new(options).map_err(config::as_usage)?;
+    let session = Session::new(options).map_err(config::from_outside)?;
     let mut runner = Runner::new(session, host.clone(), Target::new(cli.run.output.clone()));
     runner.continue_on_error = cli.run.continue_on_error;
     let steps = steps(cli, matches);

@@ -4,7 +4,7 @@
 //! statement is stuck in, Ctrl-C and the timeout give control back at once: the statement is told to stop, its task is
 //! let go, and nobody waits for it.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 use warpcube_sql::{Execution, Progress, Script, Session, SqlError, StatementReport, Summary};
 
+use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
@@ -73,11 +74,17 @@ impl Runner {
     /// Runs one statement, writes its rows and its footer.
     pub(crate) fn statement(&mut self, sql: &str) -> Result<()> {
         let (summary, has_rows) = self.execute(sql)?;
-        summary.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        if self.interactive || self.session.settings().timing {
-            eprintln!("{}", footer(&summary, has_rows));
+        summary.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        let is_timed = self.is_timed();
+        if self.interactive || is_timed {
+            tell(footer(&summary, has_rows, is_timed));
         }
         Ok(())
+    }
+
+    /// Whether times are written after each statement.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.session.settings().timing.unwrap_or(self.interactive)
     }
 
     fn execute(&mut self, sql: &str) -> Result<(Summary, bool)> {
@@ -232,8 +239,7 @@ impl Runner {
 
 /// Writes an error on one line.
 pub(crate) fn report_error(error: &CliError) {
-    // Nothing can be done where even the standard error is closed.
-    let _ = writeln!(std::io::stderr(), "error: {error}");
+    tell(format_args!("error: {error}"));
 }
 
 /// The task of one statement.

@@ -9,6 +9,9 @@ mod codes;
 mod forms;
 mod scratch;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
 
 pub(crate) use codes::distinct;
@@ -42,6 +45,8 @@ const BLOCK: u32 = 256;
 pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
 /// Blocks a multiprocessor.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
+/// Bytes of scratch memory that is given back after a column.
+const SCRATCH_LARGE: usize = 16 << 20;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
 const BATCH_BYTES: usize = 64 << 20;
 
@@ -110,11 +115,20 @@ pub(crate) struct Workshop<'a> {
     pub(crate) device: &'a Device,
     pub(crate) room: &'a dyn Room,
     pub(crate) stream: Stream,
+    /// Sizes of large scratch memory that was used.
+    large: RefCell<BTreeSet<usize>>,
+}
+
+impl Drop for Workshop<'_> {
+    fn drop(&mut self) {
+        // Kept for a next column it would count as memory in use.
+        self.large.borrow().iter().for_each(|bytes| self.device.let_go(*bytes));
+    }
 }
 
 impl<'a> Workshop<'a> {
     pub(crate) fn new(device: &'a Device, room: &'a dyn Room) -> Result<Workshop<'a>> {
-        Ok(Workshop { device, room, stream: device.stream()? })
+        Ok(Workshop { device, room, stream: device.stream()?, large: RefCell::default() })
     }
 
     /// A kernel of a program.

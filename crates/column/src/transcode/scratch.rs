@@ -2,7 +2,7 @@
 
 use warpcube_gpu::{DeviceBuffer, LaunchShape, PART_BYTES_MIN, Params, Reservation, size_class};
 
-use super::{BLOCK, SUMS, Source, Workshop};
+use super::{BLOCK, SCRATCH_LARGE, SUMS, Source, Workshop};
 use crate::error::Result;
 
 /// A buffer with its promise of memory.
@@ -16,6 +16,9 @@ impl Scratch {
     /// Memory of undefined content.
     pub(crate) fn new(workshop: &Workshop<'_>, bytes: usize) -> Result<Scratch> {
         let reservation = workshop.room.reserve(size_class(bytes) as u64)?;
+        if bytes >= SCRATCH_LARGE {
+            workshop.large.borrow_mut().insert(bytes);
+        }
         Ok(Scratch { buffer: workshop.device.buffer(bytes, "memory to encode in")?, _reservation: reservation })
     }
 

@@ -5,7 +5,7 @@ where ps_suppkey = s_suppkey
   and n_name = 'GERMANY'
 group by ps_partkey
 having sum(ps_supplycost * ps_availqty) > (
-    select sum(ps_supplycost * ps_availqty) * 0.0001
+    select sum(ps_supplycost * ps_availqty) * :fraction
     from partsupp, supplier, nation
     where ps_suppkey = s_suppkey
       and s_nationkey = n_nationkey

@@ -8,6 +8,7 @@ use warpcube_column::encoding::{GROUP_ROWS, Packed};
 use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
 
 use crate::codegen::params::{Argument, ParamList};
+use crate::estimate::LINE_BYTES;
 
 /// Values of a packed column that a lane unpacks together: steps have at least as many.
 pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
@@ -21,6 +22,8 @@ pub(crate) struct Form {
     layout: Layout,
     /// Address of its distinct values, where its segments hold codes for them.
     lookup: Option<u64>,
+    /// How many values there are at that address.
+    pub(crate) codes: usize,
     /// Bytes of a value on average.
     bytes: f64,
 }
@@ -42,6 +45,7 @@ impl Form {
             storage: column.storage(),
             layout: column.layout(),
             lookup: column.lookup().map(|values| values.address()),
+            codes: column.lookup().map_or(0, |values| values.bytes() / column.storage().width()),
             bytes: column.bytes_per_value(),
         }
     }
@@ -50,6 +54,17 @@ impl Form {
     pub(crate) fn bytes(self) -> f64 {
         // A column of one value takes next to nothing.
         self.bytes.max(1.0 / 64.0)
+    }
+
+    /// The same where single rows are read: as if all rows that one of them is decoded from lay in one line.
+    pub(crate) fn gathered_bytes(self) -> f64 {
+        let rows = match self.layout {
+            // The differences of half a tile on average, or the lengths of half a vector.
+            Layout::GpuDfor => 256.0,
+            Layout::Nsv(_) => 512.0,
+            _ => return self.bytes(),
+        };
+        self.bytes().min(LINE_BYTES / rows)
     }
 
     /// Bytes of registers that a loaded value takes.
@@ -216,14 +231,19 @@ impl ColumnReader {
 
     /// The loaded value in slot `k`, in storage type.
     pub(crate) fn value(&self, prefix: &str) -> String {
+        self.looked_up(self.code(prefix))
+    }
+
+    /// What lies in slot `k`: the value, or its code where there is a lookup.
+    pub(crate) fn code(&self, prefix: &str) -> String {
         let column = self.column;
-        self.looked_up(match self.form.access() {
+        match self.form.access() {
             Access::Arrays | Access::View => format!("{prefix}{column}[k]"),
             Access::Words(_) => {
                 let reference = self.reference_or(&format!("{prefix}f{column}"));
                 format!("{prefix}{column}.value<{}>(k, {reference})", self.form.stored().c_name())
             }
-        })
+        }
     }
 
     /// The value of the row `row` of the chunk, in storage type.
@@ -241,7 +261,7 @@ impl ColumnReader {
     }
 
     /// The value that a code stands for, where there is a lookup.
-    fn looked_up(&self, code: String) -> String {
+    pub(crate) fn looked_up(&self, code: String) -> String {
         match &self.lookup {
             Some(values) => format!("wc_load_cached({values} + {code})"),
             None => code,

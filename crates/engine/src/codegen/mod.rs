@@ -2,7 +2,8 @@
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`]
 //! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
-//! dictionaries meet), [`pipeline`] writes the kernel around them.
+//! dictionaries meet), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`staged`] what it keeps in
+//! shared memory.
 
 pub(crate) mod column;
 pub(crate) mod expr;
@@ -12,4 +13,6 @@ pub(crate) mod partials;
 pub(crate) mod pipeline;
 pub(crate) mod rows;
 pub(crate) mod sink;
+mod staged;
+mod steps;
 mod strings;

@@ -14,8 +14,9 @@ use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::rows::{RowWriter, dense_probe};
+use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
+use crate::codegen::staged::{Staged, coded, staged_probe};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
 use crate::ir::{JoinKind, Pipeline, Sink};
@@ -27,11 +28,9 @@ use crate::tuning::Tuning;
 const SMALL_SHARED_BYTES: usize = 24 << 10;
 
 /// Threads of a block, unless shared memory asks for a large one.
-const SMALL_BLOCK: u32 = 256;
+pub(super) const SMALL_BLOCK: u32 = 256;
 /// Bytes of registers for the vectors of steps that are worked on in turn.
 const AHEAD_BYTES: f64 = 128.0;
-/// The test whether a slot's row is left.
-const ALIVE: &str = "if (alive >> k & 1u) ";
 
 /// What generation needs to know.
 pub(crate) struct PipelineInput<'a> {
@@ -113,17 +112,17 @@ pub(crate) struct ScanZones {
 }
 
 /// The split of a pipeline's steps.
-struct Split {
-    dense: Vec<Planned>,
+pub(super) struct Split {
+    pub(super) dense: Vec<Planned>,
     rows: Vec<Planned>,
     /// Columns loaded whole, in the order of first use.
-    loaded: Vec<usize>,
-    in_place: bool,
+    pub(super) loaded: Vec<usize>,
+    pub(super) in_place: bool,
     /// Whether any of the columns loaded whole is packed.
     packed: bool,
-    slots: usize,
+    pub(super) slots: usize,
     /// Steps that are on their way at once; one where steps are not worked on in turn.
-    ahead: usize,
+    pub(super) ahead: usize,
     bytes: f64,
 }
 
@@ -168,6 +167,7 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
 /// Decides which steps run on whole vectors and which columns are loaded for them.
 fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let width = |column: usize| input.forms[column].bytes();
+    let lines = |share: f64, column: usize| surviving_lines(share, input.forms[column].gathered_bytes());
     let tuning = input.tuning;
     let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
     let mut share = 1.0f64;
@@ -187,7 +187,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let table = order::table(input.tables, probe)?;
             eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
         }
-        eligible &= new.iter().all(|column| surviving_lines(share, width(*column)) >= tuning.eager_lines);
+        eligible &= new.iter().all(|column| lines(share, *column) >= tuning.eager_lines);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
@@ -217,8 +217,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     wanted.sort_unstable();
     wanted.dedup();
     let gathered: f64 =
-        wanted.iter().map(|column| surviving_lines(share, width(*column)) * width(*column)).sum::<f64>()
-            * input.rows as f64;
+        wanted.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * input.rows as f64;
     let bytes = whole + gathered;
     let packed = loaded.iter().any(|column| input.forms[*column].is_packed());
     let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
@@ -276,24 +275,23 @@ fn sink_registers(sink: &Sink, wanted: &mut Vec<usize>) {
 }
 
 /// Shape and shared memory of a kernel.
-struct Layout {
-    block: u32,
+pub(super) struct Layout {
+    pub(super) block: u32,
     min_blocks: u32,
     shared_bytes: usize,
-    /// Table index and byte offset of each staged bitmap.
-    staged: Vec<(usize, usize)>,
+    pub(super) staged: Vec<Staged>,
     queue_offset: usize,
-    queue_entries: usize,
+    pub(super) queue_entries: usize,
     cells_offset: usize,
 }
 
-struct KernelWriter<'a> {
-    input: &'a PipelineInput<'a>,
-    split: &'a Split,
-    readers: &'a [ColumnReader],
-    params: &'a mut ParamList,
-    arena: &'a mut Arena,
-    next: usize,
+pub(super) struct KernelWriter<'a> {
+    pub(super) input: &'a PipelineInput<'a>,
+    pub(super) split: &'a Split,
+    pub(super) readers: &'a [ColumnReader],
+    pub(super) params: &'a mut ParamList,
+    pub(super) arena: &'a mut Arena,
+    pub(super) next: usize,
     out: String,
 }
 
@@ -311,7 +309,7 @@ impl KernelWriter<'_> {
         let ticket_rows = self.params.add("uint64_t", Argument::U64(scan.ticket_rows.into()));
 
         let mut body = String::new();
-        let staged = self.stage(&layout);
+        let staged = self.stage(&layout, &error_slot)?;
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
@@ -376,7 +374,7 @@ impl KernelWriter<'_> {
         let cells_per_warp = plan.shared_cell_bytes();
         let warp_bytes = queue_entries * 2 + cells_per_warp;
         let block_cells = plan.block_cell_bytes();
-        let mut bitmaps: Vec<(usize, usize)> = Vec::new();
+        let mut bitmaps: Vec<Staged> = Vec::new();
         let mut bitmap_bytes = 0;
         let large_warps = 32;
         // The most selective probes come first in the plan and take shared memory first.
@@ -386,10 +384,11 @@ impl KernelWriter<'_> {
             else {
                 continue;
             };
-            let bytes = bitmap.bytes().next_multiple_of(16);
+            let coded = coded(self.input, self.split, probe);
+            let bytes = coded.map_or(bitmap.bytes(), |column| self.input.forms[column].codes).next_multiple_of(16);
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * large_warps <= self.input.shared_limit;
-            if fits && !bitmaps.iter().any(|(build, _)| *build == probe.build) {
-                bitmaps.push((probe.build, bitmap_bytes));
+            if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
+                bitmaps.push(Staged { build: probe.build, coded, offset: bitmap_bytes });
                 bitmap_bytes += bytes;
             }
         }
@@ -405,123 +404,6 @@ impl KernelWriter<'_> {
         let queue_offset = cells_offset + block_cells + cells_per_warp * warps;
         let shared_bytes = queue_offset + queue_entries * 2 * warps;
         Layout { block, min_blocks, shared_bytes, staged: bitmaps, queue_offset, queue_entries, cells_offset }
-    }
-
-    fn stage(&mut self, layout: &Layout) -> String {
-        let mut text = String::new();
-        for (build, offset) in &layout.staged {
-            let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[*build] else {
-                continue;
-            };
-            let pointer = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
-            let words = self.params.add("uint64_t", Argument::U64((bitmap.bytes() / 4) as u64));
-            let offset = self.params.add("uint64_t", Argument::U64(*offset as u64));
-            let _ = writeln!(text, "    uint32_t* const bits{build} = (uint32_t*)(shared + {offset});");
-            let _ = writeln!(text, "    wc_stage(bits{build}, {pointer}, {words});");
-        }
-        if !text.is_empty() {
-            text.push_str("    __syncthreads();\n");
-        }
-        text
-    }
-
-    /// Loads the vectors of the step at `base` into `<prefix><column>`.
-    fn vector_loads(&self, prefix: &str, base: &str, declare: bool) -> String {
-        let mut text = String::new();
-        for column in &self.split.loaded {
-            if declare {
-                text.push_str(&self.readers[*column].declaration(prefix, self.split.slots));
-            }
-            text.push_str(&self.readers[*column].load(prefix, base, self.split.slots));
-        }
-        text
-    }
-
-    /// Text before the loop over steps, at the head of its body, and at its foot.
-    fn step_loads(&self, layout: &Layout) -> (String, String, String) {
-        // A large block has no registers to spare; what is left by steps in turn is short.
-        let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK && self.split.ahead <= 1;
-        if !prefetch || self.split.loaded.is_empty() {
-            return (String::new(), self.vector_loads("d", "base", true), String::new());
-        }
-        // While a step is worked on, the next one's vectors are on their way.
-        let (step, slots) = (self.split.slots * 32, self.split.slots);
-        let (mut head, mut foot) = (String::new(), String::new());
-        for reader in self.split.loaded.iter().map(|column| &self.readers[*column]) {
-            head.push_str(&reader.declaration("e", slots));
-            foot.push_str(&reader.move_on("e", "d", slots));
-        }
-        let next = format!("(base + {step})");
-        let loads = self.vector_loads("e", &next, false);
-        let _ = writeln!(
-            head,
-            "            const bool more = end - base > {step};\n            if (more) {{\n{loads}            }}"
-        );
-        (self.vector_loads("d", "begin", true), head, format!("            if (more) {{\n{foot}            }}\n"))
-    }
-
-    /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
-    /// each into registers of its own. Leaves the first row behind them in `first`.
-    fn turns(&self, tests: &str, fold: &str) -> String {
-        let (ahead, slots) = (self.split.ahead, self.split.slots);
-        let (step, round) = (slots * 32, slots * 32 * ahead);
-        let readers = || self.split.loaded.iter().map(|column| &self.readers[*column]);
-        let mut text = format!("        uint32_t first = begin;\n        if (end - begin >= {round}) {{\n");
-        for turn in 0..ahead {
-            for reader in readers() {
-                text.push_str(&reader.declaration(&format!("r{turn}"), slots));
-                text.push_str(&reader.load(&format!("r{turn}"), &format!("(begin + {})", turn * step), slots));
-            }
-        }
-        let _ = writeln!(
-            text,
-            "            for (;; first += {round}) {{\n            const bool more = end - first >= {};",
-            2 * round
-        );
-        for turn in 0..ahead {
-            let (from, to) = (format!("r{turn}"), "d".to_string());
-            let names: String = readers().map(|reader| reader.alias(&from, &to)).collect();
-            let next: String =
-                readers().map(|reader| reader.load(&from, &format!("(base + {round})"), slots)).collect();
-            let (alive, process) = match tests.is_empty() {
-                true => (String::new(), self.each("")),
-                false => {
-                    let full = (1u64 << slots) - 1;
-                    (format!("            uint32_t alive = {full}u;\n{tests}"), self.each(ALIVE))
-                }
-            };
-            let _ = writeln!(
-                text,
-                "            {{\n            const uint32_t base = first + {};\n{names}{alive}{process}{fold}            \
-                 if (more) {{\n{next}            }}\n            }}",
-                turn * step
-            );
-        }
-        let _ = writeln!(
-            text,
-            "            if (!more) {{\n                first += {round};\n                break;\n            }}\n\
-             \x20           }}\n        }}"
-        );
-        text
-    }
-
-    /// Hands the rows of a step to `process`, those for which `test` holds.
-    fn each(&self, test: &str) -> String {
-        let mut arguments = String::new();
-        for column in &self.split.loaded {
-            let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
-            if self.input.columns[*column].valid.is_some() {
-                let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
-            }
-        }
-        format!(
-            "#pragma unroll
-            for (int k = 0; k < {}; ++k) {{
-                {test}process(base + wc_slot_row(k, lane){arguments});
-            }}
-",
-            self.split.slots
-        )
     }
 
     /// Register values of the vectors, in slot `k`.
@@ -551,8 +433,9 @@ impl KernelWriter<'_> {
                     // Only rows that are left are looked up.
                     Item::Probe(probe, _) => {
                         let left = if text.is_empty() { "" } else { "(alive >> k & 1u) && " };
-                        let staged = layout.staged.iter().any(|(build, _)| *build == probe.build);
-                        format!("{left}{}", dense_probe(&mut emitter, probe, self.input.tables, staged)?)
+                        let coded = coded(self.input, self.split, probe);
+                        let staged = layout.staged.iter().find(|at| (at.build, at.coded) == (probe.build, coded));
+                        format!("{left}{}", staged_probe(&mut emitter, probe, staged, (self.input, self.readers))?)
                     }
                 });
             }
@@ -598,46 +481,6 @@ impl KernelWriter<'_> {
             "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
         );
         Ok((declared + &process, partials))
-    }
-
-    /// Hands surviving rows to `process`, in place or through the queue.
-    fn drain(&self, layout: &Layout, single: bool, fold: &str) -> String {
-        let slots = self.split.slots;
-        let step = slots * 32;
-        if self.split.in_place {
-            let tested = self.each(ALIVE);
-            // Where no row is dropped, whole steps need no tests. Rows of one group take so little that it shows.
-            let process = match single && self.split.dense.is_empty() && self.split.ahead <= 1 {
-                true => format!(
-                    "            if (end - base >= {step}) {{\n{}            }} else {{\n{tested}            }}\n",
-                    self.each("")
-                ),
-                false => tested,
-            };
-            return process + fold;
-        }
-        debug_assert!(layout.queue_entries >= step + 32);
-        format!(
-            "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
-                uint32_t found;
-                uint32_t at = queued + wc_warp_prefix(__popc(alive), lane, &found);
-                while (alive != 0) {{
-                    const uint32_t slot = __ffs(alive) - 1;
-                    alive &= alive - 1;
-                    queue[at++] = (uint16_t)(base - begin + wc_slot_row(slot, lane));
-                }}
-                queued += found;
-                __syncwarp(WC_FULL_MASK);
-            }}
-            const bool last = end - base <= {step};
-            while (queued >= 32 || (last && queued > 0)) {{
-                const uint32_t take = queued < 32 ? queued : 32;
-                queued -= take;
-                if (lane < take) process(begin + queue[queued + lane]);
-                __syncwarp(WC_FULL_MASK);
-            }}
-"
-        )
     }
 }
 

@@ -265,21 +265,21 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// The condition that a row of loaded vectors has a partner in a table that is a bitmap, `staged` in shared memory, or
-/// has none.
+/// The condition that a row of loaded vectors has a partner in a table that is a bitmap, in shared memory by the name
+/// `staged` if it is there, or has none.
 pub(crate) fn dense_probe(
     emitter: &mut Emitter,
     probe: &Probe,
     tables: &[Option<BuiltTable>],
-    staged: bool,
+    staged: Option<String>,
 ) -> Result<String> {
     let table = order::table(tables, probe)?;
     let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
     let keys = emitter.codes_of(table, keys)?;
     let key = table.pack.emit_checked(emitter, &keys, true);
     let bits = match (&table.layout, staged) {
-        (_, true) => format!("bits{}", probe.build),
-        (TableLayout::Direct { bitmap }, false) => emitter.params.add("const uint32_t*", Argument::Zone(*bitmap)),
+        (_, Some(staged)) => staged,
+        (TableLayout::Direct { bitmap }, None) => emitter.params.add("const uint32_t*", Argument::Zone(*bitmap)),
         _ => unreachable!("only direct tables are probed densely"),
     };
     let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());

@@ -1,7 +1,9 @@
 //! Star joins over directly indexed tables: bitmaps on whole vectors, then the queue, then payload.
 
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
+use warpcube_column::EncodingChoice;
 use warpcube_engine::{BinaryOp, Fragment, JoinKind, Ty};
+use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
 
@@ -76,6 +78,19 @@ fn every_kind_of_join() {
     use JoinKind::*;
     for (parts, dates) in [(Left, Left), (Semi, Left), (Left, Anti), (Anti, Inner), (Inner, Semi)] {
         check(&star(25, parts, dates), &tables);
+    }
+}
+
+#[test]
+fn keys_that_are_codes_are_looked_up_as_codes() {
+    let tables = [&facts(6_000), &parts(), &dates()];
+    use JoinKind::*;
+    for (parts, dates) in [(Inner, Semi), (Semi, Anti), (Anti, Inner), (Left, Anti)] {
+        let engine = engine(LaneOrder::Seeded(3));
+        load(&engine, tables[0], &[EncodingChoice::Dictionary, EncodingChoice::Dictionary, EncodingChoice::Auto]);
+        let report = check_on(&engine, &star(25, parts, dates), &tables);
+        let program = report.program.unwrap();
+        assert!(program.source.contains("uint8_t* const map"), "{parts:?} {dates:?}");
     }
 }
 

@@ -106,6 +106,28 @@ pub(crate) fn stored_as(name: &str, path: &str) -> Result<FileType> {
     })
 }
 
+/// DataFusion's name of the format that `COPY` writes, with the options that go with it: by `STORED AS`, or by the
+/// extension of the target. None where neither tells.
+pub(crate) fn written_as(stored_as: Option<&str>, target: &str) -> Result<Option<(&'static str, WriteOptions)>> {
+    let lower = target.to_lowercase();
+    let file_type = match stored_as {
+        Some(name) => self::stored_as(name, target)?,
+        None => match FileType::by_extension(target) {
+            Some((file_type, _)) => file_type,
+            None if Path::new(target).extension().is_none() => return Ok(None),
+            None => return Err(unknown_extension(target)),
+        },
+    };
+    let mut options = file_type.options;
+    if let ("CSV" | "JSON", Some(compression)) = (file_type.name, split_compression(&lower).1) {
+        options.push(("format.compression", compression.into()));
+    }
+    Ok(Some((file_type.name, options)))
+}
+
+/// Names and values of options.
+type WriteOptions = Vec<(&'static str, String)>;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ impl Session {
         if name.split('.').next() == Some(PREFIX) {
             let before = self.settings();
             let mut after = before.clone();
-            after.assign(name, value, None)?;
+            after.assign(name, value)?;
             self.take_effect(&before, &after)?;
             let state = self.inner.context.state_ref();
             state.write().config_mut().options_mut().extensions.insert(after);
@@ -33,7 +33,7 @@ impl Session {
                 false => {
                     let state = self.inner.context.state_ref();
                     let set = state.write().config_mut().options_mut().set(name, value);
-                    set.map_err(|error| bad_value(name, value, &error.into(), None))?;
+                    set.map_err(|error| bad_value(name, value, &error.into()))?;
                     runtime::refresh_functions(&state)?;
                 }
             }
@@ -69,7 +69,7 @@ impl Session {
 
     pub(super) fn set_runtime(&self, name: &str, value: &str) -> Result<()> {
         let state = self.inner.context.state_ref();
-        runtime::set(&state, name, value).map_err(|error| bad_value(name, value, &error, None))
+        runtime::set(&state, name, value).map_err(|error| bad_value(name, value, &error))
     }
 
     pub(super) fn setting_names(&self) -> Vec<String> {
@@ -84,13 +84,13 @@ pub(super) fn check_known(name: &str, known: impl IntoIterator<Item = String>) -
         return Ok(());
     }
     let nearest = nearest(name, known);
-    Err(SqlError::UnknownSetting { name: name.to_string(), nearest })
+    Err(SqlError::UnknownSetting { name: name.to_string(), nearest, origin: None })
 }
 
 /// The error for a value that DataFusion does not take.
-pub(super) fn bad_value(name: &str, value: &str, error: &SqlError, origin: Option<String>) -> SqlError {
+pub(super) fn bad_value(name: &str, value: &str, error: &SqlError) -> SqlError {
     let text = error.to_string();
     let reason = text.split_once(' ').map_or(text.as_str(), |(_, reason)| reason);
     let expected = format!("another value: {reason}");
-    SqlError::SettingValue { name: name.to_string(), value: value.to_string(), expected, origin }
+    SqlError::SettingValue { name: name.to_string(), value: value.to_string(), expected, origin: None }
 }

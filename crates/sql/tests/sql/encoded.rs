@@ -10,6 +10,7 @@ use warpcube_sql::{Place, Session, Summary};
 use crate::support::{cpu, emulated, rows, run};
 
 const SSB_TABLES: [&str; 5] = ["lineorder", "customer", "supplier", "part", "date"];
+const TPCH_SF: f64 = 0.01;
 const TPCH_TABLES: [&str; 8] = ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"];
 
 async fn register(session: &Session, folder: &Path, tables: &[&str]) {
@@ -73,11 +74,11 @@ async fn a_plan_is_lowered_for_the_session_that_receives_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_of_tpch_travels() {
     let folder = tempfile::tempdir().unwrap();
-    write_tpch_parquet(folder.path(), 0.01, &WriteOptions::default(), &NoProgress).unwrap();
+    write_tpch_parquet(folder.path(), TPCH_SF, &WriteOptions::default(), &NoProgress).unwrap();
     let (sender, receiver) = (cpu(), cpu());
     register(&sender, folder.path(), &TPCH_TABLES).await;
     for number in 1..=22 {
-        let sql = tpch_query(number).unwrap();
+        let sql = &tpch_query(number, TPCH_SF).unwrap();
         let expected = rows(&sender.collect(sql).await.unwrap());
         let (found, _) = sent(&sender, &receiver, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
         assert_eq!(rows(&found), expected, "q{number}");

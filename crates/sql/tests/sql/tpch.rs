@@ -5,6 +5,8 @@ use warpcube_sql::{Place, Session, SessionOptions, Summary};
 
 use crate::support::{cpu, rows, run};
 
+/// The scale factor. At smaller ones a part has one supplier twice.
+const SF: f64 = 0.01;
 /// Why a query is not on the device as a whole: its number and a part of the reason.
 const REFUSED: [(usize, &str); 5] = [
     (13, "several rows for one key"),
@@ -32,15 +34,14 @@ fn on_cpu(summary: &Summary) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_twenty_two_queries() {
     let folder = tempfile::tempdir().unwrap();
-    // At smaller scales a part has one supplier twice.
-    write_tpch_parquet(folder.path(), 0.01, &WriteOptions::default(), &NoProgress).unwrap();
+    write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
     let device = Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap();
     let cpu = cpu();
     register(&device, folder.path()).await;
     register(&cpu, folder.path()).await;
     let mut wrong = Vec::new();
     for number in 1..=22 {
-        let sql = tpch_query(number).unwrap();
+        let sql = &tpch_query(number, SF).unwrap();
         let (expected, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
         let (found, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
         assert_eq!(rows(&found), rows(&expected), "q{number}");

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use warpcube_datagen::{DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
-use warpcube_sql::{Progress, Session};
+use warpcube_sql::{Baseline, Progress, Session};
 
 use super::suite::{Generator, Suite};
+use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::footer;
 use crate::host::Host;
@@ -81,14 +82,14 @@ pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, host: &Host) -> Result
     bar.clear();
     let report = report.map_err(|error| CliError::Data(format!("the generator failed: {error}")))??;
     let (rows, bytes) = report.tables.iter().fold((0, 0), |sum, table| (sum.0 + table.rows, sum.1 + table.bytes));
-    eprintln!(
+    tell(format_args!(
         "{} at scale {sf}: {} rows, {:.2} GiB in {}{}",
         suite.name,
         footer::grouped(rows),
         bytes as f64 / f64::from(1 << 30),
         report.dir.display(),
         if report.reused { " (was there)" } else { "" },
-    );
+    ));
     Ok(report.tables.into_iter().map(|table| (table.name, table.path)).collect())
 }
 
@@ -100,4 +101,13 @@ pub(super) async fn register(session: &Session, tables: &[(String, PathBuf)]) ->
         session.collect(&sql).await?;
     }
     Ok(())
+}
+
+/// Makes the tables known to plain DataFusion.
+pub(super) async fn baseline(tables: &[(String, PathBuf)]) -> Result<Baseline> {
+    let baseline = Baseline::default();
+    for (name, path) in tables {
+        baseline.register_parquet(name, path).await?;
+    }
+    Ok(baseline)
 }

@@ -74,7 +74,7 @@ fn case(measured: &Measured) -> Value {
     put("share_of_peak", measured.share_of_peak().map(Into::into));
     put("gpu_share", measured.share.map(Into::into));
     put("verified", measured.verified.map(Into::into));
-    put("rivals", measured.cpu.map(|time| json!({"datafusion_ms": milliseconds(time)})));
+    put("rivals", measured.datafusion.map(|time| json!({"datafusion_ms": milliseconds(time)})));
     Value::Object(case)
 }
 

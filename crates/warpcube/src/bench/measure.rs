@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use warpcube_sql::{Place, Session, SqlError, Summary};
+use warpcube_sql::{Baseline, Place, Session, SqlError, Summary};
 
 use super::suite::Case;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 
 /// What was measured of one case. What was not measured is none.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(super) struct Measured {
     pub(super) answer: Vec<RecordBatch>,
     /// The first run in this process, loading included.
     pub(super) first: Duration,
-    /// The first run of the shape, loading taken off; only if a compiler ran for it.
+    /// The first run, loading taken off; only if a compiler ran in it. Of all its kernels where their cache was empty.
     pub(super) cold: Option<Duration>,
     /// Median of the runs after the first, text in to rows out.
     pub(super) warm: Duration,
@@ -35,9 +35,9 @@ pub(super) struct Measured {
     pub(super) placement: Vec<(Place, String)>,
     /// Bytes that the first run loaded, the time it took, and that of all threads together.
     pub(super) loaded: (u64, Duration, Duration),
-    /// Time on the CPU alone, if it was measured.
-    pub(super) cpu: Option<Duration>,
-    /// Whether the answer is the CPU's, if it was compared.
+    /// Median time of plain DataFusion, warm, if it was measured.
+    pub(super) datafusion: Option<Duration>,
+    /// Whether the answer is that of plain DataFusion, or the one in a file, if it was compared.
     pub(super) verified: Option<bool>,
 }
 
@@ -77,21 +77,22 @@ impl Loading {
     }
 }
 
-/// Runs a case in the rival's session as often as in ours; its rows and the median of its warm times.
-pub(super) async fn rival(session: &Session, case: &Case, runs: usize) -> Result<(Vec<RecordBatch>, Duration)> {
-    let (mut answer, ..) = run(session, case).await?;
+/// Runs a case in plain DataFusion as often as in ours; its rows and the median of its warm times.
+pub(super) async fn rival(baseline: &Baseline, case: &Case, runs: usize) -> Result<(Vec<RecordBatch>, Duration)> {
+    let named = |error: SqlError| CliError::from(error).at(format!("{} in DataFusion", case.name));
+    let mut answer = baseline.collect(&case.sql).await.map_err(named)?;
     let mut times = Vec::with_capacity(runs);
     for _ in 0..runs {
-        let (rows, _, time) = run(session, case).await?;
-        answer = rows;
-        times.push(time);
+        let clock = Instant::now();
+        answer = baseline.collect(&case.sql).await.map_err(named)?;
+        times.push(clock.elapsed());
     }
     Ok((answer, median(times)))
 }
 
 async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
     let clock = Instant::now();
-    let named = |error: SqlError| crate::error::CliError::from(error).at(case.name.clone());
+    let named = |error: SqlError| CliError::from(error).at(case.name.clone());
     let execution = session.execute(&case.sql).await.map_err(named)?;
     let report = execution.report.clone();
     let rows = execution.collect().await.map_err(named)?;
@@ -133,7 +134,7 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
         share,
         placement: placement.collect(),
         loaded: (first.loaded_bytes, first.loading, first.load_busy),
-        cpu: None,
+        datafusion: None,
         verified: None,
         answer,
     })

@@ -1,8 +1,8 @@
 //! `warpcube ssb` and `warpcube tpch`: make the data, run the queries, print and keep what was measured.
 //!
 //! A benchmark is data ([`suite`]): tables made by a generator, and cases with a name and a query. Measuring
-//! ([`measure`]), comparing with the CPU ([`verify`]), printing ([`print`]) and the file ([`json`]) know no benchmark
-//! by name.
+//! ([`measure`]), comparing with plain DataFusion ([`verify`]), printing ([`print`]) and the file ([`json`]) know no
+//! benchmark by name.
 
 mod data;
 mod json;
@@ -24,36 +24,35 @@ use suite::Suite;
 
 /// Runs a benchmark.
 pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
-    let suite = suite::find(name)?.only(&arguments.queries)?;
+    let suite = suite::find(name, arguments.sf)?.only(&arguments.queries)?;
     if arguments.runs == 0 {
         return Err(CliError::Usage("--runs takes 1 or more".into()));
     }
     let mut settings = settings;
-    settings.extend(arguments.encoding.as_deref().map(|value| flag("warpcube.encoding", value, "--encoding")));
-    let session = Session::new(SessionOptions::new().with_assignments(settings.clone())).map_err(config::as_usage)?;
+    settings.extend(arguments.encoding.clone().map(|value| {
+        let origin = Origin::Flag("--encoding".into());
+        Assignment { name: "warpcube.encoding".into(), value, origin }
+    }));
+    let session = Session::new(SessionOptions::new().with_assignments(settings)).map_err(config::from_outside)?;
     let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
     let tables = data::make(&suite, arguments.sf, &folder, host)?;
 
-    host.run(all(suite, arguments.clone(), session, settings, tables))
+    host.run(all(suite, arguments.clone(), session, tables))
 }
 
-async fn all(
-    suite: Suite,
-    arguments: BenchArgs,
-    session: Session,
-    settings: Vec<Assignment>,
-    tables: Vec<(String, PathBuf)>,
-) -> Result<()> {
+async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(String, PathBuf)>) -> Result<()> {
     data::register(&session, &tables).await?;
-    let judge = if arguments.verify { Some(judge(settings, &tables).await?) } else { None };
+    let judge = if arguments.verify { Some(data::baseline(&tables).await?) } else { None };
     let mut results: Vec<Measured> = Vec::new();
     let mut differences = Vec::new();
-    let printer = print::Printer::new(&suite, &session);
+    // Who asked for more than the text gets it, even if nobody reads the text to its end.
+    let goes_on = arguments.verify || arguments.answers.is_some() || arguments.json.is_some();
+    let mut printer = print::Printer::new(&suite, &session, goes_on)?;
     for case in &suite.cases {
         let mut measured = measure::case(&session, case, arguments.runs).await?;
         if let Some(judge) = &judge {
             let (answer, time) = measure::rival(judge, case, arguments.runs).await?;
-            measured.cpu = Some(time);
+            measured.datafusion = Some(time);
             let difference = verify::compare(&case.sql, &measured.answer, &answer);
             measured.verified = Some(difference.is_none());
             differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
@@ -64,12 +63,12 @@ async fn all(
             measured.verified = Some(difference.is_none() && measured.verified != Some(false));
             differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
         }
-        printer.case(&measured);
+        printer.case(&measured)?;
         // The rows of an answer are not needed any more; there may be many.
         measured.answer.clear();
         results.push(measured);
     }
-    printer.end(&results);
+    printer.end(&results)?;
     if let Some(path) = &arguments.json {
         json::write(path, &suite, &arguments, &session, &results)?;
     }
@@ -77,20 +76,6 @@ async fn all(
         true => Ok(()),
         false => Err(CliError::Verify(differences.join("; "))),
     }
-}
-
-/// The judge and rival: the same files through DataFusion alone.
-async fn judge(mut settings: Vec<Assignment>, tables: &[(String, PathBuf)]) -> Result<Session> {
-    for (name, value) in [("warpcube.device", "cpu"), ("warpcube.placement", "cpu")] {
-        settings.push(flag(name, value, "--verify"));
-    }
-    let judge = Session::new(SessionOptions::new().with_assignments(settings))?;
-    data::register(&judge, tables).await?;
-    Ok(judge)
-}
-
-fn flag(name: &str, value: &str, flag: &str) -> Assignment {
-    Assignment { name: name.into(), value: value.into(), origin: Origin::Flag(flag.into()) }
 }
 
 /// `warpcube/data/ssb-sf1` in the user's cache folder.

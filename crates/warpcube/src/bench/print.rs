@@ -1,36 +1,51 @@
-//! A benchmark's results for people: a line as each case is done, and for suites that ask for it where parts ran.
+//! A benchmark's results for people: a line as each case is done, and where parts ran and why, for suites that ask for
+//! it and for cases that are not on the GPU as a whole.
 
 use std::time::Duration;
 
-use warpcube_sql::{Place, Session};
+use warpcube_sql::{Place, Placement, Session};
 
 use super::measure::{Loading, Measured};
 use super::suite::Suite;
+use crate::console;
+use crate::error::{CliError, Result};
 use crate::footer::time;
 
 /// Prints as a benchmark goes on.
 pub(super) struct Printer {
     shows_placement: bool,
+    /// Whether the benchmark goes on if nobody reads its text any more.
+    goes_on: bool,
+    /// Whether nobody does.
+    closed: bool,
 }
 
 impl Printer {
     /// Prints the head.
-    pub(super) fn new(suite: &Suite, session: &Session) -> Printer {
-        let device = session.device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone());
-        println!("{} on {device}", suite.name);
-        println!(
+    pub(super) fn new(suite: &Suite, session: &Session, goes_on: bool) -> Result<Printer> {
+        let mut printer = Printer { shows_placement: suite.shows_placement, goes_on, closed: false };
+        let reason = match session.settings().placement {
+            Placement::Cpu => Some("warpcube.placement is 'cpu'".to_string()),
+            _ => session.device().reason(),
+        };
+        let device = match (reason, session.device().get()) {
+            (Some(reason), _) => format!("CPU ({reason})"),
+            (None, device) => device.map_or_else(|| "CPU".to_string(), |device| device.info().name.clone()),
+        };
+        printer.line(&format!("{} on {device}", suite.name))?;
+        printer.line(&format!(
             "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}  verified",
-            "query", "rows", "device", "warm", "first", "MB", "of peak", "on GPU", "CPU"
-        );
-        Printer { shows_placement: suite.shows_placement }
+            "query", "rows", "device", "warm", "first", "MB", "of peak", "on GPU", "DataFusion"
+        ))?;
+        Ok(printer)
     }
 
     /// Prints one case.
-    pub(super) fn case(&self, measured: &Measured) {
+    pub(super) fn case(&mut self, measured: &Measured) -> Result<()> {
         let maybe = |value: Option<Duration>| value.map_or_else(|| "-".to_string(), time);
         let percent =
             |share: Option<f64>| share.map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0));
-        println!(
+        self.line(&format!(
             "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}  {}",
             measured.name,
             measured.rows,
@@ -40,47 +55,65 @@ impl Printer {
             measured.bytes.map_or_else(|| "-".to_string(), |bytes| format!("{:.1}", bytes as f64 / 1e6)),
             percent(measured.share_of_peak()),
             percent(measured.share),
-            maybe(measured.cpu),
+            maybe(measured.datafusion),
             match measured.verified {
                 Some(true) => "yes",
                 Some(false) => "NO",
                 None => "-",
             },
-        );
+        ))
     }
 
     /// Prints means, and the table of placements.
-    pub(super) fn end(&self, results: &[Measured]) {
+    pub(super) fn end(&mut self, results: &[Measured]) -> Result<()> {
         let mean = |times: Vec<Duration>| {
             let logarithms: f64 = times.iter().map(|time| time.as_secs_f64().ln()).sum();
             Duration::from_secs_f64((logarithms / times.len() as f64).exp())
         };
         if !results.is_empty() {
-            println!("geometric mean, warm: {}", time(mean(results.iter().map(|result| result.warm).collect())));
+            let warm = results.iter().map(|result| result.warm).collect();
+            self.line(&format!("geometric mean, warm: {}", time(mean(warm))))?;
         }
         let device: Vec<Duration> = results.iter().filter_map(|result| result.device).collect();
         if !device.is_empty() && device.len() == results.len() {
-            println!("geometric mean, device: {}", time(mean(device)));
+            self.line(&format!("geometric mean, device: {}", time(mean(device))))?;
         }
         if let Some(loading) = Loading::of(results) {
-            println!(
+            self.line(&format!(
                 "loaded: {:.1} MB in {}, decoding and encoding at {:.2} GB/s a core",
                 loading.bytes as f64 / 1e6,
                 time(loading.time),
                 loading.gigabytes_per_second_core(),
-            );
+            ))?;
         }
-        if !self.shows_placement {
-            return;
+        let is_on_cpu = |result: &&Measured| result.placement.iter().any(|(place, _)| *place == Place::Cpu);
+        let placed: Vec<&Measured> =
+            results.iter().filter(|result| self.shows_placement || is_on_cpu(result)).collect();
+        if !placed.is_empty() {
+            self.line(&format!("\n{:6} {:>11} {:>11}  placement", "query", "time", "DataFusion"))?;
         }
-        println!("\n{:6} {:>11} {:>11}  placement", "query", "time", "CPU");
-        for result in results {
-            let cpu = result.cpu.map_or_else(|| "-".to_string(), time);
+        for result in placed {
+            let rival = result.datafusion.map_or_else(|| "-".to_string(), time);
             let share = result.share.unwrap_or(0.0) * 100.0;
-            println!("{:6} {:>11} {:>11}  {share:.0} % of rows on the GPU", result.name, time(result.warm), cpu);
+            let warm = time(result.warm);
+            self.line(&format!("{:6} {warm:>11} {rival:>11}  {share:.0} % of rows on the GPU", result.name))?;
             for (place, what) in &result.placement {
-                println!("{:32}{} {what}", "", if *place == Place::Gpu { "GPU" } else { "CPU" });
+                self.line(&format!("{:32}{} {what}", "", if *place == Place::Gpu { "GPU" } else { "CPU" }))?;
             }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        match console::print(&format!("{line}\n")) {
+            Err(CliError::Closed) if self.goes_on => {
+                self.closed = true;
+                Ok(())
+            }
+            written => written,
         }
     }
 }

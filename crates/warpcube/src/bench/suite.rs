@@ -37,8 +37,8 @@ pub(super) struct Suite {
 
 const TPCH_QUERY_COUNT: usize = 22;
 
-/// The suite of that name.
-pub(super) fn find(name: &str) -> Result<Suite> {
+/// The suite of that name, for tables of that scale.
+pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
     match name {
         "ssb" => {
             let case = |(name, sql): &(&str, &str)| Case { name: name.to_string(), sql: sql.to_string() };
@@ -46,7 +46,7 @@ pub(super) fn find(name: &str) -> Result<Suite> {
             Ok(Suite { name: "ssb", generator: Generator::Ssb, shows_placement: false, cases })
         }
         "tpch" => {
-            let case = |number| Some(Case { name: format!("q{number}"), sql: tpch_query(number)?.to_string() });
+            let case = |number| Some(Case { name: format!("q{number}"), sql: tpch_query(number, sf)? });
             let cases = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
             Ok(Suite { name: "tpch", generator: Generator::Tpch, shows_placement: true, cases })
         }
@@ -76,10 +76,16 @@ mod tests {
 
     #[test]
     fn suites_have_all_their_queries() {
-        assert_eq!(find("ssb").unwrap().cases.len(), 13);
-        assert_eq!(find("tpch").unwrap().cases.len(), 22);
-        assert_eq!(find("tpch").unwrap().only(&["q21".into()]).unwrap().cases[0].name, "q21");
-        let unknown = find("ssb").unwrap().only(&["q9".into()]).unwrap_err().to_string();
+        assert_eq!(find("ssb", 1.0).unwrap().cases.len(), 13);
+        assert_eq!(find("tpch", 1.0).unwrap().cases.len(), 22);
+        assert_eq!(find("tpch", 1.0).unwrap().only(&["q21".into()]).unwrap().cases[0].name, "q21");
+        let unknown = find("ssb", 1.0).unwrap().only(&["q9".into()]).unwrap_err().to_string();
         assert!(unknown.starts_with("CLI-001 --queries q9: ssb has q1.1, "), "{unknown}");
+    }
+
+    #[test]
+    fn query_11_of_tpch_is_that_of_the_scale() {
+        let query = |sf| find("tpch", sf).unwrap().cases[10].sql.clone();
+        assert!(query(1.0).contains("* 0.0001\n") && query(10.0).contains("* 0.00001\n"), "{}", query(10.0));
     }
 }

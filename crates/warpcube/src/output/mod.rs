@@ -14,6 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use warpcube_sql::Format;
 
+use crate::console::STDOUT;
 use crate::error::{CliError, Result};
 use table::TableWriter;
 
@@ -51,7 +52,7 @@ impl Target {
 
     fn name(&self) -> String {
         match self {
-            Target::Stdout => "the standard output".into(),
+            Target::Stdout => STDOUT.into(),
             Target::File { path, .. } => path.display().to_string(),
         }
     }
@@ -148,13 +149,7 @@ impl Output {
     }
 
     fn error(&self, error: &io::Error) -> CliError {
-        // Some writers keep of an I/O error only its text.
-        let is_closed = error.kind() == io::ErrorKind::BrokenPipe || error.to_string().contains("Broken pipe");
-        if is_closed {
-            CliError::Closed
-        } else {
-            CliError::Output { target: self.target.clone(), reason: error.to_string() }
-        }
+        CliError::writing(&self.target, error)
     }
 }
 

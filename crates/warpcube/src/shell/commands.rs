@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::runner::Runner;
 
@@ -22,10 +23,19 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("\\help", "", "show this"),
     ("\\i", "file", "run the statements of a file"),
     ("\\q", "", "leave"),
-    ("\\timing", "[on|off]", "write a footer after each statement of a script, or not"),
+    ("\\timing", "[on|off]", "show whether times are written after each statement, or switch them"),
     ("\\l", "", "list what is in device memory"),
     ("\\s", "[name]", "show all settings of Warpcube with their origins, or one"),
 ];
+
+/// The command that is meant by a word of other shells in place of a statement.
+pub(super) fn meant_by(statement: &str) -> Option<&'static str> {
+    match statement.trim().trim_end_matches(';').trim_end().to_lowercase().as_str() {
+        "help" => Some("\\help"),
+        "exit" | "quit" => Some("\\q"),
+        _ => None,
+    }
+}
 
 /// Runs one command.
 pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
@@ -39,21 +49,22 @@ pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
              WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name",
         )?,
         ("\\d", table) => runner.statement(&format!("DESCRIBE {table}"))?,
-        ("\\timing", "") => eprintln!("timing is {}", if runner.session.settings().timing { "on" } else { "off" }),
+        ("\\timing", "") => tell(if runner.is_timed() { "timing is on" } else { "timing is off" }),
         ("\\timing", value) => runner.session.set("warpcube.timing", value)?,
         ("\\device", "") => device(runner),
         ("\\device", value) => {
             runner.session.set("warpcube.device", value)?;
             device(runner);
         }
-        ("\\format", "") => eprintln!("format is {}", runner.session.settings().format),
+        ("\\format", "") => tell(format_args!("format is {}", runner.session.settings().format)),
         ("\\format", value) => runner.session.set("warpcube.format", value)?,
         ("\\l", _) => runner.statement("SHOW DEVICE TABLES")?,
         ("\\s", "") => {
             let settings: Vec<String> =
                 warpcube_sql::SETTINGS.iter().map(|info| info.name.trim_start_matches("warpcube.").into()).collect();
             for setting in settings {
-                eprintln!("{setting} = {}", runner.session.settings().value(&format!("warpcube.{setting}"))?);
+                let value = runner.session.settings().value(&format!("warpcube.{setting}"))?;
+                tell(format_args!("{setting} = {value}"));
             }
         }
         ("\\s", setting) => {
@@ -69,17 +80,19 @@ pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
 
 fn device(runner: &Runner) {
     match runner.session.device().get() {
-        Some(device) => eprintln!("device: {}", device.info().name),
-        None => eprintln!("device: CPU ({})", runner.session.device().reason().unwrap_or_default()),
+        Some(device) => tell(format_args!("device: {}", device.info().name)),
+        None => {
+            tell(format_args!("device: CPU ({})", runner.session.device().reason().unwrap_or_default()));
+        }
     }
 }
 
 fn help() {
-    eprintln!("Statements end with ';' and may take several lines. Ctrl-C cancels a statement, Ctrl-D leaves.");
+    tell("Statements end with ';' and may take several lines. Ctrl-C cancels a statement, Ctrl-D leaves.");
     for (name, argument, meaning) in COMMANDS {
-        eprintln!("  {:32} {meaning}", format!("{name} {argument}"));
+        tell(format_args!("  {:32} {meaning}", format!("{name} {argument}")));
     }
-    eprintln!("  SELECT … FROM 'file.parquet'     query files by name (also .csv, .json, .arrow, folders, patterns)");
-    eprintln!("  SHOW TABLES, DESCRIBE t, SHOW ALL, SET warpcube.name = value, RESET warpcube.name");
-    eprintln!("  SHOW DEVICE TABLES, LOAD TABLE t [(columns)], EVICT TABLE t");
+    tell("  SELECT … FROM 'file.parquet'     query files by name (also .csv, .json, .arrow, folders, patterns)");
+    tell("  SHOW TABLES, DESCRIBE t, SHOW ALL, SET warpcube.name = value, RESET warpcube.name");
+    tell("  SHOW DEVICE TABLES, LOAD TABLE t [(columns)], EVICT TABLE t");
 }

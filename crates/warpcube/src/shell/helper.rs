@@ -7,7 +7,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 use warpcube_sql::{SETTINGS, Script, Session};
 
-use super::commands::COMMANDS;
+use super::commands::{COMMANDS, meant_by};
 
 /// Words that statements are made of.
 const KEYWORDS: [&str; 74] = [
@@ -151,7 +151,7 @@ impl Completer for Helper {
 impl Validator for Helper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
         let text = context.input();
-        if text.trim_start().starts_with('\\') {
+        if text.trim_start().starts_with('\\') || meant_by(text).is_some() {
             return Ok(ValidationResult::Valid(None));
         }
         let script = Script::split(text);

@@ -11,6 +11,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::{CompletionType, Config, Editor};
 
 use crate::config;
+use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::runner::{Runner, report_error};
@@ -23,7 +24,8 @@ const HISTORY_LINES: usize = 10_000;
 /// Reads and runs until the user leaves.
 pub(crate) fn run(runner: &mut Runner) -> Result<()> {
     runner.interactive = true;
-    eprintln!("Warpcube {}. Statements end with ';'. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    tell(format_args!("Warpcube {version}. Statements end with ';'. \\? for help, \\q to leave."));
     // The editor takes SIGINT for itself when it is made; who listens later shares it.
     let mut editor = editor(runner)?;
     if let Some(path) = startup_file() {
@@ -83,7 +85,10 @@ fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>) -> Res
         pieces.extend(feeder.end());
         for (piece, _) in pieces {
             let done = match piece {
-                Piece::Statement(sql) => runner.statement(&sql).map(|()| Next::Prompt),
+                Piece::Statement(sql) => match commands::meant_by(&sql) {
+                    Some(command) => commands::run(runner, command),
+                    None => runner.statement(&sql).map(|()| Next::Prompt),
+                },
                 Piece::Command(command) => commands::run(runner, &command),
             };
             match done {

@@ -127,6 +127,19 @@ fn csv_rows_that_do_not_fit() {
 }
 
 #[test]
+fn csv_columns_of_one_name() {
+    let place = Place::new();
+    place.write("twice.csv", "id,\"a,b\",id\n1,2,3\n");
+    let error = place.error("SELECT * FROM 'twice.csv'");
+    assert!(
+        error.starts_with("FILE-004 ") && error.contains("twice.csv, line 1: two columns are named 'id'; "),
+        "{error}"
+    );
+    let sql = "CREATE EXTERNAL TABLE t (a INT, b INT, c INT) STORED AS CSV LOCATION 'twice.csv'; SELECT c FROM t";
+    assert_eq!(place.csv(sql), "c\n3\n");
+}
+
+#[test]
 fn json_rows_that_are_none() {
     let place = Place::new();
     place.write("bad.ndjson", "{\"a\":1}\n{\"a\":\n");
@@ -164,6 +177,54 @@ fn sql_that_is_none_or_makes_no_sense() {
     assert!(place.error("SELECT 1 + interval '1 day'").starts_with("SQL-00"));
     assert!(place.error("SELECT a FROM (VALUES (1)) x(a), (VALUES (1)) y(a)").starts_with("SQL-004 "));
     assert!(place.error("BEGIN").starts_with("SQL-005 not supported: "));
+    assert_eq!(place.error("SET ROLE x"), "SQL-005 not supported: SET ROLE x");
+}
+
+#[test]
+fn names_that_are_taken_or_mean_nothing() {
+    let place = Place::new();
+    place.write("a.csv", "a\n1\n");
+    for (sql, expected) in [
+        ("EXECUTE nope(1)", "Prepared statement 'nope' does not exist"),
+        ("DEALLOCATE nope", "Prepared statement 'nope' does not exist"),
+        ("PREPARE p AS SELECT 1; PREPARE p AS SELECT 2", "Prepared statement 'p' already exists"),
+        ("CREATE TABLE t AS VALUES (1); CREATE TABLE t AS VALUES (2)", "Table 't' already exists"),
+        ("CREATE TABLE t AS VALUES (1); CREATE VIEW t AS SELECT 1", "Table 't' already exists"),
+        (
+            "CREATE TABLE t AS VALUES (1); CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a.csv'",
+            "External table 't' already exists",
+        ),
+        ("CREATE SCHEMA s; CREATE SCHEMA s", "Schema 's' already exists"),
+    ] {
+        assert_eq!(place.error(sql), format!("SQL-004 {expected}"), "{sql}");
+    }
+}
+
+#[test]
+fn the_time_zone_is_set_in_both_forms() {
+    let place = Place::new();
+    let shown = place.csv("SET TIME ZONE '+02:00'; SELECT arrow_typeof(now()) AS t; SHOW TIME ZONE");
+    assert!(
+        shown.contains("\"\"+02:00\"\")\"\n") && shown.ends_with("datafusion.execution.time_zone,+02:00\n"),
+        "{shown}"
+    );
+    let error = place.error("SET TIME ZONE 'x/y'; SELECT now() > TIMESTAMP '2020-01-01'");
+    assert!(!error.contains('{') && !error.starts_with("SQL-005"), "{error}");
+    assert_eq!(place.error("SET TIME ZONE LOCAL"), "SQL-005 not supported: SET TIME ZONE LOCAL");
+}
+
+#[test]
+fn copies_into_formats_that_are_none() {
+    let place = Place::new();
+    let error = place.error("COPY (SELECT 1 AS a) TO 'x.xlsx'");
+    assert!(
+        error.starts_with("FILE-002 x.xlsx: the extension '.xlsx' is not known; supported are .parquet"),
+        "{error}"
+    );
+    let error = place.error("COPY (SELECT 1 AS a) TO 'x.parquet.gz'");
+    assert_eq!(error, "FILE-002 x.parquet.gz: only text files can be compressed as a whole (gzip)");
+    let error = place.error("COPY (SELECT 1 AS a) TO 'x.parquet' STORED AS EXCEL");
+    assert!(error.starts_with("FILE-002 x.parquet: STORED AS EXCEL is not known; it takes PARQUET"), "{error}");
 }
 
 #[test]

@@ -67,7 +67,8 @@ fn loading_is_reported_a_core() {
         "--dir",
         "d",
         "--queries",
-        "q1.1",
+        "q1.1,q2.1",
+        "--verify",
         "--json",
         "r.json",
         "--runs",
@@ -77,6 +78,13 @@ fn loading_is_reported_a_core() {
     ];
     let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.out.lines().filter(|line| line.starts_with('q') && line.ends_with("  yes")).count(),
+        2,
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains("placement"), "{}", ran.out);
     assert!(ran.out.lines().any(|line| line.starts_with("loaded: ") && line.ends_with(" GB/s a core")), "{}", ran.out);
     let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
     // Four columns of 60 thousand rows and more, four bytes each, and two of the dates.
@@ -87,12 +95,28 @@ fn loading_is_reported_a_core() {
 }
 
 #[test]
+fn what_was_not_on_the_device_has_its_reason() {
+    let place = Place::new();
+    let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "1", "--device"];
+    let cpu = place.run(&[&arguments[..], &["cpu"]].concat());
+    assert!(cpu.out.starts_with("ssb on CPU (warpcube.device is 'cpu')\n"), "{cpu:?}");
+    let emulated = place.emulated().args(arguments).args(["emulated", "--set", "warpcube.load_factor=0"]).output();
+    let emulated = Ran::of(emulated.unwrap());
+    let reason = emulated.out.lines().last().unwrap_or_default().trim_start();
+    assert!(reason.starts_with("CPU aggregate over lineorder ⋈ date: estimated cheaper on the CPU"), "{emulated:?}");
+    let placed = [&arguments[..], &["emulated", "--set", "warpcube.placement=cpu"]].concat();
+    let placed = Ran::of(place.emulated().args(placed).output().unwrap());
+    assert!(placed.out.starts_with("ssb on CPU (warpcube.placement is 'cpu')\n"), "{placed:?}");
+}
+
+#[test]
 fn tpch_shows_where_each_part_ran() {
     let place = Place::new();
     let ran = place.run(&["tpch", "--sf", "0.01", "--dir", "d", "--verify", "--runs", "1", "--device", "cpu"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(ran.out.lines().filter(|line| line.ends_with("  yes")).count(), 22, "{}", ran.out);
     assert_eq!(ran.out.lines().filter(|line| line.contains("of rows on the GPU")).count(), 22, "{}", ran.out);
+    assert!(ran.out.starts_with("tpch on CPU (warpcube.device is 'cpu')\n"), "{}", ran.out);
 }
 
 #[test]
@@ -100,7 +124,56 @@ fn wrong_benchmarks() {
     let place = Place::new();
     assert!(place.run(&["ssb", "--queries", "q7.1", "--dir", "d"]).error(2).starts_with("CLI-001 --queries q7.1: "));
     assert!(place.run(&["ssb", "--runs", "0", "--dir", "d"]).error(2).starts_with("CLI-001 --runs"));
-    assert!(
-        place.run(&["ssb", "--sf", "0", "--dir", "d"]).error(1).starts_with("CLI-007 scale factor 0 is out of range")
-    );
+    let scale = place.run(&["ssb", "--sf", "0", "--dir", "d"]).error(2);
+    assert!(scale.starts_with("CLI-001 --sf: scale factor 0 is out of range"), "{scale}");
+    let encoding = place.run(&["ssb", "--encoding", "tight", "--dir", "d"]).error(2);
+    let expected = "CFG-002 warpcube.encoding = 'tight' (from flag --encoding): expected 'auto', ";
+    assert!(encoding.starts_with(expected), "{encoding}");
+}
+
+#[test]
+fn the_judge_is_no_session() {
+    let place = Place::new();
+    let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "2", "--device", "cpu"];
+    let ran = place.run(&[&arguments[..], &["--verify", "--log", "warpcube_sql=info"]].concat());
+    assert!(ran.code == 0 && ran.out.lines().any(|line| line.starts_with("q1.1") && line.ends_with("yes")), "{ran:?}");
+    // Five tables, a first run and two warm ones: each statement of a session has a span.
+    let statements = ran.err.lines().filter(|line| line.contains("\"}: warpcube_sql::session: close ")).count();
+    assert_eq!(statements, 8, "{}", ran.err);
+}
+
+#[test]
+fn every_stage_on_a_gpu_is_named_and_benchmarks_start_without_kernels() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../gpu/run.sh");
+    let text = std::fs::read_to_string(script).unwrap();
+    let stages = text.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(')'));
+    let word = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !name.is_empty();
+    let stages: Vec<&str> = stages.map(|(name, _)| name).filter(word).collect();
+    assert!(stages.contains(&"encodings") && stages.len() >= 12, "{stages:?}");
+    let place = Place::new();
+    let output = std::process::Command::new("bash")
+        .args([script, "no-such-stage"])
+        .env("OUT", place.path("out"))
+        .env("DATA", place.path("data"))
+        .output()
+        .unwrap();
+    let usage = String::from_utf8(output.stderr).unwrap();
+    let named: Vec<&str> = usage.split_once(": ").unwrap().1.split([',', ' ', '\n']).collect();
+    for stage in &stages {
+        assert!(named.contains(stage), "{stage} is not named in {usage}");
+    }
+    // A program that tells whether its cache is empty and its own.
+    let program = place.write("program", "#!/bin/sh\nls -A \"$WARPCUBE_CACHE\" | wc -l; touch \"$WARPCUBE_CACHE/k\"\n");
+    std::process::Command::new("chmod").arg("+x").arg(&program).status().unwrap();
+    let ran = std::process::Command::new("bash")
+        .args([script, "ssb", "ssb-plain", "ssb-auto", "tpch"])
+        .env("OUT", place.path("out"))
+        .env("DATA", place.path("data"))
+        .env("WARPCUBE", &program)
+        .env_remove("WARPCUBE_CACHE")
+        .output()
+        .unwrap();
+    let ran = Ran::of(ran);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.out.lines().filter(|line| line.trim() == "0").count(), 4, "{ran:?}");
 }

@@ -143,6 +143,25 @@ fn what_is_copied_out_can_be_read_in() {
 }
 
 #[test]
+fn copies_take_their_format_from_the_extension() {
+    let place = Place::new();
+    place.write("a.csv", ROWS);
+    for name in ["x.csv.gz", "x.csv.bz2", "x.tsv", "x.tsv.zst", "x.psv", "x.ndjson", "x.jsonl.xz", "x.ipc"] {
+        assert_eq!(place.csv(&format!("COPY (SELECT * FROM 'a.csv') TO '{name}'")), "count\n2\n", "{name}");
+        assert_eq!(place.csv(&format!("SELECT id, name FROM '{name}' ORDER BY id")), ROWS, "{name}");
+    }
+    assert_eq!(place.read("x.csv.gz")[..2], [0x1f, 0x8b]);
+    assert_eq!(place.read("x.tsv"), b"id\tname\n1\tone\n2\ttwo\n");
+    place.csv("COPY (SELECT * FROM 'a.csv') TO 'x.tbl'; COPY (SELECT * FROM 'a.csv') TO 'y.dat' STORED AS TSV");
+    assert_eq!(place.read("x.tbl"), b"1|one\n2|two\n");
+    assert_eq!(place.read("y.dat"), b"id\tname\n1\tone\n2\ttwo\n");
+    // The user's options win.
+    place.csv("COPY (SELECT * FROM 'a.csv') TO 'z.tsv' OPTIONS (delimiter ';', 'format.has_header' 'false')");
+    assert_eq!(place.read("z.tsv"), b"1;one\n2;two\n");
+    assert!(place.csv("EXPLAIN COPY (SELECT 1 AS a) TO 'e.csv.gz'").contains("CopyTo"));
+}
+
+#[test]
 fn inserts_go_into_folders() {
     let place = Place::new();
     std::fs::create_dir(place.path("into")).unwrap();

@@ -44,7 +44,8 @@ impl Place {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_warpcube"));
         command.current_dir(self.folder.path()).stdin(Stdio::null());
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WARPCUBE_")) {
+        let ours = |name: &str| name.starts_with("WARPCUBE_") || name.starts_with("DATAFUSION_");
+        for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
             command.env_remove(name);
         }
         command.env("HOME", self.folder.path()).env("XDG_CONFIG_HOME", self.path("config"));

@@ -7,6 +7,7 @@ mod changing_files;
 mod data;
 mod formats;
 mod harness;
+mod pipes;
 mod scripts;
 mod settings;
 mod terminal;

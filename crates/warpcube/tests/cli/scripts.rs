@@ -31,6 +31,13 @@ fn statements_come_from_the_standard_input() {
 }
 
 #[test]
+fn a_statement_may_begin_with_a_comment() {
+    let place = Place::new();
+    assert_eq!(place.csv("-- note\nSELECT 1 AS a"), "a\n1\n");
+    assert_eq!(place.run(&["--format", "csv", "--command", "--1\nSELECT 2 AS b"]).ok(), "b\n2\n");
+}
+
+#[test]
 fn errors_have_their_place_and_end_the_script() {
     let place = Place::new();
     place.write("s.sql", "SELECT 1 AS a;\n\nSELECT\n  nope;\nSELECT 2 AS b;");
@@ -50,6 +57,32 @@ fn wrong_usage_is_2() {
     assert!(place.run(&["-f", "missing.sql"]).error(2).starts_with("CLI-003 cannot read missing.sql: "));
     assert!(place.run(&["--set", "timeout", "-c", "SELECT 1"]).error(2).starts_with("CLI-001 --set timeout: "));
     assert!(place.run(&["--log", "=", "-c", "SELECT 1"]).error(2).starts_with("CLI-001 --log =: "));
+    let moon = place.run(&["--device", "moon", "-c", "SELECT 1"]).error(2);
+    assert_eq!(
+        moon,
+        "CFG-002 warpcube.device = 'moon' (from flag --device): expected 'auto', 'cuda', 'cuda:N' or 'cpu'"
+    );
+}
+
+#[test]
+fn commands_refuse_what_they_would_ignore() {
+    let place = Place::new();
+    let refused = |arguments: &[&str], flag: &str, command: &str| {
+        let error = place.run(arguments).error(2);
+        assert_eq!(error, format!("CLI-001 {flag} does not go with '{command}', which ignores it"));
+    };
+    refused(&["-c", "SELECT 1", "ssb", "--sf", "0.01"], "-c", "ssb");
+    refused(&["-f", "x.sql", "tpch"], "-f", "tpch");
+    refused(&["--output", "f", "ssb"], "--output", "ssb");
+    refused(&["--format", "csv", "ssb"], "--format", "ssb");
+    refused(&["--max-rows", "7", "doctor"], "--max-rows", "doctor");
+    refused(&["--timing", "doctor"], "--timing", "doctor");
+    refused(&["--continue-on-error", "doctor"], "--continue-on-error", "doctor");
+    refused(&["doctor", "--device", "cpu"], "--device", "doctor");
+    refused(&["--set", "timeout=1s", "doctor"], "--set", "doctor");
+    // What the environment says is meant for others.
+    let output = place.command().arg("doctor").env("WARPCUBE_CONFIG", "none.toml").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Warpcube "), "{output:?}");
 }
 
 #[test]
@@ -117,7 +150,7 @@ fn doctor_tells_what_is_missing() {
     if !usable {
         assert!(!found["problems"].as_array().unwrap().is_empty());
         assert!(place.run(&["doctor"]).out.contains("Queries run on the CPU"));
-        let error = place.run(&["--device", "cuda", "-c", "SELECT 1"]).error(1);
+        let error = place.run(&["--device", "cuda", "-c", "SELECT 1"]).error(2);
         assert!(error.starts_with("CFG-003 warpcube.device = 'cuda': GPU-"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Settings: from where, in which order of precedence, and as `SHOW` shows them.
 
-use crate::harness::Place;
+use crate::harness::{Place, Ran};
 
 /// Value and origin of a setting.
 fn shown(out: &str) -> String {
@@ -51,21 +51,51 @@ fn mistakes_in_settings_are_told_with_their_origin() {
     let place = Place::new();
     place.write("bad.toml", "timeout = '1s'\ndevcie = 'cpu'\n");
     let unknown = place.run(&["--config", "bad.toml", "-c", "SELECT 1"]).error(2);
-    let expected = "CLI-004 bad.toml: CFG-001 unknown setting 'warpcube.devcie'; did you mean 'warpcube.device'?";
+    let expected = "CFG-001 unknown setting 'warpcube.devcie' (from file bad.toml); did you mean 'warpcube.device'?";
     assert_eq!(unknown, expected);
+    let unknown = place.run(&["--set", "datafusion.execution.batchsize=1", "-c", "SELECT 1"]).error(2);
+    assert!(
+        unknown.starts_with("CFG-001 unknown setting 'datafusion.execution.batchsize' (from flag --set)"),
+        "{unknown}"
+    );
     place.write("broken.toml", "timeout = '1s'\ndevice = \n");
     let broken = place.run(&["--config", "broken.toml", "-c", "SELECT 1"]).error(2);
     assert!(broken.starts_with("CLI-004 broken.toml: line 2: "), "{broken}");
     place.write("wrong.toml", "memory_limit = 'much'\n");
     let wrong = place.run(&["--config", "wrong.toml", "-c", "SELECT 1"]).error(2);
     assert!(
-        wrong.contains("CFG-002 warpcube.memory_limit = 'much' (from file wrong.toml): expected 'auto', bytes"),
+        wrong.starts_with("CFG-002 warpcube.memory_limit = 'much' (from file wrong.toml): expected 'auto', bytes"),
         "{wrong}"
     );
     let output = place.command().args(["-c", "SELECT 1"]).env("WARPCUBE_PLACEMENT", "moon").output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("(from environment WARPCUBE_PLACEMENT): expected 'auto', 'cuda' or 'cpu'"), "{error}");
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn settings_of_datafusion_come_from_the_environment_too() {
+    let place = Place::new();
+    let show = ["--format", "csv", "-c", "SHOW ALL"];
+    let with = |variable: &str, value: &str, more: &[&str]| {
+        Ran::of(place.command().args(show).args(more).env(variable, value).output().unwrap())
+    };
+    let (variable, name) = ("DATAFUSION_EXECUTION_BATCH_SIZE", "datafusion.execution.batch_size");
+    let all = with(variable, "1234", &[]).ok();
+    assert!(all.contains(&format!("\n{name},1234,environment {variable}\n")), "{all}");
+    let all = with(variable, "1234", &["--set", "datafusion.execution.batch_size=77"]).ok();
+    assert!(all.contains(&format!("\n{name},77,flag --set\n")), "{all}");
+    let all = with("DATAFUSION_RUNTIME_MEMORY_LIMIT", "64M", &[]).ok();
+    let expected = "\ndatafusion.runtime.memory_limit,64M,environment DATAFUSION_RUNTIME_MEMORY_LIMIT\n";
+    assert!(all.contains(expected), "{all}");
+    assert!(!with("DATAFUSION_NO_SUCH_SETTING", "1", &[]).ok().contains("1,environment"));
+
+    let wrong = with(variable, "many", &[]).error(2);
+    assert!(wrong.starts_with(&format!("CFG-002 {name} = 'many' (from environment {variable}): expected ")), "{wrong}");
+    let wrong = with("DATAFUSION_RUNTIME_MEMORY_LIMIT", "much", &[]).error(2);
+    let expected =
+        "CFG-002 datafusion.runtime.memory_limit = 'much' (from environment DATAFUSION_RUNTIME_MEMORY_LIMIT): ";
+    assert!(wrong.starts_with(expected), "{wrong}");
 }
 
 #[test]

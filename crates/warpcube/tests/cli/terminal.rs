@@ -26,7 +26,11 @@ struct Terminal {
 impl Terminal {
     /// Runs the program with these arguments, which the shell does not need to be kept from.
     fn new(place: &Place, arguments: &str) -> Terminal {
-        let program = place.command();
+        Terminal::of(place.command(), arguments)
+    }
+
+    /// As [`Terminal::new`], for a program with more in its environment.
+    fn of(program: Command, arguments: &str) -> Terminal {
         let line = format!("stty rows 24 cols 100; exec {} {arguments}", program.get_program().display());
         let mut command = Command::new("script");
         command.args(["-q", "-e", "-f", "-c", &line, "/dev/null"]);
@@ -117,4 +121,78 @@ fn making_data_has_a_bar_with_its_name() {
     terminal.press(CTRL_C);
     terminal.expect("SQL-007 cancelled");
     assert_eq!(terminal.exit_code(), Some(130));
+}
+
+#[test]
+fn the_shell_takes_commands_and_statements_of_several_lines() {
+    let place = Place::new();
+    let mut terminal = Terminal::new(&place, "--device cpu");
+    let mut ask = |lines: &str, answer: &str| {
+        terminal.expect("warpcube> ");
+        for line in lines.split('\n') {
+            terminal.press(line);
+            terminal.press(ENTER);
+        }
+        terminal.expect(answer);
+    };
+    ask("SELECT 6 *\n  7 AS product\n  , 'a;b' AS text;", " 42 ");
+    ask("\\timing", "timing is on");
+    ask("SELECT 'timed' AS a;", "(1 row, ");
+    ask("\\timing off", "");
+    ask("\\timing", "timing is off");
+    ask("SELECT 'untimed' AS a;", "(1 row)");
+    ask("CREATE TABLE t AS VALUES (1);", "(done)");
+    ask("\\timing on", "");
+    ask("SELECT 'again' AS a; SELECT 'more' AS a;", "(1 row, ");
+    ask("\\device", "device: CPU (warpcube.device is 'cpu')");
+    ask("\\device moon", "error: CFG-002 warpcube.device = 'moon'");
+    ask("\\device auto", "device: ");
+    ask("help;", "Statements end with ';'");
+    ask("HELP", "\\timing [on|off]");
+    ask("SELECT 1 / 0; SELECT 'not run' AS a;", "SQL-006 division by zero");
+    ask("exit;", "");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert!(!terminal.seen.0.lock().unwrap().contains("│ not run"), "statements after an error were run");
+    for word in ["quit;", "exit", "QUIT"] {
+        let mut terminal = Terminal::new(&place, "--device cpu");
+        terminal.expect("warpcube> ");
+        terminal.press(word);
+        terminal.press(ENTER);
+        assert_eq!(terminal.exit_code(), Some(0), "{word}");
+    }
+}
+
+#[test]
+fn the_shell_has_a_start_up_file_and_a_history() {
+    let place = Place::new();
+    let rc = place.write("rc.sql", "CREATE TABLE mine AS VALUES (17);\n\\format csv\n\\timing off\nSELECT nope;\n");
+    let shell = || {
+        let mut command = place.command();
+        command.env("WARPCUBE_RC", &rc).env("WARPCUBE_HISTORY", place.path("some/history"));
+        Terminal::of(command, "--device cpu")
+    };
+    let mut terminal = shell();
+    terminal.expect("rc.sql:4: SQL-003 unknown column 'nope'");
+    terminal.expect("warpcube> ");
+    terminal.press("SELECT column1 AS own FROM mine;");
+    terminal.press(ENTER);
+    terminal.expect("own\r\n17\r\n");
+    terminal.expect("(1 row)");
+    terminal.expect("warpcube> ");
+    terminal.press("\\q");
+    terminal.press(ENTER);
+    assert_eq!(terminal.exit_code(), Some(0));
+    let history = String::from_utf8(place.read("some/history")).unwrap();
+    assert!(history.contains("SELECT column1 AS own FROM mine;"), "{history}");
+
+    let mut again = shell();
+    again.expect("warpcube> ");
+    // Up, twice: past what left the shell, to the statement before.
+    again.press("\u{1b}[A\u{1b}[A");
+    again.expect("SELECT column1 AS own FROM mine;");
+    again.press(ENTER);
+    again.expect("own\r\n17\r\n");
+    again.press("\\q");
+    again.press(ENTER);
+    assert_eq!(again.exit_code(), Some(0));
 }

@@ -1,0 +1,149 @@
+//! The loops of a kernel over the steps of a ticket: loads ahead of work, and where the rows that are left go.
+
+use std::fmt::Write;
+
+use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK};
+
+/// The test whether a slot's row is left.
+const ALIVE: &str = "if (alive >> k & 1u) ";
+
+impl KernelWriter<'_> {
+    /// Loads the vectors of the step at `base` into `<prefix><column>`.
+    fn vector_loads(&self, prefix: &str, base: &str, declare: bool) -> String {
+        let mut text = String::new();
+        for column in &self.split.loaded {
+            if declare {
+                text.push_str(&self.readers[*column].declaration(prefix, self.split.slots));
+            }
+            text.push_str(&self.readers[*column].load(prefix, base, self.split.slots));
+        }
+        text
+    }
+
+    /// Text before the loop over steps, at the head of its body, and at its foot.
+    pub(super) fn step_loads(&self, layout: &Layout) -> (String, String, String) {
+        // A large block has no registers to spare; what is left by steps in turn is short.
+        let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK && self.split.ahead <= 1;
+        if !prefetch || self.split.loaded.is_empty() {
+            return (String::new(), self.vector_loads("d", "base", true), String::new());
+        }
+        // While a step is worked on, the next one's vectors are on their way.
+        let (step, slots) = (self.split.slots * 32, self.split.slots);
+        let (mut head, mut foot) = (String::new(), String::new());
+        for reader in self.split.loaded.iter().map(|column| &self.readers[*column]) {
+            head.push_str(&reader.declaration("e", slots));
+            foot.push_str(&reader.move_on("e", "d", slots));
+        }
+        let next = format!("(base + {step})");
+        let loads = self.vector_loads("e", &next, false);
+        let _ = writeln!(
+            head,
+            "            const bool more = end - base > {step};\n            if (more) {{\n{loads}            }}"
+        );
+        (self.vector_loads("d", "begin", true), head, format!("            if (more) {{\n{foot}            }}\n"))
+    }
+
+    /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
+    /// each into registers of its own. Leaves the first row behind them in `first`.
+    pub(super) fn turns(&self, tests: &str, fold: &str) -> String {
+        let (ahead, slots) = (self.split.ahead, self.split.slots);
+        let (step, round) = (slots * 32, slots * 32 * ahead);
+        let readers = || self.split.loaded.iter().map(|column| &self.readers[*column]);
+        let mut text = format!("        uint32_t first = begin;\n        if (end - begin >= {round}) {{\n");
+        for turn in 0..ahead {
+            for reader in readers() {
+                text.push_str(&reader.declaration(&format!("r{turn}"), slots));
+                text.push_str(&reader.load(&format!("r{turn}"), &format!("(begin + {})", turn * step), slots));
+            }
+        }
+        let _ = writeln!(
+            text,
+            "            for (;; first += {round}) {{\n            const bool more = end - first >= {};",
+            2 * round
+        );
+        for turn in 0..ahead {
+            let (from, to) = (format!("r{turn}"), "d".to_string());
+            let names: String = readers().map(|reader| reader.alias(&from, &to)).collect();
+            let next: String =
+                readers().map(|reader| reader.load(&from, &format!("(base + {round})"), slots)).collect();
+            let (alive, process) = match tests.is_empty() {
+                true => (String::new(), self.each("")),
+                false => {
+                    let full = (1u64 << slots) - 1;
+                    (format!("            uint32_t alive = {full}u;\n{tests}"), self.each(ALIVE))
+                }
+            };
+            let _ = writeln!(
+                text,
+                "            {{\n            const uint32_t base = first + {};\n{names}{alive}{process}{fold}            \
+                 if (more) {{\n{next}            }}\n            }}",
+                turn * step
+            );
+        }
+        let _ = writeln!(
+            text,
+            "            if (!more) {{\n                first += {round};\n                break;\n            }}\n\
+             \x20           }}\n        }}"
+        );
+        text
+    }
+
+    /// Hands the rows of a step to `process`, those for which `test` holds.
+    fn each(&self, test: &str) -> String {
+        let mut arguments = String::new();
+        for column in &self.split.loaded {
+            let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
+            if self.input.columns[*column].valid.is_some() {
+                let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
+            }
+        }
+        format!(
+            "#pragma unroll
+            for (int k = 0; k < {}; ++k) {{
+                {test}process(base + wc_slot_row(k, lane){arguments});
+            }}
+",
+            self.split.slots
+        )
+    }
+
+    /// Hands surviving rows to `process`, in place or through the queue.
+    pub(super) fn drain(&self, layout: &Layout, single: bool, fold: &str) -> String {
+        let slots = self.split.slots;
+        let step = slots * 32;
+        if self.split.in_place {
+            let tested = self.each(ALIVE);
+            // Where no row is dropped, whole steps need no tests. Rows of one group take so little that it shows.
+            let process = match single && self.split.dense.is_empty() && self.split.ahead <= 1 {
+                true => format!(
+                    "            if (end - base >= {step}) {{\n{}            }} else {{\n{tested}            }}\n",
+                    self.each("")
+                ),
+                false => tested,
+            };
+            return process + fold;
+        }
+        debug_assert!(layout.queue_entries >= step + 32);
+        format!(
+            "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
+                uint32_t found;
+                uint32_t at = queued + wc_warp_prefix(__popc(alive), lane, &found);
+                while (alive != 0) {{
+                    const uint32_t slot = __ffs(alive) - 1;
+                    alive &= alive - 1;
+                    queue[at++] = (uint16_t)(base - begin + wc_slot_row(slot, lane));
+                }}
+                queued += found;
+                __syncwarp(WC_FULL_MASK);
+            }}
+            const bool last = end - base <= {step};
+            while (queued >= 32 || (last && queued > 0)) {{
+                const uint32_t take = queued < 32 ? queued : 32;
+                queued -= take;
+                if (lane < take) process(begin + queue[queued + lane]);
+                __syncwarp(WC_FULL_MASK);
+            }}
+"
+        )
+    }
+}

@@ -1,0 +1,137 @@
+//! How fast a column's segments are decoded to memory, all others' work left out.
+
+use serde_json::{Value, json};
+use warpcube_column::{CHUNK_ROWS, Constant, PLAIN_LIBRARY, ResidentColumn, Storage, View, decoding_library};
+use warpcube_gpu::{Device, GpuError, LaunchShape, Params, Program, Work};
+
+/// Threads of a block.
+const BLOCK: u32 = 256;
+/// Blocks a multiprocessor.
+const BLOCKS: u32 = 8;
+/// Values of a lane's step.
+const SLOTS: usize = 16;
+
+/// The kernel, around the column's view. Inputs: addresses of segments and their rows, `chunks` of each. Output: values
+/// in chunks of `chunk_rows` rows. Mapping: a warp a step, grid-stride. Bytes: segments once, values once.
+fn text(view: &View, storage: Storage, stored: Storage, lookup: bool) -> String {
+    let (c_type, code, name) = (storage.c_name(), stored.c_name(), &view.c_type);
+    let words = view.constants.iter().enumerate();
+    let members: String = words
+        .clone()
+        .map(|(at, constant)| match constant {
+            Constant::Word(_) => format!(" uint64_t constant{at};"),
+            Constant::Float(_) => format!(" double constant{at};"),
+        })
+        .collect();
+    let arguments: String = words.map(|(at, _)| format!(", p.constant{at}")).collect();
+    let value = if lookup { "wc_load_cached(p.lookup + own[k])" } else { "own[k]" };
+    format!(
+        "struct DecodeParams {{
+    const uint64_t* segments; const uint64_t* rows; uint64_t chunks, chunk_rows; {c_type}* values;
+    const {c_type}* lookup;{members}
+}};
+
+WC_KERNEL(decode, DecodeParams, {BLOCK}, 2) {{
+    const uint32_t lane = wc_lane(), steps = (uint32_t)p.chunk_rows / {step};
+    const uint64_t warps = (uint64_t)gridDim.x * (blockDim.x / 32);
+    for (uint64_t at = blockIdx.x * (blockDim.x / 32) + wc_warp(); at < p.chunks * steps; at += warps) {{
+        const uint64_t chunk = at / steps;
+        const uint32_t base = (uint32_t)(at % steps) * {step}, rows = (uint32_t)wc_load_cached(p.rows + chunk);
+        if (base >= rows) continue;
+        const {name} view((const char*)wc_load_cached(p.segments + chunk), rows{arguments});
+        {code} own[{SLOTS}];
+        view.load(own, base, lane);
+        {c_type}* const values = p.values + chunk * p.chunk_rows + base;
+#pragma unroll
+        for (int k = 0; k < {SLOTS}; ++k) values[wc_slot_row(k, lane)] = {value};
+    }}
+}}\n",
+        step = SLOTS * 32
+    )
+}
+
+/// Decodes a column again and again; the median time, and gigabytes read and written a second.
+pub(crate) fn decode(
+    device: &Device,
+    case: &str,
+    column: &ResidentColumn,
+    runs: usize,
+    expected: i64,
+) -> Result<Value, String> {
+    measure(device, case, column, runs, expected).map_err(|error| error.to_string())?
+}
+
+fn measure(
+    device: &Device,
+    case: &str,
+    column: &ResidentColumn,
+    runs: usize,
+    expected: i64,
+) -> Result<Result<Value, String>, GpuError> {
+    let (storage, segments) = (column.storage(), column.segments());
+    let stored = if column.lookup().is_some() { Storage::U32 } else { storage };
+    let view = column.layout().view(stored.c_name());
+    let text = text(&view, storage, stored, column.lookup().is_some());
+    let program = Program::new("decode", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
+    let kernel = device.compile(&program)?.kernel("decode")?;
+    let mut stream = device.stream()?;
+    let addresses: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
+    let rows: Vec<u64> = segments.iter().map(|segment| segment.rows().into()).collect();
+    let tables = [addresses, rows].map(|table| table.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
+    let values = device.buffer(segments.len() * CHUNK_ROWS * storage.width(), "decoded values")?;
+    let buffers = [device.buffer(tables[0].len(), "addresses")?, device.buffer(tables[1].len(), "rows")?];
+    for (buffer, table) in buffers.iter().zip(&tables) {
+        stream.upload(buffer, 0, table)?;
+    }
+    let params = Params::new().buffer(&buffers[0]).buffer(&buffers[1]).u64(segments.len() as u64);
+    let params = params.u64(CHUNK_ROWS as u64).buffer(&values);
+    let params = match column.lookup() {
+        Some(lookup) => params.buffer(lookup),
+        None => params.null(),
+    };
+    let params = view.constants.iter().fold(params, |params, constant| match constant {
+        Constant::Word(value) => params.u64(*value),
+        Constant::Float(value) => params.f64(*value),
+    });
+    let shape = LaunchShape { grid: device.info().multiprocessors * BLOCKS, block: BLOCK, shared_bytes: 0 };
+    let mut work = Work::new(device);
+    let start = work.mark();
+    work.launch(&kernel, shape, &params, false)?;
+    let end = work.mark();
+    let mut recording = stream.prepare(work)?;
+    let used: Vec<_> = buffers.iter().chain([&values]).chain(column.lookup()).collect();
+    let mut times = Vec::new();
+    for _ in 0..=runs {
+        stream.run(&mut recording, &used)?;
+        times.push(recording.elapsed_ms(start, end)?);
+    }
+    // The first run is not counted.
+    times.remove(0);
+    times.sort_unstable_by(f64::total_cmp);
+    let ms = times[times.len() / 2];
+    let count = column.statistics().rows as usize;
+    let read: usize = segments.iter().map(|segment| segment.values().bytes()).sum();
+    let speed = (read + count * storage.width()) as f64 / ms / 1e6;
+    let mut decoded = vec![0u8; values.bytes()];
+    stream.download(&values, 0, &mut decoded)?;
+    if column.statistics().nulls == 0 {
+        let found = sum(&decoded, storage, segments.iter().map(|segment| segment.rows() as usize));
+        if found != expected {
+            return Ok(Err(format!("expected a sum of {expected}, found {found}")));
+        }
+    }
+    println!("{case:<24} {ms:>9.4} {speed:>9.1} GB/s");
+    Ok(Ok(json!({"case": case, "device_ms": ms, "gb_per_s": speed, "verified": column.statistics().nulls == 0})))
+}
+
+/// The sum of decoded values, of doubles that of their hundredths.
+fn sum(bytes: &[u8], storage: Storage, rows: impl Iterator<Item = usize>) -> i64 {
+    let width = storage.width();
+    let value = |bytes: &[u8]| match *bytes {
+        [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => (f64::from_le_bytes([a, b, c, d, e, f, g, h]) * 100.0).round() as i64,
+        _ => 0,
+    };
+    let chunk = |(chunk, rows): (&[u8], usize)| chunk[..rows * width].chunks_exact(width).map(value).sum::<i64>();
+    bytes.chunks(CHUNK_ROWS * width).zip(rows).map(chunk).sum()
+}

@@ -1,0 +1,27 @@
+//! Text for people: what was asked for to the standard output, and what is told beside it to the standard error.
+//!
+//! Both may be pipes that nobody reads any more, where `println!` and `eprintln!` would panic.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use crate::error::{CliError, Result};
+
+/// What errors call the standard output.
+pub(crate) const STDOUT: &str = "the standard output";
+
+/// Writes to the standard output, at once.
+///
+/// # Errors
+/// [`CliError::Closed`] where its reader has gone, [`CliError::Output`] where it takes no more.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| CliError::writing(STDOUT, &error))
+}
+
+/// Writes a line to the standard error.
+pub(crate) fn tell(line: impl Display) {
+    // Nothing can be done where even the standard error is closed.
+    let _ = writeln!(io::stderr(), "{line}");
+}
