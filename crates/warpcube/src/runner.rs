@@ -74,8 +74,8 @@ impl Runner {
     /// Runs one statement, writes its rows and its footer.
     pub(crate) fn statement(&mut self, sql: &str) -> Result<()> {
         let (summary, has_rows) = self.execute(sql)?;
+        summary.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
         let is_timed = self.is_timed();
-        summary.warnings.iter().for_each(|warning| tell(format!("warning: {warning}")));
         if self.interactive || is_timed {
             tell(footer(&summary, has_rows, is_timed));
         }
