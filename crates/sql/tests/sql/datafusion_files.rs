@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use warpcube_sql::{Session, SessionOptions};
 
 use crate::records::{Letter, answer, answer_on_device, check, sql_of};
+use crate::support::Encodings;
 
 /// The release whose files these are.
 const RELEASE: &str = "datafusion-sqllogictest-55.2.0";
@@ -186,6 +187,9 @@ async fn files_of_datafusion() {
         failures.extend(outcome.failures);
         let device = options().with("warpcube.device", "emulated").with("warpcube.placement", "cuda");
         let device = Session::new(device).unwrap();
+        if let Encodings::One(name) = Encodings::wanted() {
+            device.set("warpcube.encoding", &name).unwrap();
+        }
         let placed_max = if all { usize::MAX } else { PLACED_MAX };
         let outcome = run_file(&root, &data, name, &device, Some(placed_max)).await;
         let Outcome { passed, placed, refused, .. } = outcome;

@@ -3,7 +3,8 @@
 //! A comment `# placement: device`, `# placement: cpu <part of the reason>`, `# placement: partly <part of the reason>`
 //! (some fragments on the device, another not) or `# placement: any` holds for all queries up to the next one;
 //! `$folder` in a statement is a folder of the file's own, empty at first. With
-//! `WARPCUBE_SLT_UPDATE=1` what files expect of queries is replaced by the CPU's answers.
+//! `WARPCUBE_SLT_UPDATE=1` what files expect of queries is replaced by the CPU's answers; with
+//! `WARPCUBE_TEST_ENCODING=NAME` columns are loaded in that encoding.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use sqllogictest::{QueryExpect, Record, SortMode};
 use warpcube_sql::Session;
 
 use crate::records::{Answer, Letter, Ran, answer, answer_on_device, check, lines, sql_of};
-use crate::support::{cpu, emulated, slt_folder};
+use crate::support::{cpu, emulated, set_encoding, slt_folder};
 
 /// Where the queries of a file have to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,16 +48,21 @@ impl Placement {
 }
 
 /// Runs a file and collects what is wrong with it.
-async fn run_file(path: &Path, session: &Session, on_device: bool) -> Vec<String> {
+///
+/// If columns are `mixed`, those that a statement loads are encoded in one way, those of the next one in another.
+async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bool) -> Vec<String> {
     let script = std::fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().to_string();
     let records = sqllogictest::parse_with_name::<Letter>(&script, name.as_str()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut placement = Placement::Any;
     let mut failures = Vec::new();
-    for record in &records {
+    for (number, record) in records.iter().enumerate() {
         if let Record::Comment(texts) = record {
             placement = texts.iter().filter_map(|text| Placement::parse(text)).next_back().unwrap_or(placement);
+        }
+        if on_device && mixed {
+            set_encoding(session, number as u64);
         }
         let Some(sql) = sql_of(record) else { continue };
         let sql = sql.replace("$folder", &folder.path().display().to_string());
@@ -124,8 +130,17 @@ async fn our_files() {
         if std::env::var("WARPCUBE_SLT_UPDATE").is_ok() {
             update(path).await;
         }
-        failures.extend(run_file(path, &cpu(), false).await);
-        failures.extend(run_file(path, &emulated(), true).await);
+        failures.extend(run_file(path, &cpu(), false, false).await);
+        failures.extend(run_file(path, &emulated(), true, false).await);
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_files_over_columns_of_all_encodings() {
+    let mut failures = Vec::new();
+    for path in files() {
+        failures.extend(run_file(&path, &emulated(), true, true).await);
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
 }

@@ -16,7 +16,43 @@ pub fn cpu() -> Session {
 /// A session on the emulated device, or on the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
 pub fn emulated() -> Session {
     let device = std::env::var("WARPCUBE_TEST_DEVICE").unwrap_or_else(|_| "emulated".into());
-    Session::new(SessionOptions::new().with("warpcube.device", &device).with("warpcube.placement", "cuda")).unwrap()
+    let options = SessionOptions::new().with("warpcube.device", &device).with("warpcube.placement", "cuda");
+    let session = Session::new(options).unwrap();
+    if let Encodings::One(name) = Encodings::wanted() {
+        session.set("warpcube.encoding", &name).unwrap();
+    }
+    session
+}
+
+/// The encodings that columns may be loaded in, by name.
+pub const ENCODINGS: [&str; 10] =
+    ["auto", "plain", "packed", "nsf", "nsv", "rle", "gpu-for", "gpu-dfor", "dictionary", "alp"];
+
+/// The encodings that columns of a test are loaded in, by `WARPCUBE_TEST_ENCODING`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Encodings {
+    /// One of [`ENCODINGS`], where columns can have it.
+    One(String),
+    /// All, each column by what is loaded before it (`mixed`).
+    Mixed,
+    /// What the session chooses.
+    Default,
+}
+
+impl Encodings {
+    pub fn wanted() -> Encodings {
+        match std::env::var("WARPCUBE_TEST_ENCODING").ok().filter(|name| !name.is_empty()) {
+            Some(name) if name == "mixed" => Encodings::Mixed,
+            Some(name) => Encodings::One(name),
+            None => Encodings::Default,
+        }
+    }
+}
+
+/// Sets the encoding of columns that are loaded from now on; numbers that follow each other give any order.
+pub fn set_encoding(session: &Session, number: u64) {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    session.set("warpcube.encoding", ENCODINGS[mixed as usize % ENCODINGS.len()]).unwrap();
 }
 
 /// A session on the emulated device that may leave work to the CPU.

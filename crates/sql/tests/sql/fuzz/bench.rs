@@ -12,7 +12,7 @@ use warpcube_sql::{Session, SessionOptions};
 use super::compare::difference;
 use super::data::{Storage, Table, Tables};
 use crate::records::{Ran, is_refusal};
-use crate::support::run;
+use crate::support::{Encodings, run, set_encoding};
 
 /// What came of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,18 +81,25 @@ impl Bench {
         self.encode(tables).await;
     }
 
-    /// Chooses how columns lie on the device by the tables' rows, so that a case is the same whenever it is run.
+    /// Chooses how columns lie on the device by the tables' rows, so that a case is the same whenever it is run: one
+    /// case in four has the default, one another encoding wherever columns can have it, two a way for each column.
     async fn encode(&self, tables: &Tables) {
-        const ENCODINGS: [&str; 3] = ["auto", "packed", "plain"];
         let set = |encoding: &str| self.device.set("warpcube.encoding", encoding).unwrap();
         let rows: usize = tables.tables.iter().map(|table| table.rows.num_rows()).sum();
-        match ENCODINGS.get(rows % 4) {
-            Some(encoding) => set(encoding),
-            // Each table its own way; columns that stay on the CPU are left out.
-            None => {
-                for (table, encoding) in tables.tables.iter().zip(ENCODINGS.iter().cycle()) {
-                    set(encoding);
-                    let _ = self.device.collect(&format!("LOAD TABLE {}", table.name)).await;
+        match (Encodings::wanted(), rows % 4) {
+            (Encodings::One(encoding), _) => set(&encoding),
+            (Encodings::Default, 0) => set("auto"),
+            (Encodings::Default, 1) => set_encoding(&self.device, rows as u64),
+            _ => {
+                let columns = tables.tables.iter().flat_map(|table| {
+                    let schema = table.rows.schema();
+                    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+                    names.into_iter().map(|column| (&table.name, column))
+                });
+                for (number, (table, column)) in columns.enumerate() {
+                    set_encoding(&self.device, (rows + number) as u64);
+                    // Columns that stay on the CPU are left out.
+                    let _ = self.device.collect(&format!("LOAD TABLE {table} ({column})")).await;
                 }
             }
         }
