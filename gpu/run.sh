@@ -60,6 +60,17 @@ for stage in "$@"; do
         limit encodings 300 "$kbench" encodings --json "$out/encodings-h200.json"
         limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-h200-nulls.json"
         ;;
+    distributions)
+        # All encodings, decoded to memory too, and the columns that encodings differ in.
+        all=plain,packed,nsf,nsv,rle,gpu-for,gpu-dfor,dictionary,alp
+        limit distributions 580 "$kbench" encodings --encodings "$all" --bits 4,8,16,24 --decode --distributions \
+            --runs 9 --json "$out/distributions-h200.json"
+        ;;
+    encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
+    ssb100)
+        bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
+            --json "$out/ssb-h200-sf100.json"
+        ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
         bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
@@ -97,6 +108,19 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
             limit sql 300 "$tests" --test-threads 4 --skip random_queries
         ;;
+    sql-encodings)
+        # SQL files and fuzzed queries with columns in one encoding after the other, side by side.
+        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda \
+            limit sql-encodings 400 bash -c '
+            for encoding in plain packed nsf nsv rle gpu-for gpu-dfor dictionary alp mixed; do
+                WARPCUBE_TEST_ENCODING=$encoding "$1" slt::our_files random_queries ssb:: --test-threads 1 \
+                    >"$2/sql-$encoding.log" 2>&1 &
+            done
+            wait
+            grep -H "^test result" "$2"/sql-*.log
+            [ "$(grep -c "^test result: ok" "$2"/sql-*.log | grep -c ":1$")" -eq 10 ]
+        ' sql-encodings "$tests" "$out"
+        ;;
     sql-sanitizer)
         for tool in memcheck racecheck synccheck; do
             CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
@@ -121,8 +145,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-auto, encodings, tpch, tune, sanitizer," \
-            "sql, sql-sanitizer, fuzz" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-auto, ssb100, encodings, distributions," \
+            "encode, tpch, tune, sanitizer, sql, sql-encodings, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac
