@@ -128,6 +128,7 @@ impl Candidate<'_> {
 
     /// Distinct values in a buffer of the device.
     fn place_lookup(&self, dictionary: &Dictionary) -> Result<Lookup> {
-        Lookup::place(self.device, self.room, &Lookup::bytes_of(dictionary.values(), self.known.storage))
+        let storage = self.known.storage;
+        Lookup::place(self.device, self.room, &Lookup::bytes_of(dictionary.values(), storage), storage)
     }
 }

@@ -78,7 +78,8 @@ impl HostColumn {
             segments.push(place(device, room, &mut uploader, &copy.values, copy.validity.as_deref(), copy.rows)?);
         }
         uploader.finish()?;
-        let lookup = self.lookup.as_ref().map(|values| Lookup::place(device, room, values)).transpose()?;
+        let lookup =
+            self.lookup.as_ref().map(|values| Lookup::place(device, room, values, self.storage)).transpose()?;
         Ok(ResidentColumn::new(
             self.index,
             self.name.clone(),

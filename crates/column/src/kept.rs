@@ -254,7 +254,7 @@ fn restore_column(
         segments.push(segment.inspect_err(|_| uploader.settle())?);
     }
     uploader.finish()?;
-    let place_lookup = |values| Lookup::place(device, room, &Lookup::bytes_of(values, head.storage));
+    let place_lookup = |values| Lookup::place(device, room, &Lookup::bytes_of(values, head.storage), head.storage);
     let lookup = distinct.map(place_lookup).transpose()?;
     let encoded = Encoded { layout, lookup, segments, traits: head.traits };
     let (name, data_type) = (head.name.clone(), field.data_type().clone());

@@ -58,6 +58,8 @@ impl Segment {
 #[derive(Debug)]
 pub(crate) struct Lookup {
     values: DeviceBuffer,
+    /// The same on the host, in the order of the codes, where they are integers.
+    integers: Option<Arc<[i128]>>,
     reservation: Reservation,
 }
 
@@ -69,13 +71,24 @@ impl Lookup {
     }
 
     /// Sends distinct values in storage width to the device.
-    pub(crate) fn place(device: &Device, room: &dyn Room, bytes: &[u8]) -> Result<Lookup> {
+    pub(crate) fn place(device: &Device, room: &dyn Room, bytes: &[u8], storage: Storage) -> Result<Lookup> {
         let reservation = room.reserve(size_class(bytes.len()) as u64)?;
         let values = device.buffer(bytes.len(), "distinct values of a column")?;
         let mut stream = device.stream()?;
         stream.upload(&values, 0, bytes)?;
         stream.synchronize()?;
-        Ok(Lookup { values, reservation })
+        let integers = (!storage.is_float()).then(|| bytes.chunks_exact(storage.width()).map(|b| integer(b, storage)));
+        Ok(Lookup { values, integers: integers.map(Iterator::collect), reservation })
+    }
+}
+
+/// A value of an integer storage, little endian.
+fn integer(bytes: &[u8], storage: Storage) -> i128 {
+    let bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let above = 64 - 8 * bytes.len() as u32;
+    match storage {
+        Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64 => ((bits << above) as i64 >> above).into(),
+        _ => bits.into(),
     }
 }
 
@@ -160,6 +173,11 @@ impl ResidentColumn {
     /// [`Storage::U32`], whatever the column's storage.
     pub fn lookup(&self) -> Option<&DeviceBuffer> {
         self.encoded.lookup.as_ref().map(|lookup| &lookup.values)
+    }
+
+    /// The values of its lookup where they are integers, ascending: the value at a code's place is the code's.
+    pub fn distinct_integers(&self) -> Option<&Arc<[i128]>> {
+        self.encoded.lookup.as_ref()?.integers.as_ref()
     }
 
     /// Its encoding in words.

@@ -101,11 +101,13 @@ pub(crate) fn bind(
         let values: Vec<Value> =
             table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
         let forms: Vec<Form> = table.columns.iter().map(|column| Form::of(column)).collect();
+        let distinct: Vec<_> = table.columns.iter().map(|column| column.distinct_integers().cloned()).collect();
         let scan = lay_out_scan(&mut arena, table, info, tuning);
         let input = PipelineInput {
             index,
             pipeline,
             forms: &forms,
+            distinct: &distinct,
             columns: &values,
             rows: table.rows(),
             tables: &built,

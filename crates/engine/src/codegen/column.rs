@@ -272,12 +272,17 @@ impl ColumnReader {
         }
     }
 
-    /// How a column of integers is packed, and its reference, if offsets of less than 32 bits can be looked at alone.
+    /// How integers, or codes, are packed, and their reference, if offsets of less than 32 bits can be looked at alone.
     pub(crate) fn packed(&self) -> Option<(Packed, i128)> {
         let Access::Words(packed) = self.form.access() else { return None };
-        let reference = packed.reference.filter(|_| self.lookup.is_none() && (1..32).contains(&packed.width))?;
-        let is_signed = matches!(self.form.storage, Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64);
+        let reference = packed.reference.filter(|_| (1..32).contains(&packed.width))?;
+        let is_signed = matches!(self.form.stored(), Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64);
         Some((packed, if is_signed { (reference as i64).into() } else { reference.into() }))
+    }
+
+    /// Whether what lies in slots are codes.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.lookup.is_some()
     }
 
     /// The offset in slot `k` at the top of a word of 32 bits, with anything below.

@@ -2,7 +2,10 @@
 //! compares like the value, whatever lies below it, if the constant is shifted too.
 //!
 //! A value `v` is `reference + offset` with an offset of `width` bits. `v < c` is `offset < c - reference`, and with
-//! `s = 32 - width` that is `offset · 2^s + below < (c - reference) · 2^s` for any `below` less than `2^s`.
+//! `s = 32 - width` that is `offset · 2^s + below < (c - reference) · 2^s` for any `below` less than `2^s`. Codes of a
+//! column with a lookup sort like its values: the constant becomes the first code that is not below it.
+
+use std::sync::Arc;
 
 use warpcube_column::encoding::Packed;
 
@@ -11,9 +14,15 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::ir::{BinaryOp, Expr, Literal};
 
 /// The condition for slot `k` that a filter holds, if all it does is to compare packed columns with constants.
-pub(super) fn packed_test(expr: &Expr, readers: &[ColumnReader], params: &mut ParamList) -> Option<String> {
+/// `distinct` has the values of columns of codes.
+pub(super) fn packed_test(
+    expr: &Expr,
+    readers: &[ColumnReader],
+    distinct: &[Option<Arc<[i128]>>],
+    params: &mut ParamList,
+) -> Option<String> {
     let mut tests = Vec::new();
-    collect(expr, readers, &mut tests)?;
+    collect(expr, readers, distinct, &mut tests)?;
     let conditions: Vec<String> = tests.iter().map(|test| test.condition(readers, params)).collect();
     Some(conditions.join(" && "))
 }
@@ -27,11 +36,16 @@ struct Test {
     below: bool,
 }
 
-fn collect(expr: &Expr, readers: &[ColumnReader], tests: &mut Vec<Test>) -> Option<()> {
+fn collect(
+    expr: &Expr,
+    readers: &[ColumnReader],
+    distinct: &[Option<Arc<[i128]>>],
+    tests: &mut Vec<Test>,
+) -> Option<()> {
     let Expr::Binary(op, left, right) = expr else { return None };
     if *op == BinaryOp::And {
-        collect(left, readers, tests)?;
-        return collect(right, readers, tests);
+        collect(left, readers, distinct, tests)?;
+        return collect(right, readers, distinct, tests);
     }
     let (column, constant, op) = match (left.as_ref(), right.as_ref()) {
         (Expr::Reg(column), Expr::Literal(Literal::Int(constant), _)) => (*column, *constant, *op),
@@ -39,15 +53,20 @@ fn collect(expr: &Expr, readers: &[ColumnReader], tests: &mut Vec<Test>) -> Opti
         _ => return None,
     };
     let (packed, reference) = readers.get(column)?.packed()?;
-    // The first offset that is not below.
+    // The first value, or code, that is not below.
     let (first, below) = match op {
-        BinaryOp::Lt => (constant - reference, true),
-        BinaryOp::Le => (constant - reference + 1, true),
-        BinaryOp::Ge => (constant - reference, false),
-        BinaryOp::Gt => (constant - reference + 1, false),
+        BinaryOp::Lt => (constant, true),
+        BinaryOp::Le => (constant + 1, true),
+        BinaryOp::Ge => (constant, false),
+        BinaryOp::Gt => (constant + 1, false),
         _ => return None,
     };
-    let limit = first.clamp(0, 1 << packed.width) as u64;
+    let first = match (readers[column].is_coded(), distinct.get(column)?) {
+        (true, Some(values)) => values.partition_point(|value| *value < first) as i128,
+        (true, None) => return None,
+        (false, _) => first,
+    };
+    let limit = (first - reference).clamp(0, 1 << packed.width) as u64;
     tests.push(Test { column, packed, limit, below });
     Some(())
 }

@@ -8,6 +8,7 @@
 //! chapter 3; the queue and the row map are ours.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS, TILE_SLOTS};
@@ -45,6 +46,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) forms: &'a [Form],
     /// What is known of each column's values.
     pub(crate) columns: &'a [Value],
+    /// Values of the codes of each column of codes, where they are integers.
+    pub(crate) distinct: &'a [Option<Arc<[i128]>>],
     /// Rows of the scanned table.
     pub(crate) rows: u64,
     /// Tables built so far, by pipeline.
@@ -439,7 +442,7 @@ impl KernelWriter<'_> {
             let mut conditions = Vec::new();
             for planned in run {
                 conditions.push(match &planned.item {
-                    Item::Filter(expr) => match packed_test(expr, self.readers, emitter.params) {
+                    Item::Filter(expr) => match packed_test(expr, self.readers, self.input.distinct, emitter.params) {
                         Some(test) => test,
                         None => emitter.emit(expr)?.truth(),
                     },

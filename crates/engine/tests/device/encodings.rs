@@ -218,3 +218,40 @@ fn sources_differ_in_how_columns_are_read_alone() {
     assert!(runs.contains("struct WcRle") && !runs.contains("struct WcGpuFor") && !runs.contains("struct WcAlp"));
     assert_eq!(generated(&runs).replace("WcRle<", "WcGpuFor<"), generated(&blocks));
 }
+
+#[test]
+fn packed_values_and_codes_are_compared_with_any_constant() {
+    use BinaryOp::*;
+    let steps = [-70_000, -50, -3, 0, 7, 1_000, 65_000];
+    let columns = vec![
+        ("wide", numbers::<Int64Type>(ROWS, |row| valid(row).then(|| steps[mixed(row, 1) as usize % 7]))),
+        ("short", numbers::<Int16Type>(ROWS, |row| Some(mixed(row, 2) as i16 % 50 - 20))),
+        ("small", numbers::<UInt8Type>(ROWS, |row| valid(row).then(|| mixed(row, 3) as u8 % 9 * 20))),
+    ];
+    let table = table(columns, ROWS, 2);
+    let constants: [(usize, Ty, &[i128]); 3] = [
+        (2, Ty::I64, &[i64::MIN.into(), -70_001, -70_000, -69_999, -4, -3, 0, 8, 65_000, 65_001, i64::MAX.into()]),
+        (3, Ty::I16, &[-32_768, -70, -69, -20, 0, 28, 29, 30, 32_767]),
+        (4, Ty::U8, &[0, 1, 19, 20, 21, 160, 161, 255]),
+    ];
+    for choice in [EncodingChoice::Packed, EncodingChoice::Dictionary] {
+        let engine = engine(LaneOrder::Forward);
+        load(&engine, &table, &[choice; 5]);
+        for (column, ty, constants) in constants {
+            for (number, constant) in constants.iter().enumerate() {
+                // Each operator on both sides: every constant sees two of them.
+                let ops = [[Lt, Ge], [Le, Gt]][number % 2];
+                let both = [(reg(column), int(*constant, ty)), (int(*constant, ty), reg(column))];
+                for (op, (left, right)) in ops.into_iter().zip(both) {
+                    let test = vec![filter(binary(op, left, right))];
+                    let fragment = single(5, test, vec![], vec![sum(reg(0), DataType::Int64), count()]);
+                    compare_on(&engine, &fragment, &[&table]);
+                }
+            }
+        }
+        let between = binary(And, binary(Ge, reg(2), int(-3, Ty::I64)), binary(Lt, reg(3), int(5, Ty::I16)));
+        let fragment = single(5, vec![filter(between)], vec![], vec![sum(reg(0), DataType::Int64), count()]);
+        let program = check_on(&engine, &fragment, &[&table]).program.unwrap();
+        assert!(program.source.contains(".top(k) >= "), "{choice:?}");
+    }
+}
