@@ -115,6 +115,8 @@ pub(crate) struct SumBounds {
     pub(crate) whole_sums: bool,
 }
 
+/// What a cell that counts adds for a row.
+pub(crate) const COUNTED: &str = "1ULL";
 /// Rows below which limbs of 32 bits do not overflow a cell.
 const FIXED_ROWS_MAX: u64 = 1 << 30;
 
@@ -142,7 +144,7 @@ impl Accumulators {
 
     /// Index of a cell that counts.
     pub(crate) fn count(&mut self, condition: Option<&str>) -> usize {
-        self.bounded(CellOp::Add, "1ULL", condition, Some(1))
+        self.bounded(CellOp::Add, COUNTED, condition, Some(1))
     }
 
     /// Index of a cell whose values differ from zero by `most` at most.

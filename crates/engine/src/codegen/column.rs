@@ -280,6 +280,16 @@ impl ColumnReader {
         Some((packed, if is_signed { (reference as i64).into() } else { reference.into() }))
     }
 
+    /// Whether a loaded value is zero where the row is NULL.
+    pub(crate) fn is_zero_where_null(&self) -> bool {
+        let is_zero = match self.form.access() {
+            Access::Arrays => true,
+            Access::Words(packed) => packed.reference == Some(0),
+            Access::View => false,
+        };
+        is_zero && self.lookup.is_none()
+    }
+
     /// Whether what lies in slots are codes.
     pub(crate) fn is_coded(&self) -> bool {
         self.lookup.is_some()

@@ -5,6 +5,7 @@
 //! dictionaries meet), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed
 //! values, [`staged`] what it keeps in shared memory.
 
+mod build;
 pub(crate) mod column;
 mod compare;
 pub(crate) mod expr;

@@ -326,8 +326,7 @@ impl KernelWriter<'_> {
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let (ahead, loads, foot) = self.step_loads(&layout);
         let tests = self.dense_tests(&layout, &error_slot)?;
-        let fold = partials.fold();
-        let drain = self.drain(&layout, plan.is_single(), &fold);
+        let drain = self.drain(&layout, plan.is_single(), &partials.fold("alive"));
         let w = &mut body;
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
@@ -365,7 +364,7 @@ impl KernelWriter<'_> {
         let decoded: String = readers.map(|reader| reader.decode("d", slots)).collect();
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
-            _ => ("first", self.turns(&tests, &fold)),
+            _ => ("first", self.turns(&tests, &partials)),
         };
         let _ = writeln!(
             w,

@@ -31,6 +31,8 @@ pub(crate) struct RowWriter<'a> {
     error_slot: &'a str,
     next: &'a mut usize,
     passed: Vec<usize>,
+    /// Whether rows may be dropped on the way.
+    drops: bool,
     registers: Vec<Option<Value>>,
     pending: Vec<Pending>,
     out: String,
@@ -55,6 +57,7 @@ impl<'a> RowWriter<'a> {
             error_slot,
             next,
             passed: passed.to_vec(),
+            drops: false,
             registers: vec![None; input.columns.len()],
             pending: Vec::new(),
             out: String::new(),
@@ -69,6 +72,17 @@ impl<'a> RowWriter<'a> {
     /// The word that holds the run's flags, behind that of its error.
     pub(crate) fn flags(&self) -> String {
         format!("(uint32_t*)({} + 1)", self.error_slot)
+    }
+
+    /// The loaded column whose validity a condition is, if every row gets to its end.
+    pub(crate) fn validity_of(&self, condition: &str) -> Option<usize> {
+        let is_own = |column: &&usize| condition.strip_prefix("xn") == Some(column.to_string().as_str());
+        self.passed.iter().find(is_own).filter(|_| !self.drops).copied()
+    }
+
+    /// Whether a loaded column's values are zero where rows are NULL.
+    pub(crate) fn is_zero_where_null(&self, column: usize) -> bool {
+        self.readers[column].is_zero_where_null()
     }
 
     /// Appends a statement.
@@ -86,6 +100,7 @@ impl<'a> RowWriter<'a> {
 
     /// Writes a step; rows it drops return.
     pub(crate) fn step(&mut self, planned: &Planned) -> Result<()> {
+        self.drops = true;
         match &planned.item {
             Item::Filter(expr) => {
                 let value = self.emit(expr)?;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK};
 
 /// The test whether a slot's row is left.
@@ -43,7 +44,7 @@ impl KernelWriter<'_> {
 
     /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
     /// each into registers of its own. Leaves the first row behind them in `first`.
-    pub(super) fn turns(&self, tests: &str, fold: &str) -> String {
+    pub(super) fn turns(&self, tests: &str, partials: &Partials) -> String {
         let (ahead, slots) = (self.split.ahead, self.split.slots);
         let (step, round) = (slots * 32, slots * 32 * ahead);
         let readers = || self.split.loaded.iter().map(|column| &self.readers[*column]);
@@ -64,11 +65,11 @@ impl KernelWriter<'_> {
             let names: String = readers().map(|reader| reader.alias(&from, &to)).collect();
             let next: String =
                 readers().map(|reader| reader.load(&from, &format!("(base + {round})"), slots)).collect();
-            let (alive, process) = match tests.is_empty() {
-                true => (String::new(), self.each("")),
+            let full = format!("{}u", (1u64 << slots) - 1);
+            let (alive, process, fold) = match tests.is_empty() {
+                true => (String::new(), self.each(""), partials.fold(&full)),
                 false => {
-                    let full = (1u64 << slots) - 1;
-                    (format!("            uint32_t alive = {full}u;\n{tests}"), self.each(ALIVE))
+                    (format!("            uint32_t alive = {full};\n{tests}"), self.each(ALIVE), partials.fold("alive"))
                 }
             };
             let _ = writeln!(

@@ -4,7 +4,7 @@ use arrow::array::{ArrayRef, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::*;
 use warpcube_column::EncodingChoice;
-use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, Engine, Expr, Fragment, RunReport, Step, Ty};
+use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, Engine, Expr, Fragment, RunReport, Step, Ty, UnaryOp};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -253,5 +253,37 @@ fn packed_values_and_codes_are_compared_with_any_constant() {
         let fragment = single(5, vec![filter(between)], vec![], vec![sum(reg(0), DataType::Int64), count()]);
         let program = check_on(&engine, &fragment, &[&table]).program.unwrap();
         assert!(program.source.contains(".top(k) >= "), "{choice:?}");
+    }
+}
+
+#[test]
+fn nulls_are_counted_and_added_by_steps() {
+    let columns = vec![
+        ("small", numbers::<Int32Type>(ROWS, |row| valid(row).then(|| mixed(row, 1) as i32 % 15 + 1))),
+        ("far", numbers::<Int32Type>(ROWS, |row| valid(row + 1).then(|| mixed(row, 2) as i32 % 15 - 1_000_000))),
+        ("all", numbers::<Int32Type>(ROWS, |row| Some(mixed(row, 3) as i32 % 100))),
+    ];
+    let table = table(columns, ROWS, 2);
+    let filtered = |argument: Expr, valid: usize| AggregateCall {
+        filter: Some(Expr::Unary(UnaryOp::IsNotNull, Box::new(reg(valid)))),
+        ..sum(argument, DataType::Int64)
+    };
+    let twice = |column| binary(BinaryOp::Add, reg(column), int(2, Ty::I32));
+    let calls = [
+        vec![sum(reg(2), DataType::Int64), count_of(reg(2)), count()],
+        vec![sum(reg(3), DataType::Int64), sum(reg(2), DataType::Int64), count_of(reg(3))],
+        // What is added is not the column, and zero is something.
+        vec![sum(twice(2), DataType::Int64), count_of(reg(2))],
+        vec![sum(reg(2), DataType::Int64), sum(twice(2), DataType::Int64)],
+        vec![filtered(reg(4), 2), sum(reg(2), DataType::Int64), count_of(reg(2))],
+        vec![sum(reg(2), DataType::Int64), aggregate(AggregateKind::Min, reg(2), DataType::Int32)],
+    ];
+    let mostly = filter(binary(BinaryOp::Lt, reg(1), int(90, Ty::I32)));
+    for choice in [EncodingChoice::Plain, EncodingChoice::Packed, EncodingChoice::Dictionary, EncodingChoice::GpuFor] {
+        let fragments: Vec<Fragment> = calls
+            .iter()
+            .flat_map(|calls| [vec![], vec![mostly.clone()]].map(|steps| single(5, steps, vec![], calls.clone())))
+            .collect();
+        check_with(compare_on, &table, &|_| choice, &fragments);
     }
 }

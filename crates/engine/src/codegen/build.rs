@@ -1,0 +1,104 @@
+//! Rows that become entries of a join table.
+
+use crate::arena::Zone;
+use crate::codegen::expr::Emitter;
+use crate::codegen::params::Argument;
+use crate::codegen::rows::RowWriter;
+use crate::error::Result;
+use crate::ir::Expr;
+use crate::table::{BuiltTable, Keep, TableLayout};
+
+/// Writes what one row does that enters a table.
+pub(super) fn build_row(
+    rows: &mut RowWriter,
+    keys: &[Expr],
+    payload: &[&Expr],
+    table: &BuiltTable,
+    unique: bool,
+) -> Result<()> {
+    let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
+    for key in &keys {
+        if let Some(valid) = &key.valid {
+            rows.line(&format!("if (!{valid}) return;"));
+        }
+    }
+    let packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
+    let duplicate = |rows: &mut RowWriter, condition: &str| {
+        if unique {
+            let flags = rows.flags();
+            rows.line(&format!("if ({condition}) atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY);"));
+        }
+    };
+    let entry = match &table.layout {
+        TableLayout::Direct { bitmap } => {
+            let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
+            let packed = packed.word().to_string();
+            rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
+            if unique {
+                rows.line(&format!("const uint32_t before = atomicOr({bits} + ({packed} >> 5), bit);"));
+                duplicate(rows, "before & bit");
+            } else {
+                // Where a key may come often, most rows find its bit set.
+                rows.line(&format!("uint32_t* const word = {bits} + ({packed} >> 5);"));
+                rows.line("if ((wc_load_relaxed(word) & bit) == 0) wc_or(word, bit);");
+            }
+            packed
+        }
+        TableLayout::Hash { keys, mask } => {
+            let (keys, mask) = rows.with_emitter(|emitter| {
+                (
+                    emitter.params.add("uint64_t*", Argument::Zone(*keys)),
+                    emitter.params.add("uint64_t", Argument::U64(*mask)),
+                )
+            });
+            rows.line("bool is_new;");
+            let packed = packed.word();
+            rows.line(&format!("const uint64_t entry = wc_table_enter({keys}, {mask}, {packed}, ~0ULL, &is_new);"));
+            duplicate(rows, "!is_new");
+            "entry".to_string()
+        }
+        TableLayout::Wide { states, words, mask } => {
+            let target = rows.with_emitter(|emitter| wide_table(emitter, *states, *words, *mask));
+            rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
+            rows.line("bool is_new;");
+            rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, ~0ULL, &is_new);"));
+            duplicate(rows, "!is_new");
+            "entry".to_string()
+        }
+    };
+    for (expr, column) in payload.iter().zip(&table.payload) {
+        let value = rows.emit(expr)?;
+        let target = rows
+            .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+        let code = if column.ty.is_float() {
+            match column.nullable {
+                true => format!("wc_not_nan_null((double){})", value.code),
+                false => value.code.clone(),
+            }
+        } else {
+            let offset = Argument::I64(column.offset());
+            let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
+            column.image(&value.code, &offset)
+        };
+        if column.keep != Keep::Only {
+            let valid = value.valid_code();
+            rows.line(&format!("if ({valid}) wc_max({target} + {entry}, {code});"));
+            continue;
+        }
+        let code = match &value.valid {
+            Some(valid) if column.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
+            Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
+            None => code,
+        };
+        rows.line(&format!("{target}[{entry}] = {code};"));
+    }
+    Ok(())
+}
+
+/// Pointers and mask of a table of keys of several words, as arguments of a call.
+pub(super) fn wide_table(emitter: &mut Emitter, states: Zone, words: Zone, mask: u64) -> String {
+    let states = emitter.params.add("uint64_t*", Argument::Zone(states));
+    let words = emitter.params.add("uint64_t*", Argument::Zone(words));
+    let mask = emitter.params.add("uint64_t", Argument::U64(mask));
+    format!("{states}, {words}, {mask}")
+}
