@@ -6,11 +6,11 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 use warpcube_sql::{Place, Session, SessionOptions};
 
-use crate::support::{pool, resident_bytes, rows, run, settle};
+use crate::support::{device_name, pool, resident_bytes, rows, run, settle};
 
 fn session(memory: &str) -> Session {
     let options = SessionOptions::new()
-        .with("warpcube.device", "emulated")
+        .with("warpcube.device", &device_name())
         .with("warpcube.placement", "cuda")
         .with("warpcube.target_partitions", "2")
         .with("warpcube.device_memory", memory);

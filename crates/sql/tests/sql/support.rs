@@ -13,10 +13,14 @@ pub fn cpu() -> Session {
     Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap()
 }
 
-/// A session on the emulated device, or on the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
+/// The emulated device, or the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
+pub fn device_name() -> String {
+    std::env::var("WARPCUBE_TEST_DEVICE").unwrap_or_else(|_| "emulated".into())
+}
+
+/// A session on the emulated device, or on the one that is wanted in its place.
 pub fn emulated() -> Session {
-    let device = std::env::var("WARPCUBE_TEST_DEVICE").unwrap_or_else(|_| "emulated".into());
-    let options = SessionOptions::new().with("warpcube.device", &device).with("warpcube.placement", "cuda");
+    let options = SessionOptions::new().with("warpcube.device", &device_name()).with("warpcube.placement", "cuda");
     let session = Session::new(options).unwrap();
     if let Encodings::One(name) = Encodings::wanted() {
         session.set("warpcube.encoding", &name).unwrap();
@@ -55,9 +59,9 @@ pub fn set_encoding(session: &Session, number: u64) {
     session.set("warpcube.encoding", ENCODINGS[mixed as usize % ENCODINGS.len()]).unwrap();
 }
 
-/// A session on the emulated device that may leave work to the CPU.
+/// A session on the same device that may leave work to the CPU.
 pub fn lenient() -> Session {
-    Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap()
+    Session::new(SessionOptions::new().with("warpcube.device", &device_name())).unwrap()
 }
 
 /// What the pool of the session's device holds.
