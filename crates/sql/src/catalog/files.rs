@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 use super::footers;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::hiding::KEPT_SUFFIX;
+use super::patterns::{by_folder, is_pattern};
 use super::special::DerivedTable;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
@@ -81,6 +82,8 @@ pub struct FileSnapshot {
     files: Vec<FileIdentity>,
     /// Locations that name one file that is not there.
     missing: Vec<String>,
+    /// What wildcards of folders stand for.
+    folders: Vec<String>,
 }
 
 impl FileSnapshot {
@@ -242,10 +245,12 @@ impl ExternalTable {
         let mut resolved = command.clone();
         resolved.file_type = file_type.name.to_string();
         resolved.options = file_type.with_options(&command.options);
-        let mut files = Vec::new();
-        for location in &mut resolved.locations {
-            files.extend(resolve(location, &command.file_type, !command.schema.fields().is_empty())?);
+        let (mut files, mut locations) = (Vec::new(), Vec::new());
+        for mut location in resolved.locations {
+            files.extend(resolve(&mut location, &command.file_type, !command.schema.fields().is_empty())?);
+            locations.extend(by_folder(&location)?);
         }
+        resolved.locations = locations;
         if let Some(memory) = state.config().get_extension::<FileMemory>() {
             memory.look(state.runtime_env(), &files);
         }
@@ -282,10 +287,12 @@ impl ExternalTable {
 
     /// The files as they are now.
     pub(crate) async fn look(&self, runtime: &RuntimeEnv) -> Result<FileSnapshot> {
-        match self.listing.downcast_ref::<ListingTable>() {
-            Some(listing) => FileSnapshot::take(runtime, listing).await,
-            None => Ok(FileSnapshot::default()),
+        let Some(listing) = self.listing.downcast_ref::<ListingTable>() else { return Ok(FileSnapshot::default()) };
+        let mut snapshot = FileSnapshot::take(runtime, listing).await?;
+        for location in self.command.locations.iter().filter(|location| is_pattern(location)) {
+            snapshot.folders.extend(by_folder(location)?);
         }
+        Ok(snapshot)
     }
 
     /// Whether the files are those the table was made from.
@@ -303,7 +310,7 @@ impl ExternalTable {
             return Ok(ExternalTable { snapshot, ..self.clone() });
         }
         let opened = ExternalTable::open(state, &self.command).await?;
-        match opened.table.schema() == self.table.schema() {
+        match opened.table.schema() == self.table.schema() && snapshot.folders == self.snapshot.folders {
             true => Ok(ExternalTable { snapshot: opened.snapshot, ..self.clone() }),
             false => Ok(opened),
         }
@@ -483,12 +490,20 @@ fn local_path(location: &str) -> Option<PathBuf> {
     }
 }
 
-fn is_pattern(location: &str) -> bool {
-    location.contains(['*', '?', '['])
-}
-
 /// The local files that a pattern means, in order.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for location in by_folder(pattern)? {
+        match is_pattern(&location) {
+            true => files.extend(matching_names(&location)?),
+            false => files.extend(local_path(&location)),
+        }
+    }
+    Ok(files)
+}
+
+/// The local files that a pattern without wildcards of folders means, in order.
+fn matching_names(pattern: &str) -> Result<Vec<PathBuf>> {
     let url = ListingTableUrl::parse(pattern)?;
     let Ok(folder) = url.get_url().to_file_path() else { return Ok(Vec::new()) };
     let files = data_files(&folder);

@@ -14,6 +14,7 @@ mod files;
 mod footers;
 mod formats;
 mod hiding;
+mod patterns;
 mod schema;
 mod special;
 
