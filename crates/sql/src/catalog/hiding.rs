@@ -1,4 +1,5 @@
-//! The files of this machine without those of encoded columns, which may lie among a table's own.
+//! The files of this machine without those of encoded columns, and those of statements that are still writing, which
+//! may lie among a table's own.
 //!
 //! DataFusion lists whatever a folder or a pattern such as `*` names, hidden files too. What is asked for by its name
 //! is there.
@@ -19,14 +20,21 @@ use futures::{StreamExt, TryStreamExt};
 /// How the names of files of encoded columns end.
 pub(crate) const KEPT_SUFFIX: &str = ".warpcols";
 
+/// How the names of hidden folders end that statements write into.
+pub(crate) const STAGED_SUFFIX: &str = ".partial";
+
 type Bytes = <PutPayload as IntoIterator>::Item;
 
-/// The file system of this machine; its lists leave out files of encoded columns.
+/// The file system of this machine; its lists leave out files of encoded columns and what is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Hiding(LocalFileSystem);
 
 fn is_shown(file: &ObjectMeta) -> bool {
-    !file.location.as_ref().ends_with(KEPT_SUFFIX)
+    !file.location.as_ref().ends_with(KEPT_SUFFIX) && !is_staged(&file.location)
+}
+
+fn is_staged(path: &Path) -> bool {
+    path.parts().any(|part| part.as_ref().starts_with('.') && part.as_ref().ends_with(STAGED_SUFFIX))
 }
 
 fn shown(files: BoxStream<'static, Result<ObjectMeta>>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -72,6 +80,7 @@ impl ObjectStore for Hiding {
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let mut listed = self.0.list_with_delimiter(prefix).await?;
         listed.objects.retain(is_shown);
+        listed.common_prefixes.retain(|prefix| !is_staged(prefix));
         Ok(listed)
     }
 

@@ -32,7 +32,7 @@ use parking_lot::RwLock;
 pub use files::FileSnapshot;
 pub(crate) use files::{ExternalTableFactory, FileMemory, check_received};
 pub(crate) use formats::{stored_as, written_as};
-pub(crate) use hiding::{Hiding, KEPT_SUFFIX};
+pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.

@@ -2,9 +2,9 @@
 //!
 //! DataFusion's sinks close their files when their input fails, so that a COPY that fails would leave half of its rows
 //! in the place of a file that was there before, and an INSERT some of its files in the table. Here both write into a
-//! hidden folder beside their target; [`Staged::commit`] moves what is in it. Each file is replaced whole or not at
-//! all; several files of one statement are moved one after the other. Object stores other than this machine's are left
-//! to themselves.
+//! hidden folder, within a target that is a folder, else beside it, so that it is on the same file system;
+//! [`Staged::commit`] moves what is in it. Each file is replaced whole or not at all; several files of one statement are
+//! moved one after the other. Object stores other than this machine's are left to themselves.
 
 use std::fs;
 use std::io;
@@ -19,6 +19,7 @@ use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingT
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
+use crate::catalog::STAGED_SUFFIX;
 use crate::error::{Result, SqlError};
 
 /// Tells the folders of one process apart.
@@ -85,7 +86,8 @@ impl Staged {
         }
         let name = target.file_name()?.to_string_lossy().into_owned();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = target.with_file_name(format!(".{name}.{}-{number}.partial", std::process::id()));
+        let hidden = format!(".{name}.{}-{number}{STAGED_SUFFIX}", std::process::id());
+        let folder = if target.is_dir() { target.join(hidden) } else { target.with_file_name(hidden) };
         Some(Staged { written: folder.join(&name), folder, target })
     }
 

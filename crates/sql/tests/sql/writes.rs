@@ -122,6 +122,27 @@ async fn what_succeeds_is_in_its_place() {
     assert_eq!(all.keys().filter(|path| path.to_string_lossy().contains("/q=")).count(), 3, "{:?}", all.keys());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_being_written_is_not_read() {
+    let (folder, session) = before().await;
+    let mut running = session.execute(&format!("INSERT INTO t SELECT v, q FROM ({ENDLESS})")).await.unwrap();
+    let hidden = async {
+        let is_there = || files(folder.path()).keys().any(|path| path.to_string_lossy().contains(".partial/"));
+        while !is_there() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        rows = running.stream.next() => panic!("ended: {rows:?}"),
+        () = hidden => {}
+    }
+    for place in ["t", "t/", "t/*.parquet", "**/*.parquet"] {
+        let sql = format!("SELECT max(column1) AS most FROM '{}'", folder.path().join(place).display());
+        let found = session.collect(&sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        assert!(rows(&found).iter().any(|row| row.contains("| 3 ")), "{place}: {found:?}");
+    }
+}
+
 #[tokio::test]
 async fn explaining_writes_nothing_and_analysing_does() {
     let (folder, session) = before().await;
