@@ -38,6 +38,8 @@ pub struct Tuning {
     pub blocks_in_place: u32,
     /// Whether filters on loaded vectors come before probes, whatever their selectivity.
     pub filters_first: bool,
+    /// Whether rows that are out already are looked up in shared memory all the same, instead of being asked first.
+    pub look_up_all: bool,
     /// Tickets a warp draws on average.
     pub tickets_per_warp: u64,
     /// Whether kernels start while those before them end.
@@ -70,6 +72,7 @@ impl Default for Tuning {
             blocks_packed: 3,
             blocks_in_place: 2,
             filters_first: true,
+            look_up_all: false,
             tickets_per_warp: 3,
             early_launch: true,
         }
@@ -107,6 +110,7 @@ impl FromStr for Tuning {
                 "blocks_packed" => tuning.blocks_packed = number()?.clamp(1, 8),
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
                 "filters_first" => tuning.filters_first = flag()?,
+                "look_up_all" => tuning.look_up_all = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "early_launch" => tuning.early_launch = flag()?,
                 other => return Err(format!("nothing named '{other}' can be tuned")),

@@ -3,8 +3,8 @@
 //! DataFusion's sinks close their files when their input fails, so that a COPY that fails would leave half of its rows
 //! in the place of a file that was there before, and an INSERT some of its files in the table. Here both write into a
 //! hidden folder, within a target that is a folder, else beside it, so that it is on the same file system;
-//! [`Staged::commit`] moves what is in it. Each file is replaced whole or not at all; several files of one statement are
-//! moved one after the other. Object stores other than this machine's are left to themselves.
+//! [`Staged::commit`] moves what is in it. Each file is replaced whole or not at all; several files of one statement
+//! are moved one after the other. Object stores other than this machine's are left to themselves.
 
 use std::fs;
 use std::io;
