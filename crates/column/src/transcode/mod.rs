@@ -48,7 +48,7 @@ const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
 /// Segments that are worked on side by side.
 const SIDE_STREAMS: usize = 4;
 /// Bytes of scratch memory that is given back after a column.
-const SCRATCH_LARGE: usize = 64 << 10;
+const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
 const BATCH_BYTES: usize = 64 << 20;
 

@@ -207,3 +207,24 @@ async fn the_share_of_the_device_counts_rows_of_memory_tables_that_the_cpu_reads
     assert_eq!(share("SELECT v FROM t LIMIT 10").await, Some(0.0));
     assert_eq!(share("SELECT sum(v) FROM t").await, Some(1.0));
 }
+
+#[tokio::test]
+async fn what_a_pass_over_a_column_told_is_shown() {
+    let session = emulated();
+    session.set("warpcube.encoding", "auto").unwrap();
+    let create = "CREATE TABLE t AS SELECT value AS ascending, value * 7919 % 50 AS few FROM generate_series(1, 4096)";
+    session.collect(create).await.unwrap();
+    session.collect("LOAD TABLE t").await.unwrap();
+    let shown = session.collect("SHOW DEVICE TABLES").await.unwrap();
+    let line = |column: &str| {
+        let rows = crate::format::rows(&shown);
+        rows.into_iter().find(|row| row[2] == column).unwrap_or_else(|| panic!("no {column}"))
+    };
+    let (ascending, few) = (line("ascending"), line("few"));
+    assert_eq!((ascending[6].as_str(), few[6].as_str()), ("true", "false"), "{ascending:?} {few:?}");
+    assert_eq!(few[5], "50");
+    let distinct: f64 = ascending[5].parse().unwrap();
+    assert!((distinct / 4096.0 - 1.0).abs() < 0.05, "{distinct}");
+    let bits: f64 = few[4].parse().unwrap();
+    assert!((6.0..6.5).contains(&bits), "{few:?}");
+}

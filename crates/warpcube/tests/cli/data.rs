@@ -196,7 +196,8 @@ fn statements_about_the_device_without_one() {
     let place = Place::new();
     let cpu = ["--device", "cpu", "--format", "csv", "-c"];
     let run = |sql: &str| place.run(&[&cpu[..], &[sql]].concat());
-    assert_eq!(run("show device tables").ok(), "table_name,rows,column_name,encoding,bytes,host_bytes,hits,origin\n");
+    let head = "table_name,rows,column_name,encoding,bits_per_value,distinct,sorted,bytes,host_bytes,hits,origin\n";
+    assert_eq!(run("show device tables").ok(), head);
     let error = run("CREATE TABLE t AS VALUES (1); LOAD TABLE t").error(1);
     assert_eq!(error, "SQL-011 LOAD TABLE needs a device and this session has none: warpcube.device is 'cpu'");
     assert!(run("EVICT TABLE t").error(1).starts_with("SQL-011 EVICT TABLE needs a device"));
