@@ -122,7 +122,7 @@ impl Layout {
     }
 
     /// The encoding of segments of this layout, or of their codes, where the column has a lookup.
-    pub(crate) fn encoding(self) -> Encoding {
+    pub fn encoding(self) -> Encoding {
         match self {
             Layout::Plain => Encoding::Plain,
             Layout::Packed(packed) => Encoding::Packed(packed),

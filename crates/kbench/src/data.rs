@@ -9,14 +9,20 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpcube_column::{CHUNK_ROWS, ColumnError, ColumnScan, ColumnSource, Result};
 
-/// How the values of a column are drawn. The last three are those of section 5.7 of Shanbhag, "Interactive Data
-/// Analytics Using GPUs".
+/// How the values of a column are drawn. Sorted, normal and Zipf are those of section 5.7 of Shanbhag, "Interactive
+/// Data Analytics Using GPUs".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Content {
     /// Uniform in `0 .. 2^bits` (as two's complement for 32 bits).
     Uniform { bits: u32 },
     /// Doubles that are hundredths, uniform in `0 .. 2^bits`.
     Hundredths { bits: u32 },
+    /// Uniform in 12 bits, but about one in 128 has 31.
+    Outliers,
+    /// Runs of 19 equal values of 31 bits.
+    Runs,
+    /// One of 1,000 values of 31 bits.
+    Few,
     /// Ascending, with `2^log2` distinct values.
     Sorted { log2: u32 },
     /// Around a million with a standard deviation of 20.
@@ -30,6 +36,9 @@ impl fmt::Display for Content {
         match self {
             Content::Uniform { bits } => write!(f, "uniform-{bits}"),
             Content::Hundredths { bits } => write!(f, "hundredths-{bits}"),
+            Content::Outliers => f.write_str("outliers"),
+            Content::Runs => f.write_str("runs"),
+            Content::Few => f.write_str("few"),
             Content::Sorted { log2 } => write!(f, "sorted-2^{log2}"),
             Content::Normal => f.write_str("normal"),
             Content::Zipf => f.write_str("zipf"),
@@ -56,6 +65,10 @@ impl Made {
         let share = || (mixed >> 11) as f64 / (1u64 << 53) as f64;
         let value = || match self.content {
             Content::Uniform { bits } | Content::Hundredths { bits } => (mixed & ((1 << bits) - 1)) as u32 as i32,
+            Content::Outliers if mixed >> 40 & 0x7f == 0 => (mixed & 0x7fff_ffff) as i32,
+            Content::Outliers => (mixed & 0xfff) as i32,
+            Content::Runs => (mix(row as u64 / 19) & 0x7fff_ffff) as i32,
+            Content::Few => (mix(mixed % 1000) & 0x7fff_ffff) as i32,
             Content::Sorted { log2 } => (((row as u128) << log2) / self.rows as u128) as i32,
             Content::Normal => {
                 let other = mix(mixed);
@@ -146,7 +159,7 @@ impl ColumnScan for Made {
 }
 
 /// The finaliser of SplitMix64: spreads row numbers over 64 bits.
-pub(crate) fn mix(row: u64) -> u64 {
+fn mix(row: u64) -> u64 {
     let mut x = row.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -32,6 +32,7 @@ use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
+use crate::baseline::without_wrong_filters;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
@@ -144,14 +145,11 @@ impl Session {
     /// A setting that does not exist or does not take its value (named with its origin), or a device that is insisted
     /// on and cannot be opened.
     pub fn new(options: SessionOptions) -> Result<Session> {
-        let mut config = SessionConfig::new()
+        let mut config = without_wrong_filters(SessionConfig::new())
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
             .with_extension(Arc::new(FileMemory::default()));
-        // DataFusion 55.2 lets the extremes of plain columns hide rows from the other aggregates beside them: with
-        // max(a) known, files and row groups of smaller a are left out of max(b + 0) too.
-        config.options_mut().optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         let mut settings = Settings::default();
         let mut origins = BTreeMap::new();
         let mut runtime = RuntimeChoice::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::datatypes::*;
 use warpcube_column::encoding::{Dictionary, Encoding, Plain, decode, encode};
-use warpcube_column::{EncodingChoice, Layout, LoadLimits, PinnedTable, Residency, ResidentColumn};
+use warpcube_column::{EncodingChoice, LoadLimits, PinnedTable, Residency, ResidentColumn};
 use warpcube_gpu::DeviceBuffer;
 
 use crate::source::*;
@@ -61,16 +61,7 @@ fn content(residency: &Residency, buffer: &DeviceBuffer) -> Vec<u8> {
 
 /// Encoding of a column as the CPU has it.
 fn encoding(residency: &Residency, column: &ResidentColumn) -> Encoding {
-    let values = match column.layout() {
-        Layout::Plain => Encoding::Plain,
-        Layout::Packed(packed) => Encoding::Packed(packed),
-        Layout::Nsf(nsf) => Encoding::Nsf(nsf),
-        Layout::Nsv(nsv) => Encoding::Nsv(nsv),
-        Layout::Rle => Encoding::Rle,
-        Layout::GpuFor => Encoding::GpuFor,
-        Layout::GpuDfor => Encoding::GpuDfor,
-        Layout::Alp(alp) => Encoding::Alp(alp),
-    };
+    let values = column.layout().encoding();
     let Some(lookup) = column.lookup() else { return values };
     let bytes = content(residency, lookup);
     let bits = bytes.chunks_exact(column.storage().width()).map(|value| {

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow::datatypes::{Field, Schema};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
@@ -39,39 +38,41 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Redirects what a plan writes to files of this machine; `None` where it writes none. Plans that are explained
-    /// and not run keep their targets.
+    /// Redirects what a plan writes to files of this machine; `None` where it writes none. Only the statement itself
+    /// writes, or the one that EXPLAIN ANALYZE runs; what is explained and not run keeps its target.
     pub(crate) fn redirect(plan: LogicalPlan) -> Result<(LogicalPlan, Option<Staged>)> {
         let mut staged = None;
-        let plan = plan.transform_down(|node| {
-            let redirected = match node {
-                explained @ LogicalPlan::Explain(_) => {
-                    return Ok(Transformed::new(explained, false, TreeNodeRecursion::Stop));
+        let plan = match plan {
+            LogicalPlan::Analyze(mut analyze) => {
+                let (input, of_input) = Staged::redirect(Arc::unwrap_or_clone(analyze.input))?;
+                (analyze.input, staged) = (Arc::new(input), of_input);
+                LogicalPlan::Analyze(analyze)
+            }
+            LogicalPlan::Copy(mut copy) => {
+                let url = ListingTableUrl::parse(&copy.output_url)?;
+                if let Some(place) = Staged::beside(&url).filter(|_| url.get_glob().is_none()) {
+                    copy.output_url = place.location(url.is_collection());
+                    staged = Some(place.made()?);
                 }
-                LogicalPlan::Copy(mut copy) => {
-                    let url = ListingTableUrl::parse(&copy.output_url)?;
-                    if let Some(place) = Staged::beside(&url).filter(|_| url.get_glob().is_none()) {
-                        copy.output_url = place.location(url.is_collection());
-                        staged = Some(place);
-                    }
-                    LogicalPlan::Copy(copy)
+                LogicalPlan::Copy(copy)
+            }
+            LogicalPlan::Dml(mut dml) if matches!(dml.op, WriteOp::Insert(_)) => {
+                let provider = source_as_provider(&dml.target)?;
+                if let Some((place, table)) = provider.downcast_ref::<ListingTable>().and_then(elsewhere) {
+                    dml.target = provider_as_source(Arc::new(table?));
+                    staged = Some(place.made()?);
                 }
-                LogicalPlan::Dml(mut dml) if matches!(dml.op, WriteOp::Insert(_)) => {
-                    let provider = source_as_provider(&dml.target)?;
-                    if let Some((place, table)) = provider.downcast_ref::<ListingTable>().and_then(elsewhere) {
-                        dml.target = provider_as_source(Arc::new(table?));
-                        staged = Some(place);
-                    }
-                    LogicalPlan::Dml(dml)
-                }
-                other => return Ok(Transformed::no(other)),
-            };
-            Ok(Transformed::new(redirected, true, TreeNodeRecursion::Stop))
-        })?;
-        if let Some(place) = &staged {
-            fs::create_dir_all(&place.folder).map_err(|error| place.failed(&place.folder, &error))?;
-        }
-        Ok((plan.data, staged))
+                LogicalPlan::Dml(dml)
+            }
+            other => other,
+        };
+        Ok((plan, staged))
+    }
+
+    /// The same with its folder made.
+    fn made(self) -> Result<Staged> {
+        fs::create_dir_all(&self.folder).map_err(|error| self.failed(&self.folder, &error))?;
+        Ok(self)
     }
 
     /// A folder for what is to be written to `url`, if that is on this machine: a file, or a folder with whatever
