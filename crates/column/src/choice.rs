@@ -1,8 +1,7 @@
 //! The encoding of a column that names none: the least time to read wins, estimated as bits a value times a weight.
 //!
-//! The rules are those of [`candidates`](crate::encoding::candidates) with the device's weights. Widths of packed
-//! columns, bytes and runs are known of all values by the profile; other encodings are estimated by a sample. A column
-//! that packs well is not sampled, and what is slower to read single rows from has to be much smaller.
+//! Widths of packed columns, bytes and runs are known of all values by the profile; other encodings are estimated by a
+//! sample. A column that packs well is not sampled, and what is slower to read single rows from has to be much smaller.
 
 use crate::build::VECTOR_ROWS;
 use crate::encode::Candidate;

@@ -21,6 +21,9 @@ use super::{Encoding, decode as decode_codes, encode_into, get as get_code};
 use crate::build::VECTOR_ROWS;
 use crate::storage::Storage;
 
+/// Distinct values past which a dictionary is not worth its lookups: they would leave the caches.
+pub const DICTIONARY_MAX: usize = 1 << 16;
+
 /// Parameters of a dictionary column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dictionary {

@@ -7,7 +7,6 @@
 mod alp;
 mod bitpack;
 mod blocks;
-mod choice;
 mod dictionary;
 mod error;
 mod file;
@@ -25,8 +24,7 @@ mod word;
 
 pub use alp::Alp;
 pub use bitpack::GROUP_ROWS;
-pub use choice::{Candidate, DICTIONARY_MAX, candidates, choose};
-pub use dictionary::Dictionary;
+pub use dictionary::{DICTIONARY_MAX, Dictionary};
 pub use error::{EncodingError, Result};
 pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileError, FileWriter, TableIdentity};
 pub use nsf::Nsf;

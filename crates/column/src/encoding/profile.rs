@@ -198,23 +198,6 @@ impl Sample {
         self.rows = self.rows.next_multiple_of(VECTOR_ROWS) + rows;
     }
 
-    /// At most `vectors` whole vectors of a segment, or all of it if it has no more.
-    pub fn of(plain: &Plain<'_>, vectors: usize) -> Sample {
-        let storage = plain.storage();
-        if plain.vectors() <= vectors {
-            let validity = plain.validity().map(<[u32]>::to_vec);
-            return Sample { values: plain.values().to_vec(), validity, rows: plain.rows(), storage };
-        }
-        let whole = plain.rows() / VECTOR_ROWS;
-        let chosen = (0..vectors).map(|index| index * whole / vectors);
-        let values = chosen.clone().flat_map(|vector| plain.vector(vector).iter().copied()).collect();
-        let words = VECTOR_ROWS / 32;
-        let validity = plain.validity().map(|validity| {
-            chosen.flat_map(|vector| validity[vector * words..(vector + 1) * words].iter().copied()).collect()
-        });
-        Sample { values, validity, rows: vectors * VECTOR_ROWS, storage }
-    }
-
     /// The sample as a segment.
     ///
     /// # Errors

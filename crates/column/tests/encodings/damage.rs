@@ -1,9 +1,10 @@
 //! Encoded bytes that were damaged past any checksum: an error or some values, never a panic.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Profile, candidates, decode, encode, get};
+use warpcube_column::encoding::{decode, encode, get};
 
 use crate::data::*;
+use crate::every::encodings;
 
 #[test]
 fn damaged_bytes_never_panic() {
@@ -11,9 +12,7 @@ fn damaged_bytes_never_panic() {
     for storage in [Storage::I32, Storage::I64, Storage::F64] {
         let segment = Segment::draw(storage, Distribution::MostlySmall, Nulls::Some, 1300, 5);
         let plain = segment.plain();
-        let distinct = warpcube_column::encoding::Dictionary::distinct(&plain, 2000);
-        for candidate in candidates(&Profile::of(&plain), &plain, distinct).unwrap() {
-            let encoding = candidate.encoding;
+        for encoding in encodings(&segment) {
             let bytes = encode(&encoding, &plain).unwrap();
             let try_all = |bytes: &[u8], rows: usize| {
                 let _ = decode(&encoding, bytes, storage, None, rows);

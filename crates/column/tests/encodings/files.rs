@@ -4,12 +4,13 @@ use std::path::Path;
 
 use arrow::array::StringArray;
 use warpcube_column::encoding::{
-    DICTIONARY_MAX, Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, Packed,
-    Profile, TableIdentity, candidates, encode,
+    Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, Packed, TableIdentity,
+    encode,
 };
 use warpcube_column::{Statistics, Storage, Traits};
 
 use crate::data::*;
+use crate::every::encodings;
 
 fn identity() -> TableIdentity {
     TableIdentity { table: "sales".into(), version: "a.parquet 17 2026-11-21".into() }
@@ -216,18 +217,16 @@ fn every_encoding_goes_through_a_file() {
     let path = folder.path().join("t");
     for storage in [Storage::I64, Storage::F32] {
         let segment = Segment::draw(storage, Distribution::MostlySmall, Nulls::Some, 1500, 3);
-        let plain = segment.plain();
-        let distinct = Dictionary::distinct(&plain, DICTIONARY_MAX);
-        let found = candidates(&Profile::of(&plain), &plain, distinct).unwrap();
+        let found = encodings(&segment);
         let mut writer = FileWriter::create(&path, &identity(), &[1500]).unwrap();
-        for candidate in &found {
-            let head = column(candidate.encoding.name(), storage, candidate.encoding.clone());
-            writer.column(&head, None, [Ok::<_, FileError>(chunk(&segment, &candidate.encoding))]).unwrap();
+        for encoding in &found {
+            let head = column(encoding.name(), storage, encoding.clone());
+            writer.column(&head, None, [Ok::<_, FileError>(chunk(&segment, encoding))]).unwrap();
         }
         writer.finish().unwrap();
         let file = EncodedFile::open(&path, &identity()).unwrap();
-        for (index, candidate) in found.iter().enumerate() {
-            assert_eq!(file.columns()[index].encoding, candidate.encoding);
+        for (index, encoding) in found.iter().enumerate() {
+            assert_eq!(file.columns()[index].encoding, *encoding);
             assert!(file.decode(index, 0).unwrap() == segment.values);
         }
     }

@@ -1,10 +1,11 @@
 //! Encodings against the values that went in: every storage, distribution and encoding; files; damage.
 
-mod choice;
 mod damage;
 mod data;
 mod document;
+mod every;
 mod files;
 mod layouts;
+mod profile;
 mod round_trips;
 mod views;
