@@ -90,26 +90,24 @@ template <int W, int SLOTS> struct WcPacked {
     }
 };
 
-// Word `at` of a lane string in memory.
+// Word `at` of a lane string in memory, with anything above the string's end. Where it lies is computed without
+// branches, so that all words of a value are on their way together.
 template <int W> WC_DEVICE uint32_t wc_packed_word(const char* group, uint32_t lane, uint32_t at) {
-    if (at < W / 16 * 4) return wc_load_cached((const uint32_t*)(group + 512 * (at / 4)) + 4 * lane + at % 4);
-    group += W / 16 * 512;
-    at -= W / 16 * 4;
-    if (W & 8) {
-        if (at < 2) return wc_load_cached((const uint32_t*)group + 2 * lane + at);
-        group += 256;
-        at -= 2;
+    const uint32_t quads = W / 16 * 4, pairs = quads + (W & 8 ? 2 : 0), singles = pairs + (W & 4 ? 1 : 0);
+    uint32_t byte = 512 * (at / 4) + 16 * lane + 4 * (at % 4);
+    if (W & 8) byte = at >= quads ? 128 * quads + 8 * lane + 4 * (at - quads) : byte;
+    if (W & 4) byte = at >= pairs ? 128 * pairs + 4 * lane : byte;
+    if (W % 4 == 0) return wc_load_cached((const uint32_t*)(group + byte));
+    // The last word is a part of one that other lanes share, or of two.
+    const bool is_last = at >= singles;
+    const uint32_t twos = 128 * singles + 2 * lane, ones = 128 * singles + (W & 2 ? 64 : 0) + lane;
+    const uint32_t part = W & 2 ? twos : ones;
+    byte = is_last ? part & ~3u : byte;
+    uint32_t word = wc_load_cached((const uint32_t*)(group + byte)) >> (is_last ? part % 4 * 8 : 0);
+    if ((W & 3) == 3) {
+        const uint32_t top = wc_load_cached((const uint8_t*)group + ones);
+        word = is_last ? (word & 0xffffu) | top << 16 : word;
     }
-    if (W & 4) {
-        if (at == 0) return wc_load_cached((const uint32_t*)group + lane);
-        group += 128;
-    }
-    uint32_t word = 0;
-    if (W & 2) {
-        word = wc_load_cached((const uint16_t*)group + lane);
-        group += 64;
-    }
-    if (W & 1) word |= (uint32_t)wc_load_cached((const uint8_t*)group + lane) << ((W & 2) ? 16 : 0);
     return word;
 }
 
@@ -120,10 +118,15 @@ WC_DEVICE T wc_packed_get(const char* column, uint32_t row, typename WcPackedSum
     const char* group = column + (uint64_t)(row / 256) * (32 * W);
     const uint32_t lane = row % 128 / 4, slot = row % 256 / 128 * 4 + row % 4;
     const uint32_t bit = slot * W, at = bit / 32, shift = bit % 32;
+    // Words that the value does not reach are the first one again: their bits are cut off.
     uint64_t offset = wc_packed_word<W>(group, lane, at);
-    if (shift + W > 32) offset |= (uint64_t)wc_packed_word<W>(group, lane, at + 1) << 32;
+    if (32 % W != 0) offset |= (uint64_t)wc_packed_word<W>(group, lane, shift + W > 32 ? at + 1 : at) << 32;
     offset >>= shift;
-    if (W > 32 && shift + W > 64) offset |= (uint64_t)wc_packed_word<W>(group, lane, at + 2) << (64 - shift);
+    if (W > 32 && W < 64) {
+        const bool reaches = shift + W > 64;
+        const uint64_t third = wc_packed_word<W>(group, lane, reaches ? at + 2 : at);
+        offset |= reaches ? third << (64 - shift) % 64 : 0;
+    }
     if (W < 64) offset &= (1ull << W % 64) - 1ull;
     return (T)(reference + (typename WcPackedSum<sizeof(T)>::Type)offset);
 }

@@ -73,13 +73,19 @@ WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, u
     return ~0ULL;
 }
 
-// The next ticket, drawn by one lane; past the last one where the run is lost: an error, a flag, or cancelled.
-// `control`: error, flags, cancel (lower 32 bits), one 64-bit word each.
-WC_DEVICE uint32_t wc_draw_ticket(const uint64_t* control, uint32_t* counter, uint32_t lane) {
-    if (lane != 0) return 0xffffffffu;
-    const uint32_t ticket = wc_fetch_add(counter, 1u);
-    const uint64_t lost = wc_load_relaxed(control) | wc_load_relaxed(control + 1) | wc_load_relaxed(control + 2);
-    return lost == 0 ? ticket : 0xffffffffu;
+// Asks for the next number of a ticket, and whether the run goes on; wc_drawn waits for the answer. Lane 0 counts, the
+// next six read the words of `control`: error, flags and cancel, 64 bits each, are zero as long as nothing is lost.
+WC_DEVICE uint32_t wc_draw(const uint64_t* control, uint32_t* counter, uint32_t lane) {
+    if (lane == 0) return wc_count(counter);
+    if (lane <= 6) return wc_load_relaxed((const uint32_t*)control + lane - 1);
+    return 0;
+}
+
+// The number that was drawn; all ones where the run is lost.
+WC_DEVICE uint32_t wc_drawn(uint32_t answer, uint32_t lane) {
+    const bool lost = __any_sync(WC_FULL_MASK, lane != 0 && answer != 0);
+    const uint32_t number = __shfl_sync(WC_FULL_MASK, answer, 0);
+    return lost ? 0xffffffffu : number;
 }
 
 WC_DEVICE void wc_raise(uint64_t* slot, uint64_t code) { wc_compare_swap(slot, 0, code); }

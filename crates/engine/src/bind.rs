@@ -8,7 +8,7 @@ use warpcube_gpu::{DeviceInfo, Program};
 use crate::arena::{Arena, Zone};
 use crate::codegen::column::Form;
 use crate::codegen::expr::Value;
-use crate::codegen::pipeline::{BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, generate};
+use crate::codegen::pipeline::{BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate};
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::error::{EngineError, Result};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
@@ -30,6 +30,8 @@ const COMPACT: &str = include_str!("../kernels/compact.cuh");
 const TICKET_ROWS_MAX: u64 = 64 << 10;
 /// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
 const TICKET_ROWS_STEP: u64 = 4 << 10;
+/// How much smaller the small tickets are.
+const SMALLER: u64 = 4;
 /// Warps a multiprocessor that tickets are cut for.
 const WARPS_PER_MULTIPROCESSOR: u64 = 32;
 /// Group tables up to this size are downloaded whole.
@@ -89,7 +91,7 @@ pub(crate) fn bind(
     tuning: &Tuning,
 ) -> Result<BoundFragment> {
     let mut arena = Arena::default();
-    let control_bytes = TICKETS_OFFSET + 4 * fragment.pipelines.len();
+    let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
     let (mut pipelines, mut scans, mut source) = (Vec::new(), Vec::new(), String::new());
@@ -202,16 +204,21 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
     }
 }
 
-/// Cuts a table into tickets: large ones keep the counter cool, small tables still give every warp work.
+/// Cuts a table into tickets: large ones keep the counter cool, small tables still give every warp work. The tickets of
+/// the last chunks are smaller, so that warps end together.
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
     let rows_min = tuning.step_rows_max();
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
-    let ticket_rows = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
+    let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
+    let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
-    let mut tickets = 0u32;
+    let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {
+        let of_chunk = if before < (1.0 - tuning.small_tickets) * table.rows() as f64 { large } else { small };
+        ticket_rows.push(of_chunk as u32);
+        before += f64::from(*chunk_rows);
         for column in &table.columns {
             let segment = &column.segments()[chunk];
             pointers.push(segment.values().address());
@@ -219,14 +226,14 @@ fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tunin
         }
         first.push(tickets);
         rows.push(*chunk_rows);
-        tickets += u64::from(*chunk_rows).div_ceil(ticket_rows) as u32;
+        tickets += u64::from(*chunk_rows).div_ceil(of_chunk) as u32;
     }
     ScanZones {
         segments: arena.constant(bytemuck::cast_slice(&pointers)),
         first_tickets: arena.constant(bytemuck::cast_slice(&first)),
         chunk_rows: arena.constant(bytemuck::cast_slice(&rows)),
+        ticket_rows: arena.constant(bytemuck::cast_slice(&ticket_rows)),
         chunks: table.chunks.len() as u32,
         tickets,
-        ticket_rows: ticket_rows as u32,
     }
 }

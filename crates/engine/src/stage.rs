@@ -59,9 +59,12 @@ impl Stage {
         let mut body = String::from("    wc_wait_previous();\n    wc_start_next();\n");
         for (position, index) in self.members.iter().enumerate() {
             members.push_str(&format!("Params{index} a{index}; "));
-            let call = format!("{}(p.a{index});", bound[*index].name);
-            match self.members.get(position + 1) {
-                Some(next) => body.push_str(&format!("    if (blockIdx.x < p.first{next}) {{ {call} return; }}\n")),
+            let from = if position == 0 { "0u".into() } else { format!("(uint32_t)p.first{index}") };
+            let next = self.members.get(position + 1);
+            let to = next.map_or("gridDim.x".into(), |next| format!("(uint32_t)p.first{next}"));
+            let call = format!("{}(p.a{index}, blockIdx.x - {from}, {to} - {from});", bound[*index].name);
+            match next {
+                Some(_) => body.push_str(&format!("    if (blockIdx.x < {to}) {{ {call} return; }}\n")),
                 None => body.push_str(&format!("    {call}\n")),
             }
         }

@@ -40,8 +40,10 @@ pub struct Tuning {
     pub filters_first: bool,
     /// Whether rows that are out already are looked up in shared memory all the same, instead of being asked first.
     pub look_up_all: bool,
-    /// Tickets a warp draws on average.
+    /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
+    /// Share of rows, the last ones, that are cut into smaller tickets.
+    pub small_tickets: f64,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
 }
@@ -74,6 +76,7 @@ impl Default for Tuning {
             filters_first: true,
             look_up_all: false,
             tickets_per_warp: 3,
+            small_tickets: 0.3,
             early_launch: true,
         }
     }
@@ -112,6 +115,7 @@ impl FromStr for Tuning {
                 "filters_first" => tuning.filters_first = flag()?,
                 "look_up_all" => tuning.look_up_all = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
+                "small_tickets" => tuning.small_tickets = share()?,
                 "early_launch" => tuning.early_launch = flag()?,
                 other => return Err(format!("nothing named '{other}' can be tuned")),
             }

@@ -82,6 +82,9 @@ WC_EMU_COMPARE_SWAP(unsigned long long)
     static inline T wc_fetch_add(T* address, T value, WC_EMU_SITE) {                \
         return atomicAdd(address, value, wc_file, wc_line);                         \
     }                                                                               \
+    static inline T wc_count(T* address, WC_EMU_SITE) {                             \
+        return atomicAdd(address, (T)1, wc_file, wc_line);                          \
+    }                                                                               \
     static inline T wc_compare_swap(T* address, T expected, T desired, WC_EMU_SITE) { \
         return atomicCAS(address, expected, desired, wc_file, wc_line);             \
     }

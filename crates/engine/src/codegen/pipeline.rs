@@ -76,7 +76,9 @@ pub(crate) struct Control {
 /// Byte offset of the cancel word in the control zone.
 pub(crate) const CANCEL_OFFSET: usize = 16;
 /// Byte offset of the ticket counters in the control zone.
-pub(crate) const TICKETS_OFFSET: usize = 64;
+pub(crate) const TICKETS_OFFSET: usize = 128;
+/// Bytes from one ticket counter to the next: each has a line of memory to itself.
+pub(crate) const TICKETS_STRIDE: usize = 128;
 
 /// A generated device function and what launching it takes.
 #[derive(Debug)]
@@ -109,12 +111,12 @@ pub(crate) struct ScanZones {
     pub(crate) first_tickets: Zone,
     /// Rows of each chunk.
     pub(crate) chunk_rows: Zone,
+    /// Rows of each chunk's tickets.
+    pub(crate) ticket_rows: Zone,
     /// Number of chunks.
     pub(crate) chunks: u32,
     /// Number of tickets.
     pub(crate) tickets: u32,
-    /// Rows of a ticket.
-    pub(crate) ticket_rows: u32,
 }
 
 /// The split of a pipeline's steps.
@@ -317,7 +319,7 @@ impl KernelWriter<'_> {
         let chunk_rows = self.params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
         let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
         let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
-        let ticket_rows = self.params.add("uint64_t", Argument::U64(scan.ticket_rows.into()));
+        let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
 
         let mut body = String::new();
         let staged = self.stage(&layout, &error_slot)?;
@@ -341,20 +343,21 @@ impl KernelWriter<'_> {
         let index = self.input.index;
         let _ = writeln!(
             w,
-            "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {TICKETS_OFFSET}) + {index};
-    uint32_t drawn = wc_draw_ticket({control}, ticket_counter, lane);
-    for (;;) {{
-        const uint32_t ticket = __shfl_sync(WC_FULL_MASK, drawn, 0);
-        if (ticket >= (uint32_t){tickets}) break;
-        // The next ticket comes while this one is worked on.
-        drawn = wc_draw_ticket({control}, ticket_counter, lane);
+            "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {});
+    // Each warp has a first ticket of its own; the next one comes while one is worked on.
+    const uint32_t warps = blocks * (blockDim.x / 32);
+    uint32_t ticket = block * (blockDim.x / 32) + wc_warp();
+    while (ticket < (uint32_t){tickets}) {{
+        const uint32_t draw = wc_draw({control}, ticket_counter, lane);
         const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
-        const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * (uint32_t){ticket_rows};
+        const uint32_t ticket_rows = wc_load_cached({ticket_rows} + chunk);
+        const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * ticket_rows;
         const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
-        const uint32_t end = rows_here - begin < (uint32_t){ticket_rows} ? rows_here : begin + (uint32_t){ticket_rows};
+        const uint32_t end = rows_here - begin < ticket_rows ? rows_here : begin + ticket_rows;
         const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
         (void)pointers;
 {columns}{row_code}",
+            TICKETS_OFFSET + TICKETS_STRIDE * index,
             self.input.columns.len() * 2
         );
         if !self.split.in_place {
@@ -371,12 +374,15 @@ impl KernelWriter<'_> {
             "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
 {loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
 {decoded}{tests}{drain}{foot}        }}
+        const uint32_t number = wc_drawn(draw, lane);
+        ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
     }}
 {epilogue}",
             step = slots * 32,
             full = (1u64 << slots) - 1
         );
-        let _ = writeln!(self.out, "WC_DEVICE void {name}(const Params{}& p) {{\n{body}}}\n", self.input.index);
+        let parameters = format!("const Params{index}& p, uint32_t block, uint32_t blocks");
+        let _ = writeln!(self.out, "WC_DEVICE void {name}({parameters}) {{\n{body}}}\n");
         Ok(layout)
     }
 
