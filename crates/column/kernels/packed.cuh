@@ -39,7 +39,10 @@ template <int W> WC_DEVICE uint32_t wc_packed_top(const uint32_t* words, int k) 
 // A lane's strings of SLOTS / 8 groups.
 template <int W, int SLOTS> struct WcPacked {
     static const int WORDS = WcPackedWords<W>::COUNT;
-    uint32_t words[SLOTS / 8][WORDS];
+    // The last byte of a string that ends with three is kept apart until it is used: to put it in its place would be to
+    // wait for it.
+    static const int PIECES = WORDS + ((W & 3) == 3);
+    uint32_t words[SLOTS / 8][PIECES];
 
     // Loads the groups from `row` on, a multiple of 256.
     WC_INLINE void load(const char* column, uint32_t row, uint32_t lane) {
@@ -73,20 +76,27 @@ template <int W, int SLOTS> struct WcPacked {
             string[WORDS - 1] = wc_load_stream((const uint16_t*)group + lane);
             group += 64;
         }
-        if (W & 1) {
-            const uint32_t byte = wc_load_stream((const uint8_t*)group + lane);
-            string[WORDS - 1] = (W & 2) ? string[WORDS - 1] | byte << 16 : byte;
-        }
+        if (W & 1) string[PIECES - 1] = wc_load_stream((const uint8_t*)group + lane);
+    }
+
+    // The words of the lane string of a group.
+    struct String { uint32_t words[WORDS]; };
+    WC_INLINE String string(int group) const {
+        String whole;
+#pragma unroll
+        for (int at = 0; at < WORDS; ++at) whole.words[at] = words[group][at];
+        if (PIECES > WORDS) whole.words[WORDS - 1] |= words[group][PIECES - 1] << 16;
+        return whole;
     }
 
     // The offset in a slot, to be compared with constants shifted as far.
-    WC_INLINE uint32_t top(int slot) const { return wc_packed_top<W>(words[slot / 8], slot % 8); }
+    WC_INLINE uint32_t top(int slot) const { return wc_packed_top<W>(string(slot / 8).words, slot % 8); }
 
     // The value in a slot.
     template <typename T> WC_INLINE T value(int slot, typename WcPackedSum<sizeof(T)>::Type reference) const {
-        const uint32_t* string = words[slot / 8];
-        if (sizeof(T) == 8) return (T)(reference + wc_packed_offset64<W>(string, slot % 8));
-        return (T)(reference + wc_packed_offset32<W>(string, slot % 8));
+        const String whole = string(slot / 8);
+        if (sizeof(T) == 8) return (T)(reference + wc_packed_offset64<W>(whole.words, slot % 8));
+        return (T)(reference + wc_packed_offset32<W>(whole.words, slot % 8));
     }
 };
 

@@ -53,7 +53,10 @@ impl Contender {
 }
 
 /// The best encoding of a column.
-pub(crate) fn best(column: &Candidate<'_>) -> Result<Encoding> {
+///
+/// A column of less than `few_rows` rows is packed, whatever would be smaller: it saves little memory, is mostly the
+/// build side of a join, and is read by too few warps to make up for what single rows cost.
+pub(crate) fn best(column: &Candidate<'_>, few_rows: u64) -> Result<Encoding> {
     let storage = column.known.storage;
     let mut leader = Contender::new(Encoding::Plain, 8.0 * storage.width() as f64, 1.0);
     leader.score *= WORTH;
@@ -61,7 +64,7 @@ pub(crate) fn best(column: &Candidate<'_>) -> Result<Encoding> {
         let (low, high) = column.known.range.unwrap_or_default();
         let nsf = Nsf::fit(storage, low as u64, high as u64);
         leader = leader.or(best_packed(column)).or(Contender::new(Encoding::Nsf(nsf), 8.0 * f64::from(nsf.bytes), 1.0));
-        if leader.bits <= GOOD_BITS {
+        if leader.bits <= GOOD_BITS || column.profile.rows < few_rows {
             return Ok(leader.encoding);
         }
     } else if let Some((alp, bits)) = sampled_alp(column)? {

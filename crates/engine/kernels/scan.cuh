@@ -150,6 +150,32 @@ WC_DEVICE void wc_stage(uint32_t* target, const uint32_t* source, uint64_t words
     for (uint64_t at = threadIdx.x; at < words / 4; at += blockDim.x) ((uint4*)target)[at] = ((const uint4*)source)[at];
 }
 
+// How many codes are set, the first one that is, and the first past all of them. All threads of the block start it.
+WC_DEVICE void wc_span_start(uint32_t* span) {
+    if (threadIdx.x == 0) {
+        span[0] = 0;
+        span[1] = 0xffffffffu;
+        span[2] = 0;
+    }
+    __syncthreads();
+}
+// The same of those that one thread sees.
+struct WcSpan {
+    uint32_t set = 0, first = 0xffffffffu, past = 0;
+    WC_INLINE void see(uint32_t code, bool is_set) {
+        if (!is_set) return;
+        set += 1;
+        first = code < first ? code : first;
+        past = code + 1 > past ? code + 1 : past;
+    }
+    WC_INLINE void add_to(uint32_t* span) const {
+        if (set == 0) return;
+        atomicAdd(span, set);
+        atomicMin(span + 1, first);
+        atomicMax(span + 2, past);
+    }
+};
+
 // Adds to a 64-bit cell kept as two 32-bit halves in shared memory, where 32-bit additions are native and 64-bit ones
 // are loops. Sums are exact modulo 2^64 whatever the order: each carry out of the lower half is seen by one thread.
 WC_DEVICE void wc_add_halves(uint32_t* low, uint32_t* high, uint64_t value) {

@@ -26,7 +26,7 @@ fn mixed(row: u64) -> u64 {
 fn load(column: ArrayRef, budget: u64) -> PinnedTable {
     let residency = residency(budget);
     let source = Source::new("t", vec![("x", column)], &[15_000, ROWS as usize - 15_000], 4096);
-    let limits = LoadLimits { encoding: EncodingChoice::Auto, ..LoadLimits::default() };
+    let limits = LoadLimits { encoding: EncodingChoice::Auto, few_rows: 0, ..LoadLimits::default() };
     admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap().tables.remove(0)
 }
 

@@ -18,7 +18,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
-use crate::codegen::staged::{Staged, coded, staged_probe};
+use crate::codegen::staged::{Staged, coded, coded_bytes, range_test, staged_probe};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
 use crate::ir::{JoinKind, Pipeline, Sink};
@@ -403,7 +403,7 @@ impl KernelWriter<'_> {
                 continue;
             };
             let coded = coded(self.input, self.split, probe);
-            let bytes = coded.map_or(bitmap.bytes(), |column| self.input.forms[column].codes).next_multiple_of(16);
+            let bytes = coded.map_or(bitmap.bytes().next_multiple_of(16), |column| coded_bytes(self.input.forms[column].codes));
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * large_warps <= self.input.shared_limit;
             if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
                 bitmaps.push(Staged { build: probe.build, coded, offset: bitmap_bytes });
@@ -444,7 +444,7 @@ impl KernelWriter<'_> {
         let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
         for run in self.split.dense.chunk_by(|one, next| is_filter(one) && is_filter(next)) {
             let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
-            let mut conditions = Vec::new();
+            let (mut conditions, mut range) = (Vec::new(), None);
             for planned in run {
                 conditions.push(match &planned.item {
                     Item::Filter(expr) => match packed_test(expr, self.readers, self.input.distinct, emitter.params) {
@@ -457,22 +457,33 @@ impl KernelWriter<'_> {
                         let staged = layout.staged.iter().find(|at| (at.build, at.coded) == (probe.build, coded));
                         let all = staged.is_some_and(|at| at.coded.is_some() || self.input.tuning.look_up_all);
                         let left = if text.is_empty() || all { "" } else { "(alive >> k & 1u) && " };
+                        range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
                         format!("{left}{}", staged_probe(&mut emitter, probe, staged, (self.input, self.readers))?)
                     }
                 });
             }
             let (statements, condition) = (emitter.out, conditions.join(" && "));
-            let _ = writeln!(
-                text,
-                "            {{
-            uint32_t kept = 0;
-#pragma unroll
-            for (int k = 0; k < {}; ++k) {{
+            let slots = self.split.slots;
+            let each = |statements: &str, condition: &str| {
+                format!(
+                    "#pragma unroll
+            for (int k = 0; k < {slots}; ++k) {{
 {statements}                kept |= (uint32_t)({condition}) << k;
             }}
-            alive &= kept;
-            }}",
-                self.split.slots
+"
+                )
+            };
+            let every = each(&statements, &condition);
+            let loops = match range {
+                Some((is_range, test)) => {
+                    let of_range = each("", &test);
+                    format!("            if ({is_range}) {{\n{of_range}            }} else {{\n{every}            }}\n")
+                }
+                None => every,
+            };
+            let _ = writeln!(
+                text,
+                "            {{\n            uint32_t kept = 0;\n{loops}            alive &= kept;\n            }}"
             );
         }
         Ok(text)

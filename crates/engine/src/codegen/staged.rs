@@ -1,4 +1,7 @@
 //! What probes look at in shared memory: bitmaps of tables, or a byte for each code of a column.
+//!
+//! Codes are in the order of their values, and what a table holds is often a range of them: a year, a month. A kernel
+//! sees that when it fills in the bytes, and then compares codes with the ends of the range instead.
 
 use std::fmt::Write;
 
@@ -10,6 +13,9 @@ use crate::codegen::rows::dense_probe;
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::table::{BuiltTable, TableLayout};
+
+/// Bytes behind the bytes of codes: how many are set, the first one that is, and the first past all of them.
+const SPAN_BYTES: usize = 16;
 
 /// Most codes of a column for which what is known of a table is kept in shared memory.
 const CODES_MAX: usize = 16 << 10;
@@ -39,7 +45,7 @@ impl KernelWriter<'_> {
     /// Copies bitmaps to shared memory. Where the key is a column of codes, what is known of its values is brought into
     /// the order of the codes, a byte each: rows are then tested without becoming values.
     pub(super) fn stage(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
-        let mut text = String::new();
+        let (mut text, mut spans) = (String::new(), String::new());
         for staged in &layout.staged {
             let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[staged.build]
             else {
@@ -65,19 +71,59 @@ impl KernelWriter<'_> {
             let probe = Probe { build: staged.build, keys: vec![Expr::Reg(column)], kind: JoinKind::Semi };
             let found = dense_probe(&mut emitter, &probe, self.input.tables, None)?;
             let statements = emitter.out;
+            let padded = self.input.forms[column].codes.next_multiple_of(16);
             let _ = writeln!(
                 text,
                 "    uint8_t* const {name} = (uint8_t*){place};
+    uint32_t* const {name}_span = (uint32_t*)({name} + {padded});
+    wc_span_start({name}_span);
+    {{
+    WcSpan span;
     for (uint32_t code = threadIdx.x; code < (uint32_t){codes}; code += blockDim.x) {{
-{statements}        {name}[code] = {found};
+{statements}        const bool found = {found};
+        {name}[code] = found;
+        span.see(code, found);
+    }}
+    span.add_to({name}_span);
     }}"
+            );
+            let _ = writeln!(
+                spans,
+                "    const uint32_t {name}_low = {name}_span[1], {name}_count = {name}_span[0];
+    const bool {name}_dense = {name}_count != 0 && {name}_span[2] - {name}_low == {name}_count;"
             );
         }
         if !text.is_empty() {
             text.push_str("    __syncthreads();\n");
         }
-        Ok(text)
+        Ok(text + &spans)
     }
+}
+
+/// Bytes of shared memory for the codes of a column.
+pub(super) fn coded_bytes(codes: usize) -> usize {
+    codes.next_multiple_of(16) + SPAN_BYTES
+}
+
+/// The same test as [`staged_probe`] where the codes are a range, with the name of the variable that says so.
+pub(super) fn range_test(
+    emitter: &mut Emitter,
+    probe: &Probe,
+    staged: Option<&Staged>,
+    (input, readers): (&PipelineInput, &[ColumnReader]),
+) -> Option<(String, String)> {
+    let staged = staged?;
+    let column = staged.coded?;
+    let (packed, reference) = readers[column].packed()?;
+    let name = staged.name();
+    let reference = emitter.params.add("uint64_t", Argument::U64(reference as u64));
+    let (low, shift) = (format!("{name}_low - (uint32_t){reference}"), 32 - packed.width);
+    // The largest offset that passes, with ones below.
+    let most = format!("(({name}_count - 1u) << {shift} | {}u)", (1u32 << shift) - 1);
+    let test = format!("{} - (({low}) << {shift}) <= {most}", readers[column].top("d"));
+    let valid = if input.columns[column].valid.is_some() { format!("(dn{column} >> k & 1u) && ") } else { "".into() };
+    let test = format!("({valid}{test})");
+    Some((format!("{name}_dense"), if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }))
 }
 
 /// The column whose codes a table is asked for, if the key is such a column and it has few enough values.
