@@ -36,6 +36,13 @@ template <int W> WC_DEVICE uint32_t wc_packed_top(const uint32_t* words, int k) 
     return (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> (end - 32) % 32);
 }
 
+// Values that a vector may hold, or the most there are where nothing bounds them. References of 64 bits lie between
+// -2^62 and 2^62 where they are asked for.
+struct WcBounds { int64_t low, high; };
+template <int W, typename T> WC_DEVICE WcBounds wc_bounds(T reference) {
+    return WcBounds{(int64_t)reference, (int64_t)reference + (int64_t)((1ull << W) - 1)};
+}
+
 // A lane's strings of SLOTS / 8 groups.
 template <int W, int SLOTS> struct WcPacked {
     static const int WORDS = WcPackedWords<W>::COUNT;

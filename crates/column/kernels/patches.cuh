@@ -124,6 +124,14 @@ template <typename T, int W, bool OWN> struct WcPatched {
         patches.each(step.patches, lane, [&](int slot, Sum offset) { target[slot] = (T)(step.packed.added + offset); });
     }
 
+    // Patched values are past the width.
+    WC_INLINE WcBounds bounds(uint32_t vector) const {
+        WcBounds bounds = wc_bounds<W>((T)packed.reference(1024 * vector));
+        const uint32_t* starts = patches.starts + 4 * vector;
+        if (wc_load_cached(starts) != wc_load_cached(starts + 4)) bounds.high = 0x7fffffffffffffffll;
+        return bounds;
+    }
+
     WC_INLINE T get(uint32_t row) const {
         Sum offset;
         return patches.get(row, &offset) ? (T)(packed.reference(row) + offset) : packed.get(row);

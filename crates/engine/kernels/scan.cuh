@@ -176,6 +176,59 @@ struct WcSpan {
     }
 };
 
+// The keys of a bitmap that this thread's words hold.
+WC_DEVICE void wc_span_bits(WcSpan& span, const uint32_t* bits, uint32_t words) {
+    for (uint32_t at = threadIdx.x; at < words; at += blockDim.x) {
+        const uint32_t word = bits[at];
+        if (word == 0) continue;
+        span.see(32 * at + __ffs(word) - 1, true);
+        span.see(32 * at + 31 - __clz(word), true);
+    }
+}
+
+// Compares the bounds of a vector with what passes a step, bounds included.
+template <typename Bounds>
+WC_DEVICE void wc_zone_test(const Bounds& vector, int64_t low, int64_t high, bool* may, bool* all) {
+    *may = *may && vector.high >= low && vector.low <= high;
+    *all = *all && vector.low >= low && vector.high <= high;
+}
+
+// The vectors of a ticket that have to be looked at: a bit each for 32 of them from `first` on, and bits for those that
+// pass each of some filters as a whole.
+template <int FILTERS> struct WcZones {
+    uint32_t first, may, all[FILTERS + 1];
+
+    WC_INLINE explicit WcZones(uint32_t begin) : first(begin / 1024 - 32), may(0) {}
+
+    // The next row to be looked at, from `at` on; `end` if there is none. `zone` tells of a vector: bit 0, whether rows
+    // of it may pass, the others, whether all pass a filter.
+    template <typename Zone>
+    WC_INLINE uint32_t next(uint32_t at, uint32_t end, uint32_t lane, const Zone& zone) {
+        while (at < end) {
+            const uint32_t vector = at / 1024;
+            if (vector - first >= 32) {
+                first = vector;
+                const uint64_t row = (uint64_t)(vector + lane) * 1024;
+                const uint32_t answers = row < end ? zone(vector + lane) : 0;
+                may = __ballot_sync(WC_FULL_MASK, answers & 1);
+#pragma unroll
+                for (int filter = 0; filter < FILTERS; ++filter) {
+                    all[filter] = __ballot_sync(WC_FULL_MASK, answers >> (filter + 1) & 1);
+                }
+            }
+            const uint32_t rest = may >> (vector - first);
+            if (rest & 1) return at;
+            const uint64_t to = (uint64_t)(rest == 0 ? first + 32 : vector + __ffs(rest) - 1) * 1024;
+            if (to >= end) return end;
+            at = (uint32_t)to;
+        }
+        return end;
+    }
+
+    // Whether the vector at `base`, the last one asked for, passes a filter as a whole.
+    WC_INLINE bool passed(int filter, uint32_t base) const { return all[filter] >> (base / 1024 - first) & 1; }
+};
+
 // Adds to a 64-bit cell kept as two 32-bit halves in shared memory, where 32-bit additions are native and 64-bit ones
 // are loops. Sums are exact modulo 2^64 whatever the order: each carry out of the lower half is seen by one thread.
 WC_DEVICE void wc_add_halves(uint32_t* low, uint32_t* high, uint64_t value) {

@@ -8,7 +8,9 @@ use warpcube_gpu::{DeviceInfo, Program};
 use crate::arena::{Arena, Zone};
 use crate::codegen::column::Form;
 use crate::codegen::expr::Value;
-use crate::codegen::pipeline::{BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate};
+use crate::codegen::pipeline::{
+    BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
+};
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::error::{EngineError, Result};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
@@ -208,7 +210,7 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
 /// the last chunks are smaller, so that warps end together.
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
-    let rows_min = tuning.step_rows_max();
+    let rows_min = tuning.ticket_rows_min.next_multiple_of(tuning.step_rows_max()).max(tuning.step_rows_max());
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
     let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);

@@ -41,7 +41,7 @@ pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {
 fn comparison(op: BinaryOp, left: &Expr, right: &Expr, registers: &[Option<Value>]) -> f64 {
     let (register, literal, op) = match (left, right) {
         (Expr::Reg(register), Expr::Literal(Literal::Int(value), _)) => (*register, *value, op),
-        (Expr::Literal(Literal::Int(value), _), Expr::Reg(register)) => (*register, *value, mirrored(op)),
+        (Expr::Literal(Literal::Int(value), _), Expr::Reg(register)) => (*register, *value, op.mirrored()),
         _ => return UNKNOWN,
     };
     let bounds = registers.get(register).and_then(|value| value.as_ref()?.bounds());
@@ -57,16 +57,6 @@ fn comparison(op: BinaryOp, left: &Expr, right: &Expr, registers: &[Option<Value
         BinaryOp::Le => (below + one).min(1.0),
         BinaryOp::Gt => (1.0 - below - one).clamp(0.0, 1.0),
         _ => 1.0 - below,
-    }
-}
-
-fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Lt => BinaryOp::Gt,
-        BinaryOp::Le => BinaryOp::Ge,
-        BinaryOp::Gt => BinaryOp::Lt,
-        BinaryOp::Ge => BinaryOp::Le,
-        other => other,
     }
 }
 

@@ -150,6 +150,17 @@ impl BinaryOp {
         use BinaryOp::*;
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
     }
+
+    /// The comparison that holds of `b` and `a` where this one holds of `a` and `b`; itself if it is none.
+    pub(crate) fn mirrored(self) -> BinaryOp {
+        match self {
+            BinaryOp::Lt => BinaryOp::Gt,
+            BinaryOp::Le => BinaryOp::Ge,
+            BinaryOp::Gt => BinaryOp::Lt,
+            BinaryOp::Ge => BinaryOp::Le,
+            other => other,
+        }
+    }
 }
 
 /// Parts of a date.

@@ -150,6 +150,14 @@ impl KeyPack {
         KeyPack { parts, words: word + 1, domain: u64::MAX }
     }
 
+    /// The smallest value of the only part, where a key is that part less this value.
+    pub(crate) fn only_low(&self) -> Option<i128> {
+        match self.parts.as_slice() {
+            [KeyPart { low, null: Null::Never, word: 0, stride: 1, .. }] => Some(*low),
+            _ => None,
+        }
+    }
+
     /// Whether keys need all bits of their words, so that none is left to mark an empty slot.
     pub(crate) fn is_wide(&self) -> bool {
         self.domain == u64::MAX

@@ -42,6 +42,8 @@ pub struct Tuning {
     pub look_up_all: bool,
     /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
+    /// Rows of the smallest ticket, rounded up to whole steps.
+    pub ticket_rows_min: u64,
     /// Share of rows, the last ones, that are cut into smaller tickets.
     pub small_tickets: f64,
     /// Whether kernels start while those before them end.
@@ -71,11 +73,12 @@ impl Default for Tuning {
             prefetch: true,
             steps_ahead: 4,
             blocks: 4,
-            blocks_packed: 3,
+            blocks_packed: 4,
             blocks_in_place: 2,
             filters_first: true,
             look_up_all: false,
-            tickets_per_warp: 3,
+            tickets_per_warp: 4,
+            ticket_rows_min: 0,
             small_tickets: 0.3,
             early_launch: true,
         }
@@ -115,6 +118,7 @@ impl FromStr for Tuning {
                 "filters_first" => tuning.filters_first = flag()?,
                 "look_up_all" => tuning.look_up_all = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
+                "ticket_rows_min" => tuning.ticket_rows_min = number()?.into(),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "early_launch" => tuning.early_launch = flag()?,
                 other => return Err(format!("nothing named '{other}' can be tuned")),

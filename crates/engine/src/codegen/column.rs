@@ -295,6 +295,26 @@ impl ColumnReader {
         self.lookup.is_some()
     }
 
+    /// Whether each vector has bounds of its own: a reference and a width of at most 32 bits.
+    pub(crate) fn has_bounds(&self) -> bool {
+        match self.form.layout {
+            Layout::Packed(packed) => packed.reference.is_none() && packed.width <= 32,
+            _ => false,
+        }
+    }
+
+    /// The bounds of a vector of the chunk.
+    pub(crate) fn bounds(&self, vector: &str) -> String {
+        let column = self.column;
+        match self.with_references() {
+            Some(Packed { width, .. }) => {
+                let c_type = self.form.stored().c_name();
+                format!("wc_bounds<{width}>(({c_type})wc_load_cached(f{column} + {vector}))")
+            }
+            None => format!("c{column}.bounds({vector})"),
+        }
+    }
+
     /// The offset in slot `k` at the top of a word of 32 bits, with anything below.
     pub(crate) fn top(&self, prefix: &str) -> String {
         format!("{prefix}{}.top(k)", self.column)

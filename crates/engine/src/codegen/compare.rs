@@ -49,7 +49,7 @@ fn collect(
     }
     let (column, constant, op) = match (left.as_ref(), right.as_ref()) {
         (Expr::Reg(column), Expr::Literal(Literal::Int(constant), _)) => (*column, *constant, *op),
-        (Expr::Literal(Literal::Int(constant), _), Expr::Reg(column)) => (*column, *constant, mirrored(*op)?),
+        (Expr::Literal(Literal::Int(constant), _), Expr::Reg(column)) => (*column, *constant, op.mirrored()),
         _ => return None,
     };
     let (packed, reference) = readers.get(column)?.packed()?;
@@ -69,16 +69,6 @@ fn collect(
     let limit = (first - reference).clamp(0, 1 << packed.width) as u64;
     tests.push(Test { column, packed, limit, below });
     Some(())
-}
-
-fn mirrored(op: BinaryOp) -> Option<BinaryOp> {
-    match op {
-        BinaryOp::Lt => Some(BinaryOp::Gt),
-        BinaryOp::Le => Some(BinaryOp::Ge),
-        BinaryOp::Gt => Some(BinaryOp::Lt),
-        BinaryOp::Ge => Some(BinaryOp::Le),
-        _ => None,
-    }
 }
 
 impl Test {

@@ -3,7 +3,7 @@
 //! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`]
 //! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
 //! dictionaries meet), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed
-//! values, [`staged`] what it keeps in shared memory.
+//! values, [`staged`] what it keeps in shared memory, [`zones`] what it need not look at.
 
 mod build;
 pub(crate) mod column;
@@ -18,3 +18,4 @@ pub(crate) mod sink;
 mod staged;
 mod steps;
 mod strings;
+mod zones;

@@ -18,7 +18,8 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
-use crate::codegen::staged::{Staged, coded, coded_bytes, range_test, staged_probe};
+use crate::codegen::staged::{SPAN_BYTES, Staged, coded, coded_bytes, range_test, staged_probe};
+use crate::codegen::zones::{Scan, Zones, may_skip};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
 use crate::ir::{JoinKind, Pipeline, Sink};
@@ -139,7 +140,7 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
     let registers = order::templates(input.pipeline, input.columns, input.tables)?;
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables)?;
     let order = planned.clone();
-    let split = split(planned, input)?;
+    let mut split = split(planned, input)?;
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
@@ -147,6 +148,9 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
         ColumnReader::new(column, *form, input.columns[column].valid.is_some(), &mut params)
     };
     let readers: Vec<ColumnReader> = input.forms.iter().enumerate().map(reader).collect();
+    if may_skip(Scan { input, split: &split, readers: &readers }) {
+        split.ahead = 1;
+    }
     let mut writer = KernelWriter {
         input,
         split: &split,
@@ -326,9 +330,10 @@ impl KernelWriter<'_> {
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
-        let (ahead, loads, foot) = self.step_loads(&layout);
-        let tests = self.dense_tests(&layout, &error_slot)?;
-        let drain = self.drain(&layout, plan.is_single(), &partials.fold("alive"));
+        let zones = self.zones(&layout);
+        let (ahead, loads, foot) = self.step_loads(&layout, &zones);
+        let tests = self.dense_tests(&layout, &zones, &error_slot)?;
+        let drain = self.drain(&layout, &zones, plan.is_single(), &partials.fold("alive"));
         let w = &mut body;
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
@@ -365,20 +370,26 @@ impl KernelWriter<'_> {
         }
         let readers = self.split.loaded.iter().map(|column| &self.readers[*column]);
         let decoded: String = readers.map(|reader| reader.decode("d", slots)).collect();
+        let step = slots * 32;
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
             _ => ("first", self.turns(&tests, &partials)),
         };
+        // Steps of vectors that need not be looked at are left out.
+        let (opened, answers, closed) = zones.frame(step);
+        let steps = match zones.any() {
+            true => "uint32_t base = from, after; base < end; base = after".to_string(),
+            false => format!("uint32_t base = {start}; base < end; base += {step}"),
+        };
         let _ = writeln!(
             w,
-            "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
-{loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
+            "{turns}{opened}{ahead}        for ({steps}) {{
+{answers}{loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
 {decoded}{tests}{drain}{foot}        }}
-        const uint32_t number = wc_drawn(draw, lane);
+{closed}        const uint32_t number = wc_drawn(draw, lane);
         ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
     }}
 {epilogue}",
-            step = slots * 32,
             full = (1u64 << slots) - 1
         );
         let parameters = format!("const Params{index}& p, uint32_t block, uint32_t blocks");
@@ -403,10 +414,14 @@ impl KernelWriter<'_> {
                 continue;
             };
             let coded = coded(self.input, self.split, probe);
-            let bytes = coded.map_or(bitmap.bytes().next_multiple_of(16), |column| coded_bytes(self.input.forms[column].codes));
+            let spanned = coded.is_none() && self.asks_for_span(probe.build);
+            let bytes = match coded {
+                Some(column) => coded_bytes(self.input.forms[column].codes),
+                None => bitmap.bytes().next_multiple_of(16) + if spanned { SPAN_BYTES } else { 0 },
+            };
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * large_warps <= self.input.shared_limit;
             if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
-                bitmaps.push(Staged { build: probe.build, coded, offset: bitmap_bytes });
+                bitmaps.push(Staged { build: probe.build, coded, spanned, offset: bitmap_bytes });
                 bitmap_bytes += bytes;
             }
         }
@@ -438,11 +453,14 @@ impl KernelWriter<'_> {
 
     /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for
     /// each probe.
-    fn dense_tests(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
+    fn dense_tests(&mut self, layout: &Layout, zones: &Zones, error_slot: &str) -> Result<String> {
         let registers = self.vector_registers();
         let mut text = String::new();
         let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
+        let mut from = 0;
         for run in self.split.dense.chunk_by(|one, next| is_filter(one) && is_filter(next)) {
+            let asked = zones.asked(from, run.len());
+            from += run.len();
             let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
             let (mut conditions, mut range) = (Vec::new(), None);
             for planned in run {
@@ -483,7 +501,7 @@ impl KernelWriter<'_> {
             };
             let _ = writeln!(
                 text,
-                "            {{\n            uint32_t kept = 0;\n{loops}            alive &= kept;\n            }}"
+                "            {asked}{{\n            uint32_t kept = 0;\n{loops}            alive &= kept;\n            }}"
             );
         }
         Ok(text)

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::table::{BuiltTable, TableLayout};
 
-/// Bytes behind the bytes of codes: how many are set, the first one that is, and the first past all of them.
-const SPAN_BYTES: usize = 16;
+/// Bytes behind what is staged: how many keys there are, the first one, and the first past all of them.
+pub(super) const SPAN_BYTES: usize = 16;
 
 /// Most codes of a column for which what is known of a table is kept in shared memory.
 const CODES_MAX: usize = 16 << 10;
@@ -27,11 +27,18 @@ pub(super) struct Staged {
     pub(super) build: usize,
     /// The column of codes that a byte a code tells of; `None` for the table's bitmap.
     pub(super) coded: Option<usize>,
+    /// Whether the first and the last key are known, too.
+    pub(super) spanned: bool,
     /// Where it lies, in bytes.
     pub(super) offset: usize,
 }
 
 impl Staged {
+    /// Names of the first key of a table whose bitmap is in shared memory, and of the first past all of them.
+    pub(super) fn span(self) -> (String, String) {
+        (format!("{}_first", self.name()), format!("{}_past", self.name()))
+    }
+
     /// Its name in kernels.
     fn name(self) -> String {
         match self.coded {
@@ -61,6 +68,20 @@ impl KernelWriter<'_> {
                 let words = self.params.add("uint64_t", Argument::U64((bitmap.bytes() / 4) as u64));
                 let _ = writeln!(text, "    uint32_t* const {name} = (uint32_t*){place};");
                 let _ = writeln!(text, "    wc_stage({name}, {pointer}, {words});");
+                if staged.spanned {
+                    let _ = writeln!(
+                        text,
+                        "    uint32_t* const {name}_span = {name} + {words};
+    wc_span_start({name}_span);
+    {{
+    WcSpan span;
+    wc_span_bits(span, {pointer}, (uint32_t){words});
+    span.add_to({name}_span);
+    }}"
+                    );
+                    let (first, past) = staged.span();
+                    let _ = writeln!(spans, "    const uint32_t {first} = {name}_span[1], {past} = {name}_span[2];");
+                }
                 continue;
             };
             let codes = self.params.add("uint64_t", Argument::U64(self.input.forms[column].codes as u64));

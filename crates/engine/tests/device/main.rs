@@ -17,3 +17,4 @@ mod strings;
 mod sums;
 mod support;
 mod tables;
+mod zones;

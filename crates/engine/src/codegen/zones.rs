@@ -1,0 +1,209 @@
+//! Vectors that no step needs to look at: where each vector of a packed column has a reference of its own, that and the
+//! width bound its values, unless some are patched.
+//!
+//! A comparison with a constant, or a probe of a table whose keys all lie between two values, cannot hold in a vector
+//! that lies outside. Such vectors are neither loaded nor unpacked; comparisons that hold for all a vector may have are
+//! not made. 32 vectors are looked at together, a lane each.
+
+use std::fmt::Write;
+
+use crate::codegen::column::ColumnReader;
+use crate::codegen::params::Argument;
+use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, Split};
+use crate::codegen::staged::{Staged, coded};
+use crate::ir::{BinaryOp, Expr, JoinKind, Literal, Probe};
+use crate::order::Item;
+use crate::table::TableLayout;
+
+/// What is known of vectors before they are loaded.
+#[derive(Default)]
+pub(super) struct Zones {
+    /// The function that tells of a vector whether rows of it may pass, and whether all do; empty if none can be told.
+    pub(super) text: String,
+    /// Filters that a vector may pass as a whole, by position among the dense steps.
+    pub(super) filters: Vec<usize>,
+}
+
+/// Values that one step lets pass, bounds included, in kernel source.
+struct Passing {
+    column: usize,
+    low: Option<String>,
+    high: Option<String>,
+}
+
+impl Zones {
+    /// Whether vectors can be told apart.
+    pub(super) fn any(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// Text before the loop over the steps of a ticket, `step` rows each, at the head of its body, and behind it.
+    pub(super) fn frame(&self, step: usize) -> (String, String, &'static str) {
+        if !self.any() {
+            return (String::new(), String::new(), "");
+        }
+        let find = "zones.next(begin, end, lane, zone)";
+        let opened = format!("{}        const uint32_t from = {find};\n        if (from < end) {{\n", self.text);
+        let mut head: String = (0..self.filters.len())
+            .map(|filter| format!("            const bool passed{filter} = zones.passed({filter}, base);\n"))
+            .collect();
+        let _ = writeln!(
+            head,
+            "            after = end - base > {step} ? zones.next(base + {step}, end, lane, zone) : end;"
+        );
+        (opened, head, "        }\n")
+    }
+
+    /// The test before a run of `count` dense steps from `from` on, if they are filters that a vector may pass as a
+    /// whole.
+    pub(super) fn asked(&self, from: usize, count: usize) -> String {
+        let passed: Option<Vec<String>> = (from..from + count)
+            .map(|position| Some(format!("passed{}", self.filters.iter().position(|at| *at == position)?)))
+            .collect();
+        passed.map_or(String::new(), |passed| format!("if (!({})) ", passed.join(" && ")))
+    }
+}
+
+/// What is scanned, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Scan<'a> {
+    pub(super) input: &'a PipelineInput<'a>,
+    pub(super) split: &'a Split,
+    pub(super) readers: &'a [ColumnReader],
+}
+
+/// The column of a probe with one key, if its vectors have bounds and the table's keys can be compared with them.
+fn probed(scan: Scan, probe: &Probe) -> Option<(usize, i128)> {
+    let [Expr::Reg(column)] = probe.keys.as_slice() else { return None };
+    let table = scan.input.tables[probe.build].as_ref()?;
+    let is_direct = matches!(table.layout, TableLayout::Direct { .. });
+    let passes = matches!(probe.kind, JoinKind::Inner | JoinKind::Semi);
+    let low = table.pack.only_low()?;
+    (is_direct && passes && bounded(scan, *column)).then_some((*column, low))
+}
+
+/// Whether a column's vectors have bounds that 64-bit integers hold.
+fn bounded(scan: Scan, column: usize) -> bool {
+    let Some((value, reader)) = scan.input.columns.get(column).zip(scan.readers.get(column)) else { return false };
+    let fits = value.range.is_some_and(|(low, high)| low >= -(1 << 62) && high <= 1 << 62);
+    let is_plain = value.dictionary.is_none() && !reader.is_coded();
+    fits && is_plain && scan.split.loaded.contains(&column) && reader.has_bounds()
+}
+
+/// Whether a column with bounds is compared with constants by a filter, among other things.
+fn compares(scan: Scan, expr: &Expr) -> bool {
+    match expr {
+        Expr::Binary(BinaryOp::And, left, right) => compares(scan, left) || compares(scan, right),
+        Expr::Binary(op, left, right) if op.is_comparison() => match (left.as_ref(), right.as_ref()) {
+            (Expr::Reg(column), Expr::Literal(..)) | (Expr::Literal(..), Expr::Reg(column)) => bounded(scan, *column),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether there may be vectors that no step needs to look at.
+pub(super) fn may_skip(scan: Scan) -> bool {
+    scan.split.dense.iter().any(|planned| match &planned.item {
+        Item::Filter(expr) => compares(scan, expr),
+        Item::Probe(probe, _) => probed(scan, probe).is_some(),
+    })
+}
+
+impl KernelWriter<'_> {
+    fn scan(&self) -> Scan<'_> {
+        Scan { input: self.input, split: self.split, readers: self.readers }
+    }
+
+    /// Whether kernels ask for the first and the last key of a table in shared memory.
+    pub(super) fn asks_for_span(&self, build: usize) -> bool {
+        self.split.dense.iter().any(|planned| match &planned.item {
+            Item::Probe(probe, _) => probe.build == build && probed(self.scan(), probe).is_some(),
+            Item::Filter(_) => false,
+        })
+    }
+
+    /// What can be told of vectors by the dense steps.
+    pub(super) fn zones(&mut self, layout: &Layout) -> Zones {
+        let (mut zones, mut tests) = (Zones::default(), String::new());
+        for (position, planned) in self.split.dense.iter().enumerate() {
+            let mut passing = Vec::new();
+            let whole = match &planned.item {
+                Item::Filter(expr) => self.compared(expr, &mut passing),
+                Item::Probe(probe, _) => {
+                    passing.extend(self.spanned(probe, layout));
+                    false
+                }
+            };
+            if passing.is_empty() {
+                continue;
+            }
+            let _ = writeln!(tests, "            bool all{position} = {whole};");
+            for Passing { column, low, high } in &passing {
+                let bounds = self.readers[*column].bounds("vector");
+                let low = low.as_deref().unwrap_or("(-0x7fffffffffffffffll - 1)");
+                let high = high.as_deref().unwrap_or("0x7fffffffffffffffll");
+                let _ = writeln!(tests, "            wc_zone_test({bounds}, {low}, {high}, &may, &all{position});");
+            }
+            if whole {
+                zones.filters.push(position);
+            }
+        }
+        if tests.is_empty() {
+            return zones;
+        }
+        let answers: String =
+            zones.filters.iter().enumerate().map(|(bit, at)| format!(" | (uint32_t)all{at} << {}", bit + 1)).collect();
+        zones.text = format!(
+            "        auto zone = [&](uint32_t vector) {{
+            bool may = true;
+{tests}            return (uint32_t)may{answers};
+        }};
+        WcZones<{}> zones(begin);
+",
+            zones.filters.len()
+        );
+        zones
+    }
+
+    /// The conjunction of comparisons with constants that a filter holds; whether it is that alone.
+    fn compared(&mut self, expr: &Expr, passing: &mut Vec<Passing>) -> bool {
+        let Expr::Binary(op, left, right) = expr else { return false };
+        if *op == BinaryOp::And {
+            let (left, right) = (self.compared(left, passing), self.compared(right, passing));
+            return left && right;
+        }
+        let (column, constant, op) = match (left.as_ref(), right.as_ref()) {
+            (Expr::Reg(column), Expr::Literal(Literal::Int(constant), _)) => (*column, *constant, *op),
+            (Expr::Literal(Literal::Int(constant), _), Expr::Reg(column)) => (*column, *constant, op.mirrored()),
+            _ => return false,
+        };
+        let ends = match op {
+            BinaryOp::Eq => (Some(constant), Some(constant)),
+            BinaryOp::Lt => (None, constant.checked_sub(1)),
+            BinaryOp::Le => (None, Some(constant)),
+            BinaryOp::Gt => (constant.checked_add(1), None),
+            BinaryOp::Ge => (Some(constant), None),
+            _ => return false,
+        };
+        if !bounded(self.scan(), column) {
+            return false;
+        }
+        let mut end = |end: Option<i128>| {
+            let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            Some(format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(inside as u64))))
+        };
+        passing.push(Passing { column, low: end(ends.0), high: end(ends.1) });
+        !self.readers[column].is_nullable()
+    }
+
+    /// The keys that a probe finds, if their ends are known in shared memory.
+    fn spanned(&mut self, probe: &Probe, layout: &Layout) -> Option<Passing> {
+        let (column, low) = probed(self.scan(), probe)?;
+        let at = |staged: &&Staged| staged.build == probe.build && staged.coded.is_none();
+        let staged = layout.staged.iter().find(at).filter(|_| coded(self.input, self.split, probe).is_none())?;
+        let low = format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(low as i64 as u64)));
+        let (first, past) = staged.span();
+        Some(Passing { column, low: Some(format!("{low} + {first}")), high: Some(format!("{low} + {past} - 1")) })
+    }
+}

@@ -1,0 +1,124 @@
+//! Vectors that are left out because their bounds say that no row of them passes.
+
+use arrow::datatypes::*;
+use warpcube_column::EncodingChoice;
+use warpcube_engine::{BinaryOp, Expr, Fragment, JoinKind, Tuning, Ty};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+/// Rows of a table in two partitions, of which tickets take more than 32 vectors.
+const ROWS: usize = 90_000;
+/// Places of the table's columns.
+const DAY: usize = 0;
+const JUMPS: usize = 1;
+const WIDE: usize = 2;
+const VALUE: usize = 3;
+/// Keys of the table that is joined.
+const KEYS: usize = 700;
+
+/// Sorted columns, one with outliers that are patches and one with NULLs, and a number below 1,000.
+fn table() -> MemoryTable {
+    let outlier = |row: usize| if row % 1_500 == 9 { 1 << 29 } else { 0 };
+    let columns = vec![
+        ("day", numbers::<Int32Type>(ROWS, |row| Some((row / 600 * 4) as i32 - 40))),
+        ("jumps", numbers::<UInt32Type>(ROWS, |row| Some((row / 300) as u32 + outlier(row)))),
+        (
+            "wide",
+            numbers::<Int64Type>(ROWS, |row| {
+                (!mixed(row, 8).is_multiple_of(5) && row / 1_024 != 20).then(|| (row as i64 / 50) - 900 + (7 << 40))
+            }),
+        ),
+        ("value", numbers::<Int32Type>(ROWS, |row| Some((mixed(row, 1) % 1_000) as i32))),
+    ];
+    MemoryTable::shaped("t", columns, Shape { partitions: 2, batch_rows: 7_000 })
+}
+
+/// The first half of a dimension's keys passes; the dimension tells a group for each.
+fn dimension() -> MemoryTable {
+    let columns = vec![
+        ("key", numbers::<Int32Type>(KEYS, |row| Some(row as i32 - 60))),
+        ("group", numbers::<Int32Type>(KEYS, |row| Some(row as i32 / 8 % 5))),
+    ];
+    MemoryTable::new("d", columns)
+}
+
+/// The sum and the number of rows that pass a filter.
+fn filtered(condition: Expr) -> Fragment {
+    single(4, vec![filter(condition)], vec![], vec![sum(reg(VALUE), DataType::Int64), count()])
+}
+
+fn compare(op: BinaryOp, column: usize, constant: i128, ty: Ty) -> Expr {
+    binary(op, reg(column), int(constant, ty))
+}
+
+fn between(column: usize, low: i128, high: i128, ty: Ty) -> Expr {
+    binary(BinaryOp::And, compare(BinaryOp::Ge, column, low, ty), compare(BinaryOp::Le, column, high, ty))
+}
+
+/// Runs fragments with the sorted columns packed, and checks that vectors are told apart.
+#[track_caller]
+fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) {
+    for order in [LaneOrder::Forward, LaneOrder::Seeded(5)] {
+        let engine = engine(order).with_tuning(Tuning { ticket_rows_min: 40 << 10, ..Tuning::default() });
+        load(&engine, tables[0], &[EncodingChoice::Packed; 4]);
+        for fragment in fragments {
+            let report = check_on(&engine, fragment, tables);
+            let source = report.program.unwrap().source.clone();
+            assert!(source.contains("zones.next("), "{source}");
+        }
+    }
+}
+
+#[test]
+fn comparisons_leave_vectors_out() {
+    use BinaryOp::*;
+    let fragments = [
+        between(DAY, 100, 160, Ty::I32),
+        compare(Eq, DAY, 300, Ty::I32),
+        compare(Lt, DAY, -1_000, Ty::I32),
+        binary(Gt, int(-20, Ty::I32), reg(DAY)),
+        compare(Gt, DAY, i64::MAX.into(), Ty::I32),
+        // All rows pass.
+        compare(Ge, DAY, -40, Ty::I32),
+        // Few rows of few vectors: the others are gathered.
+        binary(And, between(DAY, 200, 207, Ty::I32), compare(Lt, VALUE, 30, Ty::I32)),
+        binary(And, compare(Lt, VALUE, 990, Ty::I32), compare(Ge, DAY, 500, Ty::I32)),
+    ];
+    check_all(&fragments.map(filtered), &[&table()]);
+}
+
+#[test]
+fn patches_and_nulls_are_not_forgotten() {
+    use BinaryOp::*;
+    let fragments = [
+        compare(Lt, JUMPS, 40, Ty::U32),
+        compare(Ge, JUMPS, 1 << 28, Ty::U32),
+        between(JUMPS, 100, 110, Ty::U32),
+        compare(Lt, WIDE, (7 << 40) - 800, Ty::I64),
+        compare(Ge, WIDE, (7 << 40) - 900, Ty::I64),
+        binary(And, between(WIDE, 7 << 40, (7 << 40) + 90, Ty::I64), compare(Gt, JUMPS, 3, Ty::U32)),
+    ];
+    check_all(&fragments.map(filtered), &[&table()]);
+}
+
+#[test]
+fn joins_leave_vectors_out() {
+    let build = |condition: Expr, payload| builds(1, vec![filter(condition)], vec![reg(0)], payload);
+    let joined = |condition: Expr, kind| {
+        let (payload, groups) = match kind {
+            JoinKind::Semi => (vec![], vec![]),
+            _ => (vec![reg(1)], vec![(reg(4), DataType::Int32)]),
+        };
+        let calls = vec![sum(reg(VALUE), DataType::Int64), count()];
+        let probe = vec![probe(0, vec![reg(DAY)], kind)];
+        fragment(&[4, 2], vec![build(condition, payload), aggregates(0, probe, groups, calls)])
+    };
+    let fragments = [
+        joined(between(0, 100, 140, Ty::I32), JoinKind::Inner),
+        joined(between(0, -50, 20, Ty::I32), JoinKind::Semi),
+        joined(compare(BinaryOp::Eq, 0, 401, Ty::I32), JoinKind::Inner),
+        joined(compare(BinaryOp::Lt, 0, 10_000, Ty::I32), JoinKind::Semi),
+    ];
+    check_all(&fragments, &[&table(), &dimension()]);
+}
