@@ -71,6 +71,10 @@ for stage in "$@"; do
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf100.json"
         ;;
+    ssb-sorted)
+        bench ssb-sorted 500 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --sorted-by lo_orderdate \
+            --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-sorted.json"
+        ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
         bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
@@ -145,7 +149,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-auto, ssb100, encodings, distributions," \
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings, distributions," \
             "encode, tpch, tune, sanitizer, sql, sql-encodings, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

@@ -38,8 +38,6 @@ pub struct Tuning {
     pub blocks_in_place: u32,
     /// Whether filters on loaded vectors come before probes, whatever their selectivity.
     pub filters_first: bool,
-    /// Whether rows that are out already are looked up in shared memory all the same, instead of being asked first.
-    pub look_up_all: bool,
     /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
     /// Rows of the smallest ticket, rounded up to whole steps.
@@ -76,7 +74,6 @@ impl Default for Tuning {
             blocks_packed: 4,
             blocks_in_place: 2,
             filters_first: true,
-            look_up_all: false,
             tickets_per_warp: 4,
             ticket_rows_min: 0,
             small_tickets: 0.3,
@@ -116,7 +113,6 @@ impl FromStr for Tuning {
                 "blocks_packed" => tuning.blocks_packed = number()?.clamp(1, 8),
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
                 "filters_first" => tuning.filters_first = flag()?,
-                "look_up_all" => tuning.look_up_all = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "ticket_rows_min" => tuning.ticket_rows_min = number()?.into(),
                 "small_tickets" => tuning.small_tickets = share()?,

@@ -138,4 +138,7 @@ pub(crate) struct BenchArgs {
     /// How columns are kept on the device: auto, plain, packed or another encoding
     #[arg(long, value_name = "ENCODING")]
     pub(crate) encoding: Option<String>,
+    /// Sort the largest table by this column first, such as lo_orderdate
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) sorted_by: Option<String>,
 }

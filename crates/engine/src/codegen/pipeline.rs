@@ -473,7 +473,7 @@ impl KernelWriter<'_> {
                     Item::Probe(probe, _) => {
                         let coded = coded(self.input, self.split, probe);
                         let staged = layout.staged.iter().find(|at| (at.build, at.coded) == (probe.build, coded));
-                        let all = staged.is_some_and(|at| at.coded.is_some() || self.input.tuning.look_up_all);
+                        let all = staged.is_some_and(|at| at.coded.is_some());
                         let left = if text.is_empty() || all { "" } else { "(alive >> k & 1u) && " };
                         range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
                         format!("{left}{}", staged_probe(&mut emitter, probe, staged, (self.input, self.readers))?)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use warpcube_datagen::{DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
-use warpcube_sql::{Baseline, Progress, Session};
+use warpcube_sql::{Baseline, Progress, Session, SessionOptions};
 
 use super::suite::{Generator, Suite};
 use crate::console::tell;
@@ -91,6 +91,28 @@ pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, host: &Host) -> Result
         if report.reused { " (was there)" } else { "" },
     ));
     Ok(report.tables.into_iter().map(|table| (table.name, table.path)).collect())
+}
+
+/// Sorts the largest table by a column into a file beside it, unless that is there; gives the tables with that file in
+/// its place.
+pub(super) async fn sorted(
+    suite: &Suite,
+    mut tables: Vec<(String, PathBuf)>,
+    column: &str,
+) -> Result<Vec<(String, PathBuf)>> {
+    let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu"))?;
+    register(&session, &tables).await?;
+    let Some((name, path)) = tables.iter_mut().find(|(name, _)| name == suite.largest) else { return Ok(tables) };
+    let target = path.with_file_name(format!("{name}-by-{column}.parquet"));
+    if !target.exists() {
+        tell(format_args!("sorting {name} by {column}"));
+        let (column, file) = (column.replace('"', "\"\""), target.display().to_string().replace('\'', "''"));
+        session
+            .collect(&format!("COPY (SELECT * FROM \"{name}\" ORDER BY \"{column}\") TO '{file}' STORED AS PARQUET"))
+            .await?;
+    }
+    *path = target;
+    Ok(tables)
 }
 
 /// Makes the tables known to a session.

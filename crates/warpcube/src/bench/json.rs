@@ -39,7 +39,10 @@ pub(super) fn write(
     // Whether the device was insisted on, or loads had to pay.
     let settings = session.settings();
     let (placed, encoding) = (settings.device.to_string(), settings.encoding.to_string());
-    let params = json!({"sf": whole(arguments.sf), "device": placed, "encoding": encoding});
+    let mut params = json!({"sf": whole(arguments.sf), "device": placed, "encoding": encoding});
+    if let Some(column) = &arguments.sorted_by {
+        params["sorted_by"] = column.as_str().into();
+    }
     object.insert("params".into(), params);
     if let Some(loading) = Loading::of(results) {
         let figures = json!({

@@ -41,6 +41,10 @@ pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, 
 }
 
 async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(String, PathBuf)>) -> Result<()> {
+    let tables = match &arguments.sorted_by {
+        Some(column) => data::sorted(&suite, tables, column).await?,
+        None => tables,
+    };
     data::register(&session, &tables).await?;
     let judge = if arguments.verify { Some(data::baseline(&tables).await?) } else { None };
     let mut results: Vec<Measured> = Vec::new();

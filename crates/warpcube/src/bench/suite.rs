@@ -29,6 +29,8 @@ pub(super) struct Suite {
     pub(super) name: &'static str,
     /// Who makes its tables.
     pub(super) generator: Generator,
+    /// Its largest table.
+    pub(super) largest: &'static str,
     /// Whether to print where each part ran and why.
     pub(super) shows_placement: bool,
     /// Its queries.
@@ -43,12 +45,12 @@ pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
         "ssb" => {
             let case = |(name, sql): &(&str, &str)| Case { name: name.to_string(), sql: sql.to_string() };
             let cases = SSB_QUERIES.iter().map(case).collect();
-            Ok(Suite { name: "ssb", generator: Generator::Ssb, shows_placement: false, cases })
+            Ok(Suite { name: "ssb", generator: Generator::Ssb, largest: "lineorder", shows_placement: false, cases })
         }
         "tpch" => {
             let case = |number| Some(Case { name: format!("q{number}"), sql: tpch_query(number, sf)? });
             let cases = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
-            Ok(Suite { name: "tpch", generator: Generator::Tpch, shows_placement: true, cases })
+            Ok(Suite { name: "tpch", generator: Generator::Tpch, largest: "lineitem", shows_placement: true, cases })
         }
         other => Err(CliError::Usage(format!("there is no benchmark '{other}'"))),
     }

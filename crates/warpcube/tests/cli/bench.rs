@@ -35,6 +35,30 @@ fn ssb_runs_verifies_and_writes_its_results() {
 }
 
 #[test]
+fn the_largest_table_can_be_sorted() {
+    let place = Place::new();
+    let run = |column: &str| {
+        let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "1", "--json", "r.json"];
+        place.run(&[&arguments[..], &["--device", "cpu", "--verify", "--sorted-by", column]].concat())
+    };
+    let sorted = run("lo_orderdate");
+    assert!(sorted.code == 0 && sorted.err.contains("sorting lineorder by lo_orderdate"), "{sorted:?}");
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    assert_eq!(
+        (&found["params"]["sorted_by"], &found["results"][0]["verified"]),
+        (&"lo_orderdate".into(), &true.into())
+    );
+    let falls = "SELECT count(*) AS n FROM (SELECT lo_orderdate < lag(lo_orderdate) OVER () AS falls \
+                 FROM 'd/lineorder-by-lo_orderdate.parquet') WHERE falls";
+    assert_eq!(place.csv(falls), "n\n0\n");
+    // Once is enough, and the table itself is as it was.
+    let again = run("lo_orderdate");
+    assert!(again.code == 0 && again.err.contains("(was there)") && !again.err.contains("sorting"), "{again:?}");
+    let unknown = run("lo_orderdata");
+    assert!(unknown.code != 0 && unknown.err.contains("lo_orderdate"), "{unknown:?}");
+}
+
+#[test]
 fn answers_are_compared_with_files() {
     let place = Place::new();
     let run = |queries: &str| {
