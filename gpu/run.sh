@@ -8,6 +8,7 @@
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
+# COLUMN_TESTS  the programs of crates/column/tests (stage column)
 set -u
 cd "$(dirname "$0")/.."
 warpcube=${WARPCUBE:-target/release/warpcube}
@@ -125,6 +126,12 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             [ "$(grep -c "^test result: ok" "$2"/sql-*.log | grep -c ":1$")" -eq 10 ]
         ' sql-encodings "$tests" "$out"
         ;;
+    column)
+        # Every encoding, encoded and decoded by the GPU, against the CPU.
+        for test in ${COLUMN_TESTS:-target/release/deps/encodings target/release/deps/residency}; do
+            WARPCUBE_TEST_DEVICE=cuda limit "column-$(basename "$test")" 300 "$test" --test-threads 8 views encoded
+        done
+        ;;
     sql-sanitizer)
         for tool in memcheck racecheck synccheck; do
             CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
@@ -149,8 +156,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings, distributions," \
-            "encode, tpch, tune, sanitizer, sql, sql-encodings, sql-sanitizer, fuzz" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings," \
+            "distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

@@ -25,26 +25,38 @@ template <typename Word> struct WcPatches {
         }
     }
 
-    // Hands a lane the patches of its slots of a step: the slot, a constant, and the word.
+    // Hands a lane the patches of its slots of a step: the slot, a constant, and the word. All lanes come here together.
     template <int SLOTS, typename F> WC_INLINE void each(const Step<SLOTS>& step, uint32_t lane, const F& take) const {
 #pragma unroll
         for (int group = 0; group < SLOTS / 8; ++group) {
-            uint32_t first = step.starts[group];
-            const uint32_t end = step.starts[group + 1];
-            // Lanes load as many as there are of them, and show them to each other.
-            for (; first < end; first += 32) {
-                const uint32_t count = end - first < 32 ? end - first : 32;
-                const uint32_t row = lane < count ? wc_load_cached(rows + first + lane) : 0;
-                const Word word = lane < count ? wc_load_cached(words + first + lane) : 0;
-                for (uint32_t patch = 0; patch < count; ++patch) {
-                    const uint32_t found = __shfl_sync(WC_FULL_MASK, row, patch);
-                    const Word shown = __shfl_sync(WC_FULL_MASK, word, patch);
-                    const bool mine = found % 128 / 4 == lane;
-                    const uint32_t slot = found / 128 * 4 + found % 4;
+            const uint32_t first = step.starts[group], end = step.starts[group + 1];
+            if (first == end) continue;
+            // A bit for each row of the group: patches are in the order of rows, so that those before a row are as many
+            // as bits before its own.
+            uint32_t patched[8] = {};
+            for (uint32_t at = first; at < end; at += 32) {
+                const uint32_t row = end - at > lane ? wc_load_cached(rows + at + lane) : 256;
 #pragma unroll
-                    for (int k = 0; k < 8; ++k) {
-                        if (mine && slot == k) take(8 * group + k, shown);
-                    }
+                for (int word = 0; word < 8; ++word) {
+                    patched[word] |= __reduce_or_sync(WC_FULL_MASK, row / 32 == word ? 1u << row % 32 : 0u);
+                }
+            }
+            uint32_t before = first;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                uint32_t own = 0, at = 0;
+#pragma unroll
+                for (int word = 0; word < 4; ++word) {
+                    const uint32_t bits = patched[4 * half + word];
+                    own = lane / 8 == word ? bits : own;
+                    at = lane / 8 == word ? before : at;
+                    before += __popc(bits);
+                }
+                const uint32_t shift = lane % 8 * 4;
+                at += __popc(own & ((1u << shift) - 1));
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    if (own >> (shift + k) & 1u) take(8 * group + 4 * half + k, wc_load_cached(words + at++));
                 }
             }
         }

@@ -46,6 +46,37 @@ template <int SLOTS, typename T> WC_DEVICE void wc_load_slots(T (&target)[SLOTS]
     }
 }
 
+// Four neighbouring values, as wide as the hardware stores them; `target` is aligned to four values.
+template <typename T> struct WcStoreQuad {
+    static WC_INLINE void store(T* target, const T* source) {
+        union { typename WcQuad<T>::Word word; T values[4]; } quad;
+        for (int i = 0; i < 4; ++i) quad.values[i] = source[i];
+        *(typename WcQuad<T>::Word*)target = quad.word;
+    }
+};
+template <typename T> struct WcStoreQuadWide {
+    static WC_INLINE void store(T* target, const T* source) {
+        union { uint4 word; T values[2]; } low, high;
+        low.values[0] = source[0];
+        low.values[1] = source[1];
+        high.values[0] = source[2];
+        high.values[1] = source[3];
+        ((uint4*)target)[0] = low.word;
+        ((uint4*)target)[1] = high.word;
+    }
+};
+template <> struct WcStoreQuad<int64_t> : WcStoreQuadWide<int64_t> {};
+template <> struct WcStoreQuad<uint64_t> : WcStoreQuadWide<uint64_t> {};
+template <> struct WcStoreQuad<double> : WcStoreQuadWide<double> {};
+
+// The other way round: the lane's values of one step, to where its first row lies in memory.
+template <int SLOTS, typename T> WC_DEVICE void wc_store_slots(T* target, const T (&source)[SLOTS], uint32_t lane) {
+#pragma unroll
+    for (int group = 0; group < SLOTS / 4; ++group) {
+        WcStoreQuad<T>::store(target + 128 * group + 4 * lane, source + 4 * group);
+    }
+}
+
 // A view reads the segments of an encoded column. `fetch` asks for what a step of a warp takes, as far as that is known
 // without waiting for memory; `decode` makes the lane's values of it; `get` is one row's. This is the part of those
 // views whose steps have nothing to ask for early.
@@ -61,3 +92,24 @@ WC_DEVICE void wc_view_load(const View& view, T (&target)[SLOTS], uint32_t base,
     view.fetch(step, base, lane);
     view.decode(target, step, base, lane);
 }
+
+// A plain segment.
+template <typename T> struct WcPlain {
+    const T* values;
+
+    WC_INLINE WcPlain(const char* segment, uint32_t) : values((const T*)segment) {}
+
+    template <int SLOTS> struct Step { T values[SLOTS]; };
+
+    template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
+        wc_load_slots<SLOTS>(step.values, values + base, lane);
+    }
+
+    template <int SLOTS>
+    WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t, uint32_t) const {
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = step.values[slot];
+    }
+
+    WC_INLINE T get(uint32_t row) const { return wc_load_cached(values + row); }
+};

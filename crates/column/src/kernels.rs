@@ -48,11 +48,11 @@ pub struct View {
 }
 
 impl Layout {
-    /// The view of segments whose values have the type `value`; plain integers have that of NSF, plain floats none.
+    /// The view of segments whose values have the type `value`.
     pub fn view(self, value: &str) -> View {
         let word = |reference: Option<u64>| vec![Constant::Word(reference.unwrap_or_default())];
         let (c_type, constants) = match self {
-            Layout::Plain => (format!("WcNsf<{value}, (int)sizeof({value})>"), Vec::new()),
+            Layout::Plain => (format!("WcPlain<{value}>"), Vec::new()),
             Layout::Packed(Packed { width, reference, patches }) => {
                 let name = if patches { "WcPatched" } else { "WcPackedView" };
                 (format!("{name}<{value}, {width}, {}>", reference.is_none()), word(reference))

@@ -32,6 +32,8 @@ const COMPACT: &str = include_str!("../kernels/compact.cuh");
 const TICKET_ROWS_MAX: u64 = 64 << 10;
 /// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
 const TICKET_ROWS_STEP: u64 = 4 << 10;
+/// Rows of the largest ticket of a table whose columns tell their vectors apart.
+const TICKET_ROWS_ZONED: u64 = 8 << 10;
 /// How much smaller the small tickets are.
 const SMALLER: u64 = 4;
 /// Warps a multiprocessor that tickets are cut for.
@@ -213,7 +215,10 @@ fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tunin
     let rows_min = tuning.ticket_rows_min.next_multiple_of(tuning.step_rows_max()).max(tuning.step_rows_max());
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
-    let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
+    // Where vectors may be left out, those that are not may lie side by side: many warps have to share them.
+    let tells_vectors = table.columns.iter().any(|column| column.layout().has_references());
+    let rows_max = if tells_vectors { TICKET_ROWS_ZONED.max(rows_min) } else { TICKET_ROWS_MAX };
+    let large = wanted.next_multiple_of(step).clamp(rows_min, rows_max);
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);

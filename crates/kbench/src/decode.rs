@@ -6,8 +6,8 @@ use warpcube_gpu::{Device, GpuError, LaunchShape, Params, Program, Work};
 
 /// Threads of a block.
 const BLOCK: u32 = 256;
-/// Blocks a multiprocessor.
-const BLOCKS: u32 = 8;
+/// Blocks a multiprocessor, which registers have to allow.
+const BLOCKS: u32 = 4;
 /// Values of a lane's step.
 const SLOTS: usize = 16;
 
@@ -24,14 +24,23 @@ fn text(view: &View, storage: Storage, stored: Storage, lookup: bool) -> String 
         })
         .collect();
     let arguments: String = words.map(|(at, _)| format!(", p.constant{at}")).collect();
-    let value = if lookup { "wc_load_cached(p.lookup + own[k])" } else { "own[k]" };
+    let looked_up = if lookup {
+        format!(
+            "        {c_type} found[{SLOTS}];
+#pragma unroll
+        for (int k = 0; k < {SLOTS}; ++k) found[k] = wc_load_cached(p.lookup + own[k]);
+"
+        )
+    } else {
+        format!("        {c_type} (&found)[{SLOTS}] = own;\n")
+    };
     format!(
         "struct DecodeParams {{
     const uint64_t* segments; const uint64_t* rows; uint64_t chunks, chunk_rows; {c_type}* values;
     const {c_type}* lookup;{members}
 }};
 
-WC_KERNEL(decode, DecodeParams, {BLOCK}, 2) {{
+WC_KERNEL(decode, DecodeParams, {BLOCK}, {BLOCKS}) {{
     const uint32_t lane = wc_lane(), steps = (uint32_t)p.chunk_rows / {step};
     const uint64_t warps = (uint64_t)gridDim.x * (blockDim.x / 32);
     for (uint64_t at = blockIdx.x * (blockDim.x / 32) + wc_warp(); at < p.chunks * steps; at += warps) {{
@@ -41,9 +50,7 @@ WC_KERNEL(decode, DecodeParams, {BLOCK}, 2) {{
         const {name} view((const char*)wc_load_cached(p.segments + chunk), rows{arguments});
         {code} own[{SLOTS}];
         wc_view_load<{SLOTS}>(view, own, base, lane);
-        {c_type}* const values = p.values + chunk * p.chunk_rows + base;
-#pragma unroll
-        for (int k = 0; k < {SLOTS}; ++k) values[wc_slot_row(k, lane)] = {value};
+{looked_up}        wc_store_slots<{SLOTS}>(p.values + chunk * p.chunk_rows + base, found, lane);
     }}
 }}\n",
         step = SLOTS * 32

@@ -35,7 +35,7 @@ use tracing::Instrument;
 use crate::baseline::without_wrong_filters;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
-use crate::device_tables::DeviceTables;
+use crate::device_tables::{DeviceTable, DeviceTables};
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, Engines};
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
@@ -522,6 +522,11 @@ impl Session {
     /// Registers what keeps tables in device memory.
     pub fn set_device_tables(&self, tables: Arc<dyn DeviceTables>) {
         *self.inner.device_tables.write() = Some(tables);
+    }
+
+    /// What is in device memory, as `SHOW DEVICE TABLES` tells it.
+    pub fn resident_tables(&self) -> Vec<DeviceTable> {
+        self.device_tables().map_or_else(Vec::new, |tables| tables.show())
     }
 
     fn device_tables(&self) -> Option<Arc<dyn DeviceTables>> {

@@ -2,6 +2,7 @@
 
 use warpcube_column::Storage;
 use warpcube_column::encoding::Plain;
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 /// All storages.
 pub const STORAGES: [Storage; 11] = [
@@ -197,5 +198,13 @@ fn nan(storage: Storage, random: u64) -> u64 {
         Storage::F32 if random & 3 != 0 => 0x7f80_0000 | random >> 8 & 0x807f_ffff,
         Storage::F64 if random & 3 != 0 => 0x7ff0 << 48 | random & 0x800f_ffff_ffff_ffff,
         _ => decimal(storage, (random >> 2 & 0xffff) as i64),
+    }
+}
+
+/// A device: the emulated one with lanes in this order, or the first GPU if `WARPCUBE_TEST_DEVICE` is `cuda`.
+pub fn device(order: LaneOrder, budget: u64) -> Device {
+    match std::env::var("WARPCUBE_TEST_DEVICE").as_deref() {
+        Ok("cuda") => Device::cuda(0, Some(budget)).unwrap(),
+        _ => Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, budget).unwrap(),
     }
 }

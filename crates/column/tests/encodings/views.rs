@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use warpcube_column::encoding::{Alp, Encoding, Nsf, Nsv, OffsetBits, Packed, encode};
 use warpcube_column::{Constant, Layout, PLAIN_LIBRARY, Storage, decoding_library};
-use warpcube_gpu::{Device, DeviceBuffer, EmulatorOptions, LaneOrder, LaunchShape, Params, Program};
+use warpcube_gpu::{DeviceBuffer, LaneOrder, LaunchShape, Params, Program};
 
 use crate::data::*;
 
@@ -131,8 +131,7 @@ fn text(storage: Storage, views: &BTreeMap<String, usize>) -> String {
 }
 
 fn decodes(storage: Storage) {
-    let device = |order| Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, BUDGET).unwrap();
-    let devices = [LaneOrder::Forward, LaneOrder::Seeded(5)].map(device);
+    let devices = [LaneOrder::Forward, LaneOrder::Seeded(5)].map(|order| device(order, BUDGET));
     let cases = cases(storage);
     let mut views: BTreeMap<String, usize> = BTreeMap::new();
     for case in &cases {

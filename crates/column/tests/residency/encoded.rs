@@ -6,19 +6,16 @@ use arrow::array::{ArrayRef, Float64Array, StringArray};
 use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder};
 use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, PinnedTable, Residency, Storage};
 
-use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+use warpcube_gpu::LaneOrder;
 
-use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Random, Segment};
+use crate::data::{DISTRIBUTIONS, Distribution, Nulls, Random, Segment, device};
 use crate::source::*;
 
 const BUDGET: u64 = 256 << 20;
 
 /// Devices that run lanes in each of their orders.
 pub fn devices() -> [Residency; 3] {
-    [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(|order| {
-        let options = EmulatorOptions { order, ..EmulatorOptions::default() };
-        Residency::new(Device::emulated(options, BUDGET).unwrap())
-    })
+    [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(|order| Residency::new(device(order, BUDGET)))
 }
 
 /// Chunks of many lengths: without nulls, with some, with vectors of nothing else, with none but nulls.

@@ -11,7 +11,9 @@ use warpcube_column::{
     ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency,
     Result, TableRequest,
 };
-use warpcube_gpu::{Device, EmulatorOptions};
+use warpcube_gpu::LaneOrder;
+
+use crate::data::device;
 
 /// A table in memory; clones are the same table.
 #[derive(Clone)]
@@ -174,7 +176,7 @@ impl ColumnScan for Scan {
 }
 
 pub fn residency(budget: u64) -> Residency {
-    Residency::new(Device::emulated(EmulatorOptions::default(), budget).unwrap())
+    Residency::new(device(LaneOrder::default(), budget))
 }
 
 /// Limits of loads that leave values as they are.

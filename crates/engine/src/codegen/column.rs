@@ -297,10 +297,7 @@ impl ColumnReader {
 
     /// Whether each vector has bounds of its own: a reference and a width of at most 32 bits.
     pub(crate) fn has_bounds(&self) -> bool {
-        match self.form.layout {
-            Layout::Packed(packed) => packed.reference.is_none() && packed.width <= 32,
-            _ => false,
-        }
+        self.form.layout.has_references() && matches!(self.form.layout, Layout::Packed(packed) if packed.width <= 32)
     }
 
     /// The bounds of a vector of the chunk.

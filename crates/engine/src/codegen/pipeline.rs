@@ -349,9 +349,9 @@ impl KernelWriter<'_> {
         let _ = writeln!(
             w,
             "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {});
-    // Each warp has a first ticket of its own; the next one comes while one is worked on.
+    // Each warp has a first ticket of its own, neighbours being far apart; the next one comes while one is worked on.
     const uint32_t warps = blocks * (blockDim.x / 32);
-    uint32_t ticket = block * (blockDim.x / 32) + wc_warp();
+    uint32_t ticket = wc_warp() * blocks + block;
     while (ticket < (uint32_t){tickets}) {{
         const uint32_t draw = wc_draw({control}, ticket_counter, lane);
         const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);

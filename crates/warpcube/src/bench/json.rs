@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
-use warpcube_sql::Session;
+use warpcube_sql::{DeviceColumn, Session};
 
 use super::measure::{Loading, Measured};
 use super::suite::Suite;
 use crate::cli::BenchArgs;
 use crate::error::{CliError, Result};
 
-/// Writes the object.
+/// Writes the object. Its columns are those in device memory at the end.
 pub(super) fn write(
     path: &Path,
     suite: &Suite,
@@ -52,10 +52,20 @@ pub(super) fn write(
         });
         object.insert("loading".into(), figures);
     }
+    let tables = session.resident_tables();
+    let columns = tables.iter().flat_map(|table| table.columns.iter().map(|entry| column(&table.name, entry)));
+    object.insert("columns".into(), columns.collect());
     object.insert("results".into(), results.iter().map(case).collect());
     let failed = |reason: String| CliError::Output { target: path.display().to_string(), reason };
     let text = serde_json::to_string_pretty(&object).map_err(|error| failed(error.to_string()))?;
     std::fs::write(path, text + "\n").map_err(|error| failed(error.to_string()))
+}
+
+fn column(table: &str, column: &DeviceColumn) -> Value {
+    json!({
+        "table": table, "column": column.name, "encoding": column.encoding, "bytes": column.bytes,
+        "bits_per_value": column.bits_per_value,
+    })
 }
 
 fn case(measured: &Measured) -> Value {
