@@ -24,6 +24,12 @@ WC_DEVICE bool wc_test_bit(const uint32_t* bits, uint64_t position) {
     return bits[position >> 5] >> (position & 31u) & 1u;
 }
 
+// The same in device memory for a row that is asked for; others look at the first word.
+WC_DEVICE bool wc_test_far(const uint32_t* bits, bool asked, uint64_t position) {
+    const uint32_t word = bits[asked ? position >> 5 : 0];
+    return asked & (word >> (position & 31u) & 1u);
+}
+
 // The chunk that a ticket falls into: the last one whose first ticket is not past it. All lanes look together, a 32nd
 // of what is left each, so that a thousand chunks take two loads.
 WC_DEVICE uint32_t wc_find_chunk(const uint32_t* first_tickets, uint32_t chunks, uint32_t ticket, uint32_t lane) {
@@ -73,12 +79,15 @@ WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, u
     return ~0ULL;
 }
 
-// Asks for the next number of a ticket, and whether the run goes on; wc_drawn waits for the answer. Lane 0 counts, the
-// next six read the words of `control`: error, flags and cancel, 64 bits each, are zero as long as nothing is lost.
+// Asks whether the run goes on: lanes 1 to 6 read the words of `control`, error, flags and cancel, 64 bits each, which
+// are zero as long as nothing is lost.
+WC_DEVICE uint32_t wc_ask(const uint64_t* control, uint32_t lane) {
+    return lane - 1 < 6 ? wc_load_relaxed((const uint32_t*)control + lane - 1) : 0;
+}
+
+// The same, and lane 0 asks for the next number of a ticket; wc_drawn waits for the answers.
 WC_DEVICE uint32_t wc_draw(const uint64_t* control, uint32_t* counter, uint32_t lane) {
-    if (lane == 0) return wc_count(counter);
-    if (lane <= 6) return wc_load_relaxed((const uint32_t*)control + lane - 1);
-    return 0;
+    return lane == 0 ? wc_count(counter) : wc_ask(control, lane);
 }
 
 // The number that was drawn; all ones where the run is lost.
@@ -193,41 +202,19 @@ WC_DEVICE void wc_zone_test(const Bounds& vector, int64_t low, int64_t high, boo
     *all = *all && vector.low >= low && vector.high <= high;
 }
 
-// The vectors of a ticket that have to be looked at: a bit each for 32 of them from `first` on, and bits for those that
-// pass each of some filters as a whole.
-template <int FILTERS> struct WcZones {
-    uint32_t first, may, all[FILTERS + 1];
-
-    WC_INLINE explicit WcZones(uint32_t begin) : first(begin / 1024 - 32), may(0) {}
-
-    // The next row to be looked at, from `at` on; `end` if there is none. `zone` tells of a vector: bit 0, whether rows
-    // of it may pass, the others, whether all pass a filter.
-    template <typename Zone>
-    WC_INLINE uint32_t next(uint32_t at, uint32_t end, uint32_t lane, const Zone& zone) {
-        while (at < end) {
-            const uint32_t vector = at / 1024;
-            if (vector - first >= 32) {
-                first = vector;
-                const uint64_t row = (uint64_t)(vector + lane) * 1024;
-                const uint32_t answers = row < end ? zone(vector + lane) : 0;
-                may = __ballot_sync(WC_FULL_MASK, answers & 1);
-#pragma unroll
-                for (int filter = 0; filter < FILTERS; ++filter) {
-                    all[filter] = __ballot_sync(WC_FULL_MASK, answers >> (filter + 1) & 1);
-                }
-            }
-            const uint32_t rest = may >> (vector - first);
-            if (rest & 1) return at;
-            const uint64_t to = (uint64_t)(rest == 0 ? first + 32 : vector + __ffs(rest) - 1) * 1024;
-            if (to >= end) return end;
-            at = (uint32_t)to;
+// The chunk that a vector falls into, for each lane on its own: the last one whose first vector is not past it.
+WC_DEVICE uint32_t wc_chunk_of(const uint32_t* first_vectors, uint32_t chunks, uint32_t vector) {
+    uint32_t low = 0, high = chunks;
+    while (high - low > 1) {
+        const uint32_t middle = (low + high) / 2;
+        if (wc_load_cached(first_vectors + middle) <= vector) {
+            low = middle;
+        } else {
+            high = middle;
         }
-        return end;
     }
-
-    // Whether the vector at `base`, the last one asked for, passes a filter as a whole.
-    WC_INLINE bool passed(int filter, uint32_t base) const { return all[filter] >> (base / 1024 - first) & 1; }
-};
+    return low;
+}
 
 // Adds to a 64-bit cell kept as two 32-bit halves in shared memory, where 32-bit additions are native and 64-bit ones
 // are loops. Sums are exact modulo 2^64 whatever the order: each carry out of the lower half is seen by one thread.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{PLAIN_LIBRARY, PinnedTable, ResidentColumn, decoding_library};
+use warpcube_column::{PLAIN_LIBRARY, PinnedTable, ResidentColumn, VECTOR_ROWS, decoding_library};
 use warpcube_gpu::{DeviceInfo, Program};
 
 use crate::arena::{Arena, Zone};
@@ -32,8 +32,6 @@ const COMPACT: &str = include_str!("../kernels/compact.cuh");
 const TICKET_ROWS_MAX: u64 = 64 << 10;
 /// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
 const TICKET_ROWS_STEP: u64 = 4 << 10;
-/// Rows of the largest ticket of a table whose columns tell their vectors apart.
-const TICKET_ROWS_ZONED: u64 = 8 << 10;
 /// How much smaller the small tickets are.
 const SMALLER: u64 = 4;
 /// Warps a multiprocessor that tickets are cut for.
@@ -212,15 +210,13 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
 /// the last chunks are smaller, so that warps end together.
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
-    let rows_min = tuning.ticket_rows_min.next_multiple_of(tuning.step_rows_max()).max(tuning.step_rows_max());
+    let rows_min = tuning.step_rows_max();
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
-    // Where vectors may be left out, those that are not may lie side by side: many warps have to share them.
-    let tells_vectors = table.columns.iter().any(|column| column.layout().has_references());
-    let rows_max = if tells_vectors { TICKET_ROWS_ZONED.max(rows_min) } else { TICKET_ROWS_MAX };
-    let large = wanted.next_multiple_of(step).clamp(rows_min, rows_max);
+    let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
+    let (mut vectors, mut first_vectors) = (0u32, Vec::<u32>::new());
     let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {
         let of_chunk = if before < (1.0 - tuning.small_tickets) * table.rows() as f64 { large } else { small };
@@ -234,6 +230,8 @@ fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tunin
         first.push(tickets);
         rows.push(*chunk_rows);
         tickets += u64::from(*chunk_rows).div_ceil(of_chunk) as u32;
+        first_vectors.push(vectors);
+        vectors += chunk_rows.div_ceil(VECTOR_ROWS as u32);
     }
     ScanZones {
         segments: arena.constant(bytemuck::cast_slice(&pointers)),
@@ -242,5 +240,7 @@ fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tunin
         ticket_rows: arena.constant(bytemuck::cast_slice(&ticket_rows)),
         chunks: table.chunks.len() as u32,
         tickets,
+        first_vectors: arena.constant(bytemuck::cast_slice(&first_vectors)),
+        vectors,
     }
 }

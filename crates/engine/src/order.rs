@@ -10,10 +10,12 @@ use crate::codegen::params::ParamList;
 use crate::error::{EngineError, Result};
 use crate::estimate::selectivity;
 use crate::ir::{BinaryOp, Expr, JoinKind, Pipeline, Probe, Step};
-use crate::table::BuiltTable;
+use crate::table::{BuiltTable, TableLayout};
 
-/// Weight of a probe against a filter of the same selectivity.
-const PROBE_WEIGHT: f64 = 1.05;
+/// Time of a probe over that of a filter.
+const PROBE_COST: f64 = 1.05;
+/// The same where the table's bitmap does not fit shared memory.
+const FAR_PROBE_COST: f64 = 4.0;
 
 /// A step in its final place.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub(crate) struct Planned {
     pub(crate) item: Item,
     /// Estimated share of rows that go on.
     pub(crate) share: f64,
+    /// Time a row, over that of a filter.
+    cost: f64,
     /// Whether it can raise an evaluation error.
     pub(crate) fallible: bool,
 }
@@ -90,12 +94,13 @@ pub(crate) fn analyse(exprs: &[&Expr], registers: &[Option<Value>]) -> Result<(V
     Ok((values, emitter.fallible))
 }
 
-/// The pipeline's steps in the order they are taken.
+/// The pipeline's steps in the order they are taken; bitmaps of more than `bitmap_bytes_max` are not in shared memory.
 pub(crate) fn order(
     pipeline: &Pipeline,
     columns: usize,
     registers: &[Option<Value>],
     tables: &[Option<BuiltTable>],
+    bitmap_bytes_max: usize,
 ) -> Result<Vec<Planned>> {
     let mut waiting: Vec<Planned> = Vec::new();
     // Registers that filters read alone, with the share that passes all of them.
@@ -109,7 +114,7 @@ pub(crate) fn order(
                 for part in parts {
                     let (_, fallible) = analyse(&[&part], registers)?;
                     let share = beside(&mut alone, &part, selectivity(&part, registers));
-                    waiting.push(Planned { item: Item::Filter(part), share, fallible });
+                    waiting.push(Planned { item: Item::Filter(part), share, cost: 1.0, fallible });
                 }
             }
             Step::Probe(probe) => {
@@ -120,7 +125,10 @@ pub(crate) fn order(
                     JoinKind::Left => 1.0,
                     JoinKind::Anti => 1.0 - built.share,
                 };
-                waiting.push(Planned { item: Item::Probe(probe.clone(), register), share, fallible });
+                let is_far =
+                    matches!(&built.layout, TableLayout::Direct { bitmap } if bitmap.bytes() > bitmap_bytes_max);
+                let cost = if is_far { FAR_PROBE_COST } else { PROBE_COST };
+                waiting.push(Planned { item: Item::Probe(probe.clone(), register), share, cost, fallible });
                 if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
                     register += built.payload.len();
                 }
@@ -159,17 +167,15 @@ fn beside(alone: &mut Vec<(usize, f64)>, filter: &Expr, share: f64) -> f64 {
     among
 }
 
-/// The most selective step that can be taken now; a fallible one only when it is the first that waits.
+/// The step that is best taken now; a fallible one only when it is the first that waits.
 fn pick(waiting: &[Planned], available: &[bool]) -> Option<usize> {
     let ready = |planned: &Planned| {
         let mut ready = true;
         planned.item.registers(&mut |register| ready &= available.get(register).copied().unwrap_or(false));
         ready
     };
-    let weight = |planned: &Planned| match planned.item {
-        Item::Filter(_) => planned.share,
-        Item::Probe(_, _) => planned.share * PROBE_WEIGHT,
-    };
+    // What drops most rows in the least time comes first.
+    let weight = |planned: &Planned| 1.0 - (1.0 - planned.share) / planned.cost;
     let candidates = waiting.iter().enumerate().filter(|(position, planned)| {
         let in_turn = !planned.fallible || *position == 0;
         // Nothing overtakes a fallible step's predecessors, but infallible steps may overtake a fallible one.

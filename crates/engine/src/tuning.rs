@@ -40,8 +40,6 @@ pub struct Tuning {
     pub filters_first: bool,
     /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
-    /// Rows of the smallest ticket, rounded up to whole steps.
-    pub ticket_rows_min: u64,
     /// Share of rows, the last ones, that are cut into smaller tickets.
     pub small_tickets: f64,
     /// Whether kernels start while those before them end.
@@ -75,7 +73,6 @@ impl Default for Tuning {
             blocks_in_place: 2,
             filters_first: true,
             tickets_per_warp: 4,
-            ticket_rows_min: 0,
             small_tickets: 0.3,
             early_launch: true,
         }
@@ -114,7 +111,6 @@ impl FromStr for Tuning {
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
                 "filters_first" => tuning.filters_first = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
-                "ticket_rows_min" => tuning.ticket_rows_min = number()?.into(),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "early_launch" => tuning.early_launch = flag()?,
                 other => return Err(format!("nothing named '{other}' can be tuned")),

@@ -32,6 +32,10 @@ const SMALL_SHARED_BYTES: usize = 24 << 10;
 
 /// Threads of a block, unless shared memory asks for a large one.
 pub(super) const SMALL_BLOCK: u32 = 256;
+/// Warps of a large block.
+pub(super) const LARGE_WARPS: usize = 32;
+/// Largest queue of a warp in bytes.
+pub(super) const QUEUE_BYTES_MAX: usize = 2 * (16 * 32 + 32);
 /// Bytes of registers for the vectors of steps that are worked on in turn.
 const AHEAD_BYTES: f64 = 128.0;
 /// Most bytes of registers a row at which steps are made as long as tiles of differences.
@@ -118,6 +122,10 @@ pub(crate) struct ScanZones {
     pub(crate) chunks: u32,
     /// Number of tickets.
     pub(crate) tickets: u32,
+    /// First vector of each chunk.
+    pub(crate) first_vectors: Zone,
+    /// Number of vectors.
+    pub(crate) vectors: u32,
 }
 
 /// The split of a pipeline's steps.
@@ -138,7 +146,8 @@ pub(super) struct Split {
 /// Writes the device function of a pipeline.
 pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Arena) -> Result<BoundPipeline> {
     let registers = order::templates(input.pipeline, input.columns, input.tables)?;
-    let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables)?;
+    let bitmap_bytes_max = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
+    let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, bitmap_bytes_max)?;
     let order = planned.clone();
     let mut split = split(planned, input)?;
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
@@ -319,21 +328,18 @@ impl KernelWriter<'_> {
         let control = self.params.add("uint64_t*", Argument::Zone(self.input.control.zone));
         let error_slot = control.clone();
         let segments = self.params.add("const uint64_t*", Argument::Zone(scan.segments));
-        let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
         let chunk_rows = self.params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
         let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
-        let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
-        let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
 
         let mut body = String::new();
         let staged = self.stage(&layout, &error_slot)?;
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
-        let zones = self.zones(&layout);
-        let (ahead, loads, foot) = self.step_loads(&layout, &zones);
+        let zones = self.zones(&layout, &segments, &chunk_rows);
+        let (ahead, loads, foot) = self.step_loads(&layout);
         let tests = self.dense_tests(&layout, &zones, &error_slot)?;
-        let drain = self.drain(&layout, &zones, plan.is_single(), &partials.fold("alive"));
+        let drain = self.drain(&layout, plan.is_single(), &partials.fold("alive"));
         let w = &mut body;
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
@@ -346,9 +352,42 @@ impl KernelWriter<'_> {
             );
         }
         let index = self.input.index;
-        let _ = writeln!(
-            w,
-            "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {});
+        let counter = TICKETS_OFFSET + TICKETS_STRIDE * index;
+        let (head, foot_of_ticket) = if zones.any() {
+            let first_vectors = self.params.add("const uint32_t*", Argument::Zone(scan.first_vectors));
+            let vectors = self.params.add("uint64_t", Argument::U64(scan.vectors.into()));
+            let (text, answers) = (&zones.text, zones.answers());
+            (
+                format!(
+                    "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
+    bool lost = false;
+    // A lane looks at every `warps`th vector; those that may have rows are worked on by the warp, one after the other.
+    for (uint64_t round = wc_warp() * blocks + block; !lost && round < {vectors}; round += 32 * (uint64_t)warps) {{
+    const uint64_t own = round + lane * (uint64_t)warps;
+    uint32_t own_chunk = 0, own_vector = 0, own_answer = 0;
+    if (own < {vectors}) {{
+        own_chunk = wc_chunk_of({first_vectors}, (uint32_t){chunks}, (uint32_t)own);
+        own_vector = (uint32_t)own - wc_load_cached({first_vectors} + own_chunk);
+        own_answer = zone(own_chunk, own_vector);
+    }}
+    uint32_t left = __ballot_sync(WC_FULL_MASK, own_answer & 1u);
+    for (; !lost && left != 0; left &= left - 1) {{
+        const uint32_t from = __ffs(left) - 1, answer = wc_ask({control}, lane);
+        const uint32_t chunk = __shfl_sync(WC_FULL_MASK, own_chunk, from);
+        const uint32_t found = __shfl_sync(WC_FULL_MASK, own_answer, from);
+        const uint32_t ticket_rows = 1024, begin = ticket_rows * __shfl_sync(WC_FULL_MASK, own_vector, from);
+        (void)found;
+{answers}"
+                ),
+                "        lost = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n".to_string(),
+            )
+        } else {
+            let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
+            let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
+            let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
+            (
+                format!(
+                    "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {counter});
     // Each warp has a first ticket of its own, neighbours being far apart; the next one comes while one is worked on.
     const uint32_t warps = blocks * (blockDim.x / 32);
     uint32_t ticket = wc_warp() * blocks + block;
@@ -357,12 +396,22 @@ impl KernelWriter<'_> {
         const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
         const uint32_t ticket_rows = wc_load_cached({ticket_rows} + chunk);
         const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * ticket_rows;
-        const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
+"
+                ),
+                "        const uint32_t number = wc_drawn(draw, lane);
+        ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
+    }
+"
+                .to_string(),
+            )
+        };
+        let _ = writeln!(
+            w,
+            "{head}        const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
         const uint32_t end = rows_here - begin < ticket_rows ? rows_here : begin + ticket_rows;
         const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
         (void)pointers;
 {columns}{row_code}",
-            TICKETS_OFFSET + TICKETS_STRIDE * index,
             self.input.columns.len() * 2
         );
         if !self.split.in_place {
@@ -375,21 +424,12 @@ impl KernelWriter<'_> {
             ..=1 => ("begin", String::new()),
             _ => ("first", self.turns(&tests, &partials)),
         };
-        // Steps of vectors that need not be looked at are left out.
-        let (opened, answers, closed) = zones.frame(step);
-        let steps = match zones.any() {
-            true => "uint32_t base = from, after; base < end; base = after".to_string(),
-            false => format!("uint32_t base = {start}; base < end; base += {step}"),
-        };
         let _ = writeln!(
             w,
-            "{turns}{opened}{ahead}        for ({steps}) {{
-{answers}{loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
+            "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
+{loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
 {decoded}{tests}{drain}{foot}        }}
-{closed}        const uint32_t number = wc_drawn(draw, lane);
-        ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
-    }}
-{epilogue}",
+{foot_of_ticket}{epilogue}",
             full = (1u64 << slots) - 1
         );
         let parameters = format!("const Params{index}& p, uint32_t block, uint32_t blocks");
@@ -405,7 +445,6 @@ impl KernelWriter<'_> {
         let block_cells = plan.block_cell_bytes();
         let mut bitmaps: Vec<Staged> = Vec::new();
         let mut bitmap_bytes = 0;
-        let large_warps = 32;
         // The most selective probes come first in the plan and take shared memory first.
         for planned in &self.split.dense {
             let Item::Probe(probe, _) = &planned.item else { continue };
@@ -419,7 +458,7 @@ impl KernelWriter<'_> {
                 Some(column) => coded_bytes(self.input.forms[column].codes),
                 None => bitmap.bytes().next_multiple_of(16) + if spanned { SPAN_BYTES } else { 0 },
             };
-            let fits = bitmap_bytes + bytes + block_cells + warp_bytes * large_warps <= self.input.shared_limit;
+            let fits = bitmap_bytes + bytes + block_cells + warp_bytes * LARGE_WARPS <= self.input.shared_limit;
             if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
                 bitmaps.push(Staged { build: probe.build, coded, spanned, offset: bitmap_bytes });
                 bitmap_bytes += bytes;
@@ -474,9 +513,9 @@ impl KernelWriter<'_> {
                         let coded = coded(self.input, self.split, probe);
                         let staged = layout.staged.iter().find(|at| (at.build, at.coded) == (probe.build, coded));
                         let all = staged.is_some_and(|at| at.coded.is_some());
-                        let left = if text.is_empty() || all { "" } else { "(alive >> k & 1u) && " };
+                        let left = (!text.is_empty() && !all).then_some("(bool)(alive >> k & 1u)");
                         range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
-                        format!("{left}{}", staged_probe(&mut emitter, probe, staged, (self.input, self.readers))?)
+                        staged_probe(&mut emitter, probe, staged, (self.input, self.readers), left)?
                     }
                 });
             }

@@ -288,15 +288,36 @@ pub(crate) fn dense_probe(
     tables: &[Option<BuiltTable>],
     staged: Option<String>,
 ) -> Result<String> {
+    let key = dense_key(emitter, probe, tables)?;
+    let bits = staged.map_or_else(|| bitmap_of(emitter, probe, tables), Ok)?;
+    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
+    Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
+}
+
+/// The same of a bitmap in device memory, for rows that are `left`. Others look at its first word, so that the words of
+/// many rows are on their way together.
+pub(crate) fn far_probe(
+    emitter: &mut Emitter,
+    probe: &Probe,
+    tables: &[Option<BuiltTable>],
+    left: &str,
+) -> Result<String> {
+    let key = dense_key(emitter, probe, tables)?;
+    let bits = bitmap_of(emitter, probe, tables)?;
+    let test = format!("wc_test_far({bits}, ({left}) & ({}), {})", key.inside, key.word());
+    Ok(if probe.kind == JoinKind::Anti { format!("({left}) & !{test}") } else { test })
+}
+
+fn dense_key(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>]) -> Result<Packed> {
     let table = order::table(tables, probe)?;
     let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
     let keys = emitter.codes_of(table, keys)?;
-    let key = table.pack.emit_checked(emitter, &keys, true);
-    let bits = match (&table.layout, staged) {
-        (_, Some(staged)) => staged,
-        (TableLayout::Direct { bitmap }, None) => emitter.params.add("const uint32_t*", Argument::Zone(*bitmap)),
+    Ok(table.pack.emit_checked(emitter, &keys, true))
+}
+
+fn bitmap_of(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>]) -> Result<String> {
+    match &order::table(tables, probe)?.layout {
+        TableLayout::Direct { bitmap } => Ok(emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))),
         _ => unreachable!("only direct tables are probed densely"),
-    };
-    let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
-    Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
+    }
 }

@@ -12,13 +12,13 @@ use crate::codegen::build::{build_row, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::pipeline::PipelineInput;
+use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX};
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
 use crate::ir::{AggregateCall, AggregateKind, Expr, Sink};
 use crate::keys::KeyPack;
-use crate::order::{self, Planned};
-use crate::table::{BuiltTable, Keep};
+use crate::order::{self, Item, Planned};
+use crate::table::{BuiltTable, Keep, TableLayout};
 use crate::window::Window;
 
 /// Domains of groups up to this size are indexed directly.
@@ -27,8 +27,6 @@ const DENSE_GROUPS_MAX: u64 = 1 << 22;
 const PRIVATE_CELL_BYTES_MAX: usize = 14 << 10;
 /// Warps of the block that private cells are used in.
 const SMALL_BLOCK_WARPS: usize = 8;
-/// Largest queue of a warp in bytes.
-const QUEUE_BYTES_MAX: usize = 2 * (16 * 32 + 32);
 /// Below this many rows private cells are not worth their zeroing.
 const PRIVATE_ROWS_MIN: u64 = 1 << 16;
 /// A block's shared cells may take this many bytes; bitmaps need the rest.
@@ -95,6 +93,20 @@ pub(crate) enum SinkPlan<'a> {
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
 }
 
+/// Whether the bitmap that rows are tested by first fits shared memory beside a block's cells, if it does without them:
+/// all rows look at it, and few come as far as the cells.
+fn leaves_room(input: &PipelineInput, dense: &[Planned], cell_bytes: usize) -> bool {
+    let bitmap = |planned: &Planned| match &planned.item {
+        Item::Probe(probe, _) => match &input.tables[probe.build].as_ref()?.layout {
+            TableLayout::Direct { bitmap } => Some(bitmap.bytes()),
+            _ => None,
+        },
+        Item::Filter(_) => None,
+    };
+    let free = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
+    dense.iter().find_map(bitmap).is_none_or(|bytes| bytes > free || bytes + cell_bytes <= free)
+}
+
 /// Lays out the sink of a pipeline.
 pub(crate) fn plan<'a>(
     input: &PipelineInput<'a>,
@@ -142,7 +154,11 @@ pub(crate) fn plan<'a>(
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,
                 _ if private_fits && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
-                _ if shared_bytes <= SHARED_CELL_BYTES_MAX.min(input.shared_limit / 2) && only_sums && crowded => {
+                _ if shared_bytes <= SHARED_CELL_BYTES_MAX.min(input.shared_limit / 2)
+                    && only_sums
+                    && crowded
+                    && leaves_room(input, dense, shared_bytes) =>
+                {
                     Grouping::Shared
                 }
                 // Limbs take many cells a place: where most places stay empty they are better hashed.

@@ -9,7 +9,7 @@ use crate::codegen::column::ColumnReader;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, Split, vector_value};
-use crate::codegen::rows::dense_probe;
+use crate::codegen::rows::{dense_probe, far_probe};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::table::{BuiltTable, TableLayout};
@@ -154,19 +154,28 @@ pub(super) fn coded(input: &PipelineInput, split: &Split, probe: &Probe) -> Opti
     ((1..=CODES_MAX).contains(&codes) && split.loaded.contains(column)).then_some(*column)
 }
 
-/// The condition that a row of loaded vectors passes a probe of a table that may be in shared memory.
+/// The condition that a row of loaded vectors passes a probe of a table that may be in shared memory, and that it is
+/// `left`, if that is to be asked.
 pub(super) fn staged_probe(
     emitter: &mut Emitter,
     probe: &Probe,
     staged: Option<&Staged>,
     (input, readers): (&PipelineInput, &[ColumnReader]),
+    left: Option<&str>,
 ) -> Result<String> {
+    let and_left = |test: String| match left {
+        Some(left) => format!("{left} && {test}"),
+        None => test,
+    };
     let Some(Staged { coded: Some(column), .. }) = staged.copied() else {
-        return dense_probe(emitter, probe, input.tables, staged.map(|staged| staged.name()));
+        return match staged {
+            Some(staged) => Ok(and_left(dense_probe(emitter, probe, input.tables, Some(staged.name()))?)),
+            None => far_probe(emitter, probe, input.tables, left.unwrap_or("true")),
+        };
     };
     let map = staged.map(|staged| staged.name()).unwrap_or_default();
     let valid =
         if input.columns[column].valid.is_some() { format!("(dn{column} >> k & 1u) && ") } else { String::new() };
     let test = format!("({valid}{map}[{}] != 0)", readers[column].code("d"));
-    Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
+    Ok(and_left(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }))
 }

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK};
-use crate::codegen::zones::Zones;
 
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";
@@ -23,7 +22,7 @@ impl KernelWriter<'_> {
     }
 
     /// Text before the loop over steps, at the head of its body, and at its foot.
-    pub(super) fn step_loads(&self, layout: &Layout, zones: &Zones) -> (String, String, String) {
+    pub(super) fn step_loads(&self, layout: &Layout) -> (String, String, String) {
         // A large block has no registers to spare; what is left by steps in turn is short.
         let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK && self.split.ahead <= 1;
         if !prefetch || self.split.loaded.is_empty() {
@@ -38,12 +37,9 @@ impl KernelWriter<'_> {
         }
         // The last step loads itself again, from a cache: a choice for each register would take longer.
         let loads = self.vector_loads("e", "next", false);
-        let (from, next) = match zones.any() {
-            true => ("from", "after < end ? after : base".to_string()),
-            false => ("begin", format!("end - base > {step} ? base + {step} : base")),
-        };
-        let _ = writeln!(head, "            const uint32_t next = {next};\n{loads}");
-        (self.vector_loads("d", from, true), head, foot)
+        let _ =
+            writeln!(head, "            const uint32_t next = end - base > {step} ? base + {step} : base;\n{loads}");
+        (self.vector_loads("d", "begin", true), head, foot)
     }
 
     /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
@@ -114,7 +110,7 @@ impl KernelWriter<'_> {
     }
 
     /// Hands surviving rows to `process`, in place or through the queue.
-    pub(super) fn drain(&self, layout: &Layout, zones: &Zones, single: bool, fold: &str) -> String {
+    pub(super) fn drain(&self, layout: &Layout, single: bool, fold: &str) -> String {
         let slots = self.split.slots;
         let step = slots * 32;
         if self.split.in_place {
@@ -130,7 +126,6 @@ impl KernelWriter<'_> {
             return process + fold;
         }
         debug_assert!(layout.queue_entries >= step + 32);
-        let last = if zones.any() { "after >= end".to_string() } else { format!("end - base <= {step}") };
         format!(
             "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
                 uint32_t found;
@@ -143,7 +138,7 @@ impl KernelWriter<'_> {
                 queued += found;
                 __syncwarp(WC_FULL_MASK);
             }}
-            const bool last = {last};
+            const bool last = end - base <= {step};
             while (queued >= 32 || (last && queued > 0)) {{
                 const uint32_t take = queued < 32 ? queued : 32;
                 queued -= take;

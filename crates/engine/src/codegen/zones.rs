@@ -3,7 +3,8 @@
 //!
 //! A comparison with a constant, or a probe of a table whose keys all lie between two values, cannot hold in a vector
 //! that lies outside. Such vectors are neither loaded nor unpacked; comparisons that hold for all a vector may have are
-//! not made. 32 vectors are looked at together, a lane each.
+//! not made. A warp looks at 32 vectors together, a lane each, that are far apart: those that are left often lie side
+//! by side, and all warps are to have a share of them.
 
 use std::fmt::Write;
 
@@ -18,7 +19,8 @@ use crate::table::TableLayout;
 /// What is known of vectors before they are loaded.
 #[derive(Default)]
 pub(super) struct Zones {
-    /// The function that tells of a vector whether rows of it may pass, and whether all do; empty if none can be told.
+    /// The function that tells of a vector whether rows of it may pass, bit 0, and whether all pass a filter, the next
+    /// bits; empty if nothing can be told.
     pub(super) text: String,
     /// Filters that a vector may pass as a whole, by position among the dense steps.
     pub(super) filters: Vec<usize>,
@@ -37,21 +39,10 @@ impl Zones {
         !self.text.is_empty()
     }
 
-    /// Text before the loop over the steps of a ticket, `step` rows each, at the head of its body, and behind it.
-    pub(super) fn frame(&self, step: usize) -> (String, String, &'static str) {
-        if !self.any() {
-            return (String::new(), String::new(), "");
-        }
-        let find = "zones.next(begin, end, lane, zone)";
-        let opened = format!("{}        const uint32_t from = {find};\n        if (from < end) {{\n", self.text);
-        let mut head: String = (0..self.filters.len())
-            .map(|filter| format!("            const bool passed{filter} = zones.passed({filter}, base);\n"))
-            .collect();
-        let _ = writeln!(
-            head,
-            "            after = end - base > {step} ? zones.next(base + {step}, end, lane, zone) : end;"
-        );
-        (opened, head, "        }\n")
+    /// What is known of a vector from the function's answer in `found`.
+    pub(super) fn answers(&self) -> String {
+        let answer = |filter| format!("        const bool passed{filter} = found >> {} & 1u;\n", filter + 1);
+        (0..self.filters.len()).map(answer).collect()
     }
 
     /// The test before a run of `count` dense steps from `from` on, if they are filters that a vector may pass as a
@@ -123,9 +114,9 @@ impl KernelWriter<'_> {
         })
     }
 
-    /// What can be told of vectors by the dense steps.
-    pub(super) fn zones(&mut self, layout: &Layout) -> Zones {
-        let (mut zones, mut tests) = (Zones::default(), String::new());
+    /// What can be told of vectors by the dense steps; `segments` and `chunk_rows` name the scan's parameters.
+    pub(super) fn zones(&mut self, layout: &Layout, segments: &str, chunk_rows: &str) -> Zones {
+        let (mut zones, mut tests, mut bounded_columns) = (Zones::default(), String::new(), Vec::new());
         for (position, planned) in self.split.dense.iter().enumerate() {
             let mut passing = Vec::new();
             let whole = match &planned.item {
@@ -138,12 +129,13 @@ impl KernelWriter<'_> {
             if passing.is_empty() {
                 continue;
             }
-            let _ = writeln!(tests, "            bool all{position} = {whole};");
+            let _ = writeln!(tests, "        bool all{position} = {whole};");
             for Passing { column, low, high } in &passing {
+                bounded_columns.push(*column);
                 let bounds = self.readers[*column].bounds("vector");
                 let low = low.as_deref().unwrap_or("(-0x7fffffffffffffffll - 1)");
                 let high = high.as_deref().unwrap_or("0x7fffffffffffffffll");
-                let _ = writeln!(tests, "            wc_zone_test({bounds}, {low}, {high}, &may, &all{position});");
+                let _ = writeln!(tests, "        wc_zone_test({bounds}, {low}, {high}, &may, &all{position});");
             }
             if whole {
                 zones.filters.push(position);
@@ -154,14 +146,20 @@ impl KernelWriter<'_> {
         }
         let answers: String =
             zones.filters.iter().enumerate().map(|(bit, at)| format!(" | (uint32_t)all{at} << {}", bit + 1)).collect();
+        let mut columns: Vec<usize> = bounded_columns.into_iter().collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let pointers: String = columns.iter().map(|column| self.readers[*column].pointers()).collect();
         zones.text = format!(
-            "        auto zone = [&](uint32_t vector) {{
-            bool may = true;
-{tests}            return (uint32_t)may{answers};
-        }};
-        WcZones<{}> zones(begin);
+            "    auto zone = [&](uint32_t chunk, uint32_t vector) {{
+        const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
+        const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
+        (void)rows_here;
+{pointers}        bool may = true;
+{tests}        return (uint32_t)may{answers};
+    }};
 ",
-            zones.filters.len()
+            self.input.columns.len() * 2
         );
         zones
     }
