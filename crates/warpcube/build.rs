@@ -3,7 +3,6 @@
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=../../.git/HEAD");
     println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
     let output = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();

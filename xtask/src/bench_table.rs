@@ -1,4 +1,5 @@
-//! README's tables of measurements, made from `bench/results/*.json` and nothing else.
+//! Tables of measurements, made from `bench/results/*.json` and nothing else: those of queries are in README, those of
+//! kernels in a page of their own.
 //!
 //! A figure that a file does not hold is an empty cell, and a column no case has is left out.
 
@@ -7,9 +8,11 @@ use std::fs;
 use serde_json::Value;
 
 use crate::docs::{no_place, replace, write};
+use crate::measured;
 use crate::process::{Result, root};
 
-const PAGE: &str = "README.md";
+/// Pages, with the suites whose tables they show.
+const PAGES: [(&str, &[&str]); 2] = [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode"])];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
 
@@ -40,25 +43,34 @@ pub(crate) fn run(check: bool) -> Result<()> {
     if check {
         return differences()?.into_iter().next().map_or(Ok(()), Err);
     }
-    let text = replace(&page()?, CHORE, &tables()?).ok_or_else(|| no_place(PAGE, CHORE))?;
-    write(PAGE, &text)
+    for (path, suites) in PAGES {
+        let text = replace(&page(path)?, CHORE, &tables(suites)?).ok_or_else(|| no_place(path, CHORE))?;
+        write(path, &text)?;
+    }
+    Ok(())
 }
 
-/// Whether README's tables are what the results give.
+/// Whether the pages' tables are what the results give.
 pub(crate) fn differences() -> Result<Vec<String>> {
-    let page = page()?;
-    Ok(match replace(&page, CHORE, &tables()?) {
-        None => vec![no_place(PAGE, CHORE)],
-        Some(text) if text != page => vec![format!("{PAGE}: not what {RESULTS} gives; run 'cargo xtask {CHORE}'")],
-        Some(_) => Vec::new(),
-    })
+    let mut found = Vec::new();
+    for (path, suites) in PAGES {
+        let page = page(path)?;
+        match replace(&page, CHORE, &tables(suites)?) {
+            None => found.push(no_place(path, CHORE)),
+            Some(text) if text != page => {
+                found.push(format!("{path}: not what {RESULTS} gives; run 'cargo xtask {CHORE}'"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(found)
 }
 
-fn page() -> Result<String> {
-    fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))
+fn page(path: &str) -> Result<String> {
+    fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
-fn tables() -> Result<String> {
+fn tables(suites: &[&str]) -> Result<String> {
     let mut paths: Vec<_> = root().join(RESULTS).read_dir().into_iter().flatten().flatten().map(|e| e.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
@@ -68,7 +80,15 @@ fn tables() -> Result<String> {
         let failed = |what: String| format!("{RESULTS}/{name}: {what}");
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         let results: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
-        tables.push(table(&results, &name).map_err(failed)?);
+        let suite = results["suite"].as_str().unwrap_or_default();
+        if suites.contains(&suite) {
+            let made = match suite {
+                "encodings" => measured::encodings(&results, &name),
+                "encode" => measured::encode(&results, &name),
+                _ => table(&results, &name),
+            };
+            tables.push(made.map_err(failed)?);
+        }
     }
     match tables.is_empty() {
         true => Ok("No results are recorded yet.\n".into()),
@@ -76,21 +96,36 @@ fn tables() -> Result<String> {
     }
 }
 
-/// One file as a heading line and a table.
-fn table(results: &Value, name: &str) -> Result<String> {
+/// A file's suite, device, parameters and when they were measured.
+pub(crate) fn head(results: &Value) -> Result<String> {
     let text = |key: &str| results[key].as_str();
     let suite = text("suite").ok_or("no 'suite'")?;
     let device = text("device").ok_or("no 'device'")?;
-    let cases = results["results"].as_array().filter(|cases| !cases.is_empty()).ok_or("no 'results'")?;
     let mut head = format!("**{} on {device}**", suite.to_uppercase());
     for (name, value) in results["params"].as_object().into_iter().flatten() {
-        head.push_str(&format!(", {name} {}", value.to_string().trim_matches('"')));
+        let value = value.to_string();
+        match value.trim_matches('"') {
+            "" | "false" => {}
+            value => head.push_str(&format!(", {name} {value}")),
+        }
     }
     for (what, key) in [("CUDA driver", "driver"), ("", "date"), ("commit", "commit")] {
         if let Some(value) = text(key) {
             head.push_str(&format!(", {what}{}{value}", if what.is_empty() { "" } else { " " }));
         }
     }
+    Ok(head)
+}
+
+/// A link to a file of results, for a page in `docs`.
+pub(crate) fn link(name: &str) -> String {
+    format!("[{name}](../{RESULTS}/{name})")
+}
+
+/// One file as a heading line and a table.
+fn table(results: &Value, name: &str) -> Result<String> {
+    let cases = results["results"].as_array().filter(|cases| !cases.is_empty()).ok_or("no 'results'")?;
+    let head = head(results)?;
     let checked = cases.iter().filter(|case| case["verified"] == true).count();
     let rows = match checked {
         0 => "answers not compared".to_string(),

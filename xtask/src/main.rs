@@ -5,6 +5,7 @@
 
 mod bench_table;
 mod docs;
+mod measured;
 mod process;
 mod settings;
 mod setup;

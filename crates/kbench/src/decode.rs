@@ -122,7 +122,8 @@ fn measure(
     let mut decoded = vec![0u8; values.bytes()];
     stream.download(&values, 0, &mut decoded)?;
     if column.statistics().nulls == 0 {
-        let found = sum(&decoded, storage, segments.iter().map(|segment| segment.rows() as usize));
+        let rows: Vec<usize> = segments.iter().map(|segment| segment.rows() as usize).collect();
+        let found = sum(&decoded, storage, &rows);
         if found != expected {
             return Ok(Err(format!("expected a sum of {expected}, found {found}")));
         }
@@ -132,13 +133,19 @@ fn measure(
 }
 
 /// The sum of decoded values, of doubles that of their hundredths.
-fn sum(bytes: &[u8], storage: Storage, rows: impl Iterator<Item = usize>) -> i64 {
+fn sum(bytes: &[u8], storage: Storage, rows: &[usize]) -> i64 {
     let width = storage.width();
     let value = |bytes: &[u8]| match *bytes {
         [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
         [a, b, c, d, e, f, g, h] => (f64::from_le_bytes([a, b, c, d, e, f, g, h]) * 100.0).round() as i64,
         _ => 0,
     };
-    let chunk = |(chunk, rows): (&[u8], usize)| chunk[..rows * width].chunks_exact(width).map(value).sum::<i64>();
-    bytes.chunks(CHUNK_ROWS * width).zip(rows).map(chunk).sum()
+    let chunk = |(chunk, rows): (&[u8], &usize)| chunk[..rows * width].chunks_exact(width).map(value).sum::<i64>();
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    std::thread::scope(|scope| {
+        let chunks = || bytes.chunks(CHUNK_ROWS * width).zip(rows);
+        let part = |thread: usize| scope.spawn(move || chunks().skip(thread).step_by(threads).map(chunk).sum::<i64>());
+        let parts: Vec<_> = (0..threads).map(part).collect();
+        parts.into_iter().map(|part| part.join().expect("no panic in a sum")).sum()
+    })
 }

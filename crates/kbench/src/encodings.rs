@@ -31,9 +31,9 @@ pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
         if !(1..=32).contains(&bits) {
             return Err(format!("{bits} bits: expected 1 to 32"));
         }
-        suite.contents(Content::Uniform { bits }, |encoding| format!("{encoding}/{bits}"))?;
+        suite.contents(Content::Uniform { bits }, |encoding| format!("sum/{encoding}/{bits}"))?;
         if arguments.encodings.contains(&EncodingChoice::Alp) && bits < 32 {
-            suite.contents(Content::Hundredths { bits }, |encoding| format!("{encoding}-f64/{bits}"))?;
+            suite.contents(Content::Hundredths { bits }, |encoding| format!("sum/{encoding}-f64/{bits}"))?;
         }
     }
     if arguments.distributions {
@@ -112,18 +112,18 @@ impl Suite<'_> {
         let floor = bytes as f64 / engine.device().info().peak_bandwidth;
         let share = floor / device;
         println!(
-            "{:<24} {:>9.4} {:>9.4} {share:>7.2} {bits:>7.2} {:>8.2}",
-            format!("sum/{case}"),
+            "{case:<24} {:>9.4} {:>9.4} {share:>7.2} {bits:>7.2} {:>8.2}",
             device * 1e3,
             floor * 1e3,
             load.as_secs_f64()
         );
         self.results.push(json!({
-            "case": format!("sum/{case}"), "encoding": words, "device_ms": device * 1e3, "bytes": bytes,
+            "case": case, "encoding": words, "device_ms": device * 1e3, "bytes": bytes,
             "floor_ms": floor * 1e3, "share_of_peak": share, "bits_per_value": bits, "verified": true,
         }));
         if self.arguments.decode {
-            self.results.push(decode(engine.device(), &format!("decode/{case}"), column, runs, expected)?);
+            let case = format!("decode/{}", case.strip_prefix("sum/").unwrap_or(case));
+            self.results.push(decode(engine.device(), &case, column, runs, expected)?);
         }
         Ok(())
     }

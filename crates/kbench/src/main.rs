@@ -97,8 +97,8 @@ fn main() -> ExitCode {
 fn report(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> Value {
     let info = device.info();
     json!({
-        "suite": suite, "device": info.name, "driver": info.driver, "date": today(), "params": params,
-        "results": results,
+        "suite": suite, "device": info.name, "driver": info.driver, "date": today(),
+        "commit": option_env!("WARPCUBE_COMMIT"), "params": params, "results": results,
     })
 }
 

@@ -1,0 +1,135 @@
+//! Measurements of kernels as tables: encodings across, widths or distributions down.
+
+use serde_json::Value;
+
+use crate::bench_table::{head, link};
+use crate::process::Result;
+
+/// How cases of a suite become a table.
+struct View {
+    title: &'static str,
+    /// What begins the names of its cases, up to the first name of a row or a column.
+    prefix: &'static str,
+    /// Whether the column comes before the row in a name.
+    column_first: bool,
+    /// Whether rows are widths in bits.
+    bits: bool,
+    cell: fn(&Value) -> Option<String>,
+}
+
+const VIEWS: [View; 4] = [
+    View { title: "Sum, ms", prefix: "sum/", column_first: true, bits: true, cell: milliseconds },
+    View {
+        title: "Decoded to memory, GB/s read and written",
+        prefix: "decode/",
+        column_first: true,
+        bits: true,
+        cell: speed,
+    },
+    View { title: "Sum, ms (bits a value)", prefix: "", column_first: false, bits: false, cell: milliseconds_and_bits },
+    View {
+        title: "Decoded to memory, GB/s read and written",
+        prefix: "decode/",
+        column_first: false,
+        bits: false,
+        cell: speed,
+    },
+];
+
+fn milliseconds(case: &Value) -> Option<String> {
+    Some(format!("{:.3}", case["device_ms"].as_f64()?))
+}
+
+fn milliseconds_and_bits(case: &Value) -> Option<String> {
+    Some(format!("{:.3} ({:.2})", case["device_ms"].as_f64()?, case["bits_per_value"].as_f64()?))
+}
+
+fn speed(case: &Value) -> Option<String> {
+    Some(format!("{:.0}", case["gb_per_s"].as_f64()?))
+}
+
+/// The tables of a file of the suite `encodings`.
+pub(crate) fn encodings(results: &Value, name: &str) -> Result<String> {
+    let cases = results["results"].as_array().ok_or("no 'results'")?;
+    let mut text = format!("{}\n({}).\n", head(results)?, link(name));
+    for view in &VIEWS {
+        if let Some(table) = pivot(cases, view) {
+            text.push_str(&format!("\n{}:\n\n{table}", view.title));
+        }
+    }
+    Ok(text)
+}
+
+/// The row and the column of a case in a view.
+fn place<'a>(case: &'a Value, view: &View) -> Option<(&'a str, &'a str)> {
+    let (first, second) = case["case"].as_str()?.strip_prefix(view.prefix)?.split_once('/')?;
+    let (row, column) = if view.column_first { (second, first) } else { (first, second) };
+    let is_width = second.bytes().all(|byte| byte.is_ascii_digit());
+    let is_deeper = column.contains('/') || view.prefix.is_empty() && matches!(first, "sum" | "decode");
+    (is_width == view.bits && !is_deeper).then_some((row, column))
+}
+
+fn pivot(cases: &[Value], view: &View) -> Option<String> {
+    let (mut rows, mut columns) = (Vec::new(), Vec::new());
+    for (row, column) in cases.iter().filter_map(|case| place(case, view)) {
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let corner = if view.bits { "bits" } else { "values" };
+    let mut table = format!("| {corner} | {} |\n|---|{}\n", columns.join(" | "), "---:|".repeat(columns.len()));
+    for row in rows {
+        table.push_str(&format!("| {row} |"));
+        for column in &columns {
+            let case = cases.iter().find(|case| place(case, view) == Some((row, *column)));
+            table.push_str(&format!(" {} |", case.and_then(view.cell).unwrap_or_default()));
+        }
+        table.push('\n');
+    }
+    Some(table)
+}
+
+/// The table of a file of the suite `encode`.
+pub(crate) fn encode(results: &Value, name: &str) -> Result<String> {
+    let cases = results["results"].as_array().ok_or("no 'results'")?;
+    let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
+    text.push_str("| case | ms | GB/s of plain values | bits a value |\n|---|---:|---:|---:|\n");
+    for case in cases {
+        let figure = |key: &str, digits: usize| case[key].as_f64().map(|figure| format!("{figure:.digits$}"));
+        let cells = [figure("ms", 2), figure("plain_gb_per_s", 0), figure("bits_per_value", 2)];
+        let cells = cells.map(Option::unwrap_or_default).join(" | ");
+        text.push_str(&format!("| {} | {cells} |\n", case["case"].as_str().ok_or("a case without a name")?));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn encodings_are_side_by_side() {
+        let case = |name: &str, ms: f64| json!({"case": name, "device_ms": ms, "bits_per_value": 2, "gb_per_s": 7});
+        let results = json!({
+            "suite": "encodings", "device": "D", "date": "2026-01-31", "params": {"rows": 9},
+            "results": [
+                case("sum/plain/4", 1.0), case("sum/packed/4", 0.5), case("sum/packed/8", 0.6), case("zipf/plain", 2.0),
+                case("decode/plain/4", 3.0), case("decode/zipf/plain", 3.0),
+            ],
+        });
+        let text = encodings(&results, "x.json").unwrap();
+        assert!(text.starts_with("**ENCODINGS on D**, rows 9, 2026-01-31\n([x.json]"), "{text}");
+        assert!(text.contains("| bits | plain | packed |\n|---|---:|---:|\n| 4 | 1.000 | 0.500 |\n| 8 |  | 0.600 |\n"));
+        assert!(text.contains("Sum, ms (bits a value):\n\n| values | plain |\n|---|---:|\n| zipf | 2.000 (2.00) |\n"));
+        assert_eq!(text.matches("| plain |\n|---|---:|\n| zipf | 7 |\n").count(), 1, "{text}");
+        assert_eq!(text.matches("| 4 | 7 |").count(), 1, "{text}");
+    }
+}
