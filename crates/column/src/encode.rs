@@ -35,15 +35,6 @@ impl Encoded {
     }
 }
 
-/// What a load asks for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
-    /// The encoding, or that there be a choice.
-    pub(crate) choice: EncodingChoice,
-    /// Rows below which the choice is only among encodings that single rows are read from quickly.
-    pub(crate) few_rows: u64,
-}
-
 /// What is known of a column's values before they are looked at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
@@ -67,11 +58,11 @@ pub(crate) struct Candidate<'a> {
 pub(crate) fn encode_column(
     device: &Device,
     room: &dyn Room,
-    wish: Wish,
+    choice: EncodingChoice,
     known: Known,
     segments: Vec<Segment>,
 ) -> Result<Encoded> {
-    if wish.choice == EncodingChoice::Plain || segments.is_empty() {
+    if choice == EncodingChoice::Plain || segments.is_empty() {
         return Ok(Encoded::plain(segments, None));
     }
     let profile = match profile(device, room, known.storage, &segments) {
@@ -80,7 +71,7 @@ pub(crate) fn encode_column(
     };
     let traits = Some(Traits::of(&profile, known.storage));
     let column = Candidate { device, room, known, profile: &profile, segments: &segments };
-    let (encoding, lookup) = match column.encoding(wish) {
+    let (encoding, lookup) = match column.encoding(choice) {
         Err(ColumnError::OverBudget { .. }) => return Ok(Encoded::plain(segments, traits)),
         found => found?,
     };
@@ -92,10 +83,10 @@ pub(crate) fn encode_column(
 
 impl Candidate<'_> {
     /// The encoding for a choice, with its lookup on the device.
-    fn encoding(&self, wish: Wish) -> Result<(Encoding, Option<Lookup>)> {
-        let encoding = match self.named(wish.choice)? {
+    fn encoding(&self, choice: EncodingChoice) -> Result<(Encoding, Option<Lookup>)> {
+        let encoding = match self.named(choice)? {
             Some(encoding) => encoding,
-            None => best(self, wish.few_rows)?,
+            None => best(self)?,
         };
         let lookup = match &encoding {
             Encoding::Dictionary(dictionary) => Some(self.place_lookup(dictionary)?),

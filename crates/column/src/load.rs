@@ -20,7 +20,7 @@ use warpcube_gpu::Device;
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
-use crate::encode::{Known, Wish, encode_column};
+use crate::encode::{Known, encode_column};
 use crate::error::{ColumnError, Result};
 use crate::kept::ColumnFile;
 use crate::layout::EncodingChoice;
@@ -103,8 +103,6 @@ pub struct LoadLimits {
     pub rows_done: Arc<AtomicU64>,
     /// How columns are to lie on the device.
     pub encoding: EncodingChoice,
-    /// Rows below which a choice is only among encodings that single rows are read from quickly.
-    pub few_rows: u64,
     /// Most host memory for copies of columns that leave the device.
     pub host_bytes: u64,
 }
@@ -117,16 +115,8 @@ impl Default for LoadLimits {
             cancelled: Arc::default(),
             rows_done: Arc::default(),
             encoding: EncodingChoice::default(),
-            few_rows: 4 << 20,
             host_bytes: 0,
         }
-    }
-}
-
-impl LoadLimits {
-    /// How columns are to be encoded.
-    fn wish(&self) -> Wish {
-        Wish { choice: self.encoding, few_rows: self.few_rows }
     }
 }
 
@@ -384,7 +374,7 @@ impl Job<'_> {
         let sizes = parts.iter().map(|part| part.segment.values().bytes());
         self.sizes.lock().extend(sizes);
         self.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
-        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits.wish())?;
+        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits.encoding)?;
         *self.closed[column].lock() = Some(resident);
         Ok(())
     }
@@ -508,7 +498,7 @@ fn close_column(
     target: &Target,
     parts: Vec<Arrived>,
     room: &dyn Room,
-    wish: Wish,
+    encoding: EncodingChoice,
 ) -> Result<ResidentColumn> {
     let mut statistics = parts.iter().fold(Statistics::default(), |all, part| all.then(&part.statistics));
     let dictionary = match &target.strings {
@@ -524,7 +514,7 @@ fn close_column(
     let storage = Storage::of(&target.data_type).expect("checked when the load began");
     let segments = parts.into_iter().map(|part| part.segment).collect();
     let known = Known { storage, range: statistics.integers, strings: dictionary.is_some() };
-    let encoded = encode_column(device, room, wish, known, segments)?;
+    let encoded = encode_column(device, room, encoding, known, segments)?;
     Ok(ResidentColumn::new(
         target.index,
         target.name.clone(),
