@@ -15,6 +15,8 @@ use crate::process::{Result, root};
 const PAGES: [(&str, &[&str]); 2] = [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode"])];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
+/// Longest line of a head.
+const LINE_MAX: usize = 112;
 
 /// A column: its title, where its figure is in a case (a pointer), and its digits after the point.
 struct Column {
@@ -109,12 +111,13 @@ pub(crate) fn head(results: &Value) -> Result<String> {
             value => head.push_str(&format!(", {name} {value}")),
         }
     }
-    for (what, key) in [("CUDA driver", "driver"), ("", "date"), ("commit", "commit")] {
-        if let Some(value) = text(key) {
-            head.push_str(&format!(", {what}{}{value}", if what.is_empty() { "" } else { " " }));
-        }
+    let mut when = Vec::new();
+    for (what, key) in [("CUDA driver ", "driver"), ("", "date"), ("commit ", "commit")] {
+        when.extend(text(key).map(|value| format!("{what}{value}")));
     }
-    Ok(head)
+    let when = when.join(", ");
+    let gap = if head.len() + when.len() > LINE_MAX { ",\n" } else { ", " };
+    Ok(head + gap + &when)
 }
 
 /// A link to a file of results, for a page in `docs`.

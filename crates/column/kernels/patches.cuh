@@ -25,7 +25,8 @@ template <typename Word> struct WcPatches {
         }
     }
 
-    // Hands a lane the patches of its slots of a step: the slot, a constant, and the word. All lanes come here together.
+    // Hands a lane the patches of its slots of a step: the slot, a constant, and the word. All lanes come here
+    // together.
     template <int SLOTS, typename F> WC_INLINE void each(const Step<SLOTS>& step, uint32_t lane, const F& take) const {
 #pragma unroll
         for (int group = 0; group < SLOTS / 8; ++group) {

@@ -97,8 +97,8 @@ WC_DEVICE void wc_max(uint64_t* address, uint64_t value) { atomicMax(address, va
 WC_DEVICE void wc_or(uint32_t* address, uint32_t value) { atomicOr(address, value); }
 WC_DEVICE uint32_t wc_fetch_add(uint32_t* address, uint32_t value) { return atomicAdd(address, value); }
 WC_DEVICE uint64_t wc_fetch_add(uint64_t* address, uint64_t value) { return atomicAdd(address, value); }
-// Adds one, for one lane, and gives what was there. The compiler merges `atomicAdd`s of a warp, even where only one lane
-// gets there, and then waits for the answer at once; this one is waited for where it is used.
+// Adds one, for one lane, and gives what was there. The compiler merges `atomicAdd`s of a warp, even where only one
+// lane gets there, and then waits for the answer at once; this one is waited for where it is used.
 WC_DEVICE uint32_t wc_count(uint32_t* address) {
     uint32_t before;
     asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(address) : "memory");

@@ -540,7 +540,10 @@ impl KernelWriter<'_> {
             };
             let _ = writeln!(
                 text,
-                "            {asked}{{\n            uint32_t kept = 0;\n{loops}            alive &= kept;\n            }}"
+                "            {asked}{{
+            uint32_t kept = 0;
+{loops}            alive &= kept;
+            }}"
             );
         }
         Ok(text)
