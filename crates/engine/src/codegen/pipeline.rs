@@ -360,9 +360,9 @@ impl KernelWriter<'_> {
             (
                 format!(
                     "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
-    bool lost = false;
+    bool stopped = false;
     // A lane looks at every `warps`th vector; those that may have rows are worked on by the warp, one after the other.
-    for (uint64_t round = wc_warp() * blocks + block; !lost && round < {vectors}; round += 32 * (uint64_t)warps) {{
+    for (uint64_t round = wc_warp() * blocks + block; !stopped && round < {vectors}; round += 32 * (uint64_t)warps) {{
     const uint64_t own = round + lane * (uint64_t)warps;
     uint32_t own_chunk = 0, own_vector = 0, own_answer = 0;
     if (own < {vectors}) {{
@@ -371,7 +371,7 @@ impl KernelWriter<'_> {
         own_answer = zone(own_chunk, own_vector);
     }}
     uint32_t left = __ballot_sync(WC_FULL_MASK, own_answer & 1u);
-    for (; !lost && left != 0; left &= left - 1) {{
+    for (; !stopped && left != 0; left &= left - 1) {{
         const uint32_t from = __ffs(left) - 1, answer = wc_ask({control}, lane);
         const uint32_t chunk = __shfl_sync(WC_FULL_MASK, own_chunk, from);
         const uint32_t found = __shfl_sync(WC_FULL_MASK, own_answer, from);
@@ -379,7 +379,7 @@ impl KernelWriter<'_> {
         (void)found;
 {answers}"
                 ),
-                "        lost = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n".to_string(),
+                "        stopped = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n".to_string(),
             )
         } else {
             let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
