@@ -14,6 +14,9 @@ const DAY: usize = 0;
 const JUMPS: usize = 1;
 const WIDE: usize = 2;
 const VALUE: usize = 3;
+const SPREAD: usize = 4;
+/// Columns of the table.
+const COLUMNS: usize = 5;
 /// Keys of the table that is joined.
 const KEYS: usize = 700;
 
@@ -30,6 +33,7 @@ fn table() -> MemoryTable {
             }),
         ),
         ("value", numbers::<Int32Type>(ROWS, |row| Some((mixed(row, 1) % 1_000) as i32))),
+        ("spread", numbers::<Int64Type>(ROWS, |row| Some(mixed(mixed(row, 2) as usize % 300, 3) as i64 >> 8))),
     ];
     MemoryTable::shaped("t", columns, Shape { partitions: 2, batch_rows: 7_000 })
 }
@@ -45,7 +49,7 @@ fn dimension() -> MemoryTable {
 
 /// The sum and the number of rows that pass a filter.
 fn filtered(condition: Expr) -> Fragment {
-    single(4, vec![filter(condition)], vec![], vec![sum(reg(VALUE), DataType::Int64), count()])
+    single(COLUMNS, vec![filter(condition)], vec![], vec![sum(reg(VALUE), DataType::Int64), count()])
 }
 
 fn compare(op: BinaryOp, column: usize, constant: i128, ty: Ty) -> Expr {
@@ -61,7 +65,7 @@ fn between(column: usize, low: i128, high: i128, ty: Ty) -> Expr {
 fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) {
     for order in [LaneOrder::Forward, LaneOrder::Seeded(5)] {
         let engine = engine(order);
-        load(&engine, tables[0], &[EncodingChoice::Packed; 4]);
+        load(&engine, tables[0], &[EncodingChoice::Packed; COLUMNS]);
         for fragment in fragments {
             let report = check_on(&engine, fragment, tables);
             let source = report.program.unwrap().source.clone();
@@ -108,11 +112,11 @@ fn joins_leave_vectors_out() {
     let joined = |condition: Expr, kind| {
         let (payload, groups) = match kind {
             JoinKind::Semi => (vec![], vec![]),
-            _ => (vec![reg(1)], vec![(reg(4), DataType::Int32)]),
+            _ => (vec![reg(1)], vec![(reg(COLUMNS), DataType::Int32)]),
         };
         let calls = vec![sum(reg(VALUE), DataType::Int64), count()];
         let probe = vec![probe(0, vec![reg(DAY)], kind)];
-        fragment(&[4, 2], vec![build(condition, payload), aggregates(0, probe, groups, calls)])
+        fragment(&[COLUMNS, 2], vec![build(condition, payload), aggregates(0, probe, groups, calls)])
     };
     let fragments = [
         joined(between(0, 100, 140, Ty::I32), JoinKind::Inner),
@@ -121,4 +125,20 @@ fn joins_leave_vectors_out() {
         joined(compare(BinaryOp::Lt, 0, 10_000, Ty::I32), JoinKind::Semi),
     ];
     check_all(&fragments, &[&table(), &dimension()]);
+}
+
+#[test]
+fn groups_of_every_kind_follow() {
+    let grouped = |groups: Vec<(Expr, DataType)>| {
+        let condition = between(DAY, 100, 160, Ty::I32);
+        single(COLUMNS, vec![filter(condition)], groups, vec![sum(reg(VALUE), DataType::Int64), count()])
+    };
+    let fragments = [
+        // A copy a lane, an array of places, a table of one word, one of several.
+        grouped(vec![(binary(BinaryOp::Rem, reg(VALUE), int(3, Ty::I32)), DataType::Int32)]),
+        grouped(vec![(reg(VALUE), DataType::Int32)]),
+        grouped(vec![(reg(SPREAD), DataType::Int64)]),
+        grouped(vec![(reg(SPREAD), DataType::Int64), (reg(WIDE), DataType::Int64), (reg(DAY), DataType::Int32)]),
+    ];
+    check_all(&fragments, &[&table()]);
 }
