@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use crate::process::{Result, cargo, output, program, root, run as run_program, succeeds};
 
-/// NVRTC as it is tested here; CUDA 12's works too.
+/// NVRTC as it is tested here.
 const NVRTC: &str = "nvidia-cuda-nvrtc==13.0.*";
+/// The one before, that some programs are compiled with too.
+const NVRTC_12: &str = "nvidia-cuda-nvrtc-cu12==12.*";
 /// The crate with DataFusion's SQL test files, of the release that the workspace uses.
 const SQL_FILES: (&str, &str) = ("datafusion-sqllogictest", "55.2.0");
 /// Names of the library, best first.
@@ -92,8 +94,26 @@ pub(crate) fn nvrtc() -> Result<PathBuf> {
     if let Some(found) = installed() {
         return Ok(found);
     }
-    install_nvrtc()?;
+    environment()?;
+    pip(&[NVRTC]).map_err(|reason| format!("{reason}; name the library's file in WARPCUBE_NVRTC if there is one"))?;
     installed().ok_or_else(|| "installed into .venv and not found there".into())
+}
+
+/// Finds NVRTC of CUDA 12 in a folder of its own, or installs it there.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn nvrtc_12() -> Result<PathBuf> {
+    let folder = root().join(".venv/cuda-12");
+    let library = folder.join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+    if !library.exists() {
+        environment()?;
+        pip(&["--target", &folder.to_string_lossy(), NVRTC_12])?;
+    }
+    match library.exists() {
+        true => Ok(library),
+        false => Err(format!("{NVRTC_12} was installed and {} is not there", library.display())),
+    }
 }
 
 fn installed() -> Option<PathBuf> {
@@ -109,9 +129,9 @@ fn children(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-fn install_nvrtc() -> Result<()> {
-    let python = root().join(".venv/bin/python");
-    if !python.exists() {
+/// Makes the Python environment in `.venv`, if it is not there.
+fn environment() -> Result<()> {
+    if !root().join(".venv/bin/python").exists() {
         let make = || succeeds(program("python3").args(["-m", "venv", ".venv"]));
         if !make() {
             // Debian has the module that makes environments in a package of its own.
@@ -121,10 +141,14 @@ fn install_nvrtc() -> Result<()> {
             }
         }
     }
-    let mut pip = program(&python.to_string_lossy());
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", NVRTC]);
+    Ok(())
+}
+
+/// Installs Python packages with the environment's own client.
+fn pip(arguments: &[&str]) -> Result<()> {
+    let mut pip = program(&root().join(".venv/bin/python").to_string_lossy());
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]).args(arguments);
     run_program(&mut pip)
-        .map_err(|reason| format!("{reason}; name the library's file in WARPCUBE_NVRTC if there is one"))
 }
 
 /// Finds DataFusion's SQL test files where Cargo unpacks crates; asking Cargo about the crate brings it there.

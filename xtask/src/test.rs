@@ -117,6 +117,12 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         let before = emulated_programs();
         stages.run("tests", |stages| tests.run(&mut stages.tests));
         println!("{} programs were compiled for the emulated device", emulated_programs().saturating_sub(before));
+        if arguments.packages.is_empty() && tests.nvrtc.is_some() {
+            match setup::nvrtc_12() {
+                Ok(path) => drop(stages.run("kernels by CUDA 12", |stages| tests.cuda_12(&path, &mut stages.tests))),
+                Err(reason) => stages.skip("kernels compiled by CUDA 12", &reason),
+            }
+        }
         match reference_answers() {
             Some(folder) => drop(stages.run("answers at scale 1", |_| answers(&folder))),
             None => stages.skip("SSB's answers at scale 1", "../shared/data/ssb-sf1/answers is not there"),
@@ -221,6 +227,12 @@ impl Tests {
         counted(&mut command, counts)
     }
 
+    /// Runs some fragments of the engine, whose programs are compiled by this NVRTC too.
+    fn cuda_12(&self, nvrtc: &Path, counts: &mut Counts) -> Result<()> {
+        let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "device"]);
+        counted(command.env("WARPCUBE_NVRTC", nvrtc).args(["--", "groups::", "zones::"]), counts)
+    }
+
     fn documentation(&self, counts: &mut Counts) -> Result<()> {
         counted(&mut self.cargo(&["test", "--doc", "--no-fail-fast"]), counts)
     }
@@ -229,13 +241,17 @@ impl Tests {
 /// Runs tests and adds up what their runner says.
 fn counted(command: &mut Command, counts: &mut Counts) -> Result<()> {
     let mut seen = Counts::default();
+    let mut by_nextest = None;
     let well = watch(command, |line| {
-        if let Some(more) = nextest_summary(line).or_else(|| libtest_summary(line)) {
+        by_nextest = nextest_summary(line).or(by_nextest);
+        if let Some(more) = libtest_summary(line) {
             seen.passed += more.passed;
             seen.failed += more.failed;
             seen.skipped += more.skipped;
         }
     })?;
+    // nextest shows what a failed test said, the summary of its own run included.
+    let seen = by_nextest.unwrap_or(seen);
     counts.passed += seen.passed;
     counts.failed += seen.failed;
     counts.skipped += seen.skipped;

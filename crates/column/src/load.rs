@@ -277,7 +277,12 @@ pub(crate) fn load(
             threads.spawn(|| {
                 if let Err(error) = job.work(scan.as_ref()) {
                     job.failed.store(true, Ordering::Relaxed);
-                    failure.lock().get_or_insert(error);
+                    // Of a device that is lost on the way, the thread that lost it tells more than those after it.
+                    let mut first = failure.lock();
+                    let follows = matches!(&*first, Some(ColumnError::Gpu(error)) if error.is_lost_before());
+                    if first.is_none() || follows {
+                        *first = Some(error);
+                    }
                 }
             });
         }

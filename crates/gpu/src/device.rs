@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::emulated::EmulatorFaults;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
 use crate::program::Program;
 use crate::stream::Stream;
@@ -149,7 +149,7 @@ impl DeviceShared {
         if self.lost.load(Ordering::Acquire) {
             return Err(GpuError::DeviceLost {
                 operation: "an earlier statement".into(),
-                code: "DEVICE_LOST".into(),
+                code: LOST_BEFORE.into(),
                 message: "the device has been unusable since then".into(),
             });
         }

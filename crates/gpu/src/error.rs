@@ -85,7 +85,15 @@ impl GpuError {
     pub fn is_device_lost(&self) -> bool {
         matches!(self, GpuError::DeviceLost { .. })
     }
+
+    /// Whether work was refused because the context was lost before.
+    pub fn is_lost_before(&self) -> bool {
+        matches!(self, GpuError::DeviceLost { code, .. } if code == LOST_BEFORE)
+    }
 }
+
+/// The code of [`GpuError::DeviceLost`] for work that comes after the loss; the driver has none like it.
+pub(crate) const LOST_BEFORE: &str = "DEVICE_LOST";
 
 /// The first line of a compiler's log that tells of an error.
 fn first_error(log: &str) -> &str {

@@ -451,8 +451,7 @@ fn may_fall_back(error: &EngineError, settings: &Settings) -> bool {
         _ => return false,
     };
     // A device that was lost earlier only means that statements run on the CPU from now on.
-    matches!(gpu, GpuError::OutOfMemory { .. } | GpuError::CompilerUnavailable { .. })
-        || matches!(gpu, GpuError::DeviceLost { code, .. } if code == "DEVICE_LOST")
+    matches!(gpu, GpuError::OutOfMemory { .. } | GpuError::CompilerUnavailable { .. }) || gpu.is_lost_before()
 }
 
 impl ExecutionPlan for DeviceExec {
