@@ -271,31 +271,44 @@ pub(crate) fn load(
         busy_ns: AtomicU64::new(0),
         failed: AtomicBool::new(false),
     };
-    let failure: Mutex<Option<ColumnError>> = Mutex::new(None);
+    let failure = Failure::default();
     std::thread::scope(|threads| {
         for _ in 0..limits.threads.clamp(1, job.tasks.len().max(1)) {
             threads.spawn(|| {
                 if let Err(error) = job.work(scan.as_ref()) {
                     job.failed.store(true, Ordering::Relaxed);
-                    // Of a device that is lost on the way, the thread that lost it tells more than those after it.
-                    let mut first = failure.lock();
-                    let follows = matches!(&*first, Some(ColumnError::Gpu(error)) if error.is_lost_before());
-                    if first.is_none() || follows {
-                        *first = Some(error);
-                    }
+                    failure.note(error);
                 }
             });
         }
     });
-    if let Some(error) = failure.into_inner() {
-        return Err(error);
-    }
+    failure.end()?;
     let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
     let mut loaded = job.close(scan.partitions())?;
     loaded.report.elapsed = start.elapsed();
     loaded.report.encode = Duration::from_nanos(encode);
     loaded.report.busy = Duration::from_nanos(busy);
     Ok(loaded)
+}
+
+/// What went wrong first in threads that work side by side.
+#[derive(Default)]
+struct Failure(Mutex<Option<ColumnError>>);
+
+impl Failure {
+    /// Keeps an error, if it is the first. Where a device is lost on the way, the thread that lost it tells more than
+    /// those that find it gone, whoever comes first.
+    fn note(&self, error: ColumnError) {
+        let mut first = self.0.lock();
+        let follows = matches!(&*first, Some(ColumnError::Gpu(error)) if error.is_lost_before());
+        if first.is_none() || follows {
+            *first = Some(error);
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        self.0.into_inner().map_or(Ok(()), Err)
+    }
 }
 
 /// The tasks of a load; strings first, since they take longest and the last tasks should be short.
@@ -354,7 +367,9 @@ impl Job<'_> {
         }
         // Dictionaries are merged side by side: the end of a merge is the work of one thread.
         let open: Vec<usize> = (0..self.targets.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
-        open.into_par_iter().try_for_each(|column| self.close_column(column))?;
+        let failure = Failure::default();
+        open.into_par_iter().filter_map(|column| self.close_column(column).err()).for_each(|error| failure.note(error));
+        failure.end()?;
         // Plain forms have served the columns behind them; kept for a next load they would count as memory in use.
         self.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
         let closed = std::mem::take(&mut self.closed);
