@@ -15,23 +15,23 @@ template <> struct WcNarrow<8, true> { typedef int64_t Type; };
 // Values of the same number of bytes each: loaded like plain columns of that width, then extended.
 template <typename T, int BYTES> struct WcNsf {
     typedef typename WcNarrow<BYTES, ((T)-1 < (T)0)>::Type Narrow;
-    const Narrow* values;
+    WcPlain<Narrow> narrow;
 
-    WC_INLINE WcNsf(const char* segment, uint32_t) : values((const Narrow*)segment) {}
+    WC_INLINE WcNsf(const char* segment, uint32_t rows) : narrow(segment, rows) {}
 
-    template <int SLOTS> struct Step { Narrow narrow[SLOTS]; };
+    template <int SLOTS> struct Step : WcPlain<Narrow>::template Step<SLOTS> {};
 
     template <int SLOTS> WC_INLINE void fetch(Step<SLOTS>& step, uint32_t base, uint32_t lane) const {
-        wc_load_slots<SLOTS>(step.narrow, values + base, lane);
+        narrow.template fetch<SLOTS>(step, base, lane);
     }
 
     template <int SLOTS>
     WC_INLINE void decode(T (&target)[SLOTS], const Step<SLOTS>& step, uint32_t, uint32_t) const {
 #pragma unroll
-        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = (T)step.narrow[slot];
+        for (int slot = 0; slot < SLOTS; ++slot) target[slot] = (T)step.values[slot];
     }
 
-    WC_INLINE T get(uint32_t row) const { return (T)wc_load_cached(values + row); }
+    WC_INLINE T get(uint32_t row) const { return (T)narrow.get(row); }
 };
 
 // Sum of the 2-bit digits of a word.

@@ -26,7 +26,7 @@ pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {
             let (left, right) = (selectivity(left, registers), selectivity(right, registers));
             (left + right).min(1.0)
         }
-        Expr::Binary(op, left, right) if op.is_comparison() => comparison(*op, left, right, registers),
+        Expr::Binary(op, _, _) if op.is_comparison() => comparison(expr, registers),
         Expr::Lookup(register, function, ty) => {
             let dictionary = registers.get(*register).and_then(|value| value.as_ref()?.dictionary.clone());
             match dictionary.map(|dictionary| lookup::evaluate(&dictionary, function, *ty)) {
@@ -38,12 +38,8 @@ pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {
     }
 }
 
-fn comparison(op: BinaryOp, left: &Expr, right: &Expr, registers: &[Option<Value>]) -> f64 {
-    let (register, literal, op) = match (left, right) {
-        (Expr::Reg(register), Expr::Literal(Literal::Int(value), _)) => (*register, *value, op),
-        (Expr::Literal(Literal::Int(value), _), Expr::Reg(register)) => (*register, *value, op.mirrored()),
-        _ => return UNKNOWN,
-    };
+fn comparison(expr: &Expr, registers: &[Option<Value>]) -> f64 {
+    let Some((register, op, literal)) = expr.against_constant() else { return UNKNOWN };
     let bounds = registers.get(register).and_then(|value| value.as_ref()?.bounds());
     let Some((low, high)) = bounds else { return UNKNOWN };
     let count = (high as f64 - low as f64) + 1.0;

@@ -337,6 +337,17 @@ impl Expr {
         Expr::Binary(op, Box::new(left), Box::new(right))
     }
 
+    /// A comparison of a register with an integer, the register on its left, if the expression is one.
+    pub(crate) fn against_constant(&self) -> Option<(usize, BinaryOp, i128)> {
+        let Expr::Binary(op, left, right) = self else { return None };
+        let (register, op, constant) = match (left.as_ref(), right.as_ref()) {
+            (Expr::Reg(register), Expr::Literal(Literal::Int(constant), _)) => (register, *op, constant),
+            (Expr::Literal(Literal::Int(constant), _), Expr::Reg(register)) => (register, op.mirrored(), constant),
+            _ => return None,
+        };
+        op.is_comparison().then_some((*register, op, *constant))
+    }
+
     /// Calls `visit` for every register the expression reads.
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {

@@ -1,8 +1,8 @@
 //! The order in which a pipeline takes its steps, and which of them run on whole vectors.
 //!
-//! Filters and probes that only thin rows out may be taken in any order: the most selective comes first. What can
-//! raise an error stays behind everything that came before it in the plan. Probes with payload that a step needs come
-//! before that step.
+//! Filters and probes that only thin rows out may be taken in any order: what drops most in the least time is first.
+//! What can raise an error stays behind everything that came before it in the plan. Probes with payload that a step
+//! needs come before that step.
 
 use crate::arena::Arena;
 use crate::codegen::expr::{Emitter, Value};

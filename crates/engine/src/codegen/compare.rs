@@ -11,9 +11,9 @@ use warpcube_column::encoding::Packed;
 
 use crate::codegen::column::ColumnReader;
 use crate::codegen::params::{Argument, ParamList};
-use crate::ir::{BinaryOp, Expr, Literal};
+use crate::ir::{BinaryOp, Expr};
 
-/// The condition for slot `k` that a filter holds, if all it does is to compare packed columns with constants.
+/// The condition for slot `k` that a filter holds, if all it does is to compare a packed column with a constant.
 /// `distinct` has the values of columns of codes.
 pub(super) fn packed_test(
     expr: &Expr,
@@ -21,10 +21,7 @@ pub(super) fn packed_test(
     distinct: &[Option<Arc<[i128]>>],
     params: &mut ParamList,
 ) -> Option<String> {
-    let mut tests = Vec::new();
-    collect(expr, readers, distinct, &mut tests)?;
-    let conditions: Vec<String> = tests.iter().map(|test| test.condition(readers, params)).collect();
-    Some(conditions.join(" && "))
+    Some(test(expr, readers, distinct)?.condition(readers, params))
 }
 
 /// `offset < limit` of a column, or its contrary.
@@ -36,22 +33,8 @@ struct Test {
     below: bool,
 }
 
-fn collect(
-    expr: &Expr,
-    readers: &[ColumnReader],
-    distinct: &[Option<Arc<[i128]>>],
-    tests: &mut Vec<Test>,
-) -> Option<()> {
-    let Expr::Binary(op, left, right) = expr else { return None };
-    if *op == BinaryOp::And {
-        collect(left, readers, distinct, tests)?;
-        return collect(right, readers, distinct, tests);
-    }
-    let (column, constant, op) = match (left.as_ref(), right.as_ref()) {
-        (Expr::Reg(column), Expr::Literal(Literal::Int(constant), _)) => (*column, *constant, *op),
-        (Expr::Literal(Literal::Int(constant), _), Expr::Reg(column)) => (*column, *constant, op.mirrored()),
-        _ => return None,
-    };
+fn test(expr: &Expr, readers: &[ColumnReader], distinct: &[Option<Arc<[i128]>>]) -> Option<Test> {
+    let (column, op, constant) = expr.against_constant()?;
     let (packed, reference) = readers.get(column)?.packed()?;
     // The first value, or code, that is not below.
     let (first, below) = match op {
@@ -67,8 +50,7 @@ fn collect(
         (false, _) => first,
     };
     let limit = (first - reference).clamp(0, 1 << packed.width) as u64;
-    tests.push(Test { column, packed, limit, below });
-    Some(())
+    Some(Test { column, packed, limit, below })
 }
 
 impl Test {

@@ -352,58 +352,9 @@ impl KernelWriter<'_> {
             );
         }
         let index = self.input.index;
-        let counter = TICKETS_OFFSET + TICKETS_STRIDE * index;
-        let (head, foot_of_ticket) = if zones.any() {
-            let first_vectors = self.params.add("const uint32_t*", Argument::Zone(scan.first_vectors));
-            let vectors = self.params.add("uint64_t", Argument::U64(scan.vectors.into()));
-            let (text, answers) = (&zones.text, zones.answers());
-            (
-                format!(
-                    "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
-    bool stopped = false;
-    // A lane looks at every `warps`th vector; those that may have rows are worked on by the warp, one after the other.
-    for (uint64_t round = wc_warp() * blocks + block; !stopped && round < {vectors}; round += 32 * (uint64_t)warps) {{
-    const uint64_t own = round + lane * (uint64_t)warps;
-    uint32_t own_chunk = 0, own_vector = 0, own_answer = 0;
-    if (own < {vectors}) {{
-        own_chunk = wc_chunk_of({first_vectors}, (uint32_t){chunks}, (uint32_t)own);
-        own_vector = (uint32_t)own - wc_load_cached({first_vectors} + own_chunk);
-        own_answer = zone(own_chunk, own_vector);
-    }}
-    uint32_t left = __ballot_sync(WC_FULL_MASK, own_answer & 1u);
-    for (; !stopped && left != 0; left &= left - 1) {{
-        const uint32_t from = __ffs(left) - 1, answer = wc_ask({control}, lane);
-        const uint32_t chunk = __shfl_sync(WC_FULL_MASK, own_chunk, from);
-        const uint32_t found = __shfl_sync(WC_FULL_MASK, own_answer, from);
-        const uint32_t ticket_rows = 1024, begin = ticket_rows * __shfl_sync(WC_FULL_MASK, own_vector, from);
-        (void)found;
-{answers}"
-                ),
-                "        stopped = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n".to_string(),
-            )
-        } else {
-            let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
-            let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
-            let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
-            (
-                format!(
-                    "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {counter});
-    // Each warp has a first ticket of its own, neighbours being far apart; the next one comes while one is worked on.
-    const uint32_t warps = blocks * (blockDim.x / 32);
-    uint32_t ticket = wc_warp() * blocks + block;
-    while (ticket < (uint32_t){tickets}) {{
-        const uint32_t draw = wc_draw({control}, ticket_counter, lane);
-        const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
-        const uint32_t ticket_rows = wc_load_cached({ticket_rows} + chunk);
-        const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * ticket_rows;
-"
-                ),
-                "        const uint32_t number = wc_drawn(draw, lane);
-        ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
-    }
-"
-                .to_string(),
-            )
+        let (head, foot_of_ticket) = match zones.any() {
+            true => self.vectors_apart(&zones, scan, &control, &chunks),
+            false => self.tickets(scan, &control, &chunks),
         };
         let _ = writeln!(
             w,

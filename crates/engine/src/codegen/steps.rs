@@ -2,13 +2,39 @@
 
 use std::fmt::Write;
 
+use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
-use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK};
+use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE};
 
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";
 
 impl KernelWriter<'_> {
+    /// The loop over a warp's tickets, up to where a ticket's chunk, first row and rows are known; and its end.
+    pub(super) fn tickets(&mut self, scan: &ScanZones, control: &str, chunks: &str) -> (String, &'static str) {
+        let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
+        let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
+        let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
+        let counter = TICKETS_OFFSET + TICKETS_STRIDE * self.input.index;
+        let head = format!(
+            "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {counter});
+    // Each warp has a first ticket of its own, neighbours being far apart; the next one comes while one is worked on.
+    const uint32_t warps = blocks * (blockDim.x / 32);
+    uint32_t ticket = wc_warp() * blocks + block;
+    while (ticket < (uint32_t){tickets}) {{
+        const uint32_t draw = wc_draw({control}, ticket_counter, lane);
+        const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
+        const uint32_t ticket_rows = wc_load_cached({ticket_rows} + chunk);
+        const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * ticket_rows;
+"
+        );
+        let foot = "        const uint32_t number = wc_drawn(draw, lane);
+        ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
+    }
+";
+        (head, foot)
+    }
+
     /// Loads the vectors of the step at `base` into `<prefix><column>`.
     fn vector_loads(&self, prefix: &str, base: &str, declare: bool) -> String {
         let mut text = String::new();

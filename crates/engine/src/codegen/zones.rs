@@ -10,9 +10,9 @@ use std::fmt::Write;
 
 use crate::codegen::column::ColumnReader;
 use crate::codegen::params::Argument;
-use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, Split};
+use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
 use crate::codegen::staged::{Staged, coded};
-use crate::ir::{BinaryOp, Expr, JoinKind, Literal, Probe};
+use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
 use crate::order::Item;
 use crate::table::TableLayout;
 
@@ -81,22 +81,10 @@ fn bounded(scan: Scan, column: usize) -> bool {
     fits && is_plain && scan.split.loaded.contains(&column) && reader.has_bounds()
 }
 
-/// Whether a column with bounds is compared with constants by a filter, among other things.
-fn compares(scan: Scan, expr: &Expr) -> bool {
-    match expr {
-        Expr::Binary(BinaryOp::And, left, right) => compares(scan, left) || compares(scan, right),
-        Expr::Binary(op, left, right) if op.is_comparison() => match (left.as_ref(), right.as_ref()) {
-            (Expr::Reg(column), Expr::Literal(..)) | (Expr::Literal(..), Expr::Reg(column)) => bounded(scan, *column),
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
 /// Whether there may be vectors that no step needs to look at.
 pub(super) fn may_skip(scan: Scan) -> bool {
     scan.split.dense.iter().any(|planned| match &planned.item {
-        Item::Filter(expr) => compares(scan, expr),
+        Item::Filter(expr) => expr.against_constant().is_some_and(|(column, _, _)| bounded(scan, column)),
         Item::Probe(probe, _) => probed(scan, probe).is_some(),
     })
 }
@@ -118,26 +106,19 @@ impl KernelWriter<'_> {
     pub(super) fn zones(&mut self, layout: &Layout, segments: &str, chunk_rows: &str) -> Zones {
         let (mut zones, mut tests, mut bounded_columns) = (Zones::default(), String::new(), Vec::new());
         for (position, planned) in self.split.dense.iter().enumerate() {
-            let mut passing = Vec::new();
-            let whole = match &planned.item {
-                Item::Filter(expr) => self.compared(expr, &mut passing),
-                Item::Probe(probe, _) => {
-                    passing.extend(self.spanned(probe, layout));
-                    false
-                }
+            let (passing, is_filter) = match &planned.item {
+                Item::Filter(expr) => (self.compared(expr), true),
+                Item::Probe(probe, _) => (self.spanned(probe, layout), false),
             };
-            if passing.is_empty() {
-                continue;
-            }
-            let _ = writeln!(tests, "        bool all{position} = {whole};");
-            for Passing { column, low, high } in &passing {
-                bounded_columns.push(*column);
-                let bounds = self.readers[*column].bounds("vector");
-                let low = low.as_deref().unwrap_or("(-0x7fffffffffffffffll - 1)");
-                let high = high.as_deref().unwrap_or("0x7fffffffffffffffll");
-                let _ = writeln!(tests, "        wc_zone_test({bounds}, {low}, {high}, &may, &all{position});");
-            }
-            if whole {
+            let Some(Passing { column, low, high }) = passing else { continue };
+            let bounds = self.readers[column].bounds("vector");
+            let low = low.as_deref().unwrap_or("(-0x7fffffffffffffffll - 1)");
+            let high = high.as_deref().unwrap_or("0x7fffffffffffffffll");
+            let _ = writeln!(tests, "        bool all{position} = true;");
+            let _ = writeln!(tests, "        wc_zone_test({bounds}, {low}, {high}, &may, &all{position});");
+            bounded_columns.push(column);
+            // Between the ends of what a probe finds there may be keys that it does not find.
+            if is_filter && !self.readers[column].is_nullable() {
                 zones.filters.push(position);
             }
         }
@@ -146,10 +127,9 @@ impl KernelWriter<'_> {
         }
         let answers: String =
             zones.filters.iter().enumerate().map(|(bit, at)| format!(" | (uint32_t)all{at} << {}", bit + 1)).collect();
-        let mut columns: Vec<usize> = bounded_columns.into_iter().collect();
-        columns.sort_unstable();
-        columns.dedup();
-        let pointers: String = columns.iter().map(|column| self.readers[*column].pointers()).collect();
+        bounded_columns.sort_unstable();
+        bounded_columns.dedup();
+        let pointers: String = bounded_columns.iter().map(|column| self.readers[*column].pointers()).collect();
         zones.text = format!(
             "    auto zone = [&](uint32_t chunk, uint32_t vector) {{
         const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
@@ -164,35 +144,61 @@ impl KernelWriter<'_> {
         zones
     }
 
-    /// The conjunction of comparisons with constants that a filter holds; whether it is that alone.
-    fn compared(&mut self, expr: &Expr, passing: &mut Vec<Passing>) -> bool {
-        let Expr::Binary(op, left, right) = expr else { return false };
-        if *op == BinaryOp::And {
-            let (left, right) = (self.compared(left, passing), self.compared(right, passing));
-            return left && right;
-        }
-        let (column, constant, op) = match (left.as_ref(), right.as_ref()) {
-            (Expr::Reg(column), Expr::Literal(Literal::Int(constant), _)) => (*column, *constant, *op),
-            (Expr::Literal(Literal::Int(constant), _), Expr::Reg(column)) => (*column, *constant, op.mirrored()),
-            _ => return false,
-        };
+    /// The loop over the vectors that a warp has to look at, in place of tickets, up to where a vector's chunk, first
+    /// row and rows are known; and its end.
+    pub(super) fn vectors_apart(
+        &mut self,
+        zones: &Zones,
+        scan: &ScanZones,
+        control: &str,
+        chunks: &str,
+    ) -> (String, &'static str) {
+        let first_vectors = self.params.add("const uint32_t*", Argument::Zone(scan.first_vectors));
+        let vectors = self.params.add("uint64_t", Argument::U64(scan.vectors.into()));
+        let (text, answers) = (&zones.text, zones.answers());
+        let head = format!(
+            "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
+    bool stopped = false;
+    // A lane looks at every `warps`th vector; those that may have rows are worked on by the warp, one after the other.
+    for (uint64_t round = wc_warp() * blocks + block; !stopped && round < {vectors}; round += 32 * (uint64_t)warps) {{
+    const uint64_t own = round + lane * (uint64_t)warps;
+    uint32_t own_chunk = 0, own_vector = 0, own_answer = 0;
+    if (own < {vectors}) {{
+        own_chunk = wc_chunk_of({first_vectors}, (uint32_t){chunks}, (uint32_t)own);
+        own_vector = (uint32_t)own - wc_load_cached({first_vectors} + own_chunk);
+        own_answer = zone(own_chunk, own_vector);
+    }}
+    uint32_t left = __ballot_sync(WC_FULL_MASK, own_answer & 1u);
+    for (; !stopped && left != 0; left &= left - 1) {{
+        const uint32_t from = __ffs(left) - 1, answer = wc_ask({control}, lane);
+        const uint32_t chunk = __shfl_sync(WC_FULL_MASK, own_chunk, from);
+        const uint32_t found = __shfl_sync(WC_FULL_MASK, own_answer, from);
+        const uint32_t ticket_rows = 1024, begin = ticket_rows * __shfl_sync(WC_FULL_MASK, own_vector, from);
+        (void)found;
+{answers}"
+        );
+        (head, "        stopped = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n")
+    }
+
+    /// The values that a comparison with a constant lets pass, where vectors of its column have bounds.
+    fn compared(&mut self, expr: &Expr) -> Option<Passing> {
+        let (column, op, constant) = expr.against_constant()?;
         let ends = match op {
             BinaryOp::Eq => (Some(constant), Some(constant)),
             BinaryOp::Lt => (None, constant.checked_sub(1)),
             BinaryOp::Le => (None, Some(constant)),
             BinaryOp::Gt => (constant.checked_add(1), None),
             BinaryOp::Ge => (Some(constant), None),
-            _ => return false,
+            _ => return None,
         };
         if !bounded(self.scan(), column) {
-            return false;
+            return None;
         }
         let mut end = |end: Option<i128>| {
             let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             Some(format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(inside as u64))))
         };
-        passing.push(Passing { column, low: end(ends.0), high: end(ends.1) });
-        !self.readers[column].is_nullable()
+        Some(Passing { column, low: end(ends.0), high: end(ends.1) })
     }
 
     /// The keys that a probe finds, if their ends are known in shared memory.
