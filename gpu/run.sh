@@ -33,12 +33,13 @@ limit() {
     [ "$status" -eq 0 ] || failed=1
 }
 
-# bench NAME SECONDS ARGUMENT…: runs a benchmark with an empty cache of kernels, so that first runs compile.
+# bench NAME SECONDS ARGUMENT…: runs a benchmark with an empty cache of kernels, and without that which NVRTC 13 keeps by
+# itself, so that first runs compile.
 bench() {
     local name=$1 seconds=$2 cache
     shift 2
     cache=$(mktemp -d)
-    limit "$name" "$seconds" env WARPCUBE_CACHE="$cache" "$warpcube" "$@"
+    limit "$name" "$seconds" env WARPCUBE_CACHE="$cache" CUDA_CACHE_DISABLE=1 "$warpcube" "$@"
     rm -rf "$cache"
 }
 
@@ -134,11 +135,17 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         done
         ;;
     sql-sanitizer)
-        for tool in memcheck racecheck synccheck; do
-            CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda \
-                limit "sql-$tool" 280 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-                "$tests" --test-threads 1 slt:: again:: changes:: ssb::
-        done
+        # TOOLS side by side. Each statement is run by all tools, and each tool takes minutes.
+        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda limit sql-sanitizer 580 bash -c '
+            for tool in ${TOOLS:-memcheck racecheck synccheck}; do
+                compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
+                    "$1" --test-threads 1 slt:: again:: changes:: ssb:: >"$2/sql-$tool.log" 2>&1 &
+            done
+            failed=0
+            for job in $(jobs -p); do wait "$job" || failed=1; done
+            grep -H "^test result\|^========= .*SUMMARY" "$2"/sql-*check.log
+            exit $failed
+        ' sql-sanitizer "$tests" "$out"
         ;;
     fuzz)
         # 2,000 seeds over a million rows, 16 processes side by side; each notes what it did in a log of its own.

@@ -19,6 +19,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use parquet::basic::{ConvertedType, Encoding, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 use warpcube_column::{ColumnError, ColumnScan, Result, Storage, is_string};
 
@@ -122,6 +123,22 @@ impl ParquetTable {
     /// Whether all values of a column are dictionary-coded in the files.
     pub(crate) fn is_coded(&self, column: usize) -> bool {
         self.chunks(column).all(is_coded)
+    }
+
+    /// Most distinct values that an integer column has by its bounds, if its writer began a dictionary and gave it up
+    /// because values hardly repeat; none where the footers tell nothing of the kind.
+    pub(crate) fn distinct_by_bounds(&self, column: usize) -> Option<u64> {
+        let gave_up = |chunk: &ColumnChunkMetaData| chunk.dictionary_page_offset().is_some() && !is_coded(chunk);
+        if !self.chunks(column).any(gave_up) {
+            return None;
+        }
+        let bounds = self.chunks(column).map(|chunk| match chunk.statistics()? {
+            Statistics::Int32(known) => Some((i64::from(*known.min_opt()?), i64::from(*known.max_opt()?))),
+            Statistics::Int64(known) => Some((*known.min_opt()?, *known.max_opt()?)),
+            _ => None,
+        });
+        let (low, high) = bounds.reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))))??;
+        u64::try_from(high.checked_sub(low)?).ok().map(|steps| steps.saturating_add(1))
     }
 
     /// A scan of some columns.
@@ -406,6 +423,29 @@ mod tests {
             .unwrap();
         });
         assert_eq!(rows, 2 * ROWS);
+    }
+
+    #[test]
+    fn values_that_hardly_repeat_are_told_by_a_dictionary_that_was_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let wide = |name: &str, ids: ArrayRef| {
+            let path = folder.path().join(name);
+            let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+            let properties = WriterProperties::builder().set_dictionary_page_size_limit(1_000).build();
+            let file = File::create(&path).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            let table = ParquetFiles::new(vec![path], batch.schema()).table().unwrap().clone();
+            table.distinct_by_bounds(0)
+        };
+        let ids = |ids: std::ops::Range<i64>| Arc::new(Int64Array::from_iter_values(ids)) as ArrayRef;
+        assert_eq!(wide("many", ids(-5_000..15_000)), Some(20_000));
+        assert_eq!(wide("few", Arc::new(Int64Array::from_iter_values((0..20_000).map(|row| row % 50)))), None);
+        let names = Arc::new(StringArray::from_iter_values((0..20_000).map(|row| format!("n{row}"))));
+        assert_eq!(wide("names", names), None, "bounds of strings count nothing");
+        let ends = (0..20_000).map(|row| if row == 7 { i64::MIN } else { i64::MAX - row });
+        assert_eq!(wide("ends", Arc::new(Int64Array::from_iter_values(ends))), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
 use parking_lot::Mutex;
 use warpcube_column::{Changes, Storage, Whereabouts, is_string};
-use warpcube_engine::{Engine, Sink, Step};
+use warpcube_engine::{Engine, Expr, Sink, Step};
 
 use crate::lower::{Lowered, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
@@ -131,6 +131,9 @@ impl Placing {
         if passes.iter().all(is_there) && machine.open {
             return Ok(groups_max);
         }
+        if let Some(groups) = groups_expected(lowered).filter(|groups| *groups > groups_max) {
+            return Err(format!("a result of up to {groups} groups expected, more than pay to bring back"));
+        }
         let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
         let credit = self.placer.credit(largest);
         if wants <= credit {
@@ -179,6 +182,22 @@ impl Placing {
         };
         ColumnWork { kind, place }
     }
+}
+
+/// Most groups that a fragment's result is expected to have: as many as there are rows expected at its end, or as its
+/// keys have values between them. None where no key is known to have many: footers tell that of integer columns.
+fn groups_expected(lowered: &Lowered) -> Option<u64> {
+    let root = lowered.fragment.pipelines.last()?;
+    let Sink::Aggregate { groups, .. } = &root.sink else { return None };
+    let (info, columns) = (&lowered.tables[root.table], &lowered.fragment.tables[root.table].columns);
+    let table = info.parquet.as_ref()?.table()?;
+    let distinct = groups.iter().filter_map(|(key, _)| match key {
+        Expr::Reg(register) => table.distinct_by_bounds(*columns.get(*register)?),
+        _ => None,
+    });
+    let combinations = distinct.map(|values| values as f64).reduce(|a, b| a * b)?;
+    let passing = root.steps.iter().map(cost::passing).product::<f64>();
+    Some(combinations.min(info.rows? as f64 * passing) as u64)
 }
 
 /// What is known of a column of strings; footers are asked only where it would have to be loaded.

@@ -118,6 +118,23 @@ async fn columns_that_are_not_worth_loading_stay_on_the_cpu_until_they_are_there
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_loaded_for_more_groups_than_pay_to_bring_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let ids = "SELECT value AS id, value % 7 AS few FROM generate_series(1, 200000)";
+    cpu().collect(&format!("COPY ({ids}) TO '{}'", path.display())).await.unwrap();
+    let session = auto(&[]);
+    let sql = |key: &str| format!("SELECT {key}, count(*) FROM '{}' GROUP BY {key}", path.display());
+    let (place, reason) = place_of(&session, &sql("id")).await;
+    assert_eq!(
+        (place, reason.as_str()),
+        (Place::Cpu, "a result of up to 200000 groups expected, more than pay to bring back")
+    );
+    assert_eq!(device_tables(&session).await, []);
+    assert_eq!(place_of(&session, &sql("few")).await.0, Place::Gpu);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_on_the_cpu_pay_for_a_load() {
     // The emulated device counts as fast as the CPU: half of that is missing, which one statement pays.
     let session = auto(&[("warpcube.load_factor", "0.5")]);
