@@ -33,8 +33,8 @@ limit() {
     [ "$status" -eq 0 ] || failed=1
 }
 
-# bench NAME SECONDS ARGUMENT…: runs a benchmark with an empty cache of kernels, and without that which NVRTC 13 keeps by
-# itself, so that first runs compile.
+# bench NAME SECONDS ARGUMENT…: runs a benchmark with an empty cache of kernels, and without the one that NVRTC 13 has,
+# so that first runs compile.
 bench() {
     local name=$1 seconds=$2 cache
     shift 2
@@ -135,16 +135,26 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         done
         ;;
     sql-sanitizer)
-        # TOOLS side by side. Each statement is run by all tools, and each tool takes minutes.
+        # Each tool over each SQL file, and over the tests that ask again, in processes side by side: a tool makes a
+        # process many times slower. Kernels come from the cache if stage sql ran before.
         CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda limit sql-sanitizer 580 bash -c '
+            tests=$1 logs=$2/sanitizer
+            mkdir -p "$logs"
+            one() {
+                compute-sanitizer --tool "$1" --target-processes all --error-exitcode 9 "$tests" --test-threads 1 \
+                    ${3:-slt::our_files} >"$logs/$1-$2.log" 2>&1 || echo "$1 $2: exit $?"
+            }
+            export -f one
+            export tests logs
             for tool in ${TOOLS:-memcheck racecheck synccheck}; do
-                compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-                    "$1" --test-threads 1 slt:: again:: changes:: ssb:: >"$2/sql-$tool.log" 2>&1 &
-            done
-            failed=0
-            for job in $(jobs -p); do wait "$job" || failed=1; done
-            grep -H "^test result\|^========= .*SUMMARY" "$2"/sql-*check.log
-            exit $failed
+                for file in slt/*.slt slt/regressions/*.slt; do
+                    echo "WARPCUBE_SLT_FILE=$file one $tool $(basename "$file" .slt)"
+                done
+                echo "one $tool again \"again:: changes:: ssb::\""
+            done | xargs -P "${JOBS:-12}" -d "\n" -n 1 bash -c | tee "$logs/failed.txt"
+            grep -h "^========= .*SUMMARY" "$logs"/*.log | sort | uniq -c
+            grep -h "^test result" "$logs"/*.log | cut -d. -f1 | sort | uniq -c
+            [ ! -s "$logs/failed.txt" ]
         ' sql-sanitizer "$tests" "$out"
         ;;
     fuzz)

@@ -144,7 +144,7 @@ pub(crate) fn bind(
     let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &stages, compacted.is_some()),
+        false => parts(&pipelines, &stages, compacted.is_some(), tuning),
     };
     Ok(BoundFragment { pipelines, scans, stages, arena, control, program, parts, groups, compacted })
 }
@@ -158,10 +158,13 @@ fn with_library(source: &str) -> String {
 }
 
 /// A program a stage, then the one that gathers groups.
-fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool) -> Vec<Program> {
+fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool, tuning: &Tuning) -> Vec<Program> {
     let stage = |stage: &Stage| {
         let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
-        Program::new(stage.name.clone(), with_library(&format!("{members}{}", stage.source(pipelines))))
+        let source = with_library(&format!("{members}{}", stage.source(pipelines)));
+        let builds = stage.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
+        let quick = tuning.quick > 1 || tuning.quick == 1 && builds;
+        Program { quick, ..Program::new(stage.name.clone(), source) }
     };
     let gather = compacted.then(|| Program::new("compact", format!("{PLAIN_LIBRARY}{LIBRARY}{COMPACT}")));
     stages.iter().map(stage).chain(gather).collect()

@@ -44,6 +44,8 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
+    /// Which kernels are compiled soon rather than as well as can be: none, those that build tables, or all (0, 1, 2).
+    pub quick: u32,
 }
 
 impl Tuning {
@@ -75,6 +77,7 @@ impl Default for Tuning {
             tickets_per_warp: 4,
             small_tickets: 0.3,
             early_launch: true,
+            quick: 1,
         }
     }
 }
@@ -113,6 +116,7 @@ impl FromStr for Tuning {
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "early_launch" => tuning.early_launch = flag()?,
+                "quick" => tuning.quick = number()?.min(2),
                 other => return Err(format!("nothing named '{other}' can be tuned")),
             }
         }

@@ -17,12 +17,14 @@ pub struct Program {
     pub source: String,
     /// Further compiler options, for example `-DWIDTH=16`.
     pub options: Vec<String>,
+    /// Whether compiling soon counts for more than the last of the optimizations, where the compiler has the choice.
+    pub quick: bool,
 }
 
 impl Program {
     /// A program without further options.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Program {
-        Program { name: name.into(), source: source.into(), options: Vec::new() }
+        Program { name: name.into(), source: source.into(), options: Vec::new(), quick: false }
     }
 
     /// What the compiler sees: the prelude, then the source.
@@ -40,6 +42,7 @@ impl Program {
             hasher.update([0]);
             hasher.update(option.as_bytes());
         }
+        hasher.update([0, u8::from(self.quick)]);
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -53,6 +56,7 @@ mod tests {
         let plain = Program::new("a", "x");
         let option = Program { options: vec!["x".into()], ..Program::new("a", "") };
         assert_ne!(plain.hash(), option.hash());
+        assert_ne!(plain.hash(), Program { quick: true, ..plain.clone() }.hash());
         assert_eq!(plain.hash(), Program::new("other name", "x").hash());
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bo
 fn key(program: &Program, architecture: u32) -> String {
     // Without a compiler the cache may still hold what an earlier one made; its version is then unknown.
     let version = nvrtc::location().map(|(_, version)| version).unwrap_or_default();
-    let options = nvrtc::options(program, architecture).join(" ");
+    let options = nvrtc::options(program, architecture, version).join(" ");
     let mut hasher = Sha256::new();
     hasher.update(format!("{}|{options}|{version:?}", program.hash()));
     let digest = hasher.finalize();

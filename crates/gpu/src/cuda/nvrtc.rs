@@ -16,6 +16,9 @@ use crate::program::Program;
 const REPAIR: &str = "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', and name the library's file in \
                       WARPCUBE_NVRTC if it is in an unusual place";
 
+/// The first version that is known to take `--Ofast-compile`.
+const QUICK_VERSION: (i32, i32) = (12, 9);
+
 /// Names of the library's file, newer versions first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
@@ -142,7 +145,7 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     let text = |text: String| CString::new(text).map_err(|_| GpuError::Contract("a NUL byte in a program".into()));
     let source = text(program.full_source())?;
     let name = text(format!("{}.cu", program.name))?;
-    let options = options(program, architecture).into_iter().map(text).collect::<Result<Vec<_>>>()?;
+    let options = options(program, architecture, api.version).into_iter().map(text).collect::<Result<Vec<_>>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     let failed = |what: &str, status: Status| GpuError::Compile {
         program: program.name.clone(),
@@ -177,12 +180,15 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     Ok(cubin)
 }
 
-/// Compiler options of a program; part of the key of the cache on disk.
-pub(super) fn options(program: &Program, architecture: u32) -> Vec<String> {
+/// Options of a program for a version of the compiler; part of the key of the cache on disk.
+pub(super) fn options(program: &Program, architecture: u32, version: (i32, i32)) -> Vec<String> {
     let mut options =
         vec![format!("-arch=sm_{architecture}"), "--std=c++17".into(), "--device-int128".into(), "-lineinfo".into()];
     // Results equal the CPU's: no contraction of a*b+c.
     options.push("--fmad=false".into());
+    if program.quick && version >= QUICK_VERSION {
+        options.push("--Ofast-compile=min".into());
+    }
     options.extend(program.options.iter().cloned());
     options
 }

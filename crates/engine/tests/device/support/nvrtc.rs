@@ -9,8 +9,8 @@ use std::sync::{Mutex, Once};
 
 use warpcube_gpu::{GpuError, Program, cuda::nvrtc};
 
-/// Architectures: Ampere, Hopper, Blackwell for workstations.
-const ARCHITECTURES: [u32; 3] = [80, 90, 120];
+/// Architectures, and whether programs are compiled quickly for them: Ampere, Hopper, Blackwell for workstations.
+const ARCHITECTURES: [(u32, bool); 3] = [(80, true), (90, false), (120, true)];
 
 /// Compiles a program for all architectures, once.
 pub fn compile_everywhere(program: &Program) {
@@ -30,12 +30,12 @@ pub fn compile_everywhere(program: &Program) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{major}.{minor}"));
     std::fs::create_dir_all(&folder).unwrap();
-    for architecture in ARCHITECTURES {
+    for (architecture, quick) in ARCHITECTURES {
         let marker = folder.join(format!("{hash}.sm_{architecture}"));
         if marker.exists() {
             continue;
         }
-        match nvrtc::compile(program, architecture) {
+        match nvrtc::compile(&Program { quick, ..program.clone() }, architecture) {
             Ok(cubin) => {
                 assert!(!cubin.is_empty());
                 std::fs::write(&marker, "").unwrap();
