@@ -1,4 +1,4 @@
-// Packed segments with and without patches; packed.rs and patches.rs in crates/column/src/encoding draw them.
+// Packed segments; packed.rs in crates/column/src/encoding draws them. Needs encode_offsets.cuh.
 
 // Purpose: smallest and largest key of each vector. Outputs: bounds u64 [vectors][2]; without a valid row all ones
 // and 0. Mapping: a warp a vector, grid-stride. Bytes: the values once. Valid for any number of rows below 2^32.
@@ -27,26 +27,6 @@ WC_KERNEL(vector_bounds, BoundsParams, 256, 1) {
         }
     }
 }
-
-// What offsets are taken from: `bounds` of a segment's vectors where each has a reference of its own, its smallest
-// value, else null and `reference`, a key, for all.
-struct WcReference {
-    const uint64_t* bounds;
-    uint64_t reference;
-};
-
-// The reference of a vector as a key; 0 as a value where no row is valid.
-WC_DEVICE uint64_t wc_reference(const WcSource& s, const WcReference& r, uint64_t vector) {
-    if (r.bounds == nullptr) return r.reference;
-    const uint64_t low = r.bounds[2 * vector];
-    return low <= r.bounds[2 * vector + 1] ? low : s.flip;
-}
-
-WC_DEVICE uint64_t wc_offset(const WcSource& s, uint64_t row, uint64_t reference) {
-    return wc_valid(s, row) ? (wc_key(s, row) - reference) & wc_word_mask(s) : 0;
-}
-
-WC_DEVICE bool wc_is_wide(uint64_t offset, uint32_t bits) { return bits < 64 && offset >> bits != 0; }
 
 // Where word `at` of a lane string of `bits` bytes lies in its group.
 WC_DEVICE uint32_t* wc_pack_word(char* group, uint32_t bits, uint32_t lane, uint32_t at) {
@@ -106,69 +86,4 @@ WC_KERNEL(pack_groups, PackParams, 256, 1) {
         if (bits & 1) ((uint8_t*)(rest + ((bits & 2) ? 64 : 0)))[lane] = (uint8_t)(low >> ((bits & 2) ? 16 : 0));
     }
     if (wide && p.flag != nullptr) wc_or(p.flag, 1u);
-}
-
-// Purpose: which rows are patches. Outputs: marks u32 [32 * vectors], a bit a row; counts u32 [4 * vectors] of groups.
-// Mapping: a warp a vector, grid-stride. Bytes: the values once, an eighth a row.
-struct MarkParams {
-    WcSource source;
-    WcReference reference;
-    uint64_t bits;
-    uint32_t* marks;
-    uint32_t* counts;
-};
-
-WC_KERNEL(mark_wide, MarkParams, 256, 1) {
-    const uint32_t lane = wc_lane();
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
-        const uint64_t reference = wc_reference(p.source, p.reference, vector);
-        uint32_t mark = 0;
-#pragma unroll 8
-        for (uint32_t step = 0; step < 32; ++step) {
-            const uint64_t offset = wc_offset(p.source, vector * 1024 + 32 * step + lane, reference);
-            const uint32_t wide = __ballot_sync(WC_FULL_MASK, wc_is_wide(offset, (uint32_t)p.bits));
-            if (lane == step) mark = wide;
-        }
-        p.marks[32 * vector + lane] = mark;
-        uint32_t count = __popc(mark);
-#pragma unroll
-        for (int distance = 1; distance < 8; distance *= 2) count += __shfl_xor_sync(WC_FULL_MASK, count, distance);
-        if (lane % 8 == 0) p.counts[4 * vector + lane / 8] = count;
-    }
-}
-
-// Purpose: patches of marked rows. Inputs: starts u32 [4 * vectors + 1]; `at`, the byte of `out` at which the section
-// begins. Outputs: starts, rows, values: the offsets, or the values themselves against a reference of 0. Mapping: a
-// warp a group, grid-stride. Bytes: 2 and a word each patch, what is near them of the values.
-struct PatchParams {
-    WcSource source;
-    WcReference reference;
-    const uint32_t* marks;
-    const uint32_t* starts;
-    uint64_t at;
-    char* out;
-};
-
-WC_KERNEL(write_patches, PatchParams, 256, 1) {
-    const uint32_t lane = wc_lane();
-    const uint64_t groups = 4 * wc_vectors(p.source), patches = p.starts[groups];
-    const uint64_t rows_at = p.at + 4 * (groups + 1), values_at = (rows_at + 2 * patches + 7) / 8 * 8;
-    uint16_t* const rows = (uint16_t*)(p.out + rows_at);
-    wc_copy_starts((uint32_t*)(p.out + p.at), p.starts, groups + 1);
-    if (blockIdx.x == 0 && threadIdx.x < (values_at - rows_at) / 2 - patches) rows[patches + threadIdx.x] = 0;
-    for (uint64_t group = wc_first_vector(); group < groups; group += wc_warps()) {
-        uint64_t at = p.starts[group];
-        if (at == p.starts[group + 1]) continue;
-        const uint64_t reference = wc_reference(p.source, p.reference, group / 4);
-        for (uint32_t step = 0; step < 8; ++step) {
-            const uint32_t mark = p.marks[8 * group + step];
-            if (mark >> lane & 1u) {
-                const uint64_t patch = at + __popc(mark & wc_lanes_before(lane));
-                const uint64_t offset = wc_offset(p.source, 256 * group + 32 * step + lane, reference);
-                rows[patch] = (uint16_t)(32 * step + lane);
-                wc_store(p.out + values_at, patch, offset, p.source.width == 8 ? 8 : 4);
-            }
-            at += __popc(mark);
-        }
-    }
 }

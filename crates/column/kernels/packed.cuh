@@ -12,15 +12,16 @@ template <int W> struct WcPackedWords { static const int COUNT = W == 0 ? 1 : (W
 template <int BYTES> struct WcPackedSum { typedef uint32_t Type; };
 template <> struct WcPackedSum<8> { typedef uint64_t Type; };
 
-// Offset number k of a lane string; W and k are constants once loops are unrolled.
-template <int W> WC_DEVICE uint32_t wc_packed_offset32(const uint32_t* words, int k) {
+// Offset number k of a lane string, whose words Words gives by their number; W and k are constants once loops are
+// unrolled.
+template <int W, typename Words> WC_DEVICE uint32_t wc_packed_offset32(const Words& words, int k) {
     if (W == 0) return 0;
     const int bit = k * W, word = bit / 32, shift = bit % 32;
     uint32_t offset = words[word] >> shift;
     if (shift + W > 32) offset = (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> shift);
     return W >= 32 ? offset : offset & ((1u << W % 32) - 1u);
 }
-template <int W> WC_DEVICE uint64_t wc_packed_offset64(const uint32_t* words, int k) {
+template <int W, typename Words> WC_DEVICE uint64_t wc_packed_offset64(const Words& words, int k) {
     if (W <= 32) return wc_packed_offset32<W>(words, k);
     const int bit = k * W, word = bit / 32, shift = bit % 32;
     const uint64_t low = (uint64_t)words[word + 1] << 32 | words[word];
@@ -30,7 +31,7 @@ template <int W> WC_DEVICE uint64_t wc_packed_offset64(const uint32_t* words, in
 }
 
 // Offset number k of a lane string at the top of a word, whatever lies below it; W from 1 to 31.
-template <int W> WC_DEVICE uint32_t wc_packed_top(const uint32_t* words, int k) {
+template <int W, typename Words> WC_DEVICE uint32_t wc_packed_top(const Words& words, int k) {
     const int bit = k * W, word = bit / 32, end = bit % 32 + W;
     if (end <= 32) return words[word] << (32 - end) % 32;
     return (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> (end - 32) % 32);
@@ -87,23 +88,22 @@ template <int W, int SLOTS> struct WcPacked {
     }
 
     // The words of the lane string of a group.
-    struct String { uint32_t words[WORDS]; };
-    WC_INLINE String string(int group) const {
-        String whole;
-#pragma unroll
-        for (int at = 0; at < WORDS; ++at) whole.words[at] = words[group][at];
-        if (PIECES > WORDS) whole.words[WORDS - 1] |= words[group][PIECES - 1] << 16;
-        return whole;
-    }
+    struct String {
+        const uint32_t* pieces;
+        WC_INLINE uint32_t operator[](int at) const {
+            return PIECES > WORDS && at == WORDS - 1 ? pieces[at] | pieces[PIECES - 1] << 16 : pieces[at];
+        }
+    };
+    WC_INLINE String string(int group) const { return String{words[group]}; }
 
     // The offset in a slot, to be compared with constants shifted as far.
-    WC_INLINE uint32_t top(int slot) const { return wc_packed_top<W>(string(slot / 8).words, slot % 8); }
+    WC_INLINE uint32_t top(int slot) const { return wc_packed_top<W>(string(slot / 8), slot % 8); }
 
     // The value in a slot.
     template <typename T> WC_INLINE T value(int slot, typename WcPackedSum<sizeof(T)>::Type reference) const {
         const String whole = string(slot / 8);
-        if (sizeof(T) == 8) return (T)(reference + wc_packed_offset64<W>(whole.words, slot % 8));
-        return (T)(reference + wc_packed_offset32<W>(whole.words, slot % 8));
+        if (sizeof(T) == 8) return (T)(reference + wc_packed_offset64<W>(whole, slot % 8));
+        return (T)(reference + wc_packed_offset32<W>(whole, slot % 8));
     }
 };
 

@@ -1,5 +1,5 @@
 // What one pass over a column tells: profile.rs in crates/column/src/encoding counts the same on the CPU. Needs
-// encode.cuh and encode_runs.cuh.
+// encode.cuh and encode_walk.cuh.
 
 // Registers of the sketch of distinct values.
 #define WC_REGISTERS 4096

@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
 use warpcube_gpu::{
-    CancelSwitch, Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Program, Stream, Traffic, size_class,
+    CancelSwitch, Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Program, Stream, Traffic, size_class,
 };
 
 use crate::bind::{BoundFragment, Guesses, bind};
@@ -237,7 +237,7 @@ impl Engine {
         let start = Instant::now();
         let _span = tracing::info_span!("compile").entered();
         let compiles = self.device().compiles();
-        let modules = self.compile(&fragment.parts)?;
+        let modules = self.device().compile_all(&fragment.parts)?;
         // All kernels of one program, or those of a stage in the stage's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.stages.len());
@@ -326,17 +326,6 @@ impl Engine {
         }
         binding.keep_recorded(recorded);
         Ok(rows)
-    }
-
-    /// Compiles programs side by side.
-    fn compile(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
-        let device = self.device();
-        std::thread::scope(|scope| {
-            let others: Vec<_> = programs[1..].iter().map(|program| scope.spawn(|| device.compile(program))).collect();
-            let first = device.compile(&programs[0]);
-            let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
-            Ok(std::iter::once(first).chain(others).collect::<Result<_, GpuError>>()?)
-        })
     }
 
     /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.

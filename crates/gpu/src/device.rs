@@ -29,10 +29,14 @@ pub struct Device {
 pub(crate) struct DeviceShared {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) pool: Arc<MemoryPool>,
-    modules: Mutex<HashMap<String, Arc<Module>>>,
+    /// By the hash of a program the place of its module.
+    modules: Mutex<HashMap<String, Arc<Place>>>,
     compiles: AtomicU64,
     lost: AtomicBool,
 }
+
+/// A module once it is there; who compiles it holds the lock, and others wait.
+type Place = Mutex<Option<Arc<Module>>>;
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,11 +104,11 @@ impl Device {
     /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
     pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
         self.check()?;
-        let key = program.hash();
-        if let Some(module) = self.shared.modules.lock().get(&key) {
+        let place = self.shared.modules.lock().entry(program.hash()).or_default().clone();
+        let mut place = place.lock();
+        if let Some(module) = place.as_ref() {
             return Ok(module.clone());
         }
-        // Two threads may compile the same program at once; the first to finish wins and the other's is dropped.
         let loaded = self.shared.note(self.shared.backend.load(program));
         let (backend, compiled) = loaded.inspect_err(|error| {
             if let GpuError::Compile { program, log } = error {
@@ -115,7 +119,18 @@ impl Device {
             self.shared.compiles.fetch_add(1, Ordering::Relaxed);
         }
         let module = Arc::new(Module { name: program.name.clone(), device: self.shared.clone(), backend });
-        Ok(self.shared.modules.lock().entry(key).or_insert(module).clone())
+        Ok(place.insert(module).clone())
+    }
+
+    /// Programs, compiled and loaded side by side; their modules in the same order.
+    pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
+        let Some((first, others)) = programs.split_first() else { return Ok(Vec::new()) };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = others.iter().map(|program| scope.spawn(|| self.compile(program))).collect();
+            let first = self.compile(first);
+            let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
+            std::iter::once(first).chain(others).collect()
+        })
     }
 
     /// How many programs the compiler was run for, caches not counted.

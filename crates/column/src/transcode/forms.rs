@@ -4,7 +4,7 @@ use warpcube_gpu::{DeviceBuffer, Params};
 
 use super::codes::Codes;
 use super::scratch::{Counts, Regions, Scratch};
-use super::{ALP, BLOCK_WARPS, BLOCKS, BYTES, PACKED, Parts, RUNS, Source, Workshop, flip};
+use super::{ALP, BLOCK_WARPS, BLOCKS, BYTES, PACKED, PATCHES, Parts, RUNS, Source, Workshop, flip};
 use crate::build::VECTOR_ROWS;
 use crate::encoding::{Alp, Encoding, Nsf, Nsv, Packed};
 use crate::error::Result;
@@ -209,7 +209,7 @@ impl PackedForm {
             form.bounds = Some(bounds);
         }
         if packed.patches {
-            let kernel = workshop.kernel(PACKED, "mark_wide")?;
+            let kernel = workshop.kernel(PATCHES, "mark_wide")?;
             let mut patches = Patches::new(workshop, sources)?;
             for (position, source) in sources.iter().enumerate() {
                 let params = form.referred(source, position).u64(packed.width.into());
@@ -292,7 +292,7 @@ impl Patches {
         position: usize,
         (out, at): (&DeviceBuffer, usize),
     ) -> Result<()> {
-        let kernel = workshop.kernel(PACKED, "write_patches")?;
+        let kernel = workshop.kernel(PATCHES, "write_patches")?;
         let params = self.add_to(params, position).u64(at as u64).buffer(out);
         workshop.launch_for(position, &kernel, (VECTOR_GROUPS * vectors, 0), &params)
     }

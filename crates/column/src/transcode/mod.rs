@@ -28,14 +28,21 @@ use forms::Prepared;
 /// The name of a program and the parts of its source.
 pub(crate) type Parts = (&'static str, &'static [&'static str]);
 
+/// A program of parts. A first load waits for it, and what it does it does at the speed of memory anyway.
+fn source(name: &str, parts: &[&str]) -> Program {
+    Program { quick: true, ..Program::new(name, parts.concat()) }
+}
+
 /// What all kernels begin with.
 const COMMON: &str = include_str!("../../kernels/encode.cuh");
-const WALK: &str = include_str!("../../kernels/encode_runs.cuh");
-const SUMS: Parts = ("encode_sums", &[COMMON]);
+const WALK: &str = include_str!("../../kernels/encode_walk.cuh");
+const OFFSETS: &str = include_str!("../../kernels/encode_offsets.cuh");
+const SUMS: Parts = ("encode_sums", &[COMMON, include_str!("../../kernels/encode_sums.cuh")]);
 const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../kernels/encode_bytes.cuh")]);
-const RUNS: Parts = ("encode_runs", &[COMMON, WALK]);
+const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../kernels/encode_runs.cuh")]);
 const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/encode_blocks.cuh")]);
-const PACKED: Parts = ("encode_packed", &[COMMON, include_str!("../../kernels/encode_packed.cuh")]);
+pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
+const PATCHES: Parts = ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
 const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
 const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
 pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
@@ -50,7 +57,7 @@ const SIDE_STREAMS: usize = 4;
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
-const BATCH_BYTES: usize = 64 << 20;
+const BATCH_BYTES: usize = 256 << 20;
 
 /// A plain segment on the device.
 #[derive(Debug, Clone)]
@@ -150,12 +157,19 @@ impl<'a> Workshop<'a> {
         Ok(workshop)
     }
 
+    /// Compiles programs side by side, those too that may follow: most columns are packed.
+    pub(crate) fn prepare(&self, programs: &[Parts]) -> Result<()> {
+        let programs: Vec<Program> = programs.iter().map(|(name, parts)| source(name, parts)).collect();
+        self.device.compile_all(&programs)?;
+        Ok(())
+    }
+
     /// A kernel of a program.
     pub(crate) fn kernel(&self, (program, parts): Parts, name: &'static str) -> Result<Kernel> {
         if let Some(kernel) = self.kernels.borrow().get(name) {
             return Ok(kernel.clone());
         }
-        let kernel = self.device.compile(&Program::new(program, parts.concat()))?.kernel(name)?;
+        let kernel = self.device.compile(&source(program, parts))?.kernel(name)?;
         self.kernels.borrow_mut().insert(name, kernel.clone());
         Ok(kernel)
     }
@@ -419,9 +433,9 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_gpus() {
-        for (name, parts) in [SUMS, BYTES, RUNS, BLOCKS, PACKED, ALP, CODES, PROFILE] {
+        for (name, parts) in [SUMS, BYTES, RUNS, BLOCKS, PACKED, PATCHES, ALP, CODES, PROFILE] {
             for architecture in ARCHITECTURES {
-                match nvrtc::compile(&Program::new(name, parts.concat()), architecture) {
+                match nvrtc::compile(&source(name, parts), architecture) {
                     Ok(cubin) => assert!(!cubin.is_empty()),
                     Err(GpuError::CompilerUnavailable { .. }) => return,
                     Err(error) => panic!("{name} for sm_{architecture}: {error:?}"),

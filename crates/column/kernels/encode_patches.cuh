@@ -1,0 +1,66 @@
+// Patches of packed segments; patches.rs in crates/column/src/encoding draws them. Needs encode_offsets.cuh.
+
+// Purpose: which rows are patches. Outputs: marks u32 [32 * vectors], a bit a row; counts u32 [4 * vectors] of groups.
+// Mapping: a warp a vector, grid-stride. Bytes: the values once, an eighth a row.
+struct MarkParams {
+    WcSource source;
+    WcReference reference;
+    uint64_t bits;
+    uint32_t* marks;
+    uint32_t* counts;
+};
+
+WC_KERNEL(mark_wide, MarkParams, 256, 1) {
+    const uint32_t lane = wc_lane();
+    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
+        const uint64_t reference = wc_reference(p.source, p.reference, vector);
+        uint32_t mark = 0;
+#pragma unroll 8
+        for (uint32_t step = 0; step < 32; ++step) {
+            const uint64_t offset = wc_offset(p.source, vector * 1024 + 32 * step + lane, reference);
+            const uint32_t wide = __ballot_sync(WC_FULL_MASK, wc_is_wide(offset, (uint32_t)p.bits));
+            if (lane == step) mark = wide;
+        }
+        p.marks[32 * vector + lane] = mark;
+        uint32_t count = __popc(mark);
+#pragma unroll
+        for (int distance = 1; distance < 8; distance *= 2) count += __shfl_xor_sync(WC_FULL_MASK, count, distance);
+        if (lane % 8 == 0) p.counts[4 * vector + lane / 8] = count;
+    }
+}
+
+// Purpose: patches of marked rows. Inputs: starts u32 [4 * vectors + 1]; `at`, the byte of `out` at which the section
+// begins. Outputs: starts, rows, values: the offsets, or the values themselves against a reference of 0. Mapping: a
+// warp a group, grid-stride. Bytes: 2 and a word each patch, what is near them of the values.
+struct PatchParams {
+    WcSource source;
+    WcReference reference;
+    const uint32_t* marks;
+    const uint32_t* starts;
+    uint64_t at;
+    char* out;
+};
+
+WC_KERNEL(write_patches, PatchParams, 256, 1) {
+    const uint32_t lane = wc_lane();
+    const uint64_t groups = 4 * wc_vectors(p.source), patches = p.starts[groups];
+    const uint64_t rows_at = p.at + 4 * (groups + 1), values_at = (rows_at + 2 * patches + 7) / 8 * 8;
+    uint16_t* const rows = (uint16_t*)(p.out + rows_at);
+    wc_copy_starts((uint32_t*)(p.out + p.at), p.starts, groups + 1);
+    if (blockIdx.x == 0 && threadIdx.x < (values_at - rows_at) / 2 - patches) rows[patches + threadIdx.x] = 0;
+    for (uint64_t group = wc_first_vector(); group < groups; group += wc_warps()) {
+        uint64_t at = p.starts[group];
+        if (at == p.starts[group + 1]) continue;
+        const uint64_t reference = wc_reference(p.source, p.reference, group / 4);
+        for (uint32_t step = 0; step < 8; ++step) {
+            const uint32_t mark = p.marks[8 * group + step];
+            if (mark >> lane & 1u) {
+                const uint64_t patch = at + __popc(mark & wc_lanes_before(lane));
+                const uint64_t offset = wc_offset(p.source, 256 * group + 32 * step + lane, reference);
+                rows[patch] = (uint16_t)(32 * step + lane);
+                wc_store(p.out + values_at, patch, offset, p.source.width == 8 ? 8 : 4);
+            }
+            at += __popc(mark);
+        }
+    }
+}
