@@ -330,6 +330,17 @@ impl Book {
         }
     }
 
+    /// Distinct values of a column that is resident or copied to the host, where they were counted or estimated.
+    pub(crate) fn distinct_values(&self, key: &str, version: &str, column: usize) -> Option<u64> {
+        let table = self.tables.get(key).filter(|table| table.version == version)?;
+        let (dictionary, traits) = match (table.columns.get(&column), table.copies.get(&column)) {
+            (Some(entry), _) => (entry.column.dictionary().map(|values| values.len()), entry.column.traits()),
+            (None, Some(entry)) => (entry.copy.dictionary_values(), entry.copy.traits()),
+            (None, None) => return None,
+        };
+        dictionary.map(|values| values as u64).or(traits.map(|traits| traits.distinct))
+    }
+
     /// A table by its key.
     pub(crate) fn summary_of(&self, key: &str) -> Option<TableSummary> {
         self.tables.get(key).map(summary)

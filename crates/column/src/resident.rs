@@ -373,6 +373,12 @@ impl Residency {
         self.book.lock().whereabouts(key, version, column)
     }
 
+    /// Distinct values of a column that is resident or copied to the host: as many as its dictionary has, or an
+    /// estimate to a few percent where a pass over its values made one.
+    pub fn distinct_values(&self, key: &str, version: &str, column: usize) -> Option<u64> {
+        self.book.lock().distinct_values(key, version, column)
+    }
+
     /// Whether all `columns` of this version are resident.
     pub fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
         let book = self.book.lock();

@@ -4,8 +4,6 @@
 //! GPU on one H200. They are good to a factor of two or so, which is what a choice between milliseconds and seconds
 //! needs; a column that is on the device already costs nothing to bring there and decides most statements.
 
-use warpcube_engine::Step;
-
 /// What a table's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -121,14 +119,6 @@ const GROUP_ROWS: u64 = 1 << 20;
 /// Share of rows that pass a filter, and that find a partner in a probe.
 const FILTER_SHARE: f64 = 0.5;
 const PROBE_SHARE: f64 = 0.5;
-
-/// Share of rows that a step is taken to pass on.
-pub(crate) fn passing(step: &Step) -> f64 {
-    match step {
-        Step::Probe(_) => PROBE_SHARE,
-        _ => FILTER_SHARE,
-    }
-}
 
 impl Costs {
     /// Estimates a fragment's passes.

@@ -128,11 +128,11 @@ impl Placing {
         let is_there = |pass: &PassWork| pass.columns.iter().all(|column| column.place == Place::Device);
         let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN));
         let (Some(factor), Some(largest)) = (self.factor, largest) else { return Ok(groups_max) };
+        if let Some(groups) = self.groups_expected(lowered).filter(|groups| *groups > groups_max) {
+            return Err(format!("a result of about {groups} groups, more than pay to bring back"));
+        }
         if passes.iter().all(is_there) && machine.open {
             return Ok(groups_max);
-        }
-        if let Some(groups) = groups_expected(lowered).filter(|groups| *groups > groups_max) {
-            return Err(format!("a result of up to {groups} groups expected, more than pay to bring back"));
         }
         let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
         let credit = self.placer.credit(largest);
@@ -166,6 +166,29 @@ impl Placing {
         fragment.pipelines.iter().map(pass).collect()
     }
 
+    /// Groups that the result of grouping a whole table by columns of it has at least: as many as one of the columns
+    /// has distinct values. None where rows are filtered or joined first, or nothing is known of the columns.
+    fn groups_expected(&self, lowered: &Lowered) -> Option<u64> {
+        let root = lowered.fragment.pipelines.last().filter(|root| root.steps.is_empty())?;
+        let Sink::Aggregate { groups, .. } = &root.sink else { return None };
+        let (info, columns) = (&lowered.tables[root.table], &lowered.fragment.tables[root.table].columns);
+        let distinct = |(key, _): &(Expr, _)| match key {
+            Expr::Reg(register) => self.distinct_values(info, *columns.get(*register)?),
+            _ => None,
+        };
+        groups.iter().filter_map(distinct).max()
+    }
+
+    /// Distinct values of a column, as its load counted them or as footers let expect.
+    fn distinct_values(&self, info: &TableInfo, column: usize) -> Option<u64> {
+        let residency = self.engine.as_ref().map(|engine| engine.residency());
+        let counted = residency.and_then(|residency| residency.distinct_values(&info.key, &info.version, column));
+        counted.or_else(|| {
+            let by_bounds = info.parquet.as_ref()?.table()?.distinct_by_bounds(column)?;
+            Some(by_bounds.min(info.rows?))
+        })
+    }
+
     fn column(&self, info: &TableInfo, column: usize) -> ColumnWork {
         let whereabouts =
             self.engine.as_ref().map(|engine| engine.residency().whereabouts(&info.key, &info.version, column));
@@ -182,22 +205,6 @@ impl Placing {
         };
         ColumnWork { kind, place }
     }
-}
-
-/// Most groups that a fragment's result is expected to have: as many as there are rows expected at its end, or as its
-/// keys have values between them. None where no key is known to have many: footers tell that of integer columns.
-fn groups_expected(lowered: &Lowered) -> Option<u64> {
-    let root = lowered.fragment.pipelines.last()?;
-    let Sink::Aggregate { groups, .. } = &root.sink else { return None };
-    let (info, columns) = (&lowered.tables[root.table], &lowered.fragment.tables[root.table].columns);
-    let table = info.parquet.as_ref()?.table()?;
-    let distinct = groups.iter().filter_map(|(key, _)| match key {
-        Expr::Reg(register) => table.distinct_by_bounds(*columns.get(*register)?),
-        _ => None,
-    });
-    let combinations = distinct.map(|values| values as f64).reduce(|a, b| a * b)?;
-    let passing = root.steps.iter().map(cost::passing).product::<f64>();
-    Some(combinations.min(info.rows? as f64 * passing) as u64)
 }
 
 /// What is known of a column of strings; footers are asked only where it would have to be loaded.
