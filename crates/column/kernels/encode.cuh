@@ -17,9 +17,43 @@ WC_DEVICE uint64_t wc_word_mask(const WcSource& s) { return s.width == 8 ? ~0ull
 // Words of 32 bits in a word.
 WC_DEVICE uint32_t wc_word_words(const WcSource& s) { return s.width == 8 ? 2 : 1; }
 
-// The first vector of a warp, and how many warps there are.
-WC_DEVICE uint64_t wc_first_vector() { return (uint64_t)blockIdx.x * (blockDim.x / 32) + wc_warp(); }
-WC_DEVICE uint64_t wc_warps() { return (uint64_t)gridDim.x * (blockDim.x / 32); }
+// Segments of a launch: one of them alone would leave most of a device idle, and a launch takes as long as it.
+#define WC_SEGMENTS 16
+
+// Parameters of a launch: those of its segments.
+template <typename P> struct WcBatch {
+    P segments[WC_SEGMENTS];
+    uint64_t count;
+};
+
+// A block's share of a launch: its segment, its number among the segment's blocks, and how many those are.
+struct WcShare {
+    uint32_t segment, block, blocks;
+
+    WC_INLINE WcShare(uint64_t segments) {
+        blocks = gridDim.x / (uint32_t)segments;
+        segment = blockIdx.x / blocks;
+        block = blockIdx.x % blocks;
+    }
+
+    // The first vector, or whatever a warp takes at a time, and how many warps the segment has.
+    WC_INLINE uint64_t first() const { return (uint64_t)block * (blockDim.x / 32) + wc_warp(); }
+    WC_INLINE uint64_t warps() const { return (uint64_t)blocks * (blockDim.x / 32); }
+    // The same for a thread.
+    WC_INLINE uint64_t first_thread() const { return (uint64_t)block * blockDim.x + threadIdx.x; }
+    WC_INLINE uint64_t threads() const { return (uint64_t)blocks * blockDim.x; }
+    WC_INLINE bool begins() const { return block == 0 && threadIdx.x == 0; }
+};
+
+// A kernel over a batch of segments: its body sees the parameters `p` of the block's segment and the block's `share`.
+// The grid is a multiple of the number of segments.
+#define WC_ENCODER(name, Params) \
+    WC_DEVICE void name##_segment(const Params p, const WcShare share); \
+    WC_KERNEL(name, WcBatch<Params>, 256, 1) { \
+        const WcShare share(p.count); \
+        name##_segment(p.segments[share.segment], share); \
+    } \
+    WC_DEVICE void name##_segment(const Params p, const WcShare share)
 
 WC_DEVICE uint64_t wc_key(const WcSource& s, uint64_t row) {
     if (s.width == 4) {
@@ -113,7 +147,6 @@ struct WcFilled {
 };
 
 // Copies `count` starts to where they belong in a segment.
-WC_DEVICE void wc_copy_starts(uint32_t* to, const uint32_t* starts, uint64_t count) {
-    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += threads) to[at] = starts[at];
+WC_DEVICE void wc_copy_starts(const WcShare& share, uint32_t* to, const uint32_t* starts, uint64_t count) {
+    for (uint64_t at = share.first_thread(); at < count; at += share.threads()) to[at] = starts[at];
 }

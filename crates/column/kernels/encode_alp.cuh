@@ -35,10 +35,10 @@ struct AlpParams {
     uint32_t* counts;
 };
 
-WC_KERNEL(alp_integers, AlpParams, 256, 1) {
+WC_ENCODER(alp_integers, AlpParams) {
     const uint32_t lane = wc_lane();
     const uint64_t groups = 4 * wc_vectors(p.source);
-    for (uint64_t group = wc_first_vector(); group < groups; group += wc_warps()) {
+    for (uint64_t group = share.first(); group < groups; group += share.warps()) {
         int64_t integers[8], carry = 0;
         uint32_t exact[8], count = 0;
         bool found = false;
@@ -74,8 +74,8 @@ struct AlpHeadParams {
     char* out;
 };
 
-WC_KERNEL(alp_head, AlpHeadParams, 256, 1) {
-    if (blockIdx.x != 0 || threadIdx.x != 0) return;
+WC_ENCODER(alp_head, AlpHeadParams) {
+    if (!share.begins()) return;
     ((uint64_t*)p.out)[0] = p.length;
     ((uint64_t*)p.out)[1] = 0;
     for (uint64_t at = 16 + p.length; at % 8 != 0; ++at) p.out[at] = 0;

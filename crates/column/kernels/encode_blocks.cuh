@@ -57,9 +57,9 @@ struct BlockCountParams {
     uint32_t* counts;
 };
 
-WC_KERNEL(count_blocks, BlockCountParams, 256, 1) {
+WC_ENCODER(count_blocks, BlockCountParams) {
     const uint32_t lane = wc_lane();
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         WcBlocks blocks(p.source, vector, lane);
         for (uint32_t number = 0; number < 8; ++number) {
             const WcBlock block = blocks.next(p.source, number, lane, p.differences != 0);
@@ -85,7 +85,7 @@ struct BlockParams {
     uint32_t* out;
 };
 
-WC_KERNEL(write_blocks, BlockParams, 256, 1) {
+WC_ENCODER(write_blocks, BlockParams) {
     uint64_t* const slots = (uint64_t*)wc_shared() + 32 * wc_warp();
     const uint32_t lane = wc_lane(), word_words = wc_word_words(p.source);
     const uint64_t blocks = 8 * wc_vectors(p.source);
@@ -93,7 +93,7 @@ WC_KERNEL(write_blocks, BlockParams, 256, 1) {
     const uint32_t tile_words = p.differences != 0 ? word_words : 0;
     uint32_t* const starts = p.out + 4;
     uint32_t* const data = starts + blocks + 1;
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
+    if (share.begins()) {
         const uint32_t end = p.sums[blocks] + tile_words * (uint32_t)(blocks / 4);
         p.out[0] = 128;
         p.out[1] = 4;
@@ -102,7 +102,7 @@ WC_KERNEL(write_blocks, BlockParams, 256, 1) {
         starts[blocks] = end;
         for (uint32_t tail = 0; tail < 3; ++tail) data[end + tail] = 0;
     }
-    for (uint64_t vector = wc_first_vector(); vector < blocks / 8; vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < blocks / 8; vector += share.warps()) {
         WcBlocks walk(p.source, vector, lane);
         for (uint32_t number = 0; number < 8; ++number) {
             const WcBlock block = walk.next(p.source, number, lane, p.differences != 0);

@@ -10,11 +10,11 @@ struct NsfParams {
     char* out;
 };
 
-WC_KERNEL(write_nsf, NsfParams, 256, 1) {
-    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x, quads = wc_vectors(p.source) * 256;
+WC_ENCODER(write_nsf, NsfParams) {
+    const uint64_t threads = share.threads(), quads = wc_vectors(p.source) * 256;
     const uint32_t shift = 64 - 8 * (uint32_t)p.bytes;
     bool wide = false;
-    for (uint64_t quad = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += threads) {
+    for (uint64_t quad = share.first_thread(); quad < quads; quad += threads) {
         uint64_t values[4];
 #pragma unroll
         for (uint32_t slot = 0; slot < 4; ++slot) {
@@ -56,10 +56,10 @@ struct NsvCountParams {
     uint32_t* counts;
 };
 
-WC_KERNEL(count_nsv, NsvCountParams, 256, 1) {
+WC_ENCODER(count_nsv, NsvCountParams) {
     const uint32_t lane = wc_lane();
     bool wide = false;
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         uint32_t bytes = 0;
 #pragma unroll 8
         for (uint32_t step = 0; step < 32; ++step) {
@@ -88,13 +88,13 @@ struct NsvParams {
     char* out;
 };
 
-WC_KERNEL(write_nsv, NsvParams, 256, 1) {
+WC_ENCODER(write_nsv, NsvParams) {
     const uint32_t lane = wc_lane();
     const uint64_t vectors = wc_vectors(p.source);
     uint8_t* const data = (uint8_t*)p.out + 260 * vectors + 4;
-    wc_copy_starts((uint32_t*)(p.out + 256 * vectors), p.starts, vectors + 1);
-    if (blockIdx.x == 0 && threadIdx.x < 4) data[p.starts[vectors] + threadIdx.x] = 0;
-    for (uint64_t vector = wc_first_vector(); vector < vectors; vector += wc_warps()) {
+    wc_copy_starts(share, (uint32_t*)(p.out + 256 * vectors), p.starts, vectors + 1);
+    if (share.block == 0 && threadIdx.x < 4) data[p.starts[vectors] + threadIdx.x] = 0;
+    for (uint64_t vector = share.first(); vector < vectors; vector += share.warps()) {
         uint32_t at = p.starts[vector];
         for (uint32_t step = 0; step < 32; ++step) {
             bool wide = false;

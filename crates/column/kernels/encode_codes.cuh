@@ -23,11 +23,11 @@ struct DistinctParams {
     uint32_t* state;
 };
 
-WC_KERNEL(collect_distinct, DistinctParams, 256, 1) {
-    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
+WC_ENCODER(collect_distinct, DistinctParams) {
+    const uint64_t threads = share.threads();
     uint64_t last = 0;
     bool has_last = false;
-    for (uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; row < p.source.rows; row += threads) {
+    for (uint64_t row = share.first_thread(); row < p.source.rows; row += threads) {
         if (!wc_valid(p.source, row)) continue;
         const uint64_t bits = wc_bits(p.source, row);
         if (has_last && bits == last) continue;
@@ -64,9 +64,9 @@ struct CodeParams {
     uint32_t* out;
 };
 
-WC_KERNEL(look_up_codes, CodeParams, 256, 1) {
-    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x, rows = wc_vectors(p.source) * 1024;
-    for (uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
+WC_ENCODER(look_up_codes, CodeParams) {
+    const uint64_t threads = share.threads(), rows = wc_vectors(p.source) * 1024;
+    for (uint64_t row = share.first_thread(); row < rows; row += threads) {
         uint32_t code = 0;
         if (wc_valid(p.source, row)) {
             const uint64_t bits = wc_bits(p.source, row);

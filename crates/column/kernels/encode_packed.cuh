@@ -7,9 +7,9 @@ struct BoundsParams {
     uint64_t* bounds;
 };
 
-WC_KERNEL(vector_bounds, BoundsParams, 256, 1) {
+WC_ENCODER(vector_bounds, BoundsParams) {
     const uint32_t lane = wc_lane();
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         uint64_t low = ~0ull, high = 0;
 #pragma unroll 8
         for (uint32_t step = 0; step < 1024; step += 32) {
@@ -51,11 +51,11 @@ struct PackParams {
     char* packed;
 };
 
-WC_KERNEL(pack_groups, PackParams, 256, 1) {
+WC_ENCODER(pack_groups, PackParams) {
     const uint32_t lane = wc_lane(), bits = (uint32_t)p.bits;
     const uint64_t vectors = wc_vectors(p.source), mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
     bool wide = false;
-    for (uint64_t number = wc_first_vector(); number < 4 * vectors; number += wc_warps()) {
+    for (uint64_t number = share.first(); number < 4 * vectors; number += share.warps()) {
         const uint64_t vector = number / 4, reference = wc_reference(p.source, p.reference, vector);
         if (p.reference.bounds != nullptr && number % 4 == 0 && lane == 0) {
             char* const references = p.packed + vectors * 128 * bits;

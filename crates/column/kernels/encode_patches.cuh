@@ -10,9 +10,9 @@ struct MarkParams {
     uint32_t* counts;
 };
 
-WC_KERNEL(mark_wide, MarkParams, 256, 1) {
+WC_ENCODER(mark_wide, MarkParams) {
     const uint32_t lane = wc_lane();
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         const uint64_t reference = wc_reference(p.source, p.reference, vector);
         uint32_t mark = 0;
 #pragma unroll 8
@@ -41,14 +41,14 @@ struct PatchParams {
     char* out;
 };
 
-WC_KERNEL(write_patches, PatchParams, 256, 1) {
+WC_ENCODER(write_patches, PatchParams) {
     const uint32_t lane = wc_lane();
     const uint64_t groups = 4 * wc_vectors(p.source), patches = p.starts[groups];
     const uint64_t rows_at = p.at + 4 * (groups + 1), values_at = (rows_at + 2 * patches + 7) / 8 * 8;
     uint16_t* const rows = (uint16_t*)(p.out + rows_at);
-    wc_copy_starts((uint32_t*)(p.out + p.at), p.starts, groups + 1);
-    if (blockIdx.x == 0 && threadIdx.x < (values_at - rows_at) / 2 - patches) rows[patches + threadIdx.x] = 0;
-    for (uint64_t group = wc_first_vector(); group < groups; group += wc_warps()) {
+    wc_copy_starts(share, (uint32_t*)(p.out + p.at), p.starts, groups + 1);
+    if (share.block == 0 && threadIdx.x < (values_at - rows_at) / 2 - patches) rows[patches + threadIdx.x] = 0;
+    for (uint64_t group = share.first(); group < groups; group += share.warps()) {
         uint64_t at = p.starts[group];
         if (at == p.starts[group + 1]) continue;
         const uint64_t reference = wc_reference(p.source, p.reference, group / 4);

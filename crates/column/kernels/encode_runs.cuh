@@ -7,9 +7,9 @@ struct RunCountParams {
     uint32_t* counts;
 };
 
-WC_KERNEL(count_runs, RunCountParams, 256, 1) {
+WC_ENCODER(count_runs, RunCountParams) {
     const uint32_t lane = wc_lane();
-    for (uint64_t vector = wc_first_vector(); vector < wc_vectors(p.source); vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         WcRuns runs(p.source, vector, lane);
         uint32_t count = 0;
 #pragma unroll 4
@@ -29,19 +29,19 @@ struct RunParams {
     char* out;
 };
 
-WC_KERNEL(write_runs, RunParams, 256, 1) {
+WC_ENCODER(write_runs, RunParams) {
     const uint32_t lane = wc_lane();
     const uint64_t vectors = wc_vectors(p.source), runs = p.firsts[vectors];
     const uint64_t values_at = (4 * (vectors + 1) + 7) / 8 * 8;
     const uint64_t starts_at = (values_at + runs * p.source.width + 1) / 2 * 2;
     char* const values = p.out + values_at;
     uint16_t* const starts = (uint16_t*)(p.out + starts_at);
-    wc_copy_starts((uint32_t*)p.out, p.firsts, vectors + 1);
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
+    wc_copy_starts(share, (uint32_t*)p.out, p.firsts, vectors + 1);
+    if (share.begins()) {
         if (vectors % 2 == 0) ((uint32_t*)p.out)[vectors + 1] = 0;
         if (values_at + runs * p.source.width != starts_at) values[runs] = 0;
     }
-    for (uint64_t vector = wc_first_vector(); vector < vectors; vector += wc_warps()) {
+    for (uint64_t vector = share.first(); vector < vectors; vector += share.warps()) {
         WcRuns walk(p.source, vector, lane);
         uint64_t at = p.firsts[vector];
 #pragma unroll 4

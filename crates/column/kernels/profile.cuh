@@ -27,17 +27,14 @@ WC_DEVICE void wc_sketch(uint32_t* registers, uint64_t bits) {
     if (*entry < rank) atomicMax(entry, rank);
 }
 
-// Segments of a launch: one of them alone would leave most of a device idle.
-#define WC_PROFILE_SEGMENTS 16
-
 // Purpose: profile of some segments, added to the column's. Inputs: segments, and of each the number that its first
 // vector has in the column, all ones behind the last; `end`, the number behind the last vector. Outputs: bounds u64
 // [vectors][2], smallest and largest key, all ones and 0 without a valid row; ends u64 [vectors][2], keys of the first
 // and the last valid row; totals; registers u32 [WC_REGISTERS]. Mapping: a warp a vector, grid-stride; shared memory
 // WC_WIDTHS * 128 bytes. Bytes: the values once, and once more from the caches.
 struct ProfileParams {
-    WcSource sources[WC_PROFILE_SEGMENTS];
-    uint64_t firsts[WC_PROFILE_SEGMENTS];
+    WcSource sources[WC_SEGMENTS];
+    uint64_t firsts[WC_SEGMENTS];
     uint64_t end;
     uint64_t* bounds;
     uint64_t* ends;
@@ -54,9 +51,10 @@ WC_KERNEL(profile_vectors, ProfileParams, 256, 1) {
     const uint64_t width = p.sources[0].width, flip = p.sources[0].flip, mask = wc_word_mask(p.sources[0]);
     const uint64_t value_mask = width == 8 ? ~0ull : (1ull << (8 * width)) - 1;
     uint64_t valid = 0, runs = 0, descents = 0;
-    for (uint64_t number = p.firsts[0] + wc_first_vector(); number < p.end; number += wc_warps()) {
+    const WcShare share(1);
+    for (uint64_t number = p.firsts[0] + share.first(); number < p.end; number += share.warps()) {
         uint32_t segment = 0;
-        while (segment + 1 < WC_PROFILE_SEGMENTS && p.firsts[segment + 1] <= number) ++segment;
+        while (segment + 1 < WC_SEGMENTS && p.firsts[segment + 1] <= number) ++segment;
         const WcSource source = p.sources[segment];
         const uint64_t vector = number - p.firsts[segment];
         WcRuns walk(source, vector, lane);
@@ -117,8 +115,8 @@ struct ProfileColumnParams {
 
 WC_KERNEL(profile_column, ProfileColumnParams, 256, 1) {
     uint64_t low = ~0ull, high = 0, first = ~0ull, last = 0, descents = 0;
-    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t vector = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; vector < p.vectors; vector += threads) {
+    const WcShare share(1);
+    for (uint64_t vector = share.first_thread(); vector < p.vectors; vector += share.threads()) {
         const uint64_t vector_low = p.bounds[2 * vector], vector_high = p.bounds[2 * vector + 1];
         if (vector_low > vector_high) continue;
         low = vector_low < low ? vector_low : low;

@@ -7,14 +7,12 @@ use crate::error::Result;
 use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
-use crate::transcode::{BLOCK_WARPS, PACKED, PROFILE, Scratch, Source, Workshop, flip};
+use crate::transcode::{BLOCK_WARPS, LAUNCH_SEGMENTS, PACKED, PROFILE, Scratch, Source, Workshop, flip};
 
 /// Widths of offsets, 0 to 64.
 const WIDTHS: usize = 65;
 /// Shared memory: counts of widths by lane.
 const SHARED_BYTES: u32 = WIDTHS as u32 * 32 * 4;
-/// Segments of a launch: `WC_PROFILE_SEGMENTS`.
-const LAUNCH_SEGMENTS: usize = 16;
 /// Bytes of a vector's bounds, and of its first and last key.
 const VECTOR_BYTES: usize = 2 * size_of::<u64>();
 /// Totals before those of widths: `WC_TOTAL_…` in profile.cuh.

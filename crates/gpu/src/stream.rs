@@ -43,6 +43,13 @@ impl Params {
         self
     }
 
+    /// The members of another struct, behind those there are.
+    pub fn append(mut self, other: Params) -> Params {
+        self.bytes.extend(other.bytes);
+        self.buffers.extend(other.buffers);
+        self
+    }
+
     /// A null pointer.
     pub fn null(self) -> Params {
         self.u64(0)

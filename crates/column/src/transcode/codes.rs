@@ -33,11 +33,11 @@ pub(crate) fn distinct(
     let memory = Scratch::new(&workshop, state_at + size_of::<u64>())?;
     workshop.stream.fill(memory.buffer(), 0, 0xff, state_at)?;
     workshop.stream.fill(memory.buffer(), state_at, 0, size_of::<u64>())?;
-    for source in segments.iter().map(|segment| Source::of(segment, storage)) {
+    let sources = segments.iter().map(|segment| Source::of(segment, storage)).map(|source| {
         let params = source.params().buffer(memory.buffer()).u64(slots as u64).u64(limit as u64);
-        let params = params.buffer_at(memory.buffer(), state_at);
-        workshop.launch(&kernel, VECTOR_WARPS * source.vectors(), 0, &params)?;
-    }
+        (VECTOR_WARPS * source.vectors(), params.buffer_at(memory.buffer(), state_at))
+    });
+    workshop.launch_all(&kernel, sources, 0)?;
     let mut found = vec![0u64; slots + 1];
     workshop.stream.download(memory.buffer(), 0, bytemuck::cast_slice_mut(&mut found))?;
     let state = found.pop().unwrap_or_default();
@@ -66,18 +66,20 @@ impl Codes {
         let table = Scratch::new(workshop, codes_at + size_of_val(codes.as_slice()))?;
         workshop.stream.upload(table.buffer(), 0, bytemuck::cast_slice(&keys))?;
         workshop.stream.upload(table.buffer(), codes_at, bytemuck::cast_slice(&codes))?;
-        workshop.join()?;
         let memory = Regions::new(workshop, sources, VECTOR_ROWS * size_of::<u32>())?;
-        let mut coded = Vec::with_capacity(sources.len());
-        for (position, source) in sources.iter().enumerate() {
+        let place = |(position, source): (usize, &Source)| {
             let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<u32>())?;
+            Ok(source.with(values, Storage::U32))
+        };
+        let coded: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
+        let segments = sources.iter().zip(&coded).map(|(source, codes)| {
             let params: Params = source.params().buffer(table.buffer()).buffer_at(table.buffer(), codes_at);
-            let params = params.u64(keys.len() as u64).buffer(flag.buffer()).buffer(&values);
-            workshop.launch_for(position, &kernel, (VECTOR_WARPS * source.vectors(), 0), &params)?;
-            coded.push(source.with(values, Storage::U32));
-        }
+            let params = params.u64(keys.len() as u64).buffer(flag.buffer()).buffer(&codes.values);
+            (VECTOR_WARPS * source.vectors(), params)
+        });
+        workshop.launch_all(&kernel, segments, 0)?;
         // The table's promise ends here: so does its use.
-        workshop.join()?;
+        workshop.stream.synchronize()?;
         Ok(Codes { sources: coded, _memory: memory })
     }
 

@@ -91,49 +91,65 @@ impl Prepared {
         &self.bytes
     }
 
-    /// Launches what writes a segment.
+    /// Launches what writes the segments.
     pub(super) fn write(
         &self,
         workshop: &mut Workshop<'_>,
         flag: &Scratch,
         sources: &[Source],
-        position: usize,
-        out: &DeviceBuffer,
+        outs: &[DeviceBuffer],
     ) -> Result<()> {
-        let source = &sources[position];
-        let (params, vectors) = (source.params(), source.vectors());
+        let vectors = |position: usize| sources[position].vectors();
+        let params = |position: usize| sources[position].params();
+        let all = 0..sources.len();
         match &self.form {
-            Form::Plain => Ok(workshop.side(position).copy(out, 0, &source.values, 0, out.bytes())?),
+            Form::Plain => {
+                let mut copies = sources.iter().zip(outs);
+                copies.try_for_each(|(source, out)| Ok(workshop.stream.copy(out, 0, &source.values, 0, out.bytes())?))
+            }
             Form::Nsf(nsf) => {
                 let kernel = workshop.kernel(BYTES, "write_nsf")?;
-                let params = params.u64(nsf.bytes.into()).buffer(flag.buffer()).buffer(out);
-                workshop.launch_for(position, &kernel, (VECTOR_BLOCKS * vectors, 0), &params)
+                let segments = all.map(|position| {
+                    let params = params(position).u64(nsf.bytes.into()).buffer(flag.buffer());
+                    (VECTOR_BLOCKS * vectors(position), params.buffer(&outs[position]))
+                });
+                workshop.launch_all(&kernel, segments, 0)
             }
             Form::Nsv(nsv, starts) => {
                 let kernel = workshop.kernel(BYTES, "write_nsv")?;
-                let params = starts.add_to(params.u64(nsv.reference), position).buffer(out);
-                workshop.launch_for(position, &kernel, (vectors, 0), &params)
+                let segments = all.map(|position| {
+                    let params = starts.add_to(params(position).u64(nsv.reference), position);
+                    (vectors(position), params.buffer(&outs[position]))
+                });
+                workshop.launch_all(&kernel, segments, 0)
             }
             Form::Rle(firsts) => {
                 let kernel = workshop.kernel(RUNS, "write_runs")?;
-                workshop.launch_for(position, &kernel, (vectors, 0), &firsts.add_to(params, position).buffer(out))
+                let segments = all.map(|position| {
+                    (vectors(position), firsts.add_to(params(position), position).buffer(&outs[position]))
+                });
+                workshop.launch_all(&kernel, segments, 0)
             }
             Form::Blocks { differences, counts } => {
                 let kernel = workshop.kernel(BLOCKS, "write_blocks")?;
-                let params = counts.add_to(params.u64((*differences).into()), position).buffer(out);
-                workshop.launch_for(position, &kernel, (vectors, BLOCK_WARPS * 256), &params)
+                let segments = all.map(|position| {
+                    let params = counts.add_to(params(position).u64((*differences).into()), position);
+                    (vectors(position), params.buffer(&outs[position]))
+                });
+                workshop.launch_all(&kernel, segments, BLOCK_WARPS * 256)
             }
-            Form::Packed(packed) => packed.write(workshop, flag, source, position, (out, 0)),
-            Form::Codes(codes, prepared) => prepared.write(workshop, flag, codes.sources(), position, out),
+            Form::Packed(packed) => packed.write(workshop, flag, sources, (outs, 0)),
+            Form::Codes(codes, prepared) => prepared.write(workshop, flag, codes.sources(), outs),
             Form::Alp(alp) => {
                 let AlpForm { integers, packed, exceptions, .. } = alp.as_ref();
-                let integers = &integers[position];
-                let length = packed.end(integers, position, ALP_HEAD) - ALP_HEAD;
+                let length = |position: usize| packed.end(&integers[position], position, ALP_HEAD) - ALP_HEAD;
                 let head = workshop.kernel(ALP, "alp_head")?;
-                workshop.launch_for(position, &head, (1, 0), &Params::new().u64(length as u64).buffer(out))?;
-                packed.write(workshop, flag, integers, position, (out, ALP_HEAD))?;
-                let at = (ALP_HEAD + length).next_multiple_of(8);
-                exceptions.write(workshop, params.null().u64(0), vectors, position, (out, at))
+                let heads = all.map(|position| (1, Params::new().u64(length(position) as u64).buffer(&outs[position])));
+                workshop.launch_all(&head, heads, 0)?;
+                packed.write(workshop, flag, integers, (outs, ALP_HEAD))?;
+                exceptions.write(workshop, sources, outs, |position| {
+                    (params(position).null().u64(0), (ALP_HEAD + length(position)).next_multiple_of(8))
+                })
             }
         }
     }
@@ -175,10 +191,11 @@ fn count(
     parameters: impl Fn(Params) -> Params,
 ) -> Result<Counts> {
     let (kernel, mut counts) = (workshop.kernel(program, name)?, Counts::new(workshop, sources, per_vector)?);
-    for (position, source) in sources.iter().enumerate() {
-        let params = counts.add_to(parameters(source.params()), position);
-        workshop.launch_for(position, &kernel, (source.vectors(), 0), &params)?;
-    }
+    let segments = sources
+        .iter()
+        .enumerate()
+        .map(|(position, source)| (source.vectors(), counts.add_to(parameters(source.params()), position)));
+    workshop.launch_all(&kernel, segments, 0)?;
     counts.sum(workshop)?;
     Ok(counts)
 }
@@ -198,23 +215,20 @@ impl PackedForm {
         if packed.reference.is_none() {
             let kernel = workshop.kernel(PACKED, "vector_bounds")?;
             let bounds = Regions::new(workshop, sources, 2 * size_of::<u64>())?;
-            for (position, source) in sources.iter().enumerate() {
-                workshop.launch_for(
-                    position,
-                    &kernel,
-                    (source.vectors(), 0),
-                    &bounds.add_to(source.params(), position),
-                )?;
-            }
+            let segments = sources.iter().enumerate();
+            let segments =
+                segments.map(|(position, source)| (source.vectors(), bounds.add_to(source.params(), position)));
+            workshop.launch_all(&kernel, segments, 0)?;
             form.bounds = Some(bounds);
         }
         if packed.patches {
             let kernel = workshop.kernel(PATCHES, "mark_wide")?;
             let mut patches = Patches::new(workshop, sources)?;
-            for (position, source) in sources.iter().enumerate() {
+            let segments = sources.iter().enumerate().map(|(position, source)| {
                 let params = form.referred(source, position).u64(packed.width.into());
-                workshop.launch_for(position, &kernel, (source.vectors(), 0), &patches.add_to(params, position))?;
-            }
+                (source.vectors(), patches.add_to(params, position))
+            });
+            workshop.launch_all(&kernel, segments, 0)?;
             patches.counts.sum(workshop)?;
             form.patches = Some(patches);
         }
@@ -241,21 +255,25 @@ impl PackedForm {
         self.patches.as_ref().map_or(end, |patches| patches.end(source, position, end))
     }
 
+    /// Launches what writes the segments, each from a byte of its buffer on.
     fn write(
         &self,
         workshop: &mut Workshop<'_>,
         flag: &Scratch,
-        source: &Source,
-        position: usize,
-        (out, at): (&DeviceBuffer, usize),
+        sources: &[Source],
+        (outs, at): (&[DeviceBuffer], usize),
     ) -> Result<()> {
         let kernel = workshop.kernel(PACKED, "pack_groups")?;
-        let params = self.referred(source, position).u64(self.packed.width.into());
-        let params = if self.patches.is_some() { params.null() } else { params.buffer(flag.buffer()) };
-        workshop.launch_for(position, &kernel, (VECTOR_GROUPS * source.vectors(), 0), &params.buffer_at(out, at))?;
+        let segments = sources.iter().enumerate().map(|(position, source)| {
+            let params = self.referred(source, position).u64(self.packed.width.into());
+            let params = if self.patches.is_some() { params.null() } else { params.buffer(flag.buffer()) };
+            (VECTOR_GROUPS * source.vectors(), params.buffer_at(&outs[position], at))
+        });
+        workshop.launch_all(&kernel, segments, 0)?;
         let Some(patches) = &self.patches else { return Ok(()) };
-        let at = self.body_end(source, at);
-        patches.write(workshop, self.referred(source, position), source.vectors(), position, (out, at))
+        patches.write(workshop, sources, outs, |position| {
+            (self.referred(&sources[position], position), self.body_end(&sources[position], at))
+        })
     }
 }
 
@@ -283,18 +301,20 @@ impl Patches {
         rows_end.next_multiple_of(8) + patches * word_bytes(source.storage)
     }
 
-    /// Launches what writes the section at a byte of a segment.
+    /// Launches what writes the sections; `of` tells the parameters of a segment and the byte at which its section is.
     fn write(
         &self,
         workshop: &mut Workshop<'_>,
-        params: Params,
-        vectors: usize,
-        position: usize,
-        (out, at): (&DeviceBuffer, usize),
+        sources: &[Source],
+        outs: &[DeviceBuffer],
+        of: impl Fn(usize) -> (Params, usize),
     ) -> Result<()> {
         let kernel = workshop.kernel(PATCHES, "write_patches")?;
-        let params = self.add_to(params, position).u64(at as u64).buffer(out);
-        workshop.launch_for(position, &kernel, (VECTOR_GROUPS * vectors, 0), &params)
+        let segments = sources.iter().zip(outs).enumerate().map(|(position, (source, out))| {
+            let (params, at) = of(position);
+            (VECTOR_GROUPS * source.vectors(), self.add_to(params, position).u64(at as u64).buffer(out))
+        });
+        workshop.launch_all(&kernel, segments, 0)
     }
 }
 
@@ -306,14 +326,17 @@ impl AlpForm {
         let memory = Regions::new(workshop, sources, VECTOR_ROWS * size_of::<i64>())?;
         let mut exceptions = Patches::new(workshop, sources)?;
         let scales = alp.scales()?;
-        let mut integers = Vec::with_capacity(sources.len());
-        for (position, source) in sources.iter().enumerate() {
+        let place = |(position, source): (usize, &Source)| {
             let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<i64>())?;
-            let params = scales.iter().fold(source.params(), |params, scale| params.f64(*scale)).buffer(&values);
-            let params = exceptions.add_to(params, position);
-            workshop.launch_for(position, &kernel, (VECTOR_GROUPS * source.vectors(), 0), &params)?;
-            integers.push(source.with(values, Storage::I64));
-        }
+            Ok(source.with(values, Storage::I64))
+        };
+        let integers: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
+        let segments = sources.iter().zip(&integers).enumerate().map(|(position, (source, integers))| {
+            let params = scales.iter().fold(source.params(), |params, scale| params.f64(*scale));
+            let params = exceptions.add_to(params.buffer(&integers.values), position);
+            (VECTOR_GROUPS * source.vectors(), params)
+        });
+        workshop.launch_all(&kernel, segments, 0)?;
         exceptions.counts.sum(workshop)?;
         let packed = PackedForm::new(workshop, alp.integers, &integers)?;
         Ok(AlpForm { integers, _memory: memory, packed, exceptions })

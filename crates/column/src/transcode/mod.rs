@@ -52,8 +52,8 @@ const BLOCK: u32 = 256;
 pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
 /// Blocks a multiprocessor.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
-/// Segments that are worked on side by side.
-const SIDE_STREAMS: usize = 4;
+/// Segments of a launch: `WC_SEGMENTS`.
+pub(crate) const LAUNCH_SEGMENTS: usize = 16;
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
@@ -128,10 +128,7 @@ pub(crate) fn flip(storage: Storage) -> u64 {
 pub(crate) struct Workshop<'a> {
     pub(crate) device: &'a Device,
     pub(crate) room: &'a dyn Room,
-    /// For copies and what all segments wait for.
     pub(crate) stream: Stream,
-    /// For single segments: one alone would leave most of a device idle. They take them in turn.
-    side: Vec<Stream>,
     kernels: RefCell<HashMap<&'static str, Kernel>>,
     /// Sizes of large scratch memory that was used.
     large: RefCell<BTreeSet<usize>>,
@@ -147,14 +144,7 @@ impl Drop for Workshop<'_> {
 impl<'a> Workshop<'a> {
     pub(crate) fn new(device: &'a Device, room: &'a dyn Room) -> Result<Workshop<'a>> {
         let (stream, kernels, large) = (device.stream()?, RefCell::default(), RefCell::default());
-        Ok(Workshop { device, room, stream, side: Vec::new(), kernels, large })
-    }
-
-    /// A workshop for several segments at a time.
-    fn for_segments(device: &'a Device, room: &'a dyn Room, segments: usize) -> Result<Workshop<'a>> {
-        let mut workshop = Workshop::new(device, room)?;
-        workshop.side = (0..segments.clamp(1, SIDE_STREAMS)).map(|_| device.stream()).collect::<Result<_, _>>()?;
-        Ok(workshop)
+        Ok(Workshop { device, room, stream, kernels, large })
     }
 
     /// Compiles programs side by side, those too that may follow: most columns are packed.
@@ -186,28 +176,30 @@ impl<'a> Workshop<'a> {
         Ok(self.stream.launch(kernel, shape, params)?)
     }
 
-    /// The stream of one of a batch's segments: work there waits for what was launched for that segment alone.
-    fn side(&mut self, position: usize) -> &mut Stream {
-        let count = self.side.len();
-        &mut self.side[position % count]
-    }
-
-    /// Launches a kernel for one of a batch's segments.
-    fn launch_for(
+    /// Launches a kernel over segments: of each the warps' work and the parameters.
+    fn launch_all(
         &mut self,
-        position: usize,
         kernel: &Kernel,
-        (warps, shared_bytes): (usize, u32),
-        params: &Params,
+        segments: impl IntoIterator<Item = (usize, Params)>,
+        shared_bytes: u32,
     ) -> Result<()> {
-        let shape = self.shape(warps, shared_bytes);
-        Ok(self.side(position).launch(kernel, shape, params)?)
-    }
-
-    /// Waits for all work.
-    fn join(&mut self) -> Result<()> {
-        self.stream.synchronize()?;
-        Ok(self.side.iter_mut().try_for_each(Stream::synchronize)?)
+        let mut segments = segments.into_iter().peekable();
+        while segments.peek().is_some() {
+            let (mut params, mut warps, mut count, mut bytes) = (Params::new(), 0, 0, 0);
+            for (of_segment, own) in segments.by_ref().take(LAUNCH_SEGMENTS) {
+                (warps, count, bytes) = (of_segment.max(warps), count + 1, own.size());
+                params = params.append(own);
+            }
+            for _ in 0..(LAUNCH_SEGMENTS - count) * bytes / size_of::<u64>() {
+                params = params.u64(0);
+            }
+            // As many blocks for each, so that a block finds its segment by its number alone.
+            let most = (self.device.info().multiprocessors * BLOCKS_PER_MULTIPROCESSOR / count as u32).max(1);
+            let blocks = (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most);
+            let shape = LaunchShape { grid: blocks * count as u32, block: BLOCK, shared_bytes };
+            self.stream.launch(kernel, shape, &params.u64(count as u64))?;
+        }
+        Ok(())
     }
 }
 
@@ -227,7 +219,7 @@ pub(crate) fn encode_segments(
     if *encoding == Encoding::Plain || segments.is_empty() {
         return Ok(Ok(segments));
     }
-    let mut encoder = match Encoder::new(device, room, encoding, (storage, segments.len())) {
+    let mut encoder = match Encoder::new(device, room, encoding, storage) {
         Err(ColumnError::OverBudget { .. }) => return Ok(Err(segments)),
         encoder => encoder?,
     };
@@ -258,7 +250,7 @@ pub(crate) fn encode_copies(
     encoding: &Encoding,
     segments: &[Segment],
 ) -> Result<Vec<Segment>> {
-    let mut encoder = Encoder::new(device, room, encoding, (storage, segments.len()))?;
+    let mut encoder = Encoder::new(device, room, encoding, storage)?;
     let mut encoded: Vec<Segment> = Vec::with_capacity(segments.len());
     let mut plain = segments.iter();
     loop {
@@ -282,16 +274,10 @@ struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    fn new(
-        device: &'a Device,
-        room: &'a dyn Room,
-        encoding: &'a Encoding,
-        (storage, segments): (Storage, usize),
-    ) -> Result<Encoder<'a>> {
-        let mut workshop = Workshop::for_segments(device, room, segments)?;
+    fn new(device: &'a Device, room: &'a dyn Room, encoding: &'a Encoding, storage: Storage) -> Result<Encoder<'a>> {
+        let mut workshop = Workshop::new(device, room)?;
         let flag = Scratch::new(&workshop, size_of::<u32>())?;
         workshop.stream.fill(flag.buffer(), 0, 0, size_of::<u32>())?;
-        workshop.join()?;
         let batch_bytes = BATCH_BYTES.min(device.pool().usage().budget as usize / 16);
         Ok(Encoder { workshop, encoding, storage, flag, batch_bytes })
     }
@@ -320,11 +306,10 @@ impl<'a> Encoder<'a> {
         let mut values = Vec::with_capacity(sources.len());
         let mut at = 0;
         for (position, part) in parts.iter().enumerate() {
-            let out = slab.part(at, prepared.bytes()[position])?;
-            prepared.write(&mut self.workshop, &self.flag, &sources, position, &out)?;
-            values.push(out);
+            values.push(slab.part(at, prepared.bytes()[position])?);
             at += part;
         }
+        prepared.write(&mut self.workshop, &self.flag, &sources, &values)?;
         self.settle()?;
         let segments = values.into_iter().zip(&sources).enumerate().map(|(position, (values, source))| {
             // The last one has what rounding added.
@@ -339,7 +324,6 @@ impl<'a> Encoder<'a> {
 
     /// Waits for all that was launched.
     fn settle(&mut self) -> Result<()> {
-        self.workshop.join()?;
         let mut raised = 0u32;
         self.workshop.stream.download(self.flag.buffer(), 0, bytemuck::bytes_of_mut(&mut raised))?;
         if raised != 0 {

@@ -87,7 +87,6 @@ impl Counts {
 
     /// Puts sums in the place of counts and waits for the totals.
     pub(super) fn sum(&mut self, workshop: &mut Workshop<'_>) -> Result<()> {
-        workshop.join()?;
         let kernel = workshop.kernel(SUMS, "scan_counts")?;
         let buffer = self.scratch.buffer();
         let firsts_at = self.firsts[self.totals.len()] as usize * size_of::<u32>();
