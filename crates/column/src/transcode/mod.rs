@@ -412,6 +412,43 @@ mod tests {
         }
     }
 
+    #[test]
+    fn segments_of_a_batch_are_encoded_as_each_alone() {
+        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
+        let (room, mut stream) = (Whole(&device), device.stream().expect("a stream"));
+        // More segments than a launch takes, of one vector to four.
+        let rows: Vec<usize> = (0..LAUNCH_SEGMENTS + 3).map(|number| 1 + number * 1_237 % 4_000).collect();
+        let longest = *rows.iter().max().expect("segments");
+        for storage in [Storage::I32, Storage::F64] {
+            let bits = |row: usize| match storage {
+                Storage::F64 => (row as f64 / 4.0).to_bits(),
+                _ => row as u64 % 600 * 40,
+            };
+            let values: Vec<u8> = (0..longest.next_multiple_of(VECTOR_ROWS))
+                .flat_map(|row| bits(row).to_le_bytes().into_iter().take(storage.width()))
+                .collect();
+            let part = |rows: usize| &values[..rows.next_multiple_of(VECTOR_ROWS) * storage.width()];
+            let plain = |rows: usize| Plain::new(storage, part(rows), None, rows).expect("whole vectors");
+            let mut segment = |rows: &usize| {
+                let buffer = device.buffer(part(*rows).len(), "a test").expect("room");
+                stream.upload(&buffer, 0, part(*rows)).expect("in range");
+                Segment::new(buffer, None, *rows as u32, room.reserve(1).expect("room"))
+            };
+            let segments: Vec<Segment> = rows.iter().map(&mut segment).collect();
+            stream.synchronize().expect("no faults");
+            for encoding in encodings(storage, &plain(longest)) {
+                let encoded =
+                    encode_copies(&device, &room, storage, &encoding, &segments).expect("it holds the values");
+                for (encoded, rows) in encoded.iter().zip(&rows) {
+                    let mut found = vec![0; encoded.values().bytes()];
+                    stream.download(encoded.values(), 0, &mut found).expect("in range");
+                    let expected = encode(&encoding, &plain(*rows)).expect("it holds the values");
+                    assert!(found == expected, "{encoding:?} of {storage:?}: {rows} rows");
+                }
+            }
+        }
+    }
+
     /// Ampere, Hopper, Blackwell for workstations.
     const ARCHITECTURES: [u32; 3] = [80, 90, 120];
 
