@@ -304,7 +304,8 @@ impl Book {
         self.tables.retain(|_, table| !(table.columns.is_empty() && table.copies.is_empty()));
     }
 
-    fn forget(&mut self, key: &str) -> Option<TableSummary> {
+    /// Forgets a table by its key, with all copies; what was there, if anything was.
+    pub(crate) fn forget(&mut self, key: &str) -> Option<TableSummary> {
         self.changes.left += 1;
         self.tables.remove(key).map(|table| summary(&table))
     }

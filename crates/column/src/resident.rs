@@ -352,6 +352,12 @@ impl Residency {
         true
     }
 
+    /// Drops the columns of the table with a key from the device, and copies of them on the host; running statements
+    /// keep what they have pinned. What was there, if anything was.
+    pub fn evict(&self, key: &str) -> Option<TableSummary> {
+        self.book.lock().forget(key)
+    }
+
     /// Drops a table's columns from the device by the name people know, and copies of them on the host; running
     /// statements keep what they have pinned. What was there, if anything was.
     pub fn evict_by_name(&self, name: &str) -> Option<TableSummary> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use warpcube_column::{PLAIN_LIBRARY, PinnedTable, ResidentColumn, VECTOR_ROWS, decoding_library};
-use warpcube_gpu::{DeviceInfo, Program};
+use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::column::Form;
@@ -163,8 +163,8 @@ fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool, tuning:
         let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
         let source = with_library(&format!("{members}{}", stage.source(pipelines)));
         let builds = stage.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
-        let quick = tuning.quick > 1 || tuning.quick == 1 && builds;
-        Program { quick, ..Program::new(stage.name.clone(), source) }
+        let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
+        Program { effort, ..Program::new(stage.name.clone(), source) }
     };
     let gather = compacted.then(|| Program::new("compact", format!("{PLAIN_LIBRARY}{LIBRARY}{COMPACT}")));
     stages.iter().map(stage).chain(gather).collect()

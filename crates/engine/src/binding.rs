@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use warpcube_column::{PinnedTable, ResidentColumn};
-use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
+use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Program};
 
 use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
@@ -24,7 +24,11 @@ pub(crate) struct Launch {
 
 /// A bound fragment with its compiled kernels.
 pub(crate) struct Binding {
-    pub(crate) fragment: BoundFragment,
+    pub(crate) fragment: Arc<BoundFragment>,
+    /// Programs that are better than those the launches are of, if those were compiled in haste.
+    pub(crate) better: Vec<Program>,
+    /// Whether the better ones were asked for.
+    pub(crate) asked: AtomicBool,
     /// The launches, one a stage.
     pub(crate) launches: Vec<Launch>,
     /// The kernel that gathers groups, where there is one.
@@ -45,15 +49,16 @@ const RECORDED_MAX: usize = 4;
 impl Binding {
     /// A binding for the columns of `tables`.
     pub(crate) fn new(
-        fragment: BoundFragment,
+        fragment: Arc<BoundFragment>,
         tables: &[PinnedTable],
         guesses: Guesses,
-        launches: Vec<Launch>,
-        compact: Option<Kernel>,
+        (launches, compact): (Vec<Launch>, Option<Kernel>),
+        better: Vec<Program>,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
         let recorded = Mutex::default();
-        Binding { fragment, launches, compact, refused: OnceLock::new(), columns, guesses, recorded }
+        let (refused, asked) = (OnceLock::new(), AtomicBool::new(false));
+        Binding { fragment, better, asked, launches, compact, refused, columns, guesses, recorded }
     }
 
     /// Takes a recording over `arena`, with or without a time for each stage.

@@ -82,7 +82,7 @@ impl Engine {
     /// What running a fragment is expected to do; `tables` are those of the fragment, `cache` is its own.
     pub fn predict(&self, fragment: &Fragment, cache: &BindingCache, tables: &[TableFacts]) -> Prediction {
         let kept = cache.kept();
-        let bound = kept.as_ref().map(|binding| &binding.fragment);
+        let bound = kept.as_ref().map(|binding| binding.fragment.as_ref());
         let columns: Vec<Vec<Named>> = tables
             .iter()
             .map(|table| {

@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
 use warpcube_gpu::{
-    CancelSwitch, Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Program, Stream, Traffic, size_class,
+    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Program, Stream, Traffic, size_class,
 };
 
 use crate::bind::{BoundFragment, Guesses, bind};
@@ -77,6 +77,8 @@ pub struct RunReport {
     pub launched: Duration,
     /// Bytes copied to the device and back: constants, results.
     pub traffic: Traffic,
+    /// Whether its kernels were compiled in haste: those of runs to come will be better.
+    pub in_haste: bool,
     /// One report a launch.
     pub stages: Vec<StageReport>,
     /// Device memory of tables and result.
@@ -102,6 +104,13 @@ pub struct StageReport {
     pub spilled: u32,
     /// Blocks launched.
     pub grid: u32,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // A process that ends while something is compiled would take the compiler apart under its own hands.
+        self.device().settle();
+    }
 }
 
 impl Engine {
@@ -206,7 +215,7 @@ impl Engine {
                 if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
                     return Err(error.clone());
                 }
-                binding
+                self.improved(binding, cache, &pinned.tables, guesses)
             }
             Found::New(fragment) => {
                 if let Some(folder) = &options.dump {
@@ -219,6 +228,7 @@ impl Engine {
         };
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
         report.program = Some(binding.fragment.program.clone());
+        report.in_haste = !binding.better.is_empty();
         self.execute(&binding, options, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
                 let _ = binding.refused.set(error.clone());
@@ -237,17 +247,60 @@ impl Engine {
         let start = Instant::now();
         let _span = tracing::info_span!("compile").entered();
         let compiles = self.device().compiles();
-        let modules = self.device().compile_all(&fragment.parts)?;
+        let tiers = self.tuning.tiers > u32::from(self.device().info().emulated);
+        let in_haste = |program: &Program| match tiers && !self.device().is_at_hand(program) {
+            true => Program { effort: Effort::Least, ..program.clone() },
+            false => program.clone(),
+        };
+        let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
+        let better = if first == fragment.parts { Vec::new() } else { fragment.parts.clone() };
+        let kernels = self.kernels(&fragment, &first)?;
+        report.compile += start.elapsed();
+        report.compiled |= self.device().compiles() > compiles;
+        Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, better))
+    }
+
+    /// The launches of a bound fragment, and the kernel that gathers groups, with programs that are its parts.
+    fn kernels(&self, fragment: &BoundFragment, programs: &[Program]) -> Result<(Vec<Launch>, Option<Kernel>)> {
+        let modules = self.device().compile_all(programs)?;
         // All kernels of one program, or those of a stage in the stage's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.stages.len());
         for (position, stage) in fragment.stages.iter().enumerate() {
-            launches.push(self.launch_of(&fragment, stage, module(position).kernel(&stage.name)?)?);
+            launches.push(self.launch_of(fragment, stage, module(position).kernel(&stage.name)?)?);
         }
         let compact = fragment.compacted.map(|_| module(modules.len() - 1).kernel("compact_groups")).transpose()?;
-        report.compile += start.elapsed();
-        report.compiled |= self.device().compiles() > compiles;
-        Ok(Binding::new(fragment, tables, guesses, launches, compact))
+        Ok((launches, compact))
+    }
+
+    /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for
+    /// them, so that what is run once costs nothing more.
+    fn improved(
+        &self,
+        binding: Arc<Binding>,
+        cache: &BindingCache,
+        tables: &[PinnedTable],
+        guesses: Guesses,
+    ) -> Arc<Binding> {
+        if binding.better.is_empty() {
+            return binding;
+        }
+        if !binding.asked.swap(true, Ordering::Relaxed) {
+            self.device().compile_behind(binding.better.clone());
+        }
+        if !binding.better.iter().all(|program| self.device().is_compiled(program)) {
+            return binding;
+        }
+        match self.kernels(&binding.fragment, &binding.better) {
+            Ok(kernels) => {
+                let fragment = binding.fragment.clone();
+                let better = Arc::new(Binding::new(fragment, tables, guesses, kernels, Vec::new()));
+                cache.keep(&better);
+                better
+            }
+            // What is there goes on working, or tells the error itself.
+            Err(_) => binding,
+        }
     }
 
     fn execute(

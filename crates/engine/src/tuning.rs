@@ -44,8 +44,11 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
-    /// Which kernels are compiled soon rather than as well as can be: none, those that build tables, or all (0, 1, 2).
-    pub quick: u32,
+    /// Whether kernels that build tables are compiled with less effort than those that scan.
+    pub quick_builds: bool,
+    /// Whether a first run takes kernels that are compiled with the least effort, to be followed by better ones if the
+    /// statement is run again: never (0), on GPUs (1), on emulated devices too (2).
+    pub tiers: u32,
 }
 
 impl Tuning {
@@ -77,7 +80,8 @@ impl Default for Tuning {
             tickets_per_warp: 4,
             small_tickets: 0.3,
             early_launch: true,
-            quick: 1,
+            quick_builds: true,
+            tiers: 1,
         }
     }
 }
@@ -116,7 +120,8 @@ impl FromStr for Tuning {
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "early_launch" => tuning.early_launch = flag()?,
-                "quick" => tuning.quick = number()?.min(2),
+                "quick_builds" => tuning.quick_builds = flag()?,
+                "tiers" => tuning.tiers = number()?.min(2),
                 other => return Err(format!("nothing named '{other}' can be tuned")),
             }
         }

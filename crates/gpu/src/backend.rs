@@ -115,6 +115,11 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Compiles (or finds in the cache) and loads a program. The flag says whether a compiler ran.
     fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)>;
+
+    /// Whether a program would be loaded without a compiler, as far as that is known.
+    fn is_kept(&self, _program: &Program) -> bool {
+        false
+    }
 }
 
 /// A queue of device work, run in order.

@@ -5,12 +5,12 @@
 //! that uses it (streams hold their arguments until they are synchronised); launches never wait. A device that was
 //! lost refuses every further call with [`GpuError::DeviceLost`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
@@ -32,7 +32,23 @@ pub(crate) struct DeviceShared {
     /// By the hash of a program the place of its module.
     modules: Mutex<HashMap<String, Arc<Place>>>,
     compiles: AtomicU64,
+    behind: Behind,
     lost: AtomicBool,
+}
+
+/// What is compiled in the background.
+#[derive(Default)]
+struct Behind {
+    jobs: Mutex<Jobs>,
+    /// Told when the last one is done.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Vec<Program>>,
+    /// Whether there is a thread that works on them.
+    running: bool,
 }
 
 /// A module once it is there; who compiles it holds the lock, and others wait.
@@ -53,6 +69,7 @@ impl Device {
                 pool: Arc::new(MemoryPool::new(budget)),
                 modules: Mutex::new(HashMap::new()),
                 compiles: AtomicU64::new(0),
+                behind: Behind::default(),
                 lost: AtomicBool::new(false),
             }),
         }
@@ -131,6 +148,51 @@ impl Device {
             let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
             std::iter::once(first).chain(others).collect()
         })
+    }
+
+    /// Whether a program was compiled in this process.
+    pub fn is_compiled(&self, program: &Program) -> bool {
+        let place = self.shared.modules.lock().get(&program.hash()).cloned();
+        place.is_some_and(|place| place.try_lock().is_some_and(|module| module.is_some()))
+    }
+
+    /// Whether a program was compiled in this process, or by another one that kept it.
+    pub fn is_at_hand(&self, program: &Program) -> bool {
+        self.is_compiled(program) || self.shared.backend.is_kept(program)
+    }
+
+    /// Compiles programs in the background, those of one call side by side, one call after the other. What fails is
+    /// logged; [`Device::compile`] tells it again.
+    pub fn compile_behind(&self, programs: Vec<Program>) {
+        let mut jobs = self.shared.behind.jobs.lock();
+        jobs.waiting.push_back(programs);
+        if std::mem::replace(&mut jobs.running, true) {
+            return;
+        }
+        let device = self.clone();
+        std::thread::spawn(move || {
+            loop {
+                let mut jobs = device.shared.behind.jobs.lock();
+                let Some(programs) = jobs.waiting.pop_front() else {
+                    jobs.running = false;
+                    device.shared.behind.done.notify_all();
+                    return;
+                };
+                drop(jobs);
+                if let Err(error) = device.compile_all(&programs) {
+                    tracing::warn!(%error, "compiling in the background failed");
+                }
+            }
+        });
+    }
+
+    /// Waits until nothing is compiled in the background; a process that ends meanwhile may take the compiler apart
+    /// under its own hands.
+    pub fn settle(&self) {
+        let mut jobs = self.shared.behind.jobs.lock();
+        while jobs.running {
+            self.shared.behind.done.wait(&mut jobs);
+        }
     }
 
     /// How many programs the compiler was run for, caches not counted.

@@ -24,6 +24,6 @@ pub use device::{Device, Kernel, Module};
 pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
-pub use program::{PRELUDE, Program};
+pub use program::{Effort, PRELUDE, Program};
 pub use recording::{Output, Recording, Work};
 pub use stream::{Mark, Params, Stream, Traffic};

@@ -17,14 +17,26 @@ pub struct Program {
     pub source: String,
     /// Further compiler options, for example `-DWIDTH=16`.
     pub options: Vec<String>,
-    /// Whether compiling soon counts for more than the last of the optimizations, where the compiler has the choice.
-    pub quick: bool,
+    /// How far the compiler is to optimize.
+    pub effort: Effort,
+}
+
+/// How far a compiler optimizes, where it has the choice: the less, the sooner it is done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// As far as it can.
+    #[default]
+    Full,
+    /// Somewhat less: for kernels that wait for memory whatever they look like.
+    Less,
+    /// Little: for kernels that are wanted at once.
+    Least,
 }
 
 impl Program {
     /// A program without further options.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Program {
-        Program { name: name.into(), source: source.into(), options: Vec::new(), quick: false }
+        Program { name: name.into(), source: source.into(), options: Vec::new(), effort: Effort::Full }
     }
 
     /// What the compiler sees: the prelude, then the source.
@@ -42,7 +54,7 @@ impl Program {
             hasher.update([0]);
             hasher.update(option.as_bytes());
         }
-        hasher.update([0, u8::from(self.quick)]);
+        hasher.update([0, self.effort as u8]);
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -56,7 +68,7 @@ mod tests {
         let plain = Program::new("a", "x");
         let option = Program { options: vec!["x".into()], ..Program::new("a", "") };
         assert_ne!(plain.hash(), option.hash());
-        assert_ne!(plain.hash(), Program { quick: true, ..plain.clone() }.hash());
+        assert_ne!(plain.hash(), Program { effort: Effort::Less, ..plain.clone() }.hash());
         assert_eq!(plain.hash(), Program::new("other name", "x").hash());
     }
 }

@@ -64,7 +64,12 @@ pub trait DeviceTables: Send + Sync {
 
     /// Takes a table's columns off the device; gives what was there, or none. `table` is what the name means in the
     /// session now, or none where the catalog does not know it any more.
-    async fn evict(&self, name: &str, table: Option<Arc<dyn TableProvider>>) -> Result<Option<DeviceTable>>;
+    async fn evict(
+        &self,
+        state: &SessionState,
+        name: &str,
+        table: Option<Arc<dyn TableProvider>>,
+    ) -> Result<Option<DeviceTable>>;
 }
 
 /// One row for each column.

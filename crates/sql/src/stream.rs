@@ -84,8 +84,9 @@ impl Watched {
         let item = tokio::select! {
             biased;
             () = self.report.cancel().cancelled() => return Err(SqlError::Cancelled),
-            item = AssertUnwindSafe(self.inner.next()).catch_unwind() => item,
+            // Before the rows: those of a fast source are always there.
             error = Deadline::passed(self.deadline) => return Err(error),
+            item = AssertUnwindSafe(self.inner.next()).catch_unwind() => item,
         };
         let error = match item {
             Ok(Some(Ok(batch))) => {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use warpcube_gpu::cuda::{cache_folder, nvrtc};
+use warpcube_gpu::cuda::{cache_folder, is_private, nvrtc};
 use warpcube_gpu::{Device, GpuError};
 
 use crate::console;
@@ -152,7 +152,16 @@ fn unwritable(folder: &Path) -> Option<String> {
         std::fs::write(&probe, b"")?;
         std::fs::remove_file(&probe)
     });
-    let error = tried.err()?;
+    let Err(error) = tried else {
+        return (!is_private(folder)).then(|| {
+            format!(
+                "compiled kernels are not kept: {}: others may write there, or it is theirs, and what is in it runs on \
+                 the device; take that away (chmod go-w) or name another in WARPCUBE_CACHE (queries run, the first of \
+                 each shape slower)",
+                folder.display()
+            )
+        });
+    };
     Some(format!(
         "compiled kernels are not kept: {}: {error}; make it writable (chmod u+rwx) or name another in WARPCUBE_CACHE \
          (queries run, the first of each shape slower)",

@@ -21,7 +21,7 @@ use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
 use crate::host::Host;
-use crate::output::{Output, Target};
+use crate::output::{Output, Target, Writing};
 use crate::progress::Bar;
 use crate::shell::commands::{self, Next};
 
@@ -36,6 +36,24 @@ enum Message {
     Batch(RecordBatch),
     Failed(SqlError),
     Done,
+}
+
+/// What the taking of a statement's rows waits for.
+enum Event {
+    /// Nobody wants them any more.
+    Over(SqlError),
+    Tick,
+    /// Some are written; the output is gone after the last ones.
+    Written(Option<Output>),
+    Told(Option<Message>),
+}
+
+/// Waits until what is being written is, for ever where nothing is.
+async fn written(writing: &mut Option<Writing>) -> Result<Option<Output>> {
+    match writing {
+        Some(writing) => writing.done().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// How the taking of a statement's rows ended.
@@ -130,42 +148,55 @@ impl Runner {
         let mut tick = tokio::time::interval(TICK);
         // Statements of our own may load for long before they have a plan or rows.
         let mut how_far: HowFar = Box::new(move || Execution::progress_of(None, &report));
-        let mut output = None;
+        let mut output: Option<Output> = None;
+        let (mut writing, mut is_writing) = (None, false);
         loop {
-            let message = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                _ = interrupt.recv() => return Err(SqlError::Cancelled.into()),
-                message = receiver.recv() => message,
+                _ = interrupt.recv() => Event::Over(SqlError::Cancelled),
                 () = &mut timeout => {
-                    let milliseconds = allowed.unwrap_or_default().as_millis();
-                    return Err(SqlError::TimedOut { milliseconds }.into());
+                    Event::Over(SqlError::TimedOut { milliseconds: allowed.unwrap_or_default().as_millis() })
                 }
-                _ = tick.tick() => {
-                    bar.update(how_far());
-                    continue;
-                }
+                _ = tick.tick() => Event::Tick,
+                written = written(&mut writing) => Event::Written(written?),
+                // The last one, for rows of a fast source are always there; and none while some are written.
+                message = receiver.recv(), if !is_writing => Event::Told(message),
             };
-            match message {
-                Some(Message::Started(schema, asked)) => {
+            match event {
+                Event::Over(error) => {
+                    if let Some(writing) = writing {
+                        writing.stop().await;
+                    }
+                    return Err(error.into());
+                }
+                Event::Tick => bar.update(how_far()),
+                Event::Written(open) => {
+                    (writing, is_writing, output) = (None, false, open);
+                    if output.is_none() {
+                        return Ok(Taken::All { has_rows: true });
+                    }
+                }
+                Event::Told(Some(Message::Started(schema, asked))) => {
                     how_far = asked;
                     if !schema.fields().is_empty() {
                         output = Some(Output::open(&mut self.target, settings.format, schema, settings.max_rows)?);
                     }
                 }
-                Some(Message::Batch(batch)) => {
-                    if let Some(output) = &mut output {
-                        bar.clear_for_output();
-                        output.write(&batch)?;
+                Event::Told(Some(Message::Batch(batch))) => {
+                    if let Some(open) = output.take() {
+                        if matches!(self.target, Target::Stdout) {
+                            bar.clear_for_output();
+                        }
+                        (writing, is_writing) = (Some(open.write(batch)), true);
                     }
                 }
-                Some(Message::Done) => {
+                Event::Told(Some(Message::Done)) => {
                     bar.clear();
-                    let has_rows = output.is_some();
-                    output.map_or(Ok(()), Output::finish)?;
-                    return Ok(Taken::All { has_rows });
+                    let Some(open) = output.take() else { return Ok(Taken::All { has_rows: false }) };
+                    (writing, is_writing) = (Some(open.finish()), true);
                 }
-                Some(Message::Failed(error)) => return Ok(Taken::Failed(error)),
-                None => return Ok(Taken::Silence),
+                Event::Told(Some(Message::Failed(error))) => return Ok(Taken::Failed(error)),
+                Event::Told(None) => return Ok(Taken::Silence),
             }
         }
     }

@@ -12,7 +12,9 @@ mod scratch;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
+use warpcube_gpu::{
+    Device, DeviceBuffer, Effort, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class,
+};
 
 pub(crate) use codes::distinct;
 pub(crate) use scratch::Scratch;
@@ -30,7 +32,7 @@ pub(crate) type Parts = (&'static str, &'static [&'static str]);
 
 /// A program of parts. A first load waits for it, and what it does it does at the speed of memory anyway.
 fn source(name: &str, parts: &[&str]) -> Program {
-    Program { quick: true, ..Program::new(name, parts.concat()) }
+    Program { effort: Effort::Less, ..Program::new(name, parts.concat()) }
 }
 
 /// What all kernels begin with.

@@ -2,7 +2,7 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Int8Type, Int32Type, Int64Type, UInt16Type};
-use warpcube_engine::{AggregateCall, BinaryOp, BindingCache, EngineError, RunOptions, Ty};
+use warpcube_engine::{AggregateCall, BinaryOp, BindingCache, EngineError, RunOptions, Tuning, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -123,6 +123,33 @@ fn more_groups_than_wanted_are_refused_and_remembered() {
     let all = RunOptions::default();
     let (batch, _) = engine.run_again(&fragment, &cache, &requests(&fragment, &[&facts]), &all).unwrap();
     assert!(batch.num_rows() > 900);
+}
+
+#[test]
+fn what_is_run_again_gets_better_kernels() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let facts = table(6_000, 1_000, |key| (key as i64 - 500) * 1_000_000_007);
+    let tuning = Tuning { tiers: 2, ..Tuning::default() };
+    let (engine, cache) = (engine(LaneOrder::Forward).with_tuning(tuning), BindingCache::default());
+    let run = || {
+        let (batch, report) =
+            engine.run_again(&fragment, &cache, &requests(&fragment, &[&facts]), &RunOptions::default()).unwrap();
+        (batch.num_rows(), report)
+    };
+    let (rows, first) = run();
+    let program = first.program.clone().unwrap();
+    assert!(first.in_haste && !engine.device().is_compiled(&program));
+    engine.device().settle();
+    assert!(!engine.device().is_compiled(&program), "what is run once is compiled once");
+    assert_eq!(run().0, rows);
+    engine.device().settle();
+    assert!(engine.device().is_compiled(&program));
+    let (again, third) = run();
+    assert!(again == rows && !third.in_haste);
+    check_on(&engine, &fragment, &[&facts]);
+    // What is at hand already is taken at once.
+    let (_, other) = engine.run(&fragment, &requests(&fragment, &[&facts]), &RunOptions::default()).unwrap();
+    assert!(!other.in_haste);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub fn cache_folder() -> Option<PathBuf> {
 
 /// The program's machine code, and whether the compiler had to run.
 pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bool)> {
-    let path = cache_folder().filter(|folder| is_private(folder)).map(|folder| folder.join(key(program, architecture)));
+    let path = path(program, architecture);
     if let Some(path) = &path
         && let Some(image) = read(path)
     {
@@ -44,6 +44,15 @@ pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bo
     Ok((image, true))
 }
 
+/// Whether the program's machine code is on disk.
+pub(super) fn is_kept(program: &Program, architecture: u32) -> bool {
+    path(program, architecture).is_some_and(|path| path.exists())
+}
+
+fn path(program: &Program, architecture: u32) -> Option<PathBuf> {
+    cache_folder().filter(|folder| is_private(folder)).map(|folder| folder.join(key(program, architecture)))
+}
+
 fn key(program: &Program, architecture: u32) -> String {
     // Without a compiler the cache may still hold what an earlier one made; its version is then unknown.
     let version = nvrtc::location().map(|(_, version)| version).unwrap_or_default();
@@ -55,8 +64,8 @@ fn key(program: &Program, architecture: u32) -> String {
     format!("{hex}.cubin")
 }
 
-/// Makes the folder if it is missing; whether it is ours alone.
-pub(crate) fn is_private(folder: &Path) -> bool {
+/// Makes the folder if it is missing; whether it is ours alone, so that compiled kernels are kept in it.
+pub fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     if fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_err() {
         return false;

@@ -23,8 +23,7 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
 
-pub use cache::cache_folder;
-pub(crate) use cache::is_private;
+pub use cache::{cache_folder, is_private};
 use driver::{Context, check};
 
 /// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.
@@ -124,6 +123,11 @@ impl Backend for CudaBackend {
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {
         Ok(Box::new(stream::CudaStream::new(self.context.clone())?))
+    }
+
+    fn is_kept(&self, program: &Program) -> bool {
+        let (major, minor) = self.info.compute_capability;
+        cache::is_kept(program, major * 10 + minor)
     }
 
     fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {

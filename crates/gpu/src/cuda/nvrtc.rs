@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 use libloading::Library;
 
 use crate::error::{GpuError, Result};
-use crate::program::Program;
+use crate::program::{Effort, Program};
 
 /// How to get NVRTC, for error messages.
 const REPAIR: &str = "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', and name the library's file in \
                       WARPCUBE_NVRTC if it is in an unusual place";
 
 /// The first version that is known to take `--Ofast-compile`.
-const QUICK_VERSION: (i32, i32) = (12, 9);
+const EFFORT_VERSION: (i32, i32) = (12, 9);
 
 /// Names of the library's file, newer versions first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
@@ -186,9 +186,13 @@ pub(super) fn options(program: &Program, architecture: u32, version: (i32, i32))
         vec![format!("-arch=sm_{architecture}"), "--std=c++17".into(), "--device-int128".into(), "-lineinfo".into()];
     // Results equal the CPU's: no contraction of a*b+c.
     options.push("--fmad=false".into());
-    if program.quick && version >= QUICK_VERSION {
-        options.push("--Ofast-compile=min".into());
-    }
+    let effort = match program.effort {
+        _ if version < EFFORT_VERSION => None,
+        Effort::Full => None,
+        Effort::Less => Some("min"),
+        Effort::Least => Some("mid"),
+    };
+    options.extend(effort.map(|given_up| format!("--Ofast-compile={given_up}")));
     options.extend(program.options.iter().cloned());
     options
 }

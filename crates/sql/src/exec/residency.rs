@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::TableProvider;
+use datafusion::datasource::ViewTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
@@ -76,6 +77,10 @@ impl DeviceTables for EngineTables {
         report: &StatementReport,
     ) -> Result<DeviceTable> {
         let engine = self.engines.get().ok_or_else(|| failed(std::io::Error::other("the device is gone")))?;
+        if table.is::<ViewTable>() {
+            let reason = format!("'{name}' is a view: LOAD TABLE takes the tables that it reads");
+            return Err(SqlError::from(DataFusionError::Plan(reason)));
+        }
         let info = Arc::new(describe_table(name.to_string(), table, state, self.catalog.generation()).await?);
         let schema = info.provider.schema();
         let wanted = |index: &usize| {
@@ -118,8 +123,22 @@ impl DeviceTables for EngineTables {
         summary.map(entry).ok_or_else(|| failed(std::io::Error::other("the table left the device at once")))
     }
 
-    async fn evict(&self, name: &str, _table: Option<Arc<dyn TableProvider>>) -> Result<Option<DeviceTable>> {
+    async fn evict(
+        &self,
+        state: &SessionState,
+        name: &str,
+        table: Option<Arc<dyn TableProvider>>,
+    ) -> Result<Option<DeviceTable>> {
         let Some(engine) = self.engines.get() else { return Ok(None) };
-        Ok(engine.residency().evict_by_name(name).map(entry))
+        let residency = engine.residency();
+        let evicted = match table {
+            // Tables of several schemas may have one name, and one table several.
+            Some(table) => {
+                let info = describe_table(name.to_string(), table, state, self.catalog.generation()).await?;
+                residency.evict(&info.key)
+            }
+            None => residency.evict_by_name(name),
+        };
+        Ok(evicted.map(entry))
     }
 }

@@ -52,7 +52,7 @@ impl Session {
                 let tables = self.device_tables_for("EVICT TABLE")?;
                 let provider = self.table(&state, &table).await?;
                 let known = provider.is_some();
-                let evicted = tables.evict(&table, provider).await?;
+                let evicted = tables.evict(&state, &table, provider).await?;
                 if evicted.is_none() && !known {
                     return Err(SqlError::UnknownTable { name: table, nearest: None });
                 }
@@ -69,13 +69,18 @@ impl Session {
 
     /// The table a name means now, or none.
     async fn table(&self, state: &SessionState, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        // A path is one name however many dots it has.
-        let reference = match name.contains('/') || name.contains('*') {
-            true => TableReference::bare(name),
-            false => TableReference::parse_str(name),
-        };
-        let schema = state.schema_for_ref(reference.clone())?;
-        Ok(schema.table(reference.table()).await?)
+        let is_path = name.contains('/') || name.contains('*');
+        let reference = if is_path { TableReference::bare(name) } else { TableReference::parse_str(name) };
+        if let Ok(schema) = state.schema_for_ref(reference.clone())
+            && let Some(table) = schema.table(reference.table()).await?
+        {
+            return Ok(Some(table));
+        }
+        // A file is one name however many dots it has.
+        match name.contains('.') && !is_path {
+            true => Ok(state.schema_for_ref(TableReference::bare(name))?.table(name).await?),
+            false => Ok(None),
+        }
     }
 
     fn device_tables_for(&self, statement: &'static str) -> Result<Arc<dyn DeviceTables>> {

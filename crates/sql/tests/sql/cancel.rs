@@ -158,3 +158,20 @@ async fn a_load_stops() {
     }
     assert_eq!(rows(&session.collect("SELECT count(*) AS n FROM t").await.unwrap())[0], "| 5000 |");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_timeout_ends_a_statement_whose_rows_keep_coming() {
+    let session = session().await;
+    session.set("warpcube.timeout", "200ms").unwrap();
+    let execution = session.execute("SELECT value FROM generate_series(1, 100000000000)").await.unwrap();
+    let mut rows = execution.stream;
+    let clock = Instant::now();
+    let error = loop {
+        match rows.next().await {
+            Some(Ok(_)) => assert!(clock.elapsed() < PATIENCE, "it goes on"),
+            Some(Err(error)) => break error.to_string(),
+            None => panic!("the series ended"),
+        }
+    };
+    assert!(error.contains("timed out after 200 ms"), "{error}");
+}

@@ -248,3 +248,32 @@ async fn what_a_pass_over_a_column_told_is_shown() {
     let bits: f64 = few[4].parse().unwrap();
     assert!((6.0..6.5).contains(&bits), "{few:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_loaded_and_evicted_by_any_name_they_have() {
+    let names = |tables: Vec<(String, u64, u64)>| tables.into_iter().map(|(column, ..)| column).collect::<Vec<_>>();
+    let session = emulated();
+    session.collect("CREATE SCHEMA s").await.unwrap();
+    session.collect("CREATE TABLE t AS VALUES (1)").await.unwrap();
+    session.collect("CREATE TABLE s.t AS SELECT 2 AS other").await.unwrap();
+    session.collect("SELECT sum(column1) FROM t").await.unwrap();
+    session.collect("SELECT sum(other) FROM s.t").await.unwrap();
+    session.collect("EVICT TABLE public.t").await.unwrap();
+    assert_eq!(names(device_tables(&session).await), ["other"], "the table is meant, not what it is listed as");
+    session.collect("LOAD TABLE public.t").await.unwrap();
+    session.collect("EVICT TABLE s.t").await.unwrap();
+    assert_eq!(names(device_tables(&session).await), ["column1"]);
+    session.collect("EVICT TABLE t").await.unwrap();
+    assert_eq!(device_tables(&session).await, []);
+    session.collect("CREATE VIEW v AS SELECT column1 FROM t").await.unwrap();
+    let error = session.collect("LOAD TABLE v").await.unwrap_err().to_string();
+    assert!(error.contains("'v' is a view"), "{error}");
+    // A file is one name, dots included.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b.parquet");
+    write(&cpu(), "SELECT 1 AS id", &path, "").await;
+    let file = path.display();
+    session.collect(&format!("SELECT sum(id) FROM '{file}'")).await.unwrap();
+    session.collect(&format!("EVICT TABLE '{file}'")).await.unwrap();
+    assert_eq!(device_tables(&session).await, []);
+}

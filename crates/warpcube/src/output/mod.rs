@@ -9,17 +9,21 @@ mod writers;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use warpcube_sql::Format;
+use tokio::sync::oneshot;
+use warpcube_sql::{Format, SqlError};
 
 use crate::console::STDOUT;
 use crate::error::{CliError, Result};
 use table::TableWriter;
 
 /// Takes a result, batch by batch.
-pub(crate) trait ResultWriter {
+pub(crate) trait ResultWriter: Send {
     /// Writes some rows.
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()>;
 
@@ -88,6 +92,51 @@ pub(crate) struct Output {
     target: String,
     /// The temporary file and the place it takes when it is whole.
     place: Option<(PathBuf, PathBuf)>,
+    /// Whether nobody wants the rest.
+    stop: Arc<AtomicBool>,
+}
+
+/// A piece of a result that is written on a thread of its own: formatting takes its time, and a reader may never come,
+/// but whoever waits may stop waiting.
+pub(crate) struct Writing {
+    done: oneshot::Receiver<Result<Option<Output>>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// How long a stopped thread is waited for, so that it takes its file away.
+const STOP_WAIT: Duration = Duration::from_millis(50);
+
+impl Writing {
+    /// Waits for the output; it is gone when its end was written. May be dropped and asked again.
+    pub(crate) async fn done(&mut self) -> Result<Option<Output>> {
+        let gone = |_| CliError::from(SqlError::Internal("a thread that wrote rows ended early".into()));
+        (&mut self.done).await.map_err(gone)?
+    }
+
+    /// Lets the thread end at its next byte.
+    pub(crate) async fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = tokio::time::timeout(STOP_WAIT, self.done).await;
+    }
+}
+
+/// Bytes on their way out, unless nobody wants them.
+struct Stoppable<W> {
+    inner: W,
+    stop: Arc<AtomicBool>,
+}
+
+impl<W: Write> Write for Stoppable<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("stopped")),
+            false => self.inner.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
 }
 
 impl Output {
@@ -97,18 +146,23 @@ impl Output {
         let name = target.name();
         let failed = |reason: String| CliError::Output { target: name.clone(), reason };
         let binary = matches!(format, Format::Parquet | Format::Arrow);
+        let stop = Arc::new(AtomicBool::new(false));
         let (sink, place, terminal): (Box<dyn Write + Send>, _, _) = match target {
             Target::Stdout if binary && io::stdout().is_terminal() => {
                 return Err(failed(format!("{format} is not for terminals; use --output FILE")));
             }
-            Target::Stdout => (Box::new(BufWriter::new(io::stdout())), None, io::stdout().is_terminal()),
+            Target::Stdout => {
+                let inner = io::stdout();
+                let terminal = inner.is_terminal();
+                (Box::new(BufWriter::new(Stoppable { inner, stop: stop.clone() })), None, terminal)
+            }
             Target::File { taken: true, .. } => {
                 return Err(failed("it holds a result already; --output takes the result of one statement".into()));
             }
             Target::File { path, taken } => {
-                let (file, place) = create(path).map_err(|error| failed(error.to_string()))?;
+                let (inner, place) = create(path).map_err(|error| failed(error.to_string()))?;
                 *taken = true;
-                (Box::new(BufWriter::new(file)), place, false)
+                (Box::new(BufWriter::new(Stoppable { inner, stop: stop.clone() })), place, false)
             }
         };
         let is_file = place.is_some();
@@ -123,7 +177,7 @@ impl Output {
             Format::Arrow => writers::arrow_stream(sink, &schema),
         };
         match writer {
-            Ok(writer) => Ok(Output { writer, target: name, place }),
+            Ok(writer) => Ok(Output { writer, target: name, place, stop }),
             Err(error) => {
                 discard(&place);
                 Err(failed(error.to_string()))
@@ -132,13 +186,31 @@ impl Output {
     }
 
     /// Writes some rows.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.writer.write(batch).map_err(|error| self.error(&error))
+    pub(crate) fn write(self, batch: RecordBatch) -> Writing {
+        self.aside(move |mut output| {
+            output.writer.write(&batch).map_err(|error| output.error(&error))?;
+            Ok(Some(output))
+        })
     }
 
     /// Writes the end and puts a file in its place.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(self) -> Writing {
+        self.aside(|output| output.end().map(|()| None))
+    }
+
+    fn aside(self, step: impl FnOnce(Output) -> Result<Option<Output>> + Send + 'static) -> Writing {
+        let (sender, done) = oneshot::channel();
+        let stop = self.stop.clone();
+        // Nobody may be there any more to take what is left of it.
+        std::thread::spawn(move || drop(sender.send(step(self))));
+        Writing { done, stop }
+    }
+
+    fn end(mut self) -> Result<()> {
         self.writer.finish().map_err(|error| self.error(&error))?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(self.error(&io::Error::other("stopped")));
+        }
         if let Some((temporary, path)) = self.place.take() {
             std::fs::rename(&temporary, &path).map_err(|error| {
                 discard(&Some((temporary, path)));

@@ -80,7 +80,7 @@ pub(super) fn ndjson(sink: Sink) -> Box<dyn ResultWriter> {
     Box::new(Json { writer, end: b"" })
 }
 
-impl<F: JsonFormat> ResultWriter for Json<F> {
+impl<F: JsonFormat + Send> ResultWriter for Json<F> {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         self.writer.write(batch).map_err(as_io)
     }

@@ -233,3 +233,15 @@ fn encoded_columns_outlive_the_program() {
     let told = ".warpcols' is damaged at the strings of column 'name': its checksum differs";
     assert!(errors.contains(told) && !errors.contains(kept), "{errors}");
 }
+
+#[test]
+fn files_leave_the_device_by_the_names_they_were_asked_by() {
+    let place = Place::new();
+    place.copy("SELECT 1 AS a", "x.parquet");
+    let script = "SELECT sum(a) AS s FROM 'x.parquet'; EVICT TABLE 'x.parquet'; SHOW DEVICE TABLES;";
+    let ran = place.run(&["--device", "emulated", "--format", "csv", "-c", script]).ok();
+    let head = "table_name,rows,column_name,encoding,bits_per_value,distinct,sorted,bytes,host_bytes,hits,origin\n";
+    let (answer, tables) = ran.split_once(head).unwrap();
+    assert_eq!((answer, tables.lines().filter(|line| line.starts_with("x.parquet,")).count()), ("s\n1\n", 1));
+    assert!(ran.ends_with(head), "nothing is left there: {ran}");
+}

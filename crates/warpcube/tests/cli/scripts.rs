@@ -129,6 +129,54 @@ fn an_interrupt_cancels_at_once_and_exits_with_130() {
 }
 
 #[test]
+fn an_interrupt_is_heard_while_rows_are_written() {
+    let place = Place::new();
+    let rows = "SELECT value, value * 2 AS twice FROM generate_series(1, 3000000)";
+    // Into a pipe that nobody reads, and while a table of all rows is laid out.
+    for (format, writes) in [("csv", true), ("table", false)] {
+        let arguments = ["--device", "cpu", "--max-rows", "0", "--format", format, "-c", rows];
+        let sink = if writes { Stdio::piped() } else { Stdio::null() };
+        let mut child = place.command().args(arguments).stdout(sink).stderr(Stdio::piped()).spawn().unwrap();
+        let unread = child.stdout.take();
+        std::thread::sleep(Duration::from_millis(1500));
+        let clock = Instant::now();
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(clock.elapsed() < Duration::from_secs(2), "{format}: {:?}", clock.elapsed());
+        assert_eq!(output.status.code(), Some(130), "{format}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "error: SQL-007 cancelled\n");
+        drop(unread);
+    }
+}
+
+#[test]
+fn an_interrupted_file_is_not_there() {
+    let place = Place::new();
+    let rows = "SELECT value FROM generate_series(1, 1000000000)";
+    let child = place.command().args(["--device", "cpu", "-o", "t.csv", "-c", rows]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    let left: Vec<_> = std::fs::read_dir(place.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("t.csv")), "{left:?}");
+}
+
+#[test]
+fn a_timeout_ends_a_statement_whose_rows_keep_coming() {
+    let place = Place::new();
+    let rows = "SELECT value FROM generate_series(1, 1000000000)";
+    for format in ["csv", "ndjson", "table"] {
+        let arguments = ["--device", "cpu", "--set", "timeout=500ms", "--format", format, "-c", rows];
+        let child = place.command().args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let clock = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        assert!(clock.elapsed() < Duration::from_secs(10), "{format}: {:?}", clock.elapsed());
+        let error = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(error.starts_with("error: SQL-008 timed out after 500 ms"), "{format}: {error}");
+    }
+}
+
+#[test]
 fn a_timeout_ends_a_statement_and_not_the_session() {
     let place = Place::new();
     let sql =
@@ -153,6 +201,20 @@ fn doctor_tells_what_is_missing() {
         let error = place.run(&["--device", "cuda", "-c", "SELECT 1"]).error(2);
         assert!(error.starts_with("CFG-003 warpcube.device = 'cuda': GPU-"), "{error}");
     }
+}
+
+#[test]
+fn doctor_refuses_a_folder_of_kernels_that_others_can_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let doctor = || {
+        let output = place.command().arg("doctor").env("WARPCUBE_CACHE", place.path("cache")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(!doctor().contains("compiled kernels are not kept"));
+    let folder = place.path("cache").join("kernels");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(doctor().contains("others may write there"), "{}", doctor());
 }
 
 /// Builds a library that says it is NVRTC 12.8.

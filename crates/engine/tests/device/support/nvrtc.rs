@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, Once};
 
-use warpcube_gpu::{GpuError, Program, cuda::nvrtc};
+use warpcube_gpu::{Effort, GpuError, Program, cuda::nvrtc};
 
-/// Architectures, and whether programs are compiled quickly for them: Ampere, Hopper, Blackwell for workstations.
-const ARCHITECTURES: [(u32, bool); 3] = [(80, true), (90, false), (120, true)];
+/// Architectures, and the effort with which programs are compiled for them: Ampere, Hopper, Blackwell for workstations.
+const ARCHITECTURES: [(u32, Effort); 3] = [(80, Effort::Less), (90, Effort::Full), (120, Effort::Least)];
 
 /// Compiles a program for all architectures, once.
 pub fn compile_everywhere(program: &Program) {
@@ -30,12 +30,12 @@ pub fn compile_everywhere(program: &Program) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{major}.{minor}"));
     std::fs::create_dir_all(&folder).unwrap();
-    for (architecture, quick) in ARCHITECTURES {
+    for (architecture, effort) in ARCHITECTURES {
         let marker = folder.join(format!("{hash}.sm_{architecture}"));
         if marker.exists() {
             continue;
         }
-        match nvrtc::compile(&Program { quick, ..program.clone() }, architecture) {
+        match nvrtc::compile(&Program { effort, ..program.clone() }, architecture) {
             Ok(cubin) => {
                 assert!(!cubin.is_empty());
                 std::fs::write(&marker, "").unwrap();
