@@ -25,17 +25,18 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use warpcube_sql::{Session, SessionOptions, SqlError};
 
 use cli::{Cli, Command};
-use error::Result;
+use error::{CliError, Result};
 use host::Host;
 use output::Target;
 use runner::{Runner, report_error};
 use shell::commands::Next;
 
 fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
+    let parsed = Cli::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return wrong_usage(&error),
     };
     // What panics becomes an error of one line, like others; where it happened is in the log.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
@@ -50,6 +51,19 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Says what is wrong with a command line, or the help that it asked for: people get the usage too, scripts one line.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || std::io::stderr().is_terminal() {
+        error.exit();
+    }
+    let text = error.to_string();
+    let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
+    let reason = lines.collect::<Vec<_>>().join(" ");
+    let usage = CliError::Usage(reason.trim_start_matches("error: ").to_string());
+    report_error(&usage);
+    ExitCode::from(usage.exit_code())
 }
 
 /// Does what the command line asks; gives the number of statements that failed and were gone on from.

@@ -1,4 +1,4 @@
-//! Packed: the default. Interleaved vectors of 1,024 rows, one width for the segment, references, patches.
+//! Packed: what most columns get. Interleaved vectors of 1,024 rows, one width for the segment, references, patches.
 //!
 //! The offset of a row is its value minus its reference, modulo 2^32 for storages of up to 4 bytes (values extended to
 //! 32 bits by their sign) and 2^64 for those of 8. Null slots and padding hold offset 0. `W` is the width in bits, `V`

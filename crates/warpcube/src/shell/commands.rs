@@ -25,7 +25,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("\\q", "", "leave"),
     ("\\timing", "[on|off]", "show whether times are written after each statement, or switch them"),
     ("\\l", "", "list what is in device memory"),
-    ("\\s", "[name]", "show all settings of Warpcube with their origins, or one"),
+    ("\\s", "[name]", "show all settings of Warpcube, or one with its origin"),
 ];
 
 /// The command that is meant by a word of other shells in place of a statement.

@@ -53,7 +53,9 @@ fn errors_have_their_place_and_end_the_script() {
 #[test]
 fn wrong_usage_is_2() {
     let place = Place::new();
-    assert_eq!(place.run(&["--no-such-flag"]).code, 2);
+    let flag = place.run(&["--no-such-flag"]).error(2);
+    assert_eq!(flag, "CLI-001 unexpected argument '--no-such-flag' found");
+    assert!(place.run(&["--help"]).ok().contains("Usage: warpcube"));
     assert!(place.run(&["-f", "missing.sql"]).error(2).starts_with("CLI-003 cannot read missing.sql: "));
     assert!(place.run(&["--set", "timeout", "-c", "SELECT 1"]).error(2).starts_with("CLI-001 --set timeout: "));
     assert!(place.run(&["--log", "=", "-c", "SELECT 1"]).error(2).starts_with("CLI-001 --log =: "));
