@@ -296,16 +296,54 @@ impl Csv {
             let from = text.find(before)? + before.len();
             text[from..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
         };
-        // Errors of values count rows from 0 and the header as one; those of a row's shape count lines from 1.
-        let Some(line) = number("at line ").map(|row| row + 1).or_else(|| number("for line ")) else {
+        // Errors of values count records from 0 and the header as one; those of a record's shape count from 1.
+        let Some(record) = number("at line ").map(|row| row + 1).or_else(|| number("for line ")) else {
             return SqlError::FileCorrupt { path: path.to_string(), reason: text };
         };
         let column = number("for column ").or_else(|| number("parsing column "));
         let column = column.and_then(|column| schema.fields().get(column as usize)).map(|field| field.name().clone());
         let reason = text.split(" for column ").next().unwrap_or(&text);
         let reason = reason.trim_start_matches("Csv error: ").trim_start_matches("Parser error: ");
-        let reason = reason.replace(&format!(" for line {line}"), "");
+        let reason = reason.replace(&format!(" for line {record}"), "");
+        let line = self.line_of(path, record).unwrap_or(record);
         SqlError::FileRow { path: path.to_string(), line, column, reason }
+    }
+
+    /// The line at which a record begins, both counted from 1: quoted values may have several lines, and blank ones and
+    /// comments are no records.
+    fn line_of(&self, path: &str, record: u64) -> Option<u64> {
+        let reader = BufReader::new(self.compression.convert_read(File::open(path).ok()?).ok()?);
+        let (mut line, mut records) = (1, 0);
+        let (mut begins, mut is_comment, mut field_begins) = (true, false, true);
+        let (mut quoted, mut closed, mut escaped) = (false, false, false);
+        for byte in reader.bytes() {
+            let byte = byte.ok()?;
+            if begins && byte != b'\n' && byte != b'\r' {
+                begins = false;
+                is_comment = Some(byte) == self.comment;
+                records += u64::from(!is_comment);
+                if records == record && !is_comment {
+                    return Some(line);
+                }
+            }
+            if byte == b'\n' {
+                line += 1;
+                if !quoted || is_comment {
+                    (begins, field_begins, quoted, is_comment) = (true, true, false, false);
+                }
+            } else if escaped {
+                escaped = false;
+            } else if quoted {
+                escaped = Some(byte) == self.escape;
+                quoted = byte != self.quote;
+                closed = !quoted;
+            } else if !is_comment {
+                // Within a value a quote is a character like others, unless it follows one that closed: then it is one.
+                quoted = byte == self.quote && (field_begins || closed);
+                (field_begins, closed) = (byte == self.delimiter, false);
+            }
+        }
+        None
     }
 }
 
@@ -360,6 +398,15 @@ mod tests {
         let found = first_error(b"a,price\n1,2.5\n2,cheap\n", csv(Some(schema.clone()))).unwrap();
         assert_eq!(found, "FILE-004 F, line 3, column 'price': Error while parsing value 'cheap' as type 'Float64'");
         assert_eq!(first_error(b"a,price\n1,2.5\n", csv(Some(schema))), None);
+    }
+
+    #[test]
+    fn lines_are_counted_past_values_of_several_and_blank_ones() {
+        let columns = vec![Field::new("a", DataType::Utf8, true), Field::new("price", DataType::Float64, true)];
+        let schema = Arc::new(Schema::new(columns));
+        let text = b"a,price\n\"two\nlines\",1\n\n\"say \"\"so\n\"\"\",2\n5\" pipe,3\nx,cheap\n";
+        let found = first_error(text, csv(Some(schema))).unwrap();
+        assert_eq!(found, "FILE-004 F, line 8, column 'price': Error while parsing value 'cheap' as type 'Float64'");
     }
 
     #[test]
