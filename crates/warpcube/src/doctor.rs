@@ -42,6 +42,8 @@ struct Compiler {
 #[derive(Debug, Serialize)]
 struct Findings {
     version: &'static str,
+    /// The version of NVIDIA's kernel driver, where one is loaded and tells it.
+    driver: Option<String>,
     gpus: Vec<Gpu>,
     nvrtc: Option<Compiler>,
     cache_folder: Option<String>,
@@ -71,7 +73,7 @@ impl Findings {
 
 fn examine() -> Findings {
     let gpus = Device::cuda_count().map(|count| (0..count).map(gpu).collect());
-    judge(gpus, nvrtc::location(), cache_folder())
+    Findings { driver: driver(), ..judge(gpus, nvrtc::location(), cache_folder()) }
 }
 
 /// What was found of GPUs, of NVRTC and of the kernel cache's folder, with what is missing.
@@ -111,7 +113,12 @@ fn judge(
     }
     let usable = nvrtc.is_some() && gpus.iter().any(|gpu| gpu.problem.is_none());
     let cache_folder = folder.map(|folder| folder.display().to_string());
-    Findings { version: env!("CARGO_PKG_VERSION"), gpus, nvrtc, cache_folder, usable, problems }
+    Findings { version: env!("CARGO_PKG_VERSION"), driver: None, gpus, nvrtc, cache_folder, usable, problems }
+}
+
+fn driver() -> Option<String> {
+    let text = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
+    Some(text.trim().to_string()).filter(|version| !version.is_empty())
 }
 
 fn gpu(ordinal: usize) -> Gpu {
@@ -191,6 +198,9 @@ fn text(findings: &Findings) -> String {
             None => line(format!("GPU {}         cannot be opened", gpu.ordinal)),
         }
     }
+    if let Some(driver) = &findings.driver {
+        line(format!("Driver        {driver}"));
+    }
     match &findings.nvrtc {
         Some(compiler) => line(format!("NVRTC         {} in {}", compiler.version, compiler.path)),
         None => line("NVRTC         not found".into()),
@@ -251,8 +261,9 @@ mod tests {
         let found = judge(Ok(vec![h200(None)]), Err(no_compiler()));
         assert!(!found.usable && found.is_defect());
         assert_eq!(found.problems.len(), 1);
-        let text = text(&found);
+        let text = text(&Findings { driver: Some("580.159.04".into()), ..found });
         assert!(text.contains("GPU 0         NVIDIA H200, 139.0 GiB of 140.0 GiB free"), "{text}");
+        assert!(text.contains("\nDriver        580.159.04\n"), "{text}");
         assert!(text.contains(", driver for CUDA 13.0\n"), "{text}");
         assert!(text.contains("NVRTC         not found\n"), "{text}");
         assert!(text.contains("! GPU-002 ") && text.contains("'pip install nvidia-cuda-nvrtc'"), "{text}");
