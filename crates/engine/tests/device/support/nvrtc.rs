@@ -9,10 +9,19 @@ use std::sync::{Mutex, Once};
 
 use warpcube_gpu::{Effort, GpuError, Program, cuda::nvrtc};
 
-/// Architectures, and the effort with which programs are compiled for them: Ampere, Hopper, Blackwell for workstations.
-const ARCHITECTURES: [(u32, Effort); 3] = [(80, Effort::Less), (90, Effort::Full), (120, Effort::Least)];
+/// The architecture that every program is compiled for: Hopper.
+const EVERY: u32 = 90;
+/// Those that programs share, two for each: Ampere, Ada, Blackwell, of servers and of workstations.
+const SHARED: [u32; 5] = [80, 86, 89, 100, 120];
 
-/// Compiles a program for all architectures, once.
+/// Architectures of a program, and the effort with which it is compiled for them.
+fn architectures(hash: &str) -> [(u32, Effort); 3] {
+    let number = usize::from_str_radix(&hash[..8], 16).expect("hexadecimal digits");
+    let shared = |place: usize| SHARED[(number + 2 * place) % SHARED.len()];
+    [(EVERY, Effort::Full), (shared(0), Effort::Less), (shared(1), Effort::Least)]
+}
+
+/// Compiles a program for its architectures, once.
 pub fn compile_everywhere(program: &Program) {
     static DONE: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     static FIND: Once = Once::new();
@@ -30,7 +39,7 @@ pub fn compile_everywhere(program: &Program) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{major}.{minor}"));
     std::fs::create_dir_all(&folder).unwrap();
-    for (architecture, effort) in ARCHITECTURES {
+    for (architecture, effort) in architectures(&hash) {
         let marker = folder.join(format!("{hash}.sm_{architecture}"));
         if marker.exists() {
             continue;
