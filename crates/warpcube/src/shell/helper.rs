@@ -167,3 +167,33 @@ impl Hinter for Helper {
 }
 
 impl rustyline::Helper for Helper {}
+
+#[cfg(test)]
+mod tests {
+    use rustyline::history::DefaultHistory;
+    use warpcube_sql::SessionOptions;
+
+    use super::*;
+
+    /// How the last word of a line may go on, and where that word begins.
+    fn completed(helper: &Helper, line: &str) -> (usize, Vec<String>) {
+        let history = DefaultHistory::new();
+        let (start, pairs) = helper.complete(line, line.len(), &Context::new(&history)).unwrap();
+        (start, pairs.into_iter().map(|pair| pair.replacement).collect())
+    }
+
+    #[tokio::test]
+    async fn words_go_on_as_what_there_is() {
+        let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
+        session.collect("CREATE TABLE sales AS SELECT 1 AS amount, 'x' AS region").await.unwrap();
+        let helper = Helper::new(session);
+        assert_eq!(completed(&helper, "SELECT am"), (7, vec!["amount".to_string()]));
+        assert_eq!(completed(&helper, "select * from sa").1, ["sales"]);
+        assert_eq!(completed(&helper, "SELECT sales.reg"), (13, vec!["region".to_string()]));
+        assert_eq!(completed(&helper, "sel").1, ["select"]);
+        assert_eq!(completed(&helper, "SEL").1, ["SELECT"]);
+        assert_eq!(completed(&helper, "SET warpcube.time").1, ["warpcube.timeout"]);
+        assert_eq!(completed(&helper, "\\tim"), (0, vec!["\\timing".to_string()]));
+        assert_eq!(completed(&helper, "SELECT ").1, [] as [&str; 0]);
+    }
+}
