@@ -117,7 +117,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     sql-encodings)
         # SQL files and fuzzed queries with columns in one encoding after the other, side by side.
-        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda \
+        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda WARPCUBE_TUNING=tiers=0 \
             limit sql-encodings 400 bash -c '
             for encoding in plain packed nsf nsv rle gpu-for gpu-dfor dictionary alp mixed; do
                 WARPCUBE_TEST_ENCODING=$encoding "$1" slt::our_files random_queries ssb:: --test-threads 1 \
@@ -142,7 +142,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             mkdir -p "$logs"
             # Racecheck loses track of kernels that start before the last one ends.
             one() {
-                [ "$1" = racecheck ] && export WARPCUBE_TUNING=early_launch=false
+                [ "$1" = racecheck ] && export WARPCUBE_TUNING=early_launch=false,tiers=0
                 compute-sanitizer --tool "$1" --target-processes all --force-blocking-launches yes --error-exitcode 9 \
                     "$tests" --test-threads 1 ${3:-slt::our_files} >"$logs/$1-$2.log" 2>&1 || echo "$1 $2: exit $?"
             }
@@ -160,14 +160,16 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' sql-sanitizer "$tests" "$out"
         ;;
     fuzz)
-        # 2,000 seeds over a million rows, 16 processes side by side; each notes what it did in a log of its own.
+        # 2,000 seeds over a million rows, 16 processes side by side; each notes what it did in a log of its own. Half
+        # of them take the kernels of first runs, the others those of later ones.
         limit fuzz 580 bash -c '
             tests=$1 out=$2
             mkdir -p "$out/fuzz"
             for part in $(seq 0 15); do
                 from=$((FUZZ_FROM + part * FUZZ_SEEDS / 16)) to=$((FUZZ_FROM + (part + 1) * FUZZ_SEEDS / 16))
                 WARPCUBE_FUZZ_SEEDS=$from..$to WARPCUBE_FUZZ_DEVICE=cuda WARPCUBE_FUZZ_ROWS=$FUZZ_ROWS \
-                    WARPCUBE_FUZZ_LOG=$out/fuzz/$part.log "$tests" random_queries >"$out/fuzz/$part.txt" 2>&1 &
+                    WARPCUBE_TUNING=tiers=$((part % 2)) WARPCUBE_FUZZ_LOG=$out/fuzz/$part.log \
+                    "$tests" random_queries >"$out/fuzz/$part.txt" 2>&1 &
             done
             wait
             cat "$out"/fuzz/*.log >"$out/fuzz.txt"
