@@ -51,7 +51,7 @@ impl Placement {
 /// Runs a file and collects what is wrong with it.
 ///
 /// If columns are `mixed`, those that a statement loads are encoded in one way, those of the next one in another.
-async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bool) -> Vec<String> {
+pub async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bool) -> Vec<String> {
     let script = std::fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().to_string();
     let records = sqllogictest::parse_with_name::<Letter>(&script, name.as_str()).unwrap();

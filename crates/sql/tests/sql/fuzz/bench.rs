@@ -11,6 +11,7 @@ use warpcube_sql::{Session, SessionOptions};
 
 use super::compare::difference;
 use super::data::{Storage, Table, Tables};
+use crate::format;
 use crate::records::{Ran, is_refusal};
 use crate::support::{Encodings, run, set_encoding};
 
@@ -33,6 +34,8 @@ pub struct Bench {
     cpu: Session,
     folder: tempfile::TempDir,
     loads: usize,
+    /// A difference that is not there: of queries with this text while this query gives true.
+    pub planted: Option<(&'static str, &'static str)>,
 }
 
 impl Bench {
@@ -45,6 +48,7 @@ impl Bench {
             cpu: Session::new(options().with("warpcube.device", "cpu")).unwrap(),
             folder: tempfile::tempdir().unwrap(),
             loads: 0,
+            planted: None,
         }
     }
 
@@ -107,6 +111,10 @@ impl Bench {
 
     /// Runs a query on both.
     pub async fn check(&self, sql: &str) -> Verdict {
+        if let Some((text, condition)) = self.planted {
+            let holds = format::rows(&self.expected(condition).await.unwrap())[0][0] == "true";
+            return if holds && sql.contains(text) { Verdict::Differs("planted".into()) } else { Verdict::Same };
+        }
         let expected = run(&self.cpu, sql).await;
         let found = run(&self.device, sql).await;
         match (expected, found) {

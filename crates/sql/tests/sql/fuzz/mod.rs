@@ -118,3 +118,27 @@ async fn random_queries() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(run == 0 || placed * 100 >= (run - raised) * PLACED_PERCENT_MIN, "the device answered {placed} of {run}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_difference_is_shrunk_to_a_file_that_runs() {
+    let tables = Tables::generate(&mut Random::new(5), 80);
+    let queries = (0..1_000).map(|seed| Generator::new(&mut Random::new(seed), &tables).query());
+    let wanted = |sql: &str| ["AVG(", " WHERE ", " GROUP BY ", " AS a2"].iter().all(|part| sql.contains(part));
+    let query = queries.into_iter().find(|query| wanted(&query.sql())).expect("a query with all of that");
+    let mut bench = Bench::new("cpu");
+    bench.load(&tables).await;
+    bench.planted = Some(("AVG(", "SELECT count(*) >= 3 FROM f"));
+    let (tables, query) = shrink::shrink(&mut bench, tables, query).await;
+    let sql = query.sql();
+    let gone = [" WHERE ", " GROUP BY ", " HAVING ", " LIMIT ", " AS a1"];
+    assert!(sql.contains("AVG(") && !gone.iter().any(|part| sql.contains(part)), "{sql}");
+    let rows: Vec<usize> = tables.tables.iter().map(|table| table.rows.num_rows()).collect();
+    assert_eq!(rows.iter().sum::<usize>(), 3, "{rows:?}");
+    bench.planted = None;
+    let text = shrink::write_up(&bench, &tables, &query, "planted").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("planted.slt");
+    std::fs::write(&path, &text).unwrap();
+    let failures = crate::slt::run_file(&path, &crate::support::cpu(), false, false).await;
+    assert!(failures.is_empty(), "{failures:?}\n{text}");
+}
