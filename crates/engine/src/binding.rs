@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use warpcube_column::{PinnedTable, ResidentColumn};
-use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Program};
+use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Modules};
 
 use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
@@ -25,10 +25,10 @@ pub(crate) struct Launch {
 /// A bound fragment with its compiled kernels.
 pub(crate) struct Binding {
     pub(crate) fragment: Arc<BoundFragment>,
-    /// Programs that are better than those the launches are of, if those were compiled in haste.
-    pub(crate) better: Vec<Program>,
-    /// Whether the better ones were asked for.
-    pub(crate) asked: AtomicBool,
+    /// Whether the launches are of programs that were compiled in haste.
+    pub(crate) in_haste: bool,
+    /// The fragment's own programs, once a second run has asked for them.
+    pub(crate) better: OnceLock<Modules>,
     /// The launches, one a stage.
     pub(crate) launches: Vec<Launch>,
     /// The kernel that gathers groups, where there is one.
@@ -53,12 +53,12 @@ impl Binding {
         tables: &[PinnedTable],
         guesses: Guesses,
         (launches, compact): (Vec<Launch>, Option<Kernel>),
-        better: Vec<Program>,
+        in_haste: bool,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
         let recorded = Mutex::default();
-        let (refused, asked) = (OnceLock::new(), AtomicBool::new(false));
-        Binding { fragment, better, asked, launches, compact, refused, columns, guesses, recorded }
+        let (refused, better) = (OnceLock::new(), OnceLock::new());
+        Binding { fragment, in_haste, better, launches, compact, refused, columns, guesses, recorded }
     }
 
     /// Takes a recording over `arena`, with or without a time for each stage.

@@ -9,7 +9,8 @@ use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
 use warpcube_gpu::{
-    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Program, Stream, Traffic, size_class,
+    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Program, Stream, Traffic,
+    size_class,
 };
 
 use crate::bind::{BoundFragment, Guesses, bind};
@@ -228,7 +229,7 @@ impl Engine {
         };
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
         report.program = Some(binding.fragment.program.clone());
-        report.in_haste = !binding.better.is_empty();
+        report.in_haste = binding.in_haste;
         self.execute(&binding, options, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
                 let _ = binding.refused.set(error.clone());
@@ -253,16 +254,15 @@ impl Engine {
             false => program.clone(),
         };
         let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
-        let better = if first == fragment.parts { Vec::new() } else { fragment.parts.clone() };
-        let kernels = self.kernels(&fragment, &first)?;
+        let hasty = first != fragment.parts;
+        let kernels = self.kernels(&fragment, &self.device().compile_all(&first)?)?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
-        Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, better))
+        Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, hasty))
     }
 
-    /// The launches of a bound fragment, and the kernel that gathers groups, with programs that are its parts.
-    fn kernels(&self, fragment: &BoundFragment, programs: &[Program]) -> Result<(Vec<Launch>, Option<Kernel>)> {
-        let modules = self.device().compile_all(programs)?;
+    /// The launches of a bound fragment, and the kernel that gathers groups, of the modules of its parts.
+    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Option<Kernel>)> {
         // All kernels of one program, or those of a stage in the stage's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.stages.len());
@@ -282,19 +282,14 @@ impl Engine {
         tables: &[PinnedTable],
         guesses: Guesses,
     ) -> Arc<Binding> {
-        if binding.better.is_empty() {
+        if !binding.in_haste {
             return binding;
         }
-        if !binding.asked.swap(true, Ordering::Relaxed) {
-            self.device().compile_behind(binding.better.clone());
-        }
-        if !binding.better.iter().all(|program| self.device().is_compiled(program)) {
-            return binding;
-        }
-        match self.kernels(&binding.fragment, &binding.better) {
+        let better = binding.better.get_or_init(|| self.device().compile_behind(binding.fragment.parts.clone()));
+        let Some(modules) = better.get() else { return binding };
+        match self.kernels(&binding.fragment, modules) {
             Ok(kernels) => {
-                let fragment = binding.fragment.clone();
-                let better = Arc::new(Binding::new(fragment, tables, guesses, kernels, Vec::new()));
+                let better = Arc::new(Binding::new(binding.fragment.clone(), tables, guesses, kernels, false));
                 cache.keep(&better);
                 better
             }

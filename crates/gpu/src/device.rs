@@ -7,8 +7,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -46,13 +46,20 @@ struct Behind {
 
 #[derive(Default)]
 struct Jobs {
-    waiting: VecDeque<Vec<Program>>,
+    waiting: VecDeque<(Vec<Program>, Modules)>,
     /// Whether there is a thread that works on them.
     running: bool,
 }
 
 /// A module once it is there; who compiles it holds the lock, and others wait.
 type Place = Mutex<Option<Arc<Module>>>;
+
+fn is_there(place: &Place) -> bool {
+    place.try_lock().is_some_and(|module| module.is_some())
+}
+
+/// Modules of programs that are compiled in the background, once they are there.
+pub type Modules = Arc<OnceLock<Vec<Arc<Module>>>>;
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +128,15 @@ impl Device {
     /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
     pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
         self.check()?;
-        let place = self.shared.modules.lock().entry(program.hash()).or_default().clone();
+        self.compile_in(&self.place(program), program)
+    }
+
+    /// Where a program's module is, or will be.
+    fn place(&self, program: &Program) -> Arc<Place> {
+        self.shared.modules.lock().entry(program.hash()).or_default().clone()
+    }
+
+    fn compile_in(&self, place: &Place, program: &Program) -> Result<Arc<Module>> {
         let mut place = place.lock();
         if let Some(module) = place.as_ref() {
             return Ok(module.clone());
@@ -141,19 +156,23 @@ impl Device {
 
     /// Programs, compiled and loaded side by side; their modules in the same order.
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
-        let Some((first, others)) = programs.split_first() else { return Ok(Vec::new()) };
+        self.check()?;
+        let places: Vec<(Arc<Place>, &Program)> =
+            programs.iter().map(|program| (self.place(program), program)).collect();
         std::thread::scope(|scope| {
-            let others: Vec<_> = others.iter().map(|program| scope.spawn(|| self.compile(program))).collect();
-            let first = self.compile(first);
-            let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
-            std::iter::once(first).chain(others).collect()
+            let missing = places.iter().filter(|(place, _)| !is_there(place));
+            // What is left of it is done on this thread, which waits for those that others are at.
+            for (place, program) in missing.skip(1) {
+                scope.spawn(|| self.compile_in(place, program).is_ok());
+            }
+            places.iter().map(|(place, program)| self.compile_in(place, program)).collect()
         })
     }
 
     /// Whether a program was compiled in this process.
     pub fn is_compiled(&self, program: &Program) -> bool {
         let place = self.shared.modules.lock().get(&program.hash()).cloned();
-        place.is_some_and(|place| place.try_lock().is_some_and(|module| module.is_some()))
+        place.is_some_and(|place| is_there(&place))
     }
 
     /// Whether a program was compiled in this process, or by another one that kept it.
@@ -161,29 +180,32 @@ impl Device {
         self.is_compiled(program) || self.shared.backend.is_kept(program)
     }
 
-    /// Compiles programs in the background, those of one call side by side, one call after the other. What fails is
-    /// logged; [`Device::compile`] tells it again.
-    pub fn compile_behind(&self, programs: Vec<Program>) {
+    /// Compiles programs in the background, those of one call side by side, one call after the other. Where that fails
+    /// it is logged, and there are no modules.
+    pub fn compile_behind(&self, programs: Vec<Program>) -> Modules {
+        let modules = Modules::default();
         let mut jobs = self.shared.behind.jobs.lock();
-        jobs.waiting.push_back(programs);
+        jobs.waiting.push_back((programs, modules.clone()));
         if std::mem::replace(&mut jobs.running, true) {
-            return;
+            return modules;
         }
         let device = self.clone();
         std::thread::spawn(move || {
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
-                let Some(programs) = jobs.waiting.pop_front() else {
+                let Some((programs, modules)) = jobs.waiting.pop_front() else {
                     jobs.running = false;
                     device.shared.behind.done.notify_all();
                     return;
                 };
                 drop(jobs);
-                if let Err(error) = device.compile_all(&programs) {
-                    tracing::warn!(%error, "compiling in the background failed");
+                match device.compile_all(&programs) {
+                    Ok(compiled) => drop(modules.set(compiled)),
+                    Err(error) => tracing::warn!(%error, "compiling in the background failed"),
                 }
             }
         });
+        modules
     }
 
     /// Waits until nothing is compiled in the background; a process that ends meanwhile may take the compiler apart

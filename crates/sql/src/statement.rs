@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use datafusion::common::TableReference;
+
 use crate::error::{Result, SqlError};
 use crate::lexer::{Kind, Token, tokens};
 
@@ -17,15 +19,15 @@ pub enum OwnStatement {
     ShowDeviceTables,
     /// `LOAD TABLE t [(column, …)]`: brings columns to the device; no columns means all.
     LoadTable {
-        /// Name of the table, as written, quotes taken off and otherwise in lower case, parts joined by dots.
-        table: String,
+        /// Name of the table, quotes taken off and otherwise in lower case; a file's is one part, dots included.
+        table: TableReference,
         /// Names of columns; empty means all.
         columns: Vec<String>,
     },
     /// `EVICT TABLE t`: takes a table's columns off the device.
     EvictTable {
         /// Name of the table, as for `LoadTable`.
-        table: String,
+        table: TableReference,
     },
     /// `SHOW ALL [VERBOSE]`: every setting with its value and origin; `VERBOSE` adds what it does.
     ShowAll {
@@ -81,7 +83,7 @@ impl OwnStatement {
             }
             [Some(verb @ ("show" | "reset")), Some("warpcube"), _] => {
                 reader.at = 1;
-                let name = reader.table().filter(|name| name.contains('.'));
+                let name = reader.names().filter(|names| names.len() > 1).map(|names| names.join("."));
                 let name = name.ok_or_else(|| form("SHOW warpcube.name, or RESET warpcube.name"))?;
                 reader.end("SHOW warpcube.name, or RESET warpcube.name")?;
                 match verb {
@@ -138,13 +140,23 @@ impl Reader<'_> {
         }
     }
 
-    /// Names joined by dots.
-    fn table(&mut self) -> Option<String> {
-        let mut name = self.name()?;
+    /// Names with dots between them.
+    fn names(&mut self) -> Option<Vec<String>> {
+        let mut names = vec![self.name()?];
         while self.symbol('.') {
-            name = format!("{name}.{}", self.name()?);
+            names.push(self.name()?);
         }
-        Some(name)
+        Some(names)
+    }
+
+    /// The name of a table.
+    fn table(&mut self) -> Option<TableReference> {
+        match self.names()?.as_slice() {
+            [table] => Some(TableReference::bare(table.as_str())),
+            [schema, table] => Some(TableReference::partial(schema.as_str(), table.as_str())),
+            [catalog, schema, table] => Some(TableReference::full(catalog.as_str(), schema.as_str(), table.as_str())),
+            _ => None,
+        }
     }
 
     /// `(a, b)` or nothing.
@@ -227,11 +239,11 @@ mod tests {
     fn ours_in_any_dress() {
         let load = OwnStatement::parse("  load /* x */ TABLE Public.\"My T\" ( A , \"b\"\"c\" ) ; ").unwrap();
         let columns = vec!["a".to_string(), "b\"c".to_string()];
-        assert_eq!(load, Some(OwnStatement::LoadTable { table: "public.My T".into(), columns }));
+        assert_eq!(load, Some(OwnStatement::LoadTable { table: TableReference::partial("public", "My T"), columns }));
         let show = OwnStatement::parse("-- hello\nShow Device\nTables").unwrap();
         assert_eq!(show, Some(OwnStatement::ShowDeviceTables));
         let evict = OwnStatement::parse("EVICT TABLE 'a/b.parquet'").unwrap();
-        assert_eq!(evict, Some(OwnStatement::EvictTable { table: "a/b.parquet".into() }));
+        assert_eq!(evict, Some(OwnStatement::EvictTable { table: TableReference::bare("a/b.parquet") }));
         let setting = OwnStatement::parse("show warpcube . device").unwrap();
         assert_eq!(setting, Some(OwnStatement::ShowSetting { name: "warpcube.device".into() }));
         assert_eq!(OwnStatement::parse("SHOW ALL;").unwrap(), Some(OwnStatement::ShowAll { verbose: false }));

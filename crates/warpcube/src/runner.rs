@@ -187,13 +187,13 @@ impl Runner {
                         if matches!(self.target, Target::Stdout) {
                             bar.clear_for_output();
                         }
-                        (writing, is_writing) = (Some(open.write(batch)), true);
+                        (writing, is_writing) = (Some(open.write(&self.host, batch)), true);
                     }
                 }
                 Event::Told(Some(Message::Done)) => {
                     bar.clear();
                     let Some(open) = output.take() else { return Ok(Taken::All { has_rows: false }) };
-                    (writing, is_writing) = (Some(open.finish()), true);
+                    (writing, is_writing) = (Some(open.finish(&self.host)), true);
                 }
                 Event::Told(Some(Message::Failed(error))) => return Ok(Taken::Failed(error)),
                 Event::Told(None) => return Ok(Taken::Silence),

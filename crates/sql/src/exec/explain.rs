@@ -233,7 +233,8 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
         true => ms(measured.compile),
         false => "nothing, the kernels were there".to_string(),
     };
-    line(format_args!("  bind: {}; compile: {compile}", ms(measured.bind)));
+    let haste = if measured.in_haste { " (in haste: if it is run again, better kernels follow)" } else { "" };
+    line(format_args!("  bind: {}; compile: {compile}{haste}", ms(measured.bind)));
     line(format_args!(
         "  launch to rows: {}; transfers: {} to the device, {} back",
         ms(measured.launched),

@@ -5,7 +5,8 @@
 //! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
 //! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, the
 //! load is made. So no first statement waits for a load that costs it dearly, and no table that is asked for again and
-//! again stays on the CPU for ever.
+//! again stays on the CPU for ever. What groups a whole table into more groups than pay to bring back is the CPU's,
+//! loaded or not.
 
 mod cost;
 

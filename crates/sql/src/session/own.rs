@@ -44,14 +44,15 @@ impl Session {
             OwnStatement::LoadTable { table, columns } => {
                 let tables = self.device_tables_for("LOAD TABLE")?;
                 let provider = self.table(&state, &table).await?;
-                let provider = provider.ok_or(SqlError::UnknownTable { name: table.clone(), nearest: None })?;
+                let table = table.to_string();
+                let provider = provider.ok_or_else(|| SqlError::UnknownTable { name: table.clone(), nearest: None })?;
                 check_columns(&provider, &columns)?;
                 device_tables::batch(&[tables.load(&state, &table, provider, &columns, report).await?])?
             }
             OwnStatement::EvictTable { table } => {
                 let tables = self.device_tables_for("EVICT TABLE")?;
                 let provider = self.table(&state, &table).await?;
-                let known = provider.is_some();
+                let (table, known) = (table.to_string(), provider.is_some());
                 let evicted = tables.evict(&state, &table, provider).await?;
                 if evicted.is_none() && !known {
                     return Err(SqlError::UnknownTable { name: table, nearest: None });
@@ -68,19 +69,9 @@ impl Session {
     }
 
     /// The table a name means now, or none.
-    async fn table(&self, state: &SessionState, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let is_path = name.contains('/') || name.contains('*');
-        let reference = if is_path { TableReference::bare(name) } else { TableReference::parse_str(name) };
-        if let Ok(schema) = state.schema_for_ref(reference.clone())
-            && let Some(table) = schema.table(reference.table()).await?
-        {
-            return Ok(Some(table));
-        }
-        // A file is one name however many dots it has.
-        match name.contains('.') && !is_path {
-            true => Ok(state.schema_for_ref(TableReference::bare(name))?.table(name).await?),
-            false => Ok(None),
-        }
+    async fn table(&self, state: &SessionState, name: &TableReference) -> Result<Option<Arc<dyn TableProvider>>> {
+        let schema = state.schema_for_ref(name.clone())?;
+        Ok(schema.table(name.table()).await?)
     }
 
     fn device_tables_for(&self, statement: &'static str) -> Result<Arc<dyn DeviceTables>> {

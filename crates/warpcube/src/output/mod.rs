@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinHandle};
 use warpcube_sql::{Format, SqlError};
 
 use crate::console::STDOUT;
 use crate::error::{CliError, Result};
+use crate::host::Host;
 use table::TableWriter;
 
 /// Takes a result, batch by batch.
@@ -96,10 +97,10 @@ pub(crate) struct Output {
     stop: Arc<AtomicBool>,
 }
 
-/// A piece of a result that is written on a thread of its own: formatting takes its time, and a reader may never come,
-/// but whoever waits may stop waiting.
+/// A piece of a result that is written on another thread: formatting takes its time, and a reader may never come, but
+/// whoever waits may stop waiting.
 pub(crate) struct Writing {
-    done: oneshot::Receiver<Result<Option<Output>>>,
+    task: JoinHandle<Result<Option<Output>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -109,14 +110,14 @@ const STOP_WAIT: Duration = Duration::from_millis(50);
 impl Writing {
     /// Waits for the output; it is gone when its end was written. May be dropped and asked again.
     pub(crate) async fn done(&mut self) -> Result<Option<Output>> {
-        let gone = |_| CliError::from(SqlError::Internal("a thread that wrote rows ended early".into()));
-        (&mut self.done).await.map_err(gone)?
+        let gone = |error: JoinError| CliError::from(SqlError::Internal(error.to_string()));
+        (&mut self.task).await.map_err(gone)?
     }
 
     /// Lets the thread end at its next byte.
     pub(crate) async fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
-        let _ = tokio::time::timeout(STOP_WAIT, self.done).await;
+        let _ = tokio::time::timeout(STOP_WAIT, self.task).await;
     }
 }
 
@@ -186,24 +187,21 @@ impl Output {
     }
 
     /// Writes some rows.
-    pub(crate) fn write(self, batch: RecordBatch) -> Writing {
-        self.aside(move |mut output| {
+    pub(crate) fn write(self, host: &Host, batch: RecordBatch) -> Writing {
+        self.aside(host, move |mut output| {
             output.writer.write(&batch).map_err(|error| output.error(&error))?;
             Ok(Some(output))
         })
     }
 
     /// Writes the end and puts a file in its place.
-    pub(crate) fn finish(self) -> Writing {
-        self.aside(|output| output.end().map(|()| None))
+    pub(crate) fn finish(self, host: &Host) -> Writing {
+        self.aside(host, |output| output.end().map(|()| None))
     }
 
-    fn aside(self, step: impl FnOnce(Output) -> Result<Option<Output>> + Send + 'static) -> Writing {
-        let (sender, done) = oneshot::channel();
+    fn aside(self, host: &Host, step: impl FnOnce(Output) -> Result<Option<Output>> + Send + 'static) -> Writing {
         let stop = self.stop.clone();
-        // Nobody may be there any more to take what is left of it.
-        std::thread::spawn(move || drop(sender.send(step(self))));
-        Writing { done, stop }
+        Writing { task: host.spawn_blocking(move || step(self)), stop }
     }
 
     fn end(mut self) -> Result<()> {
