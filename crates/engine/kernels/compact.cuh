@@ -1,12 +1,13 @@
 
 // Purpose: gather the groups there are. Inputs: marks (uint8 a place; hashed 1: uint64 key + 1 a slot; hashed 2: the
-// state of a slot whose key is kept in words of its own), those words, cells uint64 [cells][places], control (error,
-// flags). Output: error, flags, number of groups, then key and cells of each group, in no order. Mapping: one thread a
-// place, grid-stride; one atomic a warp. Bytes: the marks once, cells of groups once. The counter output[2] is zeroed
-// beforehand. May be launched early.
+// state of a slot whose key is kept in words of its own), those words, cells uint64 [copies][cells][places] (a cell is
+// the sum of its copies), control (error, flags). Output: error, flags, number of groups, then key and cells of each
+// group, in no order. Mapping: one thread a place, grid-stride; one atomic a warp. Bytes: the marks once, cells of
+// groups once. The counter output[2] is zeroed beforehand. May be launched early.
 struct CompactParams {
     const uint64_t* control; const void* marks; const uint64_t* cells; uint64_t* output;
     uint64_t places; uint64_t cell_count; uint64_t hashed; const uint64_t* words; uint64_t word_count;
+    uint64_t copies;
 };
 
 WC_KERNEL(compact_groups, CompactParams, 256, 1) {
@@ -35,6 +36,12 @@ WC_KERNEL(compact_groups, CompactParams, 256, 1) {
             for (uint64_t word = 0; word < p.word_count; ++word) row[word] = p.words[place * p.word_count + word];
         }
         row += p.word_count;
-        for (uint64_t cell = 0; cell < p.cell_count; ++cell) row[cell] = p.cells[cell * p.places + place];
+        for (uint64_t cell = 0; cell < p.cell_count; ++cell) {
+            const uint64_t* copy = p.cells + cell * p.places + place;
+            uint64_t sum = 0;
+#pragma unroll 8
+            for (uint64_t i = 0; i < p.copies; ++i, copy += p.cell_count * p.places) sum += *copy;
+            row[cell] = sum;
+        }
     }
 }

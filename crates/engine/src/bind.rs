@@ -172,7 +172,7 @@ fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool, tuning:
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
     let whole = groups.seen.bytes() + groups.cells.bytes();
-    if groups.grouping != Grouping::Hashed && whole <= WHOLE_DOWNLOAD_BYTES {
+    if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= WHOLE_DOWNLOAD_BYTES {
         return None;
     }
     let row_bytes = 8 * (groups.pack.words + groups.cell_count);

@@ -64,7 +64,8 @@ impl Recorded {
                     .u64(groups.cell_count as u64)
                     .u64(u64::from(groups.grouping == Grouping::Hashed) + u64::from(groups.words.is_some()))
                     .buffer_at(arena, at(groups.words.unwrap_or(groups.seen)))
-                    .u64(groups.pack.words as u64);
+                    .u64(groups.pack.words as u64)
+                    .u64(groups.copies);
                 let grid = (groups.places.div_ceil(256) as u32).clamp(1, device.info().multiprocessors * 8);
                 work.launch(kernel, LaunchShape { grid, block: 256, shared_bytes: 0 }, &params, early)?;
                 marks.push(work.mark());

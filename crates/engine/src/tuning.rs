@@ -42,6 +42,8 @@ pub struct Tuning {
     pub tickets_per_warp: u64,
     /// Share of rows, the last ones, that are cut into smaller tickets.
     pub small_tickets: f64,
+    /// Most copies of group cells in global memory, where many rows add to few groups.
+    pub group_copies: u32,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
     /// Whether kernels that build tables are compiled with less effort than those that scan.
@@ -79,6 +81,7 @@ impl Default for Tuning {
             filters_first: true,
             tickets_per_warp: 4,
             small_tickets: 0.3,
+            group_copies: 32,
             early_launch: true,
             quick_builds: true,
             tiers: 1,
@@ -119,6 +122,7 @@ impl FromStr for Tuning {
                 "filters_first" => tuning.filters_first = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,
+                "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
                 "early_launch" => tuning.early_launch = flag()?,
                 "quick_builds" => tuning.quick_builds = flag()?,
                 "tiers" => tuning.tiers = number()?.min(2),

@@ -34,6 +34,8 @@ const SHARED_CELL_BYTES_MAX: usize = 64 << 10;
 /// Rows a group from which on a block's cells are worth their zeroing and flushing: below, atomic operations in global
 /// memory seldom meet.
 const SHARED_ROWS_PER_GROUP_MIN: f64 = 64.0;
+/// Most bytes that copies of cells in global memory take.
+const COPIES_BYTES_MAX: usize = 4 << 20;
 
 /// Where groups are accumulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +77,11 @@ pub(crate) struct BoundGroups {
     pub(crate) seen: Zone,
     /// Keys of several words, side by side.
     pub(crate) words: Option<Zone>,
-    /// Cells: for each cell, 8 bytes a place.
+    /// Cells: for each copy and cell, 8 bytes a place.
     pub(crate) cells: Zone,
+    /// Copies of the cells, a power of two: blocks take them in turn, so that atomic operations of many rows on few
+    /// groups seldom meet. Their sum is the cell.
+    pub(crate) copies: u64,
     /// Number of cells.
     pub(crate) cell_count: usize,
     /// How results are read.
@@ -105,6 +110,12 @@ fn leaves_room(input: &PipelineInput, dense: &[Planned], cell_bytes: usize) -> b
     };
     let free = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
     dense.iter().find_map(bitmap).is_none_or(|bytes| bytes > free || bytes + cell_bytes <= free)
+}
+
+/// How many copies of cells there are, if one takes `bytes`: a power of two, at most `wanted`.
+fn copies(bytes: usize, wanted: u32) -> u64 {
+    let most = (COPIES_BYTES_MAX / bytes.max(1)).clamp(1, wanted.max(1) as usize) as u64;
+    1 << most.ilog2()
 }
 
 /// Lays out the sink of a pipeline.
@@ -170,11 +181,27 @@ pub(crate) fn plan<'a>(
             let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
             let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
-            let cells = arena.zeroed(places as usize * 8 * cell_count.max(1));
+            let copy_bytes = places as usize * 8 * cell_count.max(1);
+            let copies = match grouping {
+                Grouping::Dense if only_sums && crowded => copies(copy_bytes, input.tuning.group_copies),
+                _ => 1,
+            };
+            let cells = arena.zeroed(copy_bytes * copies as usize);
             let words = pack.is_wide().then(|| arena.scratch(places as usize * 8 * pack.words));
             let Accumulators { outputs, requested, .. } = accumulators;
-            let bound =
-                BoundGroups { grouping, pack, columns, places, seen, words, cells, cell_count, outputs, requested };
+            let bound = BoundGroups {
+                grouping,
+                pack,
+                columns,
+                places,
+                seen,
+                words,
+                cells,
+                copies,
+                cell_count,
+                outputs,
+                requested,
+            };
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, sums })
         }
     }
@@ -343,6 +370,12 @@ impl SinkPlan<'_> {
             }
             // A thread that found the table too full enters nothing more: looking for a free slot takes long in one.
             Grouping::Hashed => before.push_str("    bool lost = false;\n"),
+            Grouping::Dense if bound.copies > 1 => {
+                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
+                let copies = params.add("uint64_t", Argument::U64(bound.copies));
+                let words = params.add("uint64_t", Argument::U64(bound.places * bound.cell_count as u64));
+                let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");
+            }
             Grouping::Dense => {}
         }
         (before, after)
@@ -442,7 +475,8 @@ fn aggregate_row(
         }
         Grouping::Dense => {
             let seen = rows.with_emitter(|emitter| emitter.params.add("uint8_t*", Argument::Zone(bound.seen)));
-            rows.line(&format!("{seen}[{group}] = 1;"));
+            // Looked at first: that comes from the cache, and writes of many rows to few groups wait for each other.
+            rows.line(&format!("if ({seen}[{group}] == 0) {seen}[{group}] = 1;"));
             group
         }
         Grouping::Hashed if bound.words.is_some() => {
@@ -477,6 +511,7 @@ fn aggregate_row(
         _ => rows.with_emitter(|emitter| {
             let cells = match bound.grouping {
                 Grouping::Private => "mine".to_string(),
+                Grouping::Dense if bound.copies > 1 => "copy".to_string(),
                 _ => emitter.params.add("uint64_t*", Argument::Zone(bound.cells)),
             };
             (cells, emitter.params.add("uint64_t", Argument::U64(bound.places)))

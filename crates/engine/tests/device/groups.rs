@@ -90,6 +90,20 @@ fn many_dense_groups_are_compacted() {
 }
 
 #[test]
+fn crowded_groups_past_shared_memory_have_copies() {
+    // Ten sums over 900 groups: more than a block keeps, and enough rows that atomic operations would meet.
+    let calls = || -> Vec<AggregateCall> {
+        let above = |bound: i128| binary(BinaryOp::Gt, reg(1), int(bound, Ty::I32));
+        (0..10).map(|at| AggregateCall { filter: Some(above(at << 25)), ..sum(reg(1), DataType::Int64) }).collect()
+    };
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], calls());
+    let report = check_orders(&fragment, &[&table(60_000, 900, |key| key as i64 - 450)]);
+    assert!(report.program.unwrap().source.contains("const copy = "), "blocks add to copies");
+    let sparse = check(&fragment, &[&table(9_000, 900, |key| key as i64)]);
+    assert!(!sparse.program.unwrap().source.contains("const copy = "), "few rows need none");
+}
+
+#[test]
 fn sparse_keys_are_hashed() {
     let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
     let spread = |key: u64| (key as i64 - 500) * 1_000_000_007;
