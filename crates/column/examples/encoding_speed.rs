@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use warpcube_column::encoding::{
-    Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Plain, decode, encode, encode_into,
+    Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Plain, decode, encode, encode_into,
 };
 use warpcube_column::{CHUNK_ROWS, Storage};
 
@@ -67,6 +67,7 @@ fn others() {
     case("nsv", &Encoding::Nsv(Nsv { reference: 0 }), &plain);
     case("gpu-for", &Encoding::GpuFor, &plain);
     case("gpu-dfor", &Encoding::GpuDfor, &plain);
+    case("delta", &Encoding::Delta(Delta::fit(&plain).expect("integers")), &plain);
     let runs: Vec<u8> = (0..CHUNK_ROWS as u32).flat_map(|row| (row / 19 % 16 * 1000).to_le_bytes()).collect();
     let plain = Plain::new(Storage::I32, &runs, None, CHUNK_ROWS).expect("a whole segment");
     case("rle", &Encoding::Rle, &plain);

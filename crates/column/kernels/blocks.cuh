@@ -140,12 +140,7 @@ template <typename T> struct WcGpuDfor {
             sums[0] += reference;
 #pragma unroll
             for (int i = 1; i < 4; ++i) sums[i] += sums[i - 1] + reference;
-            Sum end = sums[3];
-#pragma unroll
-            for (uint32_t step = 1; step < 32; step *= 2) {
-                const Sum other = __shfl_up_sync(WC_FULL_MASK, end, step);
-                if (lane >= step) end += other;
-            }
+            const Sum end = wc_warp_inclusive_sum(sums[3]);
             const Sum here = before + end - sums[3];
 #pragma unroll
             for (int i = 0; i < 4; ++i) target[4 * half + i] = (T)(here + sums[i]);

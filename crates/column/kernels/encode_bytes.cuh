@@ -100,12 +100,7 @@ WC_ENCODER(write_nsv, NsvParams) {
             bool wide = false;
             const uint32_t offset = wc_nsv_offset(p.source, vector * 1024 + 32 * step + lane, p.reference, wide);
             const uint32_t length = wc_nsv_length(offset);
-            uint32_t end = length;
-#pragma unroll
-            for (uint32_t distance = 1; distance < 32; distance *= 2) {
-                const uint32_t other = __shfl_up_sync(WC_FULL_MASK, end, distance);
-                if (lane >= distance) end += other;
-            }
+            const uint32_t end = wc_warp_inclusive_sum(length);
             for (uint32_t byte = 0; byte < length; ++byte) {
                 data[at + end - length + byte] = (uint8_t)(offset >> (8 * byte));
             }

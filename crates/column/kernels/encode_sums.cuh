@@ -18,12 +18,7 @@ WC_KERNEL(scan_counts, ScanParams, 256, 1) {
     for (uint32_t tile = 0; tile < length; tile += 256) {
         const uint32_t at = tile + threadIdx.x;
         const uint32_t count = at < length ? counts[at] : 0;
-        uint32_t sum = count;
-#pragma unroll
-        for (uint32_t distance = 1; distance < 32; distance *= 2) {
-            const uint32_t other = __shfl_up_sync(WC_FULL_MASK, sum, distance);
-            if (lane >= distance) sum += other;
-        }
+        uint32_t sum = wc_warp_inclusive_sum(count);
         if (lane == 31) sums[warp] = sum;
         __syncthreads();
         uint32_t tile_sum = 0;

@@ -65,13 +65,7 @@ template <typename T> struct WcNsv : WcLateView {
 #pragma unroll
         for (int half = 0; half < SLOTS / 4; ++half) {
             const uint32_t own = wc_load_stream((const uint8_t*)lengths + (base + 128 * half) / 4 + lane);
-            uint32_t end = wc_nsv_digits(own) + 4;
-            const uint32_t count = end;
-#pragma unroll
-            for (uint32_t step = 1; step < 32; step *= 2) {
-                const uint32_t other = __shfl_up_sync(WC_FULL_MASK, end, step);
-                if (lane >= step) end += other;
-            }
+            const uint32_t count = wc_nsv_digits(own) + 4, end = wc_warp_inclusive_sum(count);
             uint32_t here = at + end - count;
 #pragma unroll
             for (int i = 0; i < 4; ++i) {

@@ -13,7 +13,7 @@ use crate::load::Room;
 use crate::profiler::profile;
 use crate::segment::{Lookup, Segment, Traits};
 use crate::storage::Storage;
-use crate::transcode::{distinct, encode_segments};
+use crate::transcode::{distinct, encode_segments, fitting_delta};
 
 /// Estimates of distinct values past which a dictionary is not tried: no column with one would have that many.
 const DISTINCT_TRIED: u64 = DICTIONARY_MAX as u64 * 5 / 4;
@@ -108,6 +108,9 @@ impl Candidate<'_> {
             EncodingChoice::Rle => Some(Encoding::Rle),
             EncodingChoice::GpuFor if integers => Some(Encoding::GpuFor),
             EncodingChoice::GpuDfor if integers => Some(Encoding::GpuDfor),
+            EncodingChoice::Delta if integers => {
+                Some(Encoding::Delta(fitting_delta(self.device, self.room, storage, self.segments)?))
+            }
             EncodingChoice::Packed if integers => Some(best_packed(self).encoding),
             EncodingChoice::Dictionary if !strings => self.dictionary(DICTIONARY_MAX)?,
             EncodingChoice::Alp if !integers => sampled_alp(self)?.map(|(encoding, _)| encoding),

@@ -11,10 +11,11 @@ pub const PLAIN_LIBRARY: &str = include_str!("../kernels/plain.cuh");
 /// Packed columns, and the sums of references and offsets that most others rest on.
 const PACKED: &str = include_str!("../kernels/packed.cuh");
 /// Headers besides, each with the names that mark its use, in the order in which they go into a program.
-const HEADERS: [(&[&str], &str); 5] = [
+const HEADERS: [(&[&str], &str); 6] = [
     (&["WcNsf<", "WcNsv<"], include_str!("../kernels/nullsupp.cuh")),
     (&["WcRle<"], include_str!("../kernels/runs.cuh")),
     (&["WcGpuFor<", "WcGpuDfor<"], include_str!("../kernels/blocks.cuh")),
+    (&["WcDelta<"], include_str!("../kernels/delta.cuh")),
     (&["WcPackedView<", "WcPatched<", "WcAlp<"], include_str!("../kernels/patches.cuh")),
     (&["WcAlp<"], include_str!("../kernels/alp.cuh")),
 ];
@@ -62,6 +63,7 @@ impl Layout {
             Layout::Rle => (format!("WcRle<{value}>"), Vec::new()),
             Layout::GpuFor => (format!("WcGpuFor<{value}>"), Vec::new()),
             Layout::GpuDfor => (format!("WcGpuDfor<{value}>"), Vec::new()),
+            Layout::Delta(delta) => (format!("WcDelta<{value}, {}>", delta.width), Vec::new()),
             Layout::Alp(alp) => {
                 let Alp { integers: Packed { width, reference, patches }, .. } = alp;
                 let (factor, inverse) = alp.factors();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::build::VECTOR_ROWS;
-use crate::encoding::{Alp, Encoding, Nsf, Nsv, Packed};
+use crate::encoding::{Alp, Delta, Encoding, Nsf, Nsv, Packed};
 use crate::storage::Storage;
 
 /// Layout of the values of all segments of a column, or of its codes where it has a lookup
@@ -27,6 +27,8 @@ pub enum Layout {
     GpuFor,
     /// Differences within tiles of four blocks, packed like GPU-FOR.
     GpuDfor,
+    /// Differences to the row before, packed like offsets.
+    Delta(Delta),
     /// Floats that were decimals, as packed integers.
     Alp(Alp),
 }
@@ -52,6 +54,8 @@ pub enum EncodingChoice {
     GpuFor,
     /// Differences of integers in blocks of 128.
     GpuDfor,
+    /// Differences of integers, packed as [`EncodingChoice::Packed`] packs offsets.
+    Delta,
     /// Numbers as codes for their distinct values, where those are few.
     Dictionary,
     /// Floats as decimals.
@@ -60,7 +64,7 @@ pub enum EncodingChoice {
 
 impl EncodingChoice {
     /// All choices.
-    pub const ALL: [EncodingChoice; 10] = [
+    pub const ALL: [EncodingChoice; 11] = [
         EncodingChoice::Auto,
         EncodingChoice::Plain,
         EncodingChoice::Packed,
@@ -69,6 +73,7 @@ impl EncodingChoice {
         EncodingChoice::Rle,
         EncodingChoice::GpuFor,
         EncodingChoice::GpuDfor,
+        EncodingChoice::Delta,
         EncodingChoice::Dictionary,
         EncodingChoice::Alp,
     ];
@@ -84,6 +89,7 @@ impl EncodingChoice {
             EncodingChoice::Rle => "rle",
             EncodingChoice::GpuFor => "gpu-for",
             EncodingChoice::GpuDfor => "gpu-dfor",
+            EncodingChoice::Delta => "delta",
             EncodingChoice::Dictionary => "dictionary",
             EncodingChoice::Alp => "alp",
         }
@@ -121,6 +127,7 @@ impl Layout {
             Encoding::Rle => Layout::Rle,
             Encoding::GpuFor => Layout::GpuFor,
             Encoding::GpuDfor => Layout::GpuDfor,
+            Encoding::Delta(delta) => Layout::Delta(*delta),
             Encoding::Dictionary(dictionary) => Layout::of(dictionary.codes()),
             Encoding::Alp(alp) => Layout::Alp(*alp),
         }
@@ -136,6 +143,7 @@ impl Layout {
             Layout::Rle => Encoding::Rle,
             Layout::GpuFor => Encoding::GpuFor,
             Layout::GpuDfor => Encoding::GpuDfor,
+            Layout::Delta(delta) => Encoding::Delta(delta),
             Layout::Alp(alp) => Encoding::Alp(alp),
         }
     }
@@ -147,6 +155,7 @@ impl Layout {
             Layout::Packed(packed) => !storage.is_float() && packed.check(storage).is_ok(),
             Layout::Nsf(nsf) => !storage.is_float() && nsf.check(storage).is_ok(),
             Layout::Nsv(_) | Layout::GpuFor | Layout::GpuDfor => !storage.is_float(),
+            Layout::Delta(delta) => delta.check(storage).is_ok(),
             Layout::Alp(alp) => Alp::check(storage).is_ok() && alp.scales().is_ok(),
         }
     }
@@ -162,6 +171,7 @@ impl Layout {
                 bytes == least || packed.patches && bytes > least
             }
             Layout::Nsf(nsf) => bytes == vectors * VECTOR_ROWS * nsf.bytes as usize,
+            Layout::Delta(delta) => bytes == delta.bytes(storage, vectors),
             // That depends on the values.
             Layout::Nsv(_) | Layout::Rle | Layout::GpuFor | Layout::GpuDfor | Layout::Alp(_) => true,
         }
@@ -173,6 +183,7 @@ impl Layout {
             Layout::Plain => Some(width as f64),
             Layout::Packed(Packed { width, patches: false, .. }) => Some(f64::from(width) / 8.0),
             Layout::Nsf(nsf) => Some(f64::from(nsf.bytes)),
+            Layout::Delta(delta) => Some(f64::from(delta.width) / 8.0),
             _ => None,
         }
     }
@@ -198,6 +209,7 @@ impl fmt::Display for Layout {
             Layout::Rle => f.write_str("rle"),
             Layout::GpuFor => f.write_str("gpu-for"),
             Layout::GpuDfor => f.write_str("gpu-dfor"),
+            Layout::Delta(delta) => write!(f, "delta({})", delta.width),
             Layout::Alp(alp) => {
                 f.write_str("alp")?;
                 in_brackets(f, alp.integers)
@@ -227,6 +239,10 @@ mod tests {
             (Layout::Rle, Storage::F64, true),
             (Layout::GpuFor, Storage::I64, true),
             (Layout::GpuDfor, Storage::F64, false),
+            (Layout::Delta(Delta { width: 10 }), Storage::I8, true),
+            (Layout::Delta(Delta { width: 9 }), Storage::I64, false),
+            (Layout::Delta(Delta { width: 40 }), Storage::U32, false),
+            (Layout::Delta(Delta { width: 3 }), Storage::F32, false),
             (Layout::Alp(alp(14)), Storage::F64, true),
             (Layout::Alp(alp(14)), Storage::I64, false),
             (Layout::Alp(alp(200)), Storage::F64, false),
@@ -246,6 +262,9 @@ mod tests {
         let none = Layout::Packed(Packed { width: 0, reference: Some(7), patches: false });
         assert!(none.takes(0, Storage::I32, 5) && !none.takes(4, Storage::I32, 5));
         assert!(Layout::Nsf(Nsf { bytes: 2 }).takes(2048, Storage::I32, 5));
+        let delta = Layout::Delta(Delta { width: 3 });
+        assert!(delta.takes(2 * (3 * 128 + 32), Storage::I8, 1025) && !delta.takes(2 * 3 * 128, Storage::I8, 1025));
+        assert!(delta.takes(3 * 128 + 64, Storage::U64, 1024));
     }
 
     #[test]
@@ -264,5 +283,6 @@ mod tests {
         assert_eq!(Layout::Packed(integers).to_string(), "packed(3)");
         assert_eq!(Layout::Alp(Alp { exponent: 14, factor: 12, integers }).to_string(), "alp(3)");
         assert_eq!(Layout::Nsf(Nsf { bytes: 2 }).to_string(), "nsf(2)");
+        assert_eq!(Layout::Delta(Delta { width: 2 }).to_string(), "delta(2)");
     }
 }

@@ -127,13 +127,8 @@ WC_DEVICE WcDate wc_civil(int64_t days) {
 }
 
 // Number of set bits of the lanes before this one, and of all lanes.
-WC_DEVICE uint32_t wc_warp_prefix(uint32_t count, uint32_t lane, uint32_t* total) {
-    uint32_t sum = count;
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        uint32_t other = __shfl_up_sync(WC_FULL_MASK, sum, step);
-        if (lane >= step) sum += other;
-    }
+WC_DEVICE uint32_t wc_warp_prefix(uint32_t count, uint32_t* total) {
+    const uint32_t sum = wc_warp_inclusive_sum(count);
     *total = __shfl_sync(WC_FULL_MASK, sum, 31);
     return sum - count;
 }

@@ -70,6 +70,11 @@ WC_EMU_SHUFFLE(__shfl_down_sync, WC_EMU_SHFL_DOWN, unsigned)
 WC_EMU_SHUFFLE(__shfl_xor_sync, WC_EMU_SHFL_XOR, int)
 #undef WC_EMU_SHUFFLE
 
+WC_DEVICE uint32_t wc_add_below(uint32_t value, uint32_t distance, WC_EMU_SITE) {
+    const uint32_t other = __shfl_up_sync(0xffffffffu, value, distance, 32, wc_file, wc_line);
+    return threadIdx.x % 32 >= distance ? value + other : value;
+}
+
 template <typename T> static inline unsigned __match_any_sync(unsigned mask, T value, WC_EMU_SITE) {
     return (unsigned)wc_emu_collective(
         WC_EMU_MATCH_ANY, mask, wc_emu_bits<T>::pack(value), 0, wc_file, wc_line);

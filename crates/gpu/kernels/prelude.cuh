@@ -82,6 +82,21 @@ WC_DEVICE void wc_start_next() {
 #endif
 }
 
+// The value plus that of the lane `distance` below, where there is one. The shuffle says whether there is, which is an
+// instruction less than to compare lanes.
+WC_DEVICE uint32_t wc_add_below(uint32_t value, uint32_t distance) {
+    asm volatile(
+        "{\n"
+        "  .reg .u32 other;\n"
+        "  .reg .pred there;\n"
+        "  shfl.sync.up.b32 other|there, %0, %1, 0, 0xffffffff;\n"
+        "  @there add.u32 %0, %0, other;\n"
+        "}"
+        : "+r"(value)
+        : "r"(distance));
+    return value;
+}
+
 // Waits a little inside a spin loop.
 WC_DEVICE void wc_backoff() { __nanosleep(32); }
 
@@ -123,5 +138,20 @@ WC_DEVICE uint32_t wc_warp() { return threadIdx.x >> 5; }
 // Sum over the 32 lanes, the same result in every lane.
 template <typename T> WC_DEVICE T wc_warp_sum(T value) {
     for (int step = 16; step > 0; step >>= 1) value += __shfl_xor_sync(WC_FULL_MASK, value, step);
+    return value;
+}
+
+// Sum over the lanes up to one's own.
+WC_DEVICE uint32_t wc_warp_inclusive_sum(uint32_t value) {
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) value = wc_add_below(value, step);
+    return value;
+}
+WC_DEVICE uint64_t wc_warp_inclusive_sum(uint64_t value) {
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        const uint64_t other = __shfl_up_sync(WC_FULL_MASK, value, step);
+        if (wc_lane() >= step) value += other;
+    }
     return value;
 }

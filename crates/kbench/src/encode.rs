@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, Packed, Plain, encode};
+use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, Plain, encode};
 use warpcube_column::{
     ColumnError, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency, ResidentColumn, Result, TableRequest,
 };
@@ -43,7 +43,7 @@ fn encodings(
         ],
         Content::Outliers => vec![("packed, patches", Encoding::Packed(packed(12, None, true)))],
         Content::Runs => vec![("rle", Encoding::Rle)],
-        Content::Sorted { .. } => vec![("gpu-dfor", Encoding::GpuDfor)],
+        Content::Sorted { .. } => vec![("gpu-dfor", Encoding::GpuDfor), ("delta", Encoding::Delta(Delta { width: 1 }))],
         Content::Few => {
             let values = residency.distinct(column, 4_096)?.unwrap_or_default();
             let codes = Encoding::Packed(packed(10, Some(0), false));

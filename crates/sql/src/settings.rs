@@ -174,7 +174,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.encoding",
-        expected: "'auto', 'plain', 'packed', 'nsf', 'nsv', 'rle', 'gpu-for', 'gpu-dfor', 'dictionary' or 'alp'",
+        expected: "'auto', 'plain', 'packed', 'nsf', 'nsv', 'rle', 'gpu-for', 'gpu-dfor', 'delta', 'dictionary' or \
+                   'alp'",
         description: "How columns are loaded onto the device: 'auto' in the encoding that queries read soonest by \
                       estimate, 'plain' as they are, 'packed' with as few bits as their values take, others in that \
                       encoding; a column that cannot have it is loaded as by 'auto'. Columns that are there stay as \

@@ -112,6 +112,8 @@ words! {
         GpuFor = "gpu-for",
         /// Differences of integers in blocks of 128.
         GpuDfor = "gpu-dfor",
+        /// Differences of integers, bit-packed.
+        Delta = "delta",
         /// Numbers as codes for their distinct values.
         Dictionary = "dictionary",
         /// Floats as decimals.

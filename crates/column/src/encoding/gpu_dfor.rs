@@ -14,7 +14,7 @@
 use super::blocks::{BLOCK_ROWS, BlockReader, BlockWriter};
 use super::error::Result;
 use super::plain::{Plain, padded};
-use super::word::{Native, Word, with_native};
+use super::word::{Native, Word, signed, with_native};
 use crate::storage::Storage;
 
 /// Blocks of a tile.
@@ -46,11 +46,6 @@ fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
         }
     }
     writer.finish::<T::Word>(plain.rows(), out);
-}
-
-/// A word as a key that sorts like the signed number.
-fn signed<W: Word>(word: W) -> W {
-    word.plus(W::from_u64(1 << (W::BITS - 1)))
 }
 
 /// Decodes a segment.

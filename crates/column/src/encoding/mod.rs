@@ -7,6 +7,7 @@
 mod alp;
 mod bitpack;
 mod blocks;
+mod delta;
 mod dictionary;
 mod error;
 mod file;
@@ -24,6 +25,8 @@ mod word;
 
 pub use alp::Alp;
 pub use bitpack::GROUP_ROWS;
+pub use delta::Delta;
+pub(crate) use delta::head_bytes;
 pub use dictionary::{DICTIONARY_MAX, Dictionary};
 pub use error::{EncodingError, Result};
 pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileError, FileWriter, TableIdentity};
@@ -54,6 +57,8 @@ pub enum Encoding {
     GpuFor,
     /// Differences within tiles of four blocks, packed like GPU-FOR.
     GpuDfor,
+    /// Differences to the row before, packed like offsets.
+    Delta(Delta),
     /// Codes for the column's distinct values.
     Dictionary(Dictionary),
     /// Floats that were decimals, as packed integers.
@@ -71,6 +76,7 @@ impl Encoding {
             Encoding::Rle => "rle",
             Encoding::GpuFor => "gpu-for",
             Encoding::GpuDfor => "gpu-dfor",
+            Encoding::Delta(_) => "delta",
             Encoding::Dictionary(_) => "dictionary",
             Encoding::Alp(_) => "alp",
         }
@@ -105,6 +111,7 @@ pub fn encode_into(encoding: &Encoding, plain: &Plain<'_>, bytes: &mut Vec<u8>) 
         Encoding::Rle => rle::encode(plain, bytes),
         Encoding::GpuFor => gpu_for::encode(plain, bytes),
         Encoding::GpuDfor => gpu_dfor::encode(plain, bytes),
+        Encoding::Delta(delta) => delta.encode(plain, bytes)?,
         Encoding::Dictionary(dictionary) => dictionary.encode(plain, bytes)?,
         Encoding::Alp(alp) => alp.encode(plain, bytes)?,
     }
@@ -132,6 +139,7 @@ pub fn decode(
         Encoding::Rle => rle::decode(bytes, storage, rows)?,
         Encoding::GpuFor => gpu_for::decode(bytes, storage, rows)?,
         Encoding::GpuDfor => gpu_dfor::decode(bytes, storage, rows)?,
+        Encoding::Delta(delta) => delta.decode(bytes, storage, rows)?,
         Encoding::Dictionary(dictionary) => dictionary.decode(bytes, storage, validity, rows)?,
         Encoding::Alp(alp) => alp.decode(bytes, storage, rows)?,
     };
@@ -166,6 +174,7 @@ pub fn get(
         Encoding::Rle => rle::get(bytes, storage, rows, row)?,
         Encoding::GpuFor => gpu_for::get(bytes, storage, rows, row)?,
         Encoding::GpuDfor => gpu_dfor::get(bytes, storage, rows, row)?,
+        Encoding::Delta(delta) => delta.get(bytes, storage, rows, row)?,
         Encoding::Dictionary(dictionary) => dictionary.get(bytes, rows, row)?,
         Encoding::Alp(alp) => alp.get(bytes, storage, rows, row)?,
     };

@@ -345,14 +345,16 @@ impl<W: Word> Parts<'_, W> {
     }
 }
 
-fn pack_group<W: Word>(width: u32, offsets: &[W; GROUP_ROWS], planes: &mut [u8]) {
+/// Packs a group of offsets; bits past the width are dropped.
+pub(crate) fn pack_group<W: Word>(width: u32, offsets: &[W; GROUP_ROWS], planes: &mut [u8]) {
     match width {
         0..=32 => packer(width)(&offsets.map(|offset| offset.to_u64() as u32), planes),
         _ => pack_wide(width, &offsets.map(Word::to_u64), planes),
     }
 }
 
-fn unpack_group<W: Word>(width: u32, planes: &[u8], offsets: &mut [W; GROUP_ROWS]) {
+/// Unpacks a group of offsets.
+pub(crate) fn unpack_group<W: Word>(width: u32, planes: &[u8], offsets: &mut [W; GROUP_ROWS]) {
     if width <= 32 {
         let mut narrow = [0; GROUP_ROWS];
         unpacker(width)(planes, &mut narrow);

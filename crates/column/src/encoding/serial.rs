@@ -4,18 +4,21 @@
 //! string      length u32, bytes in UTF-8
 //! option      u8, 1 if there is a value; then the value, or zeros of the same length
 //! storage     u8: I8 0, I16 1, I32 2, I64 3, U8 4, U16 5, U32 6, U64 7, F32 8, F64 9, Bool 10
-//! encoding    u8: plain 0, packed 1, nsf 2, nsv 3, rle 4, gpu-for 5, gpu-dfor 6, dictionary 7, alp 8; then
+//! encoding    u8: plain 0, packed 1, nsf 2, nsv 3, rle 4, gpu-for 5, gpu-dfor 6, dictionary 7, alp 8,
+//!             delta 9; then
 //!   packed      width u8, reference option of u64, patches u8
 //!   nsf         bytes u8
 //!   nsv         reference u64
 //!   dictionary  number of values u32, values u64 each, encoding of the codes (no dictionary, no alp)
 //!   alp         exponent u8, factor u8, packed (without its number)
+//!   delta       width u8
 //! statistics  rows u64, nulls u64, option of bounds 2 × i128, option of float bounds 2 × f64, strictly ascending u8
 //! traits      option of: distinct values u64, runs u64, whether they are sorted u8
 //! ```
 
 use super::Encoding;
 use super::alp::Alp;
+use super::delta::Delta;
 use super::dictionary::Dictionary;
 use super::nsf::Nsf;
 use super::nsv::Nsv;
@@ -115,6 +118,10 @@ impl Fields {
                 self.u8(alp.exponent as u8);
                 self.u8(alp.factor as u8);
                 self.packed(&alp.integers);
+            }
+            Encoding::Delta(delta) => {
+                self.u8(9);
+                self.u8(delta.width as u8);
             }
         }
     }
@@ -220,6 +227,7 @@ impl<'a> FieldReader<'a> {
             4 => Encoding::Rle,
             5 => Encoding::GpuFor,
             6 => Encoding::GpuDfor,
+            9 => Encoding::Delta(Delta { width: u32::from(self.u8()?) }),
             _ => return None,
         })
     }

@@ -171,6 +171,11 @@ macro_rules! with_native {
 }
 pub(crate) use with_native;
 
+/// A word as a key that sorts like the signed number.
+pub(crate) fn signed<W: Word>(word: W) -> W {
+    word.plus(W::from_u64(1 << (W::BITS - 1)))
+}
+
 /// Array number `index` of `count` words in `bytes`, if they are there.
 pub(crate) fn word_at<W: Word>(bytes: &[u8], index: usize) -> Option<W> {
     let at = index.checked_mul(W::BYTES)?;

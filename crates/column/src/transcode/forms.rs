@@ -3,6 +3,7 @@
 use warpcube_gpu::{DeviceBuffer, Params};
 
 use super::codes::Codes;
+use super::delta::DeltaForm;
 use super::scratch::{Counts, Regions, Scratch};
 use super::{ALP, BLOCK_WARPS, BLOCKS, BYTES, PACKED, PATCHES, Parts, RUNS, Source, Workshop, flip};
 use crate::build::VECTOR_ROWS;
@@ -35,6 +36,7 @@ enum Form {
     Rle(Counts),
     Blocks { differences: bool, counts: Counts },
     Packed(PackedForm),
+    Delta(Box<DeltaForm>),
     Codes(Codes, Box<Prepared>),
     Alp(Box<AlpForm>),
 }
@@ -75,6 +77,7 @@ impl Prepared {
                 Form::Blocks { differences, counts }
             }
             Encoding::Packed(packed) => Form::Packed(PackedForm::new(workshop, *packed, sources)?),
+            Encoding::Delta(delta) => Form::Delta(Box::new(DeltaForm::new(workshop, *delta, sources)?)),
             Encoding::Dictionary(dictionary) => {
                 let codes = Codes::new(workshop, flag, dictionary, sources)?;
                 let prepared = Prepared::new(workshop, flag, dictionary.codes(), codes.sources())?;
@@ -139,6 +142,7 @@ impl Prepared {
                 workshop.launch_all(&kernel, segments, BLOCK_WARPS * 256)
             }
             Form::Packed(packed) => packed.write(workshop, flag, sources, (outs, 0)),
+            Form::Delta(delta) => delta.write(workshop, flag, outs),
             Form::Codes(codes, prepared) => prepared.write(workshop, flag, codes.sources(), outs),
             Form::Alp(alp) => {
                 let AlpForm { integers, packed, exceptions, .. } = alp.as_ref();
@@ -173,6 +177,7 @@ impl Form {
                 16 + 4 * (blocks + 1) + 4 * counts.total(position) + tiles + 12
             }
             Form::Packed(packed) => packed.end(source, position, 0),
+            Form::Delta(delta) => delta.bytes(source),
             Form::Codes(_, prepared) => prepared.bytes[position],
             Form::Alp(alp) => {
                 let at = alp.packed.end(&alp.integers[position], position, ALP_HEAD).next_multiple_of(8);
@@ -201,7 +206,7 @@ fn count(
 }
 
 /// Packed segments: what a batch of them needs.
-struct PackedForm {
+pub(super) struct PackedForm {
     packed: Packed,
     /// Smallest and largest key of each vector, where each has a reference of its own.
     bounds: Option<Regions>,
@@ -209,7 +214,7 @@ struct PackedForm {
 }
 
 impl PackedForm {
-    fn new(workshop: &mut Workshop<'_>, packed: Packed, sources: &[Source]) -> Result<PackedForm> {
+    pub(super) fn new(workshop: &mut Workshop<'_>, packed: Packed, sources: &[Source]) -> Result<PackedForm> {
         sources.iter().try_for_each(|source| packed.check(source.storage))?;
         let mut form = PackedForm { packed, bounds: None, patches: None };
         if packed.reference.is_none() {
@@ -256,7 +261,7 @@ impl PackedForm {
     }
 
     /// Launches what writes the segments, each from a byte of its buffer on.
-    fn write(
+    pub(super) fn write(
         &self,
         workshop: &mut Workshop<'_>,
         flag: &Scratch,

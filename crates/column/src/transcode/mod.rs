@@ -6,6 +6,7 @@
 //! memory. Then the plain forms are dropped, so that a column takes a few chunks more than its plain form meanwhile.
 
 mod codes;
+mod delta;
 mod forms;
 mod scratch;
 
@@ -17,6 +18,7 @@ use warpcube_gpu::{
 };
 
 pub(crate) use codes::distinct;
+pub(crate) use delta::fitting_delta;
 pub(crate) use scratch::Scratch;
 
 use crate::build::VECTOR_ROWS;
@@ -46,6 +48,7 @@ const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/en
 pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
 const PATCHES: Parts = ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
 const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
+const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
 const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
 pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
 /// Threads of a block; a warp takes a vector, or a group of a vector.
@@ -341,7 +344,7 @@ mod tests {
     use warpcube_gpu::{EmulatorOptions, GpuError, Reservation};
 
     use super::*;
-    use crate::encoding::{Alp, Dictionary, Nsf, Nsv, Packed, Plain, Profile, encode};
+    use crate::encoding::{Alp, Delta, Dictionary, Nsf, Nsv, Packed, Plain, Profile, encode};
     use crate::profiler::profile;
 
     /// All that the pool has.
@@ -365,6 +368,7 @@ mod tests {
             all.extend([(0, 0), (14, 10)].map(|(exponent, factor)| Encoding::Alp(Alp { exponent, factor, integers })));
         } else {
             all.extend([Encoding::Nsf(Nsf { bytes: 4 }), Encoding::Nsv(Nsv { reference: 0 })]);
+            all.push(Encoding::Delta(Delta::fit(plain).expect("integers")));
         }
         all
     }
@@ -456,7 +460,7 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_gpus() {
-        for (name, parts) in [SUMS, BYTES, RUNS, BLOCKS, PACKED, PATCHES, ALP, CODES, PROFILE] {
+        for (name, parts) in [SUMS, BYTES, RUNS, BLOCKS, PACKED, PATCHES, ALP, DELTA, CODES, PROFILE] {
             for architecture in ARCHITECTURES {
                 match nvrtc::compile(&source(name, parts), architecture) {
                     Ok(cubin) => assert!(!cubin.is_empty()),

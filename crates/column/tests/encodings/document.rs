@@ -15,11 +15,12 @@ Below, `V` is the number of vectors of a segment. A layout's left column is the 
 ";
 
 /// Title and file of each section.
-const SECTIONS: [(&str, &str); 14] = [
+const SECTIONS: [(&str, &str); 15] = [
     ("Plain", "plain"),
     ("Packed", "packed"),
     ("Groups of packed segments", "bitpack"),
     ("Patches", "patches"),
+    ("Delta", "delta"),
     ("NSF", "nsf"),
     ("NSV", "nsv"),
     ("RLE", "rle"),

@@ -1,7 +1,7 @@
 //! Every encoding that a segment may have, with parameters that fit it and such that nearly do not.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, ladder};
+use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, ladder};
 
 use crate::data::Segment;
 
@@ -25,6 +25,7 @@ pub fn encodings(segment: &Segment) -> Vec<Encoding> {
     let nsf = extended.iter().map(|value| Nsf::fit(segment.storage, *value, *value)).max_by_key(|nsf| nsf.bytes);
     all.push(Encoding::Nsf(nsf.unwrap_or(Nsf { bytes: 1 })));
     all.extend([Encoding::Rle, Encoding::GpuFor, Encoding::GpuDfor]);
+    all.extend(Delta::fit(&plain).map(Encoding::Delta));
     let distinct = Dictionary::distinct(&plain, usize::MAX).unwrap();
     let codes = Packed { width: ladder(64 - (distinct.len() as u64).leading_zeros()), reference: None, patches: false };
     for codes in [Encoding::Packed(codes), Encoding::Rle, Encoding::GpuDfor, Encoding::Nsv(Nsv { reference: 0 })] {

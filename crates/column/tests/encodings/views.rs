@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use warpcube_column::encoding::{Alp, Encoding, Nsf, Nsv, OffsetBits, Packed, encode};
+use warpcube_column::encoding::{Alp, Delta, Encoding, Nsf, Nsv, OffsetBits, Packed, encode};
 use warpcube_column::{Constant, Layout, PLAIN_LIBRARY, Storage, decoding_library};
 use warpcube_gpu::{DeviceBuffer, LaneOrder, LaunchShape, Params, Program};
 
@@ -62,6 +62,10 @@ fn layouts(segment: &Segment) -> Vec<(Layout, Encoding)> {
         all.push((Layout::Nsf(nsf), Encoding::Nsf(nsf)));
     }
     all.extend([(Layout::GpuFor, Encoding::GpuFor), (Layout::GpuDfor, Encoding::GpuDfor)]);
+    let fitting = Delta::fit(&plain).unwrap();
+    for delta in [fitting, Delta { width: fitting.width.max(17) }, Delta { width: 8 * storage.width().max(4) as u32 }] {
+        all.push((Layout::Delta(delta), Encoding::Delta(delta)));
+    }
     all
 }
 

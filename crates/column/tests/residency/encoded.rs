@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, StringArray};
-use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder};
+use warpcube_column::encoding::{
+    Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder,
+};
 use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, PinnedTable, Residency, Storage};
 
 use warpcube_gpu::LaneOrder;
@@ -84,6 +86,10 @@ fn encodings(storage: Storage, chunks: &[Segment]) -> Vec<Encoding> {
         all.extend(narrower.map(|width| Encoding::Packed(Packed { width, reference, patches: true })));
         all.push(Encoding::Packed(Packed { width: ladder(whole.width / 2), ..whole }));
     }
+    if let Some(fitting) = chunks.iter().filter_map(|chunk| Delta::fit(&chunk.plain())).max_by_key(|delta| delta.width)
+    {
+        all.extend([fitting.width, ladder(fitting.width / 2)].map(|width| Encoding::Delta(Delta { width })));
+    }
     let bytes = [1, 2, 4, 8].into_iter().filter(|bytes| *bytes <= storage.width() as u32);
     all.extend(bytes.map(|bytes| Encoding::Nsf(Nsf { bytes })));
     all.extend([0, 3].map(|reference| Encoding::Nsv(Nsv { reference })));
@@ -150,6 +156,7 @@ fn long_chunks() {
             Encoding::Rle,
             Encoding::GpuFor,
             Encoding::GpuDfor,
+            Encoding::Delta(Delta { width: 32 }),
             Encoding::Nsf(Nsf { bytes: 4 }),
             Encoding::Nsv(Nsv { reference: 0 }),
             Encoding::Packed(patched),

@@ -65,6 +65,8 @@ impl Form {
         let rows = match self.layout {
             // The differences of half a tile on average, or the lengths of half a vector.
             Layout::GpuDfor => 256.0,
+            // Those of half a group.
+            Layout::Delta(_) => 128.0,
             Layout::Nsv(_) => 512.0,
             _ => return self.bytes(),
         };

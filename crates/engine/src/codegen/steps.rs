@@ -155,7 +155,7 @@ impl KernelWriter<'_> {
         format!(
             "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
                 uint32_t found;
-                uint32_t at = queued + wc_warp_prefix(__popc(alive), lane, &found);
+                uint32_t at = queued + wc_warp_prefix(__popc(alive), &found);
                 while (alive != 0) {{
                     const uint32_t slot = __ffs(alive) - 1;
                     alive &= alive - 1;

@@ -144,6 +144,7 @@ choices! {
     runs: Rle of every_integer, distributions, floats;
     gpu_for: GpuFor of every_integer, distributions;
     gpu_dfor: GpuDfor of every_integer, distributions;
+    delta: Delta of every_integer, distributions;
     dictionaries: Dictionary of every_integer, distributions, floats;
     alp: Alp of floats;
 }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -77,6 +79,7 @@ pub(crate) fn load_limits(settings: &Settings) -> LoadLimits {
             Encoding::Rle => EncodingChoice::Rle,
             Encoding::GpuFor => EncodingChoice::GpuFor,
             Encoding::GpuDfor => EncodingChoice::GpuDfor,
+            Encoding::Delta => EncodingChoice::Delta,
             Encoding::Dictionary => EncodingChoice::Dictionary,
             Encoding::Alp => EncodingChoice::Alp,
         },
@@ -144,8 +147,23 @@ impl ColumnSource for TableColumns {
         let session: &dyn Session = &state;
         let projection = columns.to_vec();
         let plan = guarded(&self.runtime, self.info.provider.scan(session, Some(&projection), &[], None))?;
+        let plan = unordered(plan);
         let plan = plan.repartitioned(self.partitions, state.config().options()).map_err(failed)?.unwrap_or(plan);
         Ok(Box::new(TableScan { plan, context: state.task_ctx(), runtime: self.runtime.clone() }))
+    }
+}
+
+/// The scan without what it tells of its order: where the column that files are sorted by is among those that are read,
+/// DataFusion would cut the files otherwise than where it is not.
+fn unordered(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let config = plan.downcast_ref::<DataSourceExec>().and_then(|scan| scan.data_source().downcast_ref());
+    match config {
+        Some(config) => {
+            let config: &FileScanConfig = config;
+            let config = FileScanConfigBuilder::from(config.clone()).with_output_ordering(Vec::new()).build();
+            DataSourceExec::from_data_source(config)
+        }
+        None => plan,
     }
 }
 

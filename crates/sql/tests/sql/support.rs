@@ -29,8 +29,8 @@ pub fn emulated() -> Session {
 }
 
 /// The encodings that columns may be loaded in, by name.
-pub const ENCODINGS: [&str; 10] =
-    ["auto", "plain", "packed", "nsf", "nsv", "rle", "gpu-for", "gpu-dfor", "dictionary", "alp"];
+pub const ENCODINGS: [&str; 11] =
+    ["auto", "plain", "packed", "nsf", "nsv", "rle", "gpu-for", "gpu-dfor", "delta", "dictionary", "alp"];
 
 /// The encodings that columns of a test are loaded in, by `WARPCUBE_TEST_ENCODING`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,82 @@
+//! Delta segments: differences as plain words, which are then packed.
+
+use warpcube_gpu::{Device, DeviceBuffer, Params};
+
+use super::forms::PackedForm;
+use super::scratch::{Regions, Scratch};
+use super::{DELTA, Source, Workshop};
+use crate::build::VECTOR_ROWS;
+use crate::encoding::{Delta, GROUP_ROWS, Packed, head_bytes, ladder};
+use crate::error::Result;
+use crate::load::Room;
+use crate::segment::Segment;
+use crate::storage::Storage;
+
+/// The narrowest width that holds a column of integers.
+pub(crate) fn fitting_delta(device: &Device, room: &dyn Room, storage: Storage, segments: &[Segment]) -> Result<Delta> {
+    let mut workshop = Workshop::new(device, room)?;
+    let widest = Scratch::new(&workshop, size_of::<u32>())?;
+    workshop.stream.fill(widest.buffer(), 0, 0, size_of::<u32>())?;
+    let sources: Vec<Source> = segments.iter().map(|segment| Source::of(segment, storage)).collect();
+    let kernel = workshop.kernel(DELTA, "delta_offsets")?;
+    let params = |source: &Source| source.params().buffer(widest.buffer()).null().null();
+    workshop.launch_all(&kernel, sources.iter().map(|source| (source.vectors(), params(source))), 0)?;
+    let mut bits = 0u32;
+    workshop.stream.download(widest.buffer(), 0, bytemuck::bytes_of_mut(&mut bits))?;
+    Ok(Delta { width: ladder(bits) })
+}
+
+/// A batch of delta segments.
+pub(super) struct DeltaForm {
+    delta: Delta,
+    /// Offsets, padding included.
+    offsets: Vec<Source>,
+    packed: PackedForm,
+    heads: Regions,
+    _memory: Regions,
+}
+
+impl DeltaForm {
+    /// Launches what makes offsets.
+    pub(super) fn new(workshop: &mut Workshop<'_>, delta: Delta, sources: &[Source]) -> Result<DeltaForm> {
+        sources.iter().try_for_each(|source| delta.check(source.storage))?;
+        let widest = Scratch::new(workshop, size_of::<u32>())?;
+        let word = |source: &Source| if source.storage.width() == 8 { Storage::U64 } else { Storage::U32 };
+        let word_bytes = sources.first().map_or(0, |source| word(source).width());
+        let memory = Regions::new(workshop, sources, VECTOR_ROWS * word_bytes)?;
+        let heads = Regions::new(workshop, sources, VECTOR_ROWS / GROUP_ROWS * 2 * word_bytes)?;
+        let place = |(position, source): (usize, &Source)| {
+            let rows = source.vectors() * VECTOR_ROWS;
+            let values = memory.part(position, rows * word_bytes)?;
+            Ok(Source { values, validity: None, rows, storage: word(source) })
+        };
+        let offsets: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
+        let kernel = workshop.kernel(DELTA, "delta_offsets")?;
+        let segments = sources.iter().zip(&offsets).enumerate().map(|(position, (source, offsets))| {
+            let params: Params = source.params().buffer(widest.buffer()).buffer(&offsets.values);
+            (source.vectors(), heads.add_to(params, position))
+        });
+        workshop.launch_all(&kernel, segments, 0)?;
+        // The promise of the word that nobody reads ends here: so does its use.
+        workshop.stream.synchronize()?;
+        let packed = Packed { width: delta.width, reference: Some(0), patches: false };
+        let packed = PackedForm::new(workshop, packed, &offsets)?;
+        Ok(DeltaForm { delta, offsets, packed, heads, _memory: memory })
+    }
+
+    /// Bytes of a segment.
+    pub(super) fn bytes(&self, source: &Source) -> usize {
+        self.delta.bytes(source.storage, source.vectors())
+    }
+
+    /// Launches what writes the segments.
+    pub(super) fn write(&self, workshop: &mut Workshop<'_>, flag: &Scratch, outs: &[DeviceBuffer]) -> Result<()> {
+        self.packed.write(workshop, flag, &self.offsets, (outs, 0))?;
+        for (position, (offsets, out)) in self.offsets.iter().zip(outs).enumerate() {
+            let bytes = offsets.vectors() * VECTOR_ROWS / GROUP_ROWS * head_bytes(offsets.storage);
+            let heads = self.heads.part(position, bytes)?;
+            workshop.stream.copy(out, out.bytes() - bytes, &heads, 0, bytes)?;
+        }
+        Ok(())
+    }
+}
