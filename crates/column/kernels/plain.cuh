@@ -51,7 +51,7 @@ template <typename T> struct WcStoreQuad {
     static WC_INLINE void store(T* target, const T* source) {
         union { typename WcQuad<T>::Word word; T values[4]; } quad;
         for (int i = 0; i < 4; ++i) quad.values[i] = source[i];
-        *(typename WcQuad<T>::Word*)target = quad.word;
+        wc_store_stream((typename WcQuad<T>::Word*)target, quad.word);
     }
 };
 template <typename T> struct WcStoreQuadWide {
@@ -61,8 +61,8 @@ template <typename T> struct WcStoreQuadWide {
         low.values[1] = source[1];
         high.values[0] = source[2];
         high.values[1] = source[3];
-        ((uint4*)target)[0] = low.word;
-        ((uint4*)target)[1] = high.word;
+        wc_store_stream((uint4*)target, low.word);
+        wc_store_stream((uint4*)target + 1, high.word);
     }
 };
 template <> struct WcStoreQuad<int64_t> : WcStoreQuadWide<int64_t> {};

@@ -136,4 +136,5 @@ template <typename T> static inline void __stcg(T* address, T value) { *address 
 
 template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return *address; }
 template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return *address; }
+template <typename T> WC_DEVICE void wc_store_stream(T* address, T value) { *address = value; }
 WC_DEVICE int4 wc_load16_stream(const void* address) { return *(const int4*)address; }

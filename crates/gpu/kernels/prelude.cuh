@@ -38,6 +38,9 @@ template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return __ld
 // Loads of data that stays the same while the kernel runs and is read again.
 template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return __ldg(address); }
 
+// Streaming stores: data not read again soon, evicted first.
+template <typename T> WC_DEVICE void wc_store_stream(T* address, T value) { __stcs(address, value); }
+
 // 16 bytes at once; the address is aligned to 16.
 WC_DEVICE int4 wc_load16_stream(const void* address) { return __ldcs((const int4*)address); }
 

@@ -10,9 +10,13 @@ const BLOCK: u32 = 256;
 const BLOCKS: u32 = 4;
 /// Values of a lane's step.
 const SLOTS: usize = 16;
+/// Rows of a warp's step.
+const STEP_ROWS: usize = 32 * SLOTS;
+/// Steps of a chunk.
+const CHUNK_STEPS: usize = CHUNK_ROWS / STEP_ROWS;
 
 /// The kernel, around the column's view. Inputs: addresses of segments and their rows, `chunks` of each. Output: values
-/// in chunks of `chunk_rows` rows. Mapping: a warp a step, grid-stride. Bytes: segments once, values once.
+/// in chunks of [`CHUNK_ROWS`] rows. Mapping: a warp a step, grid-stride. Bytes: segments once, values once.
 fn text(view: &View, storage: Storage, stored: Storage, lookup: bool) -> String {
     let (c_type, code, name) = (storage.c_name(), stored.c_name(), &view.c_type);
     let words = view.constants.iter().enumerate();
@@ -36,24 +40,22 @@ fn text(view: &View, storage: Storage, stored: Storage, lookup: bool) -> String 
     };
     format!(
         "struct DecodeParams {{
-    const uint64_t* segments; const uint64_t* rows; uint64_t chunks, chunk_rows; {c_type}* values;
+    const uint64_t* segments; const uint64_t* rows; uint64_t chunks; {c_type}* values;
     const {c_type}* lookup;{members}
 }};
 
 WC_KERNEL(decode, DecodeParams, {BLOCK}, {BLOCKS}) {{
-    const uint32_t lane = wc_lane(), steps = (uint32_t)p.chunk_rows / {step};
-    const uint64_t warps = (uint64_t)gridDim.x * (blockDim.x / 32);
-    for (uint64_t at = blockIdx.x * (blockDim.x / 32) + wc_warp(); at < p.chunks * steps; at += warps) {{
-        const uint64_t chunk = at / steps;
-        const uint32_t base = (uint32_t)(at % steps) * {step}, rows = (uint32_t)wc_load_cached(p.rows + chunk);
+    const uint32_t lane = wc_lane(), warps = gridDim.x * (blockDim.x / 32), steps = (uint32_t)p.chunks * {CHUNK_STEPS};
+    for (uint32_t at = blockIdx.x * (blockDim.x / 32) + wc_warp(); at < steps; at += warps) {{
+        const uint32_t chunk = at / {CHUNK_STEPS}, base = at % {CHUNK_STEPS} * {STEP_ROWS};
+        const uint32_t rows = (uint32_t)wc_load_cached(p.rows + chunk);
         if (base >= rows) continue;
         const {name} view((const char*)wc_load_cached(p.segments + chunk), rows{arguments});
         {code} own[{SLOTS}];
         wc_view_load<{SLOTS}>(view, own, base, lane);
-{looked_up}        wc_store_slots<{SLOTS}>(p.values + chunk * p.chunk_rows + base, found, lane);
+{looked_up}        wc_store_slots<{SLOTS}>(p.values + (uint64_t)chunk * {CHUNK_ROWS} + base, found, lane);
     }}
-}}\n",
-        step = SLOTS * 32
+}}\n"
     )
 }
 
@@ -91,7 +93,7 @@ fn measure(
         stream.upload(buffer, 0, table)?;
     }
     let params = Params::new().buffer(&buffers[0]).buffer(&buffers[1]).u64(segments.len() as u64);
-    let params = params.u64(CHUNK_ROWS as u64).buffer(&values);
+    let params = params.buffer(&values);
     let params = match column.lookup() {
         Some(lookup) => params.buffer(lookup),
         None => params.null(),

@@ -233,13 +233,14 @@ pub(crate) fn encode_segments(
     loop {
         let batch = encoder.batch_of(&mut plain);
         if batch.is_empty() {
+            encoder.finish()?;
             return Ok(Ok(encoded));
         }
-        match encoder.encode(&batch) {
-            Err(ColumnError::OverBudget { .. }) if encoded.is_empty() => {
+        match encoder.encode(batch) {
+            Err((ColumnError::OverBudget { .. }, batch)) if encoded.is_empty() => {
                 return Ok(Err(batch.into_iter().chain(plain).collect()));
             }
-            segments => encoded.extend(segments?),
+            segments => encoded.extend(segments.map_err(|(error, _)| error)?),
         }
     }
 }
@@ -261,47 +262,46 @@ pub(crate) fn encode_copies(
     loop {
         let batch = encoder.batch_of(&mut plain);
         if batch.is_empty() {
+            encoder.finish()?;
             return Ok(encoded);
         }
-        encoded.extend(encoder.encode(&batch)?);
+        encoded.extend(encoder.encode(batch).map_err(|(error, _)| error)?);
     }
 }
 
-/// Makes encoded segments.
-struct Encoder<'a> {
-    workshop: Workshop<'a>,
+/// Makes encoded segments: batches take turns on two benches, so that the device has one to work on while the host
+/// prepares the next.
+struct Encoder<'a, S> {
+    benches: [Bench<'a, S>; 2],
+    /// Batches so far.
+    batches: usize,
     encoding: &'a Encoding,
     storage: Storage,
-    /// A word that kernels raise where the encoding cannot hold a value.
-    flag: Scratch,
     /// Plain bytes of a batch.
     batch_bytes: usize,
 }
 
-impl<'a> Encoder<'a> {
-    fn new(device: &'a Device, room: &'a dyn Room, encoding: &'a Encoding, storage: Storage) -> Result<Encoder<'a>> {
+/// A stream, and the batch that is being encoded there.
+struct Bench<'a, S> {
+    workshop: Workshop<'a>,
+    /// A word that kernels raise where the encoding cannot hold a value.
+    flag: Scratch,
+    /// The batch, and the memory it takes meanwhile.
+    busy: Option<(Vec<S>, Prepared)>,
+}
+
+impl<'a, S: AsRef<Segment>> Bench<'a, S> {
+    fn new(device: &'a Device, room: &'a dyn Room) -> Result<Bench<'a, S>> {
         let mut workshop = Workshop::new(device, room)?;
         let flag = Scratch::new(&workshop, size_of::<u32>())?;
         workshop.stream.fill(flag.buffer(), 0, 0, size_of::<u32>())?;
-        let batch_bytes = BATCH_BYTES.min(device.pool().usage().budget as usize / 16);
-        Ok(Encoder { workshop, encoding, storage, flag, batch_bytes })
+        Ok(Bench { workshop, flag, busy: None })
     }
 
-    /// The next segments that are encoded at once.
-    fn batch_of<S: AsRef<Segment>>(&self, plain: &mut impl Iterator<Item = S>) -> Vec<S> {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while batch.is_empty() || bytes < self.batch_bytes {
-            let Some(segment) = plain.next() else { break };
-            bytes += segment.as_ref().values().bytes();
-            batch.push(segment);
-        }
-        batch
-    }
-
-    /// Encoded copies of some segments in one buffer: memory is dear to get in small pieces.
-    fn encode<S: AsRef<Segment>>(&mut self, batch: &[S]) -> Result<Vec<Segment>> {
-        let sources: Vec<Source> = batch.iter().map(|segment| Source::of(segment.as_ref(), self.storage)).collect();
-        let prepared = Prepared::new(&mut self.workshop, &self.flag, self.encoding, &sources)?;
+    /// Launches what makes encoded copies of some segments in one buffer: memory is dear to get in small pieces.
+    fn launch(&mut self, encoding: &Encoding, storage: Storage, batch: &[S]) -> Result<(Vec<Segment>, Prepared)> {
+        let sources: Vec<Source> = batch.iter().map(|segment| Source::of(segment.as_ref(), storage)).collect();
+        let prepared = Prepared::new(&mut self.workshop, &self.flag, encoding, &sources)?;
         let parts: Vec<usize> = prepared.bytes().iter().map(|bytes| bytes.next_multiple_of(PART_BYTES_MIN)).collect();
         let slab_bytes = parts.iter().sum();
         let validity = |source: &Source| source.validity.as_ref().map_or(0, |words| size_class(words.bytes()) as u64);
@@ -315,7 +315,6 @@ impl<'a> Encoder<'a> {
             at += part;
         }
         prepared.write(&mut self.workshop, &self.flag, &sources, &values)?;
-        self.settle()?;
         let segments = values.into_iter().zip(&sources).enumerate().map(|(position, (values, source))| {
             // The last one has what rounding added.
             let share = match position + 1 == parts.len() {
@@ -324,17 +323,69 @@ impl<'a> Encoder<'a> {
             };
             Segment::new(values, source.validity.clone(), source.rows as u32, reservation.split(share))
         });
-        Ok(segments.collect())
+        Ok((segments.collect(), prepared))
     }
 
-    /// Waits for all that was launched.
-    fn settle(&mut self) -> Result<()> {
+    /// Waits for the batch that is being encoded, and lets go of it.
+    fn settle(&mut self, encoding: &Encoding) -> Result<()> {
+        if self.busy.is_none() {
+            return Ok(());
+        }
         let mut raised = 0u32;
         self.workshop.stream.download(self.flag.buffer(), 0, bytemuck::bytes_of_mut(&mut raised))?;
-        if raised != 0 {
-            return Err(EncodingError::Parameters(self.encoding.name()).into());
+        self.busy = None;
+        match raised {
+            0 => Ok(()),
+            _ => Err(EncodingError::Parameters(encoding.name()).into()),
         }
-        Ok(())
+    }
+}
+
+impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
+    fn new(device: &'a Device, room: &'a dyn Room, encoding: &'a Encoding, storage: Storage) -> Result<Self> {
+        let benches = [Bench::new(device, room)?, Bench::new(device, room)?];
+        let batch_bytes = BATCH_BYTES.min(device.pool().usage().budget as usize / 32);
+        Ok(Encoder { benches, batches: 0, encoding, storage, batch_bytes })
+    }
+
+    /// The next segments that are encoded at once.
+    fn batch_of(&self, plain: &mut impl Iterator<Item = S>) -> Vec<S> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.is_empty() || bytes < self.batch_bytes {
+            let Some(segment) = plain.next() else { break };
+            bytes += segment.as_ref().values().bytes();
+            batch.push(segment);
+        }
+        batch
+    }
+
+    /// Begins to encode a batch; what it becomes is there after [`Encoder::finish`]. The batch comes back with an error.
+    fn encode(&mut self, batch: Vec<S>) -> std::result::Result<Vec<Segment>, (ColumnError, Vec<S>)> {
+        let (encoding, storage) = (self.encoding, self.storage);
+        self.batches += 1;
+        let [one, two] = &mut self.benches;
+        let (here, other) = if self.batches.is_multiple_of(2) { (one, two) } else { (two, one) };
+        if let Err(error) = here.settle(encoding) {
+            return Err((error, batch));
+        }
+        let mut launched = here.launch(encoding, storage, &batch);
+        if matches!(launched, Err(ColumnError::OverBudget { .. })) && other.busy.is_some() {
+            // The other batch's plain form gives room.
+            launched = other.settle(encoding).and_then(|()| here.launch(encoding, storage, &batch));
+        }
+        match launched {
+            Ok((segments, prepared)) => {
+                here.busy = Some((batch, prepared));
+                Ok(segments)
+            }
+            Err(error) => Err((error, batch)),
+        }
+    }
+
+    /// Waits for all that was begun.
+    fn finish(mut self) -> Result<()> {
+        let encoding = self.encoding;
+        self.benches.iter_mut().try_for_each(|bench| bench.settle(encoding))
     }
 }
 

@@ -5,7 +5,7 @@
 //! array before the step is worked on.
 //! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
-use warpcube_column::encoding::{GROUP_ROWS, Packed};
+use warpcube_column::encoding::{Delta, GROUP_ROWS, Packed};
 use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
 
 use crate::codegen::params::{Argument, ParamList};
@@ -92,8 +92,20 @@ impl Form {
     }
 
     /// Whether its steps are decoded as a whole.
-    pub(crate) fn is_viewed(self) -> bool {
+    fn is_viewed(self) -> bool {
         matches!(self.access(), Access::View)
+    }
+
+    /// Bytes of registers that a value takes before it is decoded; `None` if decoding waits for memory.
+    pub(crate) fn fetched_bytes(self) -> Option<f64> {
+        match (self.access(), self.layout) {
+            // Offsets, and two words for eight of them.
+            (_, Layout::Delta(Delta { width })) => {
+                Some(f64::from(width.next_multiple_of(4)) / 8.0 + self.stored().width().max(4) as f64 / 4.0)
+            }
+            (Access::View, _) => None,
+            _ => Some(self.register_bytes()),
+        }
     }
 
     fn access(self) -> Access {

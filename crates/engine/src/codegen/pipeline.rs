@@ -257,13 +257,12 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let tiled = loaded.iter().any(|column| input.forms[*column].is_tiled());
     let has_room = (single || !in_place) && vector_registers(&loaded) <= TILE_REGISTERS;
     let slots = if tiled && has_room { slots.max(TILE_SLOTS) } else { slots };
-    // The vectors of several steps share as many registers as those of two long ones take.
-    let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
-    // Views wait for memory when they decode: steps in turn would repeat much text for little.
-    let viewed = loaded.iter().any(|column| input.forms[*column].is_viewed());
-    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() && !viewed {
-        true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
-        false => 1,
+    // The vectors of several steps share as many registers as those of two long ones take. Where decoding waits for
+    // memory, steps in turn would repeat much text for little.
+    let fetched: Option<f64> = loaded.iter().map(|column| input.forms[*column].fetched_bytes()).sum();
+    let ahead = match fetched.filter(|_| in_place && single && tuning.prefetch && !loaded.is_empty()) {
+        Some(bytes) => ((AHEAD_BYTES / (bytes * slots as f64).max(1.0)) as usize).min(tuning.steps_ahead),
+        None => 1,
     };
     Ok(Split { dense, rows, loaded, in_place, packed, slots, ahead, bytes })
 }
@@ -373,7 +372,7 @@ impl KernelWriter<'_> {
         let step = slots * 32;
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
-            _ => ("first", self.turns(&tests, &partials)),
+            _ => ("first", self.turns(&decoded, &tests, &partials)),
         };
         let _ = writeln!(
             w,
