@@ -359,7 +359,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
         batch
     }
 
-    /// Begins to encode a batch; what it becomes is there after [`Encoder::finish`]. The batch comes back with an error.
+    /// Begins to encode a batch; what it becomes is there after [`Encoder::finish`]. A batch comes back with an error.
     fn encode(&mut self, batch: Vec<S>) -> std::result::Result<Vec<Segment>, (ColumnError, Vec<S>)> {
         let (encoding, storage) = (self.encoding, self.storage);
         self.batches += 1;
