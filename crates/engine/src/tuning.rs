@@ -64,7 +64,7 @@ impl Tuning {
 impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
-            eager_lines: 0.7,
+            eager_lines: 0.9,
             in_place: 0.5,
             vector_registers: 48,
             slots_narrow: 32,

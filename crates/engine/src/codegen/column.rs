@@ -5,7 +5,7 @@
 //! array before the step is worked on.
 //! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
-use warpcube_column::encoding::{Delta, GROUP_ROWS, Packed};
+use warpcube_column::encoding::{GROUP_ROWS, Packed};
 use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
 
 use crate::codegen::params::{Argument, ParamList};
@@ -30,6 +30,8 @@ pub(crate) struct Form {
     pub(crate) codes: usize,
     /// Bytes of a value on average.
     bytes: f64,
+    /// Whether values never get smaller from row to row.
+    sorted: bool,
 }
 
 /// How kernels read a layout.
@@ -51,6 +53,7 @@ impl Form {
             lookup: column.lookup().map(|values| values.address()),
             codes: column.lookup().map_or(0, |values| values.bytes() / column.storage().width()),
             bytes: column.bytes_per_value(),
+            sorted: column.traits().is_some_and(|traits| traits.is_sorted),
         }
     }
 
@@ -73,6 +76,16 @@ impl Form {
         self.bytes().min(LINE_BYTES / rows)
     }
 
+    /// Whether each vector has bounds of its own: a reference and a width of at most 32 bits.
+    pub(crate) fn has_bounds(self) -> bool {
+        self.layout.has_references() && matches!(self.layout, Layout::Packed(packed) if packed.width <= 32)
+    }
+
+    /// Whether what drops values of it drops whole vectors, but for a few.
+    pub(crate) fn is_clustered(self) -> bool {
+        self.sorted && self.lookup.is_none() && self.has_bounds()
+    }
+
     /// Bytes of registers that a loaded value takes.
     pub(crate) fn register_bytes(self) -> f64 {
         match self.access() {
@@ -92,20 +105,8 @@ impl Form {
     }
 
     /// Whether its steps are decoded as a whole.
-    fn is_viewed(self) -> bool {
+    pub(crate) fn is_viewed(self) -> bool {
         matches!(self.access(), Access::View)
-    }
-
-    /// Bytes of registers that a value takes before it is decoded; `None` if decoding waits for memory.
-    pub(crate) fn fetched_bytes(self) -> Option<f64> {
-        match (self.access(), self.layout) {
-            // Offsets, and two words for eight of them.
-            (_, Layout::Delta(Delta { width })) => {
-                Some(f64::from(width.next_multiple_of(4)) / 8.0 + self.stored().width().max(4) as f64 / 4.0)
-            }
-            (Access::View, _) => None,
-            _ => Some(self.register_bytes()),
-        }
     }
 
     fn access(self) -> Access {
@@ -309,9 +310,9 @@ impl ColumnReader {
         self.lookup.is_some()
     }
 
-    /// Whether each vector has bounds of its own: a reference and a width of at most 32 bits.
+    /// Whether each vector has bounds of its own.
     pub(crate) fn has_bounds(&self) -> bool {
-        self.form.layout.has_references() && matches!(self.form.layout, Layout::Packed(packed) if packed.width <= 32)
+        self.form.has_bounds()
     }
 
     /// The bounds of a vector of the chunk.

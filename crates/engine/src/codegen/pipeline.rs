@@ -22,7 +22,7 @@ use crate::codegen::staged::{SPAN_BYTES, Staged, coded, coded_bytes, range_test,
 use crate::codegen::zones::{Scan, Zones, may_skip};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
-use crate::ir::{JoinKind, Pipeline, Sink};
+use crate::ir::{Expr, JoinKind, Pipeline, Probe, Sink};
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, TableLayout};
 use crate::tuning::Tuning;
@@ -191,7 +191,8 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let lines = |share: f64, column: usize| surviving_lines(share, input.forms[column].gathered_bytes());
     let tuning = input.tuning;
     let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
-    let mut share = 1.0f64;
+    // The share of vectors that are not ruled out as a whole, and that of rows that are left in those.
+    let (mut scanned, mut share) = (1.0f64, 1.0f64);
     let vector_registers =
         |loaded: &[usize]| loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() as usize;
     for planned in planned {
@@ -213,13 +214,26 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
             loaded = with_new;
-            share *= planned.share;
+            match drops_vectors(&planned.item, input.forms) {
+                true => scanned *= planned.share,
+                false => share *= planned.share,
+            }
             dense.push(planned);
         } else {
             rows.push(planned);
         }
     }
-    let in_place = share >= tuning.in_place;
+    let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
+    // Rows that are only added up are not worth a queue if what is added is read whole anyway.
+    let summed = single && rows.is_empty() && {
+        let mut all = loaded.clone();
+        sink_registers(&input.pipeline.sink, &mut all);
+        all.sort_unstable();
+        all.dedup();
+        all.iter().all(|register| *register < input.columns.len() && lines(share, *register) >= tuning.eager_lines)
+            && vector_registers(&all) <= tuning.vector_registers
+    };
+    let in_place = summed || share >= tuning.in_place;
     let mut wanted: Vec<usize> = Vec::new();
     let mut left = share;
     for planned in &rows {
@@ -230,18 +244,17 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         left *= planned.share;
     }
     sink_registers(&input.pipeline.sink, &mut wanted);
-    if in_place && left >= tuning.in_place {
+    if in_place && (summed || left >= tuning.in_place) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
-    let whole: f64 = loaded.iter().map(|column| width(*column) * input.rows as f64).sum();
+    let rows_scanned = scanned * input.rows as f64;
+    let whole: f64 = loaded.iter().map(|column| width(*column) * rows_scanned).sum();
     wanted.retain(|register| *register < input.columns.len() && !loaded.contains(register));
     wanted.sort_unstable();
     wanted.dedup();
-    let gathered: f64 =
-        wanted.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * input.rows as f64;
+    let gathered: f64 = wanted.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * rows_scanned;
     let bytes = whole + gathered;
     let packed = loaded.iter().any(|column| input.forms[*column].is_packed());
-    let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
     let slots = match vector_registers(&loaded) {
         0..=2 if packed && single && in_place => tuning.slots_narrow,
         0..=7 => tuning.slots_one,
@@ -257,14 +270,28 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let tiled = loaded.iter().any(|column| input.forms[*column].is_tiled());
     let has_room = (single || !in_place) && vector_registers(&loaded) <= TILE_REGISTERS;
     let slots = if tiled && has_room { slots.max(TILE_SLOTS) } else { slots };
-    // The vectors of several steps share as many registers as those of two long ones take. Where decoding waits for
-    // memory, steps in turn would repeat much text for little.
-    let fetched: Option<f64> = loaded.iter().map(|column| input.forms[*column].fetched_bytes()).sum();
-    let ahead = match fetched.filter(|_| in_place && single && tuning.prefetch && !loaded.is_empty()) {
-        Some(bytes) => ((AHEAD_BYTES / (bytes * slots as f64).max(1.0)) as usize).min(tuning.steps_ahead),
-        None => 1,
+    // The vectors of several steps share as many registers as those of two long ones take.
+    let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
+    // Views wait for memory when they decode: steps in turn would repeat much text for little.
+    let viewed = loaded.iter().any(|column| input.forms[*column].is_viewed());
+    let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() && !viewed {
+        true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
+        false => 1,
     };
     Ok(Split { dense, rows, loaded, in_place, packed, slots, ahead, bytes })
+}
+
+/// Whether a step's rows lie side by side, so that vectors without any are left out: see [`super::zones`].
+fn drops_vectors(item: &Item, forms: &[Form]) -> bool {
+    let column = match item {
+        Item::Filter(expr) => expr.against_constant().map(|(column, _, _)| column),
+        Item::Probe(Probe { keys, kind: JoinKind::Inner | JoinKind::Semi, .. }, _) => match keys.as_slice() {
+            [Expr::Reg(column)] => Some(*column),
+            _ => None,
+        },
+        Item::Probe(_, _) => None,
+    };
+    column.and_then(|column| forms.get(column)).is_some_and(|form| form.is_clustered())
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.
@@ -372,7 +399,7 @@ impl KernelWriter<'_> {
         let step = slots * 32;
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
-            _ => ("first", self.turns(&decoded, &tests, &partials)),
+            _ => ("first", self.turns(&tests, &partials)),
         };
         let _ = writeln!(
             w,

@@ -70,7 +70,7 @@ impl KernelWriter<'_> {
 
     /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
     /// each into registers of its own. Leaves the first row behind them in `first`.
-    pub(super) fn turns(&self, decoded: &str, tests: &str, partials: &Partials) -> String {
+    pub(super) fn turns(&self, tests: &str, partials: &Partials) -> String {
         let (ahead, slots) = (self.split.ahead, self.split.slots);
         let (step, round) = (slots * 32, slots * 32 * ahead);
         let readers = || self.split.loaded.iter().map(|column| &self.readers[*column]);
@@ -102,7 +102,7 @@ impl KernelWriter<'_> {
                 text,
                 "            {{
             const uint32_t base = first + {};
-{names}{decoded}{alive}{process}{fold}            if (more) {{
+{names}{alive}{process}{fold}            if (more) {{
 {next}            }}
             }}",
                 turn * step

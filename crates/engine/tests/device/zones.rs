@@ -75,6 +75,21 @@ fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) {
 }
 
 #[test]
+fn what_a_sorted_column_leaves_of_vectors_is_added_up_in_place() {
+    // A twentieth of the rows, but half of those in the vectors that are looked at: no queue is worth it there.
+    let half = || compare(BinaryOp::Lt, VALUE, 500, Ty::I32);
+    let clustered = binary(BinaryOp::And, between(DAY, 100, 130, Ty::I32), half());
+    let spread = binary(BinaryOp::And, compare(BinaryOp::Eq, SPREAD, 12_345, Ty::I64), half());
+    let engine = engine(LaneOrder::Seeded(9));
+    load(&engine, &table(), &[EncodingChoice::Packed; COLUMNS]);
+    for (condition, queued) in [(clustered, false), (spread, true)] {
+        let report = check_on(&engine, &filtered(condition), &[&table()]);
+        let source = report.program.unwrap().source.clone();
+        assert_eq!(source.contains("uint32_t queued = 0;"), queued, "{source}");
+    }
+}
+
+#[test]
 fn comparisons_leave_vectors_out() {
     use BinaryOp::*;
     let fragments = [
