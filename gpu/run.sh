@@ -62,6 +62,11 @@ for stage in "$@"; do
         limit encodings 300 "$kbench" encodings --json "$out/encodings-h200.json"
         limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-h200-nulls.json"
         ;;
+    deltas)
+        # Differences in both layouts, beside what they are made of.
+        limit deltas 120 "$kbench" encodings --encodings plain,packed,delta,gpu-dfor --bits 4,8,16 --decode \
+            --json "$out/encodings-h200-delta.json"
+        ;;
     distributions)
         # All encodings, decoded to memory too, and the columns that encodings differ in.
         all=plain,packed,nsf,nsv,rle,gpu-for,gpu-dfor,delta,dictionary,alp
@@ -188,7 +193,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings," \
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings, deltas," \
             "distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
