@@ -193,8 +193,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings, deltas," \
-            "distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column, sql-sanitizer, fuzz" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings," \
+            "deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac
