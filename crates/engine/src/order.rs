@@ -16,6 +16,8 @@ use crate::table::{BuiltTable, TableLayout};
 const PROBE_COST: f64 = 1.05;
 /// The same where the table's bitmap does not fit shared memory.
 const FAR_PROBE_COST: f64 = 4.0;
+/// Steps that leave more rows than that are weak.
+const WEAK_SHARE: f64 = 0.5;
 
 /// A step in its final place.
 #[derive(Debug, Clone)]
@@ -28,6 +30,13 @@ pub(crate) struct Planned {
     cost: f64,
     /// Whether it can raise an evaluation error.
     pub(crate) fallible: bool,
+}
+
+impl Planned {
+    /// Whether it drops too little for what it costs to be worth columns of its own.
+    pub(crate) fn is_weak(&self) -> bool {
+        self.share > WEAK_SHARE || self.cost >= FAR_PROBE_COST
+    }
 }
 
 /// A step, conjunctions taken apart.

@@ -10,6 +10,9 @@ use std::str::FromStr;
 pub struct Tuning {
     /// Share of 64-byte lines with a surviving row below which a column is gathered instead of loaded whole.
     pub eager_lines: f64,
+    /// As `eager_lines`, for a column that only a step of little use asks for: one that leaves most rows, or looks into
+    /// a table that shared memory cannot hold.
+    pub eager_lines_weak: f64,
     /// Share of surviving rows above which rows are worked on in place instead of queued.
     pub in_place: f64,
     /// Registers that loaded vectors may take a thread, in bytes a row.
@@ -64,7 +67,8 @@ impl Tuning {
 impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
-            eager_lines: 0.9,
+            eager_lines: 0.7,
+            eager_lines_weak: 0.9,
             in_place: 0.5,
             vector_registers: 48,
             slots_narrow: 32,
@@ -106,6 +110,7 @@ impl FromStr for Tuning {
             let flag = || value.parse::<bool>().map_err(|_| refuse());
             match name {
                 "eager_lines" => tuning.eager_lines = share()?,
+                "eager_lines_weak" => tuning.eager_lines_weak = share()?,
                 "in_place" => tuning.in_place = share()?,
                 "vector_registers" => tuning.vector_registers = number()? as usize,
                 "slots_narrow" => tuning.slots_narrow = slots()?,

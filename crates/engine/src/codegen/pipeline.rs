@@ -209,7 +209,8 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let table = order::table(input.tables, probe)?;
             eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
         }
-        eligible &= new.iter().all(|column| lines(share, *column) >= tuning.eager_lines);
+        let eager = if planned.is_weak() { tuning.eager_lines_weak } else { tuning.eager_lines };
+        eligible &= new.iter().all(|column| lines(share, *column) >= eager);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
