@@ -225,14 +225,16 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         }
     }
     let single = matches!(&input.pipeline.sink, Sink::Aggregate { groups, .. } if groups.is_empty());
-    // Rows that are only added up are not worth a queue if what is added is read whole anyway.
+    // Rows that are only added up are not worth a queue if what is added is there, or read whole anyway.
     let summed = single && rows.is_empty() && {
-        let mut all = loaded.clone();
-        sink_registers(&input.pipeline.sink, &mut all);
-        all.sort_unstable();
-        all.dedup();
-        all.iter().all(|register| *register < input.columns.len() && lines(share, *register) >= tuning.eager_lines)
-            && vector_registers(&all) <= tuning.vector_registers
+        let mut added = Vec::new();
+        sink_registers(&input.pipeline.sink, &mut added);
+        added.retain(|register| !loaded.contains(register));
+        added.sort_unstable();
+        added.dedup();
+        let read_whole = |column| column < input.columns.len() && lines(share, column) >= tuning.eager_lines;
+        let all: Vec<usize> = loaded.iter().chain(&added).copied().collect();
+        added.iter().all(|register| read_whole(*register)) && vector_registers(&all) <= tuning.vector_registers
     };
     let in_place = summed || share >= tuning.in_place;
     let mut wanted: Vec<usize> = Vec::new();
