@@ -1,7 +1,7 @@
 // Delta segments; delta.rs in crates/column/src/encoding draws them.
 
-// Purpose: offsets of differences and what groups have besides. Outputs: `widest`, raised to the bits of the widest
-// offset; if they are asked for, offsets u32 or u64 [1024 * vectors] and heads [4 * vectors][2] of the same type.
+// Purpose: offsets of differences and what groups have besides. Outputs, those that are asked for: `widest`, raised to
+// the bits of the widest offset; offsets u32 or u64 [1024 * vectors]; heads [4 * vectors][2] of the same type.
 // Mapping: a warp a vector, grid-stride. Bytes: the values once, the offsets once.
 struct DeltaParams {
     WcSource source;
@@ -42,6 +42,7 @@ WC_ENCODER(delta_offsets, DeltaParams) {
             if (p.heads != nullptr && lane < 2) wc_store(p.heads, 2 * number + lane, lane ? least : first, word_bytes);
         }
     }
+    if (p.widest == nullptr) return;
     const uint32_t bits = wc_warp_bits(all);
     if (lane == 0) atomicMax(p.widest, bits);
 }

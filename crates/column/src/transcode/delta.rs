@@ -1,6 +1,6 @@
 //! Delta segments: differences as plain words, which are then packed.
 
-use warpcube_gpu::{Device, DeviceBuffer, Params};
+use warpcube_gpu::{Device, DeviceBuffer};
 
 use super::forms::PackedForm;
 use super::scratch::{Regions, Scratch};
@@ -40,7 +40,6 @@ impl DeltaForm {
     /// Launches what makes offsets.
     pub(super) fn new(workshop: &mut Workshop<'_>, delta: Delta, sources: &[Source]) -> Result<DeltaForm> {
         sources.iter().try_for_each(|source| delta.check(source.storage))?;
-        let widest = Scratch::new(workshop, size_of::<u32>())?;
         let word = |source: &Source| if source.storage.width() == 8 { Storage::U64 } else { Storage::U32 };
         let word_bytes = sources.first().map_or(0, |source| word(source).width());
         let memory = Regions::new(workshop, sources, VECTOR_ROWS * word_bytes)?;
@@ -53,12 +52,10 @@ impl DeltaForm {
         let offsets: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
         let kernel = workshop.kernel(DELTA, "delta_offsets")?;
         let segments = sources.iter().zip(&offsets).enumerate().map(|(position, (source, offsets))| {
-            let params: Params = source.params().buffer(widest.buffer()).buffer(&offsets.values);
+            let params = source.params().null().buffer(&offsets.values);
             (source.vectors(), heads.add_to(params, position))
         });
         workshop.launch_all(&kernel, segments, 0)?;
-        // The promise of the word that nobody reads ends here: so does its use.
-        workshop.stream.synchronize()?;
         let packed = Packed { width: delta.width, reference: Some(0), patches: false };
         let packed = PackedForm::new(workshop, packed, &offsets)?;
         Ok(DeltaForm { delta, offsets, packed, heads, _memory: memory })
