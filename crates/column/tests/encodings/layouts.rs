@@ -1,7 +1,7 @@
 //! Bytes of small segments, as the heads of the encodings draw them.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Alp, Dictionary, Encoding, Nsf, Nsv, Packed, encode};
+use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, encode};
 
 use crate::data::Segment;
 
@@ -110,6 +110,21 @@ fn gpu_dfor_of_64_bits() {
     expected.extend([0; 12]);
     expected.extend([0; 3]);
     assert_eq!(bytes, words(&expected));
+}
+
+#[test]
+fn delta() {
+    // Differences 2, 3 and then 0, which is the least: lane 0 has offsets 0, 2, 3, 0 of two bits each.
+    let bytes = encoded(Encoding::Delta(Delta { width: 2 }), Storage::I32, &[99, 101, 104], None);
+    let mut expected = vec![0; 4 * 64];
+    expected[0] = 2 << 2 | 3 << 4;
+    expected.extend(words(&[99, 0, 104, 0, 104, 0, 104, 0]));
+    assert_eq!(bytes, expected);
+    // Steps of -5 have no bits; a group begins anew. Words of 64 bits.
+    let bits: Vec<u64> = (0..1024).map(|row| (7 - 5 * row as i64) as u64).collect();
+    let bytes = encoded(Encoding::Delta(Delta { width: 0 }), Storage::I64, &bits, None);
+    let heads = [7i64, -5, 7 - 5 * 256, -5, 7 - 5 * 512, -5, 7 - 5 * 768, -5];
+    assert_eq!(bytes, heads.iter().flat_map(|head| head.to_le_bytes()).collect::<Vec<u8>>());
 }
 
 #[test]
