@@ -20,7 +20,7 @@
 
 use super::bitpack::{GROUP_ROWS, get as get_offset};
 use super::error::{EncodingError, Result};
-use super::packed::{ladder, pack_group, unpack_group};
+use super::packed::{ladder, pack_group, unpack_group, word_bytes};
 use super::plain::{Plain, padded};
 use super::word::{Native, Word, signed, with_native, word_at};
 use crate::build::VECTOR_ROWS;
@@ -81,7 +81,7 @@ impl Delta {
     pub(crate) fn check(&self, storage: Storage) -> Result<()> {
         let reason = match storage.is_float() {
             true => "floats have no differences",
-            false if WIDTHS.contains(&self.width) && self.width <= word_bits(storage) => return Ok(()),
+            false if WIDTHS.contains(&self.width) && self.width <= 8 * word_bytes(storage) as u32 => return Ok(()),
             false => "its words have fewer bits",
         };
         Err(EncodingError::NotApplicable { encoding: "delta", storage, reason })
@@ -89,7 +89,7 @@ impl Delta {
 
     /// Bytes of a segment.
     pub(crate) fn bytes(&self, storage: Storage, vectors: usize) -> usize {
-        vectors * (VECTOR_ROWS / 8 * self.width as usize + VECTOR_ROWS / GROUP_ROWS * head_bytes(storage))
+        vectors * (VECTOR_ROWS / 8 * self.width as usize + VECTOR_ROWS / GROUP_ROWS * 2 * word_bytes(storage))
     }
 
     /// Appends a segment to an empty buffer.
@@ -177,14 +177,4 @@ impl Delta {
         }
         Ok(())
     }
-}
-
-/// Bits of a word.
-fn word_bits(storage: Storage) -> u32 {
-    8 * storage.width().max(4) as u32
-}
-
-/// Bytes of what a group has besides its offsets.
-pub(crate) fn head_bytes(storage: Storage) -> usize {
-    2 * storage.width().max(4)
 }

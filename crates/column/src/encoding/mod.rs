@@ -26,7 +26,6 @@ mod word;
 pub use alp::Alp;
 pub use bitpack::GROUP_ROWS;
 pub use delta::Delta;
-pub(crate) use delta::head_bytes;
 pub use dictionary::{DICTIONARY_MAX, Dictionary};
 pub use error::{EncodingError, Result};
 pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileError, FileWriter, TableIdentity};

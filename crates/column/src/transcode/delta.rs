@@ -2,11 +2,11 @@
 
 use warpcube_gpu::{Device, DeviceBuffer};
 
-use super::forms::PackedForm;
+use super::forms::{PackedForm, VECTOR_GROUPS, word_bytes};
 use super::scratch::{Regions, Scratch};
 use super::{DELTA, Source, Workshop};
 use crate::build::VECTOR_ROWS;
-use crate::encoding::{Delta, GROUP_ROWS, Packed, head_bytes, ladder};
+use crate::encoding::{Delta, Packed, ladder};
 use crate::error::Result;
 use crate::load::Room;
 use crate::segment::Segment;
@@ -40,14 +40,14 @@ impl DeltaForm {
     /// Launches what makes offsets.
     pub(super) fn new(workshop: &mut Workshop<'_>, delta: Delta, sources: &[Source]) -> Result<DeltaForm> {
         sources.iter().try_for_each(|source| delta.check(source.storage))?;
-        let word = |source: &Source| if source.storage.width() == 8 { Storage::U64 } else { Storage::U32 };
-        let word_bytes = sources.first().map_or(0, |source| word(source).width());
-        let memory = Regions::new(workshop, sources, VECTOR_ROWS * word_bytes)?;
-        let heads = Regions::new(workshop, sources, VECTOR_ROWS / GROUP_ROWS * 2 * word_bytes)?;
+        let word = sources.first().map_or(0, |source| word_bytes(source.storage));
+        let memory = Regions::new(workshop, sources, VECTOR_ROWS * word)?;
+        let heads = Regions::new(workshop, sources, VECTOR_GROUPS * 2 * word)?;
+        let storage = if word == 8 { Storage::U64 } else { Storage::U32 };
         let place = |(position, source): (usize, &Source)| {
             let rows = source.vectors() * VECTOR_ROWS;
-            let values = memory.part(position, rows * word_bytes)?;
-            Ok(Source { values, validity: None, rows, storage: word(source) })
+            let values = memory.part(position, rows * word)?;
+            Ok(Source { values, validity: None, rows, storage })
         };
         let offsets: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
         let kernel = workshop.kernel(DELTA, "delta_offsets")?;
@@ -70,7 +70,7 @@ impl DeltaForm {
     pub(super) fn write(&self, workshop: &mut Workshop<'_>, flag: &Scratch, outs: &[DeviceBuffer]) -> Result<()> {
         self.packed.write(workshop, flag, &self.offsets, (outs, 0))?;
         for (position, (offsets, out)) in self.offsets.iter().zip(outs).enumerate() {
-            let bytes = offsets.vectors() * VECTOR_ROWS / GROUP_ROWS * head_bytes(offsets.storage);
+            let bytes = offsets.vectors() * VECTOR_GROUPS * 2 * word_bytes(offsets.storage);
             let heads = self.heads.part(position, bytes)?;
             workshop.stream.copy(out, out.bytes() - bytes, &heads, 0, bytes)?;
         }

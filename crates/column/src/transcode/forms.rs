@@ -14,12 +14,12 @@ use crate::storage::Storage;
 /// Blocks of GPU-FOR a vector.
 const VECTOR_BLOCKS: usize = 8;
 /// Groups of packed segments a vector.
-const VECTOR_GROUPS: usize = 4;
+pub(super) const VECTOR_GROUPS: usize = 4;
 /// Bytes before the packed integers of an ALP segment.
 const ALP_HEAD: usize = 16;
 
 /// Bytes of a word of values: a reference, a patch.
-fn word_bytes(storage: Storage) -> usize {
+pub(super) fn word_bytes(storage: Storage) -> usize {
     storage.width().max(4)
 }
 

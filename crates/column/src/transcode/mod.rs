@@ -1,9 +1,10 @@
 //! Plain segments of a column to encoded ones on the device, byte for byte as [`encode`](crate::encoding::encode) makes
 //! them.
 //!
-//! A batch of segments is encoded at a time: kernels count what each vector will take where that depends on its values,
-//! the counts are summed on the device, their totals come to the host, and kernels write all segments into one slab of
-//! memory. Then the plain forms are dropped, so that a column takes a few chunks more than its plain form meanwhile.
+//! Segments are encoded in batches, two at a time: kernels count what each vector will take where that depends on
+//! its values, the counts are summed on the device, their totals come to the host, and kernels write all segments of
+//! a batch into one slab of memory. Then their plain forms are dropped, so that a column takes two batches more than
+//! its plain form meanwhile.
 
 mod codes;
 mod delta;

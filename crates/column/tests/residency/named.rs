@@ -127,8 +127,11 @@ fn applies(column: &ResidentColumn, choice: EncodingChoice) -> bool {
     let is_float = column.storage().is_float();
     match choice {
         EncodingChoice::Auto | EncodingChoice::Plain | EncodingChoice::Rle => true,
-        EncodingChoice::Packed | EncodingChoice::Nsf | EncodingChoice::Delta => !is_float,
-        EncodingChoice::GpuFor | EncodingChoice::GpuDfor => !is_float,
+        EncodingChoice::Packed
+        | EncodingChoice::Nsf
+        | EncodingChoice::GpuFor
+        | EncodingChoice::GpuDfor
+        | EncodingChoice::Delta => !is_float,
         EncodingChoice::Nsv => !is_float && !["i64", "u64", "outliers"].contains(&column.name()),
         EncodingChoice::Dictionary => column.name() != "text",
         EncodingChoice::Alp => is_float && column.name() != "no floats",

@@ -19,10 +19,10 @@ use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::codegen::staged::{SPAN_BYTES, Staged, coded, coded_bytes, range_test, staged_probe};
-use crate::codegen::zones::{Scan, Zones, may_skip};
+use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
-use crate::ir::{Expr, JoinKind, Pipeline, Probe, Sink};
+use crate::ir::{JoinKind, Pipeline, Sink};
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, TableLayout};
 use crate::tuning::Tuning;
@@ -209,8 +209,8 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let table = order::table(input.tables, probe)?;
             eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
         }
-        let eager = if planned.is_weak() { tuning.eager_lines_weak } else { tuning.eager_lines };
-        eligible &= new.iter().all(|column| lines(share, *column) >= eager);
+        let least = if planned.is_weak() { tuning.eager_lines_weak } else { tuning.eager_lines };
+        eligible &= new.iter().all(|column| lines(share, *column) >= least);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
@@ -282,19 +282,6 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         false => 1,
     };
     Ok(Split { dense, rows, loaded, in_place, packed, slots, ahead, bytes })
-}
-
-/// Whether a step's rows lie side by side, so that vectors without any are left out: see [`super::zones`].
-fn drops_vectors(item: &Item, forms: &[Form]) -> bool {
-    let column = match item {
-        Item::Filter(expr) => expr.against_constant().map(|(column, _, _)| column),
-        Item::Probe(Probe { keys, kind: JoinKind::Inner | JoinKind::Semi, .. }, _) => match keys.as_slice() {
-            [Expr::Reg(column)] => Some(*column),
-            _ => None,
-        },
-        Item::Probe(_, _) => None,
-    };
-    column.and_then(|column| forms.get(column)).is_some_and(|form| form.is_clustered())
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.

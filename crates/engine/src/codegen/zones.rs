@@ -8,7 +8,7 @@
 
 use std::fmt::Write;
 
-use crate::codegen::column::ColumnReader;
+use crate::codegen::column::{ColumnReader, Form};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
 use crate::codegen::staged::{Staged, coded};
@@ -65,12 +65,28 @@ pub(super) struct Scan<'a> {
 
 /// The column of a probe with one key, if its vectors have bounds and the table's keys can be compared with them.
 fn probed(scan: Scan, probe: &Probe) -> Option<(usize, i128)> {
-    let [Expr::Reg(column)] = probe.keys.as_slice() else { return None };
+    let column = key_column(probe)?;
     let table = scan.input.tables[probe.build].as_ref()?;
     let is_direct = matches!(table.layout, TableLayout::Direct { .. });
-    let passes = matches!(probe.kind, JoinKind::Inner | JoinKind::Semi);
     let low = table.pack.only_low()?;
-    (is_direct && passes && bounded(scan, *column)).then_some((*column, low))
+    (is_direct && bounded(scan, column)).then_some((column, low))
+}
+
+/// The column of a probe with one key that drops what it does not find.
+fn key_column(probe: &Probe) -> Option<usize> {
+    match (probe.keys.as_slice(), probe.kind) {
+        ([Expr::Reg(column)], JoinKind::Inner | JoinKind::Semi) => Some(*column),
+        _ => None,
+    }
+}
+
+/// Whether the rows that a step leaves lie side by side, so that most vectors have all or none of them.
+pub(super) fn drops_vectors(item: &Item, forms: &[Form]) -> bool {
+    let column = match item {
+        Item::Filter(expr) => expr.against_constant().map(|(column, _, _)| column),
+        Item::Probe(probe, _) => key_column(probe),
+    };
+    column.and_then(|column| forms.get(column)).is_some_and(|form| form.is_clustered())
 }
 
 /// Whether a column's vectors have bounds that 64-bit integers hold.

@@ -156,15 +156,10 @@ impl ColumnSource for TableColumns {
 /// The scan without what it tells of its order: where the column that files are sorted by is among those that are read,
 /// DataFusion would cut the files otherwise than where it is not.
 fn unordered(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    let config = plan.downcast_ref::<DataSourceExec>().and_then(|scan| scan.data_source().downcast_ref());
-    match config {
-        Some(config) => {
-            let config: &FileScanConfig = config;
-            let config = FileScanConfigBuilder::from(config.clone()).with_output_ordering(Vec::new()).build();
-            DataSourceExec::from_data_source(config)
-        }
-        None => plan,
-    }
+    let scan = plan.downcast_ref::<DataSourceExec>();
+    let Some(config) = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>()) else { return plan };
+    let config = FileScanConfigBuilder::from(config.clone()).with_output_ordering(Vec::new()).build();
+    DataSourceExec::from_data_source(config)
 }
 
 struct TableScan {
