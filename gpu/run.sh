@@ -83,6 +83,21 @@ for stage in "$@"; do
         bench ssb-sorted 500 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --sorted-by lo_orderdate \
             --queries q1.1,q1.2,q1.3 --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-sorted.json"
         ;;
+    ssb-threads)
+        # Eight threads on the device memory of one query, in the form its columns are loaded in, and a fifth more.
+        limit ssb-one 200 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --queries q4.3 --runs 1 \
+            --json "$out/one.json"
+        memory=$(python3 -c "
+import json, sys
+print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "$out/one.json")
+        limit ssb-threads 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs 3 --threads 8 \
+            --set "warpcube.device_memory=$memory" --json "$out/ssb-h200-sf20-threads.json"
+        ;;
+    ssb-cpu)
+        # Without a device, beside DataFusion: what Warpcube costs where it has nothing to add.
+        limit ssb-cpu 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cpu --verify --runs 7 \
+            --json "$out/ssb-cpu-sf20.json"
+        ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
         bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
@@ -193,8 +208,9 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb100, encodings," \
-            "deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column, sql-sanitizer, fuzz" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb-threads, ssb-cpu," \
+            "ssb100, encodings, deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column," \
+            "sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

@@ -158,7 +158,34 @@ fn table(results: &Value, name: &str) -> Result<String> {
         }
     }
     table.push('\n');
+    table.extend(memory(&results["memory"]).map(|line| format!("\n{line}\n")));
+    table.extend(threads(&results["threads"]).map(|line| format!("\n{line}\n")));
     Ok(table)
+}
+
+/// What columns and tables take of the device's memory, and how much of it was held.
+fn memory(memory: &Value) -> Option<String> {
+    let bytes = |name: &str| memory[name].as_u64().map(|bytes| bytes as f64);
+    let (columns, tables, held) = (bytes("columns_bytes")?, bytes("tables_bytes")?, bytes("held_peak_bytes")?);
+    let asked = memory["warm_driver_allocations"].as_u64()?;
+    (columns > 0.0).then(|| {
+        format!(
+            "Device memory: {:.1} MB of columns, up to {:.1} MB of tables and results; never more than {:.1} MB held,\n\
+             {:.2} times that; {asked} allocations in warm runs.",
+            columns / 1e6,
+            tables / 1e6,
+            held / 1e6,
+            held / (columns + tables),
+        )
+    })
+}
+
+/// What threads did side by side.
+fn threads(ran: &Value) -> Option<String> {
+    let (threads, statements) = (ran["threads"].as_u64()?, ran["statements"].as_u64()?);
+    let (time, rate) = (ran["ms"].as_f64()? / 1e3, ran["statements_per_s"].as_f64()?);
+    let same = if ran["verified"] == true { "all answers the same" } else { "answers NOT the same" };
+    Some(format!("{threads} threads: {statements} statements in {time:.1} s, {rate:.1} a second, {same}."))
 }
 
 fn figure(case: &Value, column: &Column) -> Option<f64> {
@@ -180,6 +207,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn memory_and_threads_follow_the_table() {
+        let results = json!({
+            "suite": "ssb", "device": "D", "params": {}, "results": [{"case": "q1.1", "rows": 1}],
+            "memory": {
+                "columns_bytes": 90_000_000, "tables_bytes": 10_000_000, "held_peak_bytes": 105_000_000,
+                "warm_driver_allocations": 0,
+            },
+            "threads": {"threads": 8, "statements": 104, "ms": 2000.0, "statements_per_s": 52.0, "verified": true},
+        });
+        let table = table(&results, "x.json").unwrap();
+        let lines: Vec<&str> = table.lines().rev().take(4).collect();
+        assert_eq!(lines[0], "8 threads: 104 statements in 2.0 s, 52.0 a second, all answers the same.");
+        assert_eq!(lines[2], "1.05 times that; 0 allocations in warm runs.");
+        assert!(lines[3].starts_with("Device memory: 90.0 MB of columns, up to 10.0 MB of tables"), "{table}");
+    }
 
     #[test]
     fn a_table_has_what_was_measured() {

@@ -51,6 +51,7 @@ pub struct StatementReport {
     device_ns: AtomicU64,
     total_ns: AtomicU64,
     device_bytes: AtomicU64,
+    arena_bytes: AtomicU64,
     device_rows: AtomicU64,
     host_rows: AtomicU64,
     rows: AtomicU64,
@@ -81,6 +82,7 @@ impl Default for StatementReport {
             device_ns: zero(),
             total_ns: zero(),
             device_bytes: zero(),
+            arena_bytes: zero(),
             device_rows: zero(),
             host_rows: zero(),
             rows: zero(),
@@ -170,6 +172,11 @@ impl StatementReport {
         self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Adds device memory of a fragment's tables and results.
+    pub(crate) fn add_arena(&self, bytes: u64) {
+        self.arena_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Adds rows of tables that fragments on the device read (before any filter).
     pub fn add_device_rows(&self, rows: u64) {
         self.device_rows.fetch_add(rows, Ordering::Relaxed);
@@ -244,6 +251,7 @@ impl StatementReport {
             total,
             rows: read(&self.rows),
             device_bytes: read(&self.device_bytes),
+            arena_bytes: read(&self.arena_bytes),
             device_rows: read(&self.device_rows),
             host_rows: read(&self.host_rows),
             fragments: self.fragments.lock().clone(),
@@ -285,6 +293,8 @@ pub struct Summary {
     pub rows: u64,
     /// Bytes that kernels had to read and write.
     pub device_bytes: u64,
+    /// Device memory of fragments' tables and results.
+    pub arena_bytes: u64,
     /// Rows of tables read on the device.
     pub device_rows: u64,
     /// Rows of tables read by the CPU.

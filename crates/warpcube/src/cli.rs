@@ -141,4 +141,7 @@ pub(crate) struct BenchArgs {
     /// Sort the largest table by this column first, such as lo_orderdate
     #[arg(long, value_name = "COLUMN")]
     pub(crate) sorted_by: Option<String>,
+    /// Run all queries once more from this many threads at once, and fail if an answer is another
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "THREADS")]
+    pub(crate) threads: usize,
 }

@@ -359,6 +359,7 @@ impl Work {
         }
         report.add_device(run.device);
         report.add_device_bytes(run.bytes);
+        report.add_arena(run.arena_bytes);
         report.add_device_rows(self.lowered.tables.iter().filter_map(|table| table.rows).sum());
         report.fragment(FragmentReport { place: Place::Gpu, what: self.lowered.what.clone(), reason: None });
     }

@@ -8,10 +8,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 use warpcube_sql::{DeviceColumn, Session};
 
-use super::measure::{Loading, Measured};
+use super::measure::{Loading, Measured, Memory, Threads};
 use super::suite::Suite;
 use crate::cli::BenchArgs;
 use crate::error::{CliError, Result};
+
+/// What was measured.
+pub(super) struct Results<'a> {
+    /// Of each case.
+    pub(super) cases: &'a [Measured],
+    /// Of the device's memory.
+    pub(super) memory: Option<Memory>,
+    /// Of threads side by side.
+    pub(super) threads: Option<Threads>,
+}
 
 /// Writes the object. Its columns are those in device memory at the end.
 pub(super) fn write(
@@ -19,7 +29,7 @@ pub(super) fn write(
     suite: &Suite,
     arguments: &BenchArgs,
     session: &Session,
-    results: &[Measured],
+    results: &Results<'_>,
 ) -> Result<()> {
     let mut object = Map::new();
     object.insert("suite".into(), suite.name.into());
@@ -44,7 +54,7 @@ pub(super) fn write(
         params["sorted_by"] = column.as_str().into();
     }
     object.insert("params".into(), params);
-    if let Some(loading) = Loading::of(results) {
+    if let Some(loading) = Loading::of(results.cases) {
         let figures = json!({
             "bytes": loading.bytes,
             "ms": loading.time.as_secs_f64() * 1e3,
@@ -52,10 +62,32 @@ pub(super) fn write(
         });
         object.insert("loading".into(), figures);
     }
+    if let Some(memory) = results.memory {
+        let figures = json!({
+            "columns_bytes": memory.columns,
+            "tables_bytes": memory.tables,
+            "held_bytes": memory.held,
+            "held_peak_bytes": memory.held_peak,
+            "reserved_peak_bytes": memory.reserved_peak,
+            "budget_bytes": memory.budget,
+            "warm_driver_allocations": memory.warm_allocations,
+        });
+        object.insert("memory".into(), figures);
+    }
+    if let Some(ran) = &results.threads {
+        let figures = json!({
+            "threads": ran.threads,
+            "statements": ran.statements,
+            "ms": ran.time.as_secs_f64() * 1e3,
+            "statements_per_s": ran.rate(),
+            "verified": ran.differences.is_empty(),
+        });
+        object.insert("threads".into(), figures);
+    }
     let tables = session.resident_tables();
     let columns = tables.iter().flat_map(|table| table.columns.iter().map(|entry| column(&table.name, entry)));
     object.insert("columns".into(), columns.collect());
-    object.insert("results".into(), results.iter().map(case).collect());
+    object.insert("results".into(), results.cases.iter().map(case).collect());
     let failed = |reason: String| CliError::Output { target: path.display().to_string(), reason };
     let text = serde_json::to_string_pretty(&object).map_err(|error| failed(error.to_string()))?;
     std::fs::write(path, text + "\n").map_err(|error| failed(error.to_string()))

@@ -1,11 +1,14 @@
 //! Running a case and what it took.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
+use tokio::task::JoinSet;
 use warpcube_sql::{Baseline, Place, Session, SqlError, Summary};
 
 use super::suite::Case;
+use super::verify;
 use crate::error::{CliError, Result};
 
 /// What was measured of one case. What was not measured is none.
@@ -29,6 +32,10 @@ pub(super) struct Measured {
     pub(super) bytes: Option<u64>,
     /// Those bytes over the device's bandwidth.
     pub(super) floor: Option<Duration>,
+    /// Device memory of its tables and results.
+    pub(super) arena: u64,
+    /// Allocations that its warm runs asked of the driver; none without a device.
+    pub(super) driver_allocations: Option<u64>,
     /// Share of rows read on the GPU.
     pub(super) share: Option<f64>,
     /// Where fragments ran, with reasons.
@@ -77,6 +84,93 @@ impl Loading {
     }
 }
 
+/// What a benchmark took of the device's memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// Of columns that are there at the end.
+    pub(super) columns: u64,
+    /// Of tables and results of the query that has most of them: queries take turns at that memory.
+    pub(super) tables: u64,
+    /// What the driver has given and not got back at the end.
+    pub(super) held: u64,
+    /// Most that the driver had given at once, columns on their way into an encoding included.
+    pub(super) held_peak: u64,
+    /// Most that was promised at once to statements and columns.
+    pub(super) reserved_peak: u64,
+    /// Most that may be promised.
+    pub(super) budget: u64,
+    /// Allocations that warm runs asked of the driver.
+    pub(super) warm_allocations: u64,
+}
+
+impl Memory {
+    /// What a session holds after all cases; none without a device.
+    pub(super) fn of(session: &Session, results: &[Measured]) -> Option<Memory> {
+        let usage = session.device().get()?.pool().usage();
+        let tables = session.resident_tables();
+        Some(Memory {
+            columns: tables.iter().flat_map(|table| &table.columns).map(|column| column.bytes).sum(),
+            tables: results.iter().map(|result| result.arena).max().unwrap_or_default(),
+            held: usage.live + usage.cached,
+            held_peak: usage.held_peak,
+            reserved_peak: usage.reserved_peak,
+            budget: usage.budget,
+            warm_allocations: results.iter().filter_map(|result| result.driver_allocations).sum(),
+        })
+    }
+}
+
+/// All cases from several threads at once.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Threads {
+    /// How many.
+    pub(super) threads: usize,
+    /// Statements of all threads.
+    pub(super) statements: usize,
+    /// From the first one's start to the last one's end.
+    pub(super) time: Duration,
+    /// Where an answer was not the one expected.
+    pub(super) differences: Vec<String>,
+}
+
+impl Threads {
+    /// Runs all cases on each of `threads` threads, which begin with different ones. `expected` are the answers.
+    pub(super) async fn run(
+        session: &Arc<Session>,
+        cases: &[Case],
+        expected: &[Vec<RecordBatch>],
+        threads: usize,
+    ) -> Result<Threads> {
+        let (cases, expected): (Arc<[Case]>, Arc<[Vec<RecordBatch>]>) = (cases.into(), expected.into());
+        let clock = Instant::now();
+        let mut running = JoinSet::new();
+        for thread in 0..threads {
+            let (session, cases, expected) = (session.clone(), cases.clone(), expected.clone());
+            running.spawn(async move {
+                let mut differences = Vec::new();
+                for step in 0..cases.len() {
+                    let at = (thread + step) % cases.len();
+                    let (answer, _, _) = run(&session, &cases[at]).await?;
+                    let difference = verify::compare(&cases[at].sql, &answer, &expected[at]);
+                    differences.extend(difference.map(|found| format!("{}, thread {thread}: {found}", cases[at].name)));
+                }
+                Ok::<_, CliError>(differences)
+            });
+        }
+        let mut differences = Vec::new();
+        while let Some(ended) = running.join_next().await {
+            let found = ended.map_err(|error| CliError::from(SqlError::Internal(error.to_string())))?;
+            differences.extend(found?);
+        }
+        Ok(Threads { threads, statements: threads * cases.len(), time: clock.elapsed(), differences })
+    }
+
+    /// Statements a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.statements as f64 / self.time.as_secs_f64()
+    }
+}
+
 /// Runs a case in plain DataFusion as often as in ours; its rows and the median of its warm times.
 pub(super) async fn rival(baseline: &Baseline, case: &Case, runs: usize) -> Result<(Vec<RecordBatch>, Duration)> {
     let named = |error: SqlError| CliError::from(error).at(format!("{} in DataFusion", case.name));
@@ -118,12 +212,15 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
     let mut last = first.clone();
     let mut warm = Vec::with_capacity(runs);
     let mut device = Vec::with_capacity(runs);
+    let asked = || session.device().get().map(|device| device.pool().usage().driver_allocations);
+    let asked_before = asked();
     for _ in 0..runs {
         let (rows, summary, time) = run(session, case).await?;
         warm.push(time);
         device.push(summary.device);
         (answer, last) = (rows, summary);
     }
+    let driver_allocations = asked().zip(asked_before).map(|(after, before)| after - before);
     let device = Some(median(device)).filter(|time| *time > Duration::ZERO);
     let bytes = Some(last.device_bytes).filter(|bytes| *bytes > 0);
     let bandwidth = session.device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
@@ -143,6 +240,8 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
         device,
         bytes,
         floor,
+        arena: last.arena_bytes,
+        driver_allocations,
         share,
         placement: placement.collect(),
         loaded: (first.loaded_bytes, first.loading, first.load_busy),

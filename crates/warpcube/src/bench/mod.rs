@@ -12,6 +12,7 @@ mod suite;
 mod verify;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
 
@@ -19,7 +20,7 @@ use crate::cli::BenchArgs;
 use crate::config;
 use crate::error::{CliError, Result};
 use crate::host::Host;
-use measure::Measured;
+use measure::{Measured, Memory, Threads};
 use suite::Suite;
 
 /// Runs a benchmark.
@@ -45,9 +46,11 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         Some(column) => data::sorted(&suite, tables, column).await?,
         None => tables,
     };
+    let session = Arc::new(session);
     data::register(&session, &tables).await?;
     let judge = if arguments.verify { Some(data::baseline(&tables).await?) } else { None };
     let mut results: Vec<Measured> = Vec::new();
+    let mut answers = Vec::new();
     let mut differences = Vec::new();
     // Who asked for more than the text gets it, even if nobody reads the text to its end.
     let goes_on = arguments.verify || arguments.answers.is_some() || arguments.json.is_some();
@@ -68,13 +71,22 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
             differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
         }
         printer.case(&measured)?;
-        // The rows of an answer are not needed any more; there may be many.
-        measured.answer.clear();
+        // The rows of an answer are not needed any more if no thread is to give them again; there may be many.
+        let answer = std::mem::take(&mut measured.answer);
+        answers.extend((arguments.threads > 0).then_some(answer));
         results.push(measured);
     }
-    printer.end(&results)?;
+    let memory = Memory::of(&session, &results);
+    printer.end(&results, memory)?;
+    let mut threads = None;
+    if arguments.threads > 0 {
+        let ran = Threads::run(&session, &suite.cases, &answers, arguments.threads).await?;
+        printer.threads(&ran)?;
+        differences.extend(ran.differences.iter().cloned());
+        threads = Some(ran);
+    }
     if let Some(path) = &arguments.json {
-        json::write(path, &suite, &arguments, &session, &results)?;
+        json::write(path, &suite, &arguments, &session, &json::Results { cases: &results, memory, threads })?;
     }
     match differences.is_empty() {
         true => Ok(()),

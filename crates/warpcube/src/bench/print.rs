@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use warpcube_sql::{Place, Placement, Session};
 
-use super::measure::{Loading, Measured};
+use super::measure::{Loading, Measured, Memory, Threads};
 use super::suite::Suite;
 use crate::console;
 use crate::error::{CliError, Result};
@@ -64,8 +64,22 @@ impl Printer {
         ))
     }
 
-    /// Prints means, and the table of placements.
-    pub(super) fn end(&mut self, results: &[Measured]) -> Result<()> {
+    /// Prints what came of threads.
+    pub(super) fn threads(&mut self, ran: &Threads) -> Result<()> {
+        let Threads { threads, statements, differences, .. } = ran;
+        self.line(&format!(
+            "{threads} threads: {statements} statements in {}, {:.1} a second, {}",
+            time(ran.time),
+            ran.rate(),
+            match differences.len() {
+                0 => "all answers the same".to_string(),
+                others => format!("{others} answers NOT the same"),
+            },
+        ))
+    }
+
+    /// Prints means, memory and the table of placements.
+    pub(super) fn end(&mut self, results: &[Measured], memory: Option<Memory>) -> Result<()> {
         let mean = |times: Vec<Duration>| {
             let logarithms: f64 = times.iter().map(|time| time.as_secs_f64().ln()).sum();
             Duration::from_secs_f64((logarithms / times.len() as f64).exp())
@@ -84,6 +98,16 @@ impl Printer {
                 loading.bytes as f64 / 1e6,
                 time(loading.time),
                 loading.gigabytes_per_second_core(),
+            ))?;
+        }
+        if let Some(memory) = memory.filter(|memory| memory.columns > 0) {
+            let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+            self.line(&format!(
+                "device memory: {} of columns, up to {} of tables, at most {} held; {} allocations in warm runs",
+                megabytes(memory.columns),
+                megabytes(memory.tables),
+                megabytes(memory.held_peak),
+                memory.warm_allocations,
             ))?;
         }
         let is_on_cpu = |result: &&Measured| result.placement.iter().any(|(place, _)| *place == Place::Cpu);

@@ -82,7 +82,7 @@ fn answers_are_compared_with_files() {
 }
 
 #[test]
-fn loading_is_reported_a_core() {
+fn loading_memory_and_threads_are_reported() {
     let place = Place::new();
     let arguments = [
         "ssb",
@@ -99,6 +99,8 @@ fn loading_is_reported_a_core() {
         "1",
         "--device",
         "emulated",
+        "--threads",
+        "3",
     ];
     let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -116,6 +118,15 @@ fn loading_is_reported_a_core() {
     assert!(
         found["loading"]["gb_per_s_core"].as_f64().unwrap() > 0.0 && found["loading"]["ms"].as_f64().unwrap() > 0.0
     );
+    // The columns that are listed, with tables beside them, and all of it asked of the driver before the warm runs.
+    let bytes = |name: &str| found["memory"][name].as_u64().unwrap();
+    let columns = found["columns"].as_array().unwrap().iter().map(|column| column["bytes"].as_u64().unwrap());
+    assert_eq!(bytes("columns_bytes"), columns.sum::<u64>(), "{found}");
+    assert!(bytes("tables_bytes") > 0 && bytes("held_bytes") <= bytes("held_peak_bytes"), "{found}");
+    assert!(bytes("held_bytes") >= bytes("columns_bytes") && bytes("warm_driver_allocations") == 0, "{found}");
+    let threads = &found["threads"];
+    assert!(threads["statements"] == 6 && threads["verified"] == true, "{found}");
+    assert!(ran.out.lines().any(|line| line.starts_with("3 threads: 6 statements in ")), "{}", ran.out);
 }
 
 #[test]
