@@ -166,16 +166,18 @@ fn table(results: &Value, name: &str) -> Result<String> {
 /// What columns and tables take of the device's memory, and how much of it was held.
 fn memory(memory: &Value) -> Option<String> {
     let bytes = |name: &str| memory[name].as_u64().map(|bytes| bytes as f64);
-    let (columns, tables, held) = (bytes("columns_bytes")?, bytes("tables_bytes")?, bytes("held_peak_bytes")?);
+    let (columns, tables) = (bytes("columns_bytes")?, bytes("tables_bytes")?);
+    let (held, peak) = (bytes("held_bytes")?, bytes("held_peak_bytes")?);
     let asked = memory["warm_driver_allocations"].as_u64()?;
     (columns > 0.0).then(|| {
         format!(
-            "Device memory: {:.1} MB of columns, up to {:.1} MB of tables and results; never more than {:.1} MB held,\n\
-             {:.2} times that; {asked} allocations in warm runs.",
+            "Device memory: {:.1} MB of columns, up to {:.1} MB of tables and results; {:.1} MB held in the end, {:.2} \
+             times\nthat, and up to {:.1} MB while columns were loaded; {asked} allocations in warm runs.",
             columns / 1e6,
             tables / 1e6,
             held / 1e6,
             held / (columns + tables),
+            peak / 1e6,
         )
     })
 }
@@ -213,16 +215,16 @@ mod tests {
         let results = json!({
             "suite": "ssb", "device": "D", "params": {}, "results": [{"case": "q1.1", "rows": 1}],
             "memory": {
-                "columns_bytes": 90_000_000, "tables_bytes": 10_000_000, "held_peak_bytes": 105_000_000,
-                "warm_driver_allocations": 0,
+                "columns_bytes": 90_000_000, "tables_bytes": 10_000_000, "held_bytes": 105_000_000,
+                "held_peak_bytes": 150_000_000, "warm_driver_allocations": 0,
             },
             "threads": {"threads": 8, "statements": 104, "ms": 2000.0, "statements_per_s": 52.0, "verified": true},
         });
         let table = table(&results, "x.json").unwrap();
         let lines: Vec<&str> = table.lines().rev().take(4).collect();
         assert_eq!(lines[0], "8 threads: 104 statements in 2.0 s, 52.0 a second, all answers the same.");
-        assert_eq!(lines[2], "1.05 times that; 0 allocations in warm runs.");
-        assert!(lines[3].starts_with("Device memory: 90.0 MB of columns, up to 10.0 MB of tables"), "{table}");
+        assert_eq!(lines[2], "that, and up to 150.0 MB while columns were loaded; 0 allocations in warm runs.");
+        assert!(lines[3].ends_with("105.0 MB held in the end, 1.05 times"), "{table}");
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(crate) fn encodings(results: &Value, name: &str) -> Result<String> {
             text.push_str(&format!("\n{}:\n\n{table}", view.title));
         }
     }
+    let written = cases.iter().find(|case| case["case"] == "fill").and_then(speed);
+    text.extend(written.map(|speed| format!("\nNumbers written, with nothing to read: {speed} GB/s.\n")));
     Ok(text)
 }
 

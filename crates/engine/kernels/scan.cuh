@@ -197,9 +197,15 @@ WC_DEVICE void wc_zone_test(const Bounds& vector, int64_t low, int64_t high, boo
     *all = *all && vector.low >= low && vector.high <= high;
 }
 
-// The chunk that a vector falls into, for each lane on its own: the last one whose first vector is not past it.
-WC_DEVICE uint32_t wc_chunk_of(const uint32_t* first_vectors, uint32_t chunks, uint32_t vector) {
-    uint32_t low = 0, high = chunks;
+// The chunk that a vector falls into, for each lane on its own: the last one whose first vector is not past it. No
+// chunk has more than `whole` vectors, and most have as many: it is not before the first one looked at, nor far behind.
+WC_DEVICE uint32_t wc_chunk_of(const uint32_t* first_vectors, uint32_t chunks, uint32_t vector, uint32_t whole) {
+    uint32_t low = vector / whole, high = low + 1;
+    for (uint32_t stride = 1; high < chunks && wc_load_cached(first_vectors + high) <= vector; stride *= 2) {
+        low = high;
+        high += stride;
+    }
+    high = high < chunks ? high : chunks;
     while (high - low > 1) {
         const uint32_t middle = (low + high) / 2;
         if (wc_load_cached(first_vectors + middle) <= vector) {

@@ -1,8 +1,10 @@
 //! What can go wrong in a fragment.
 
+use std::sync::Arc;
+
 use thiserror::Error;
-use warpcube_column::ColumnError;
-use warpcube_gpu::GpuError;
+use warpcube_column::{ColumnError, LoadReport};
+use warpcube_gpu::{GpuError, Program};
 
 /// Result of an engine operation.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
@@ -30,6 +32,10 @@ pub enum EngineError {
         /// What the system said.
         error: String,
     },
+    /// A compiler would have to run first, and the caller may take the answer from elsewhere
+    /// ([`crate::RunOptions::elsewhere`]).
+    #[error("ENG-005 its kernels are not compiled yet")]
+    NotCompiled(Arc<NotCompiled>),
     /// A column failed.
     #[error(transparent)]
     Column(#[from] ColumnError),
@@ -38,13 +44,25 @@ pub enum EngineError {
     Gpu(#[from] GpuError),
 }
 
+/// What a run was waiting for that did not wait.
+#[derive(Debug)]
+pub struct NotCompiled {
+    /// The programs, for [`warpcube_gpu::Device::compile_aside`].
+    pub programs: Vec<Program>,
+    /// What was loaded before; it stays on the device.
+    pub loaded: LoadReport,
+}
+
 impl EngineError {
     /// Whether the statement should run on the CPU instead, silently but counted.
     pub fn falls_back(&self) -> bool {
         match self {
             EngineError::Unsupported(_) | EngineError::Evaluation(_) => true,
             EngineError::Column(error) => error.is_unsupported(),
-            EngineError::Malformed(_) | EngineError::Dump { .. } | EngineError::Gpu(_) => false,
+            EngineError::Malformed(_)
+            | EngineError::Dump { .. }
+            | EngineError::NotCompiled(_)
+            | EngineError::Gpu(_) => false,
         }
     }
 }

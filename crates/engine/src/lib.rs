@@ -28,7 +28,7 @@ mod window;
 mod words;
 
 pub use binding::BindingCache;
-pub use error::{EngineError, Result};
+pub use error::{EngineError, NotCompiled, Result};
 pub use float_sum::FloatSum;
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,

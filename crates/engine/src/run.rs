@@ -17,7 +17,7 @@ use crate::bind::{BoundFragment, Guesses, bind};
 use crate::binding::{Binding, BindingCache, Found, Launch};
 use crate::codegen::pipeline::CANCEL_OFFSET;
 use crate::codegen::sink::Grouping;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, NotCompiled, Result};
 use crate::ir::Fragment;
 use crate::recorded::Recorded;
 use crate::result::{GroupRows, batch};
@@ -55,6 +55,9 @@ pub struct RunOptions {
     pub group_slots: Option<u64>,
     /// Most groups of a result; one with more is refused, this time and in later runs over the same columns.
     pub groups_max: Option<u64>,
+    /// Whether the answer may come from elsewhere, so that a run gives up where a compiler would have to run first
+    /// ([`EngineError::NotCompiled`]).
+    pub elsewhere: bool,
     /// Whether each launch is timed; launches then do not overlap, so that all together take a little longer.
     pub stage_times: bool,
 }
@@ -222,7 +225,7 @@ impl Engine {
                 if let Some(folder) = &options.dump {
                     dump(&fragment.program, folder)?;
                 }
-                let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, report)?);
+                let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, options.elsewhere, report)?);
                 cache.keep(&binding);
                 binding
             }
@@ -243,18 +246,24 @@ impl Engine {
         fragment: BoundFragment,
         tables: &[PinnedTable],
         guesses: Guesses,
+        elsewhere: bool,
         report: &mut RunReport,
     ) -> Result<Binding> {
         let start = Instant::now();
         let _span = tracing::info_span!("compile").entered();
         let compiles = self.device().compiles();
-        let tiers = self.tuning.tiers > u32::from(self.device().info().emulated);
+        let emulated = u32::from(self.device().info().emulated);
+        let (tiers, yields) = (self.tuning.tiers > emulated, elsewhere && self.tuning.yields > emulated);
         let in_haste = |program: &Program| match tiers && !self.device().is_at_hand(program) {
             true => Program { effort: Effort::Least, ..program.clone() },
             false => program.clone(),
         };
         let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
         let hasty = first != fragment.parts;
+        if yields && !first.iter().all(|program| self.device().is_at_hand(program)) {
+            let loaded = std::mem::take(&mut report.loaded);
+            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: first, loaded })));
+        }
         let kernels = self.kernels(&fragment, &self.device().compile_all(&first)?)?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;

@@ -54,6 +54,9 @@ pub struct Tuning {
     /// Whether a first run takes kernels that are compiled with the least effort, to be followed by better ones if the
     /// statement is run again: never (0), on GPUs (1), on emulated devices too (2).
     pub tiers: u32,
+    /// Whether a run that may be answered elsewhere ([`crate::RunOptions::elsewhere`]) does not wait for a compiler:
+    /// never (0), on GPUs (1), on emulated devices too (2).
+    pub yields: u32,
 }
 
 impl Tuning {
@@ -89,6 +92,7 @@ impl Default for Tuning {
             early_launch: true,
             quick_builds: true,
             tiers: 1,
+            yields: 1,
         }
     }
 }
@@ -131,6 +135,7 @@ impl FromStr for Tuning {
                 "early_launch" => tuning.early_launch = flag()?,
                 "quick_builds" => tuning.quick_builds = flag()?,
                 "tiers" => tuning.tiers = number()?.min(2),
+                "yields" => tuning.yields = number()?.min(2),
                 other => return Err(format!("nothing named '{other}' can be tuned")),
             }
         }

@@ -82,6 +82,9 @@ WC_EMU_COMPARE_SWAP(unsigned long long)
     static inline T wc_fetch_add(T* address, T value, WC_EMU_SITE) {                \
         return atomicAdd(address, value, wc_file, wc_line);                         \
     }                                                                               \
+    static inline T wc_fetch_or(T* address, T bits, WC_EMU_SITE) {                  \
+        return atomicOr(address, bits, wc_file, wc_line);                           \
+    }                                                                               \
     static inline T wc_count(T* address, WC_EMU_SITE) {                             \
         return atomicAdd(address, (T)1, wc_file, wc_line);                          \
     }                                                                               \
@@ -137,4 +140,9 @@ template <typename T> static inline void __stcg(T* address, T value) { *address 
 template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return *address; }
 template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return *address; }
 template <typename T> WC_DEVICE void wc_store_stream(T* address, T value) { *address = value; }
+// What is asked for has to be there.
+WC_DEVICE void wc_prefetch(const char* address, uint32_t bytes) {
+    (void)*(const volatile char*)address;
+    (void)*(const volatile char*)(address + bytes - 1);
+}
 WC_DEVICE int4 wc_load16_stream(const void* address) { return *(const int4*)address; }

@@ -100,6 +100,13 @@ WC_DEVICE uint32_t wc_add_below(uint32_t value, uint32_t distance) {
     return value;
 }
 
+// Asks for memory to be brought to the L2 cache, where the device can; both are multiples of 16, one lane asks.
+WC_DEVICE void wc_prefetch(const char* address, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(address), "r"(bytes));
+#endif
+}
+
 // Waits a little inside a spin loop.
 WC_DEVICE void wc_backoff() { __nanosleep(32); }
 
@@ -120,6 +127,12 @@ WC_DEVICE uint64_t wc_fetch_add(uint64_t* address, uint64_t value) { return atom
 WC_DEVICE uint32_t wc_count(uint32_t* address) {
     uint32_t before;
     asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(address) : "memory");
+    return before;
+}
+// Sets bits and gives what was there; waited for where it is used.
+WC_DEVICE uint32_t wc_fetch_or(uint32_t* address, uint32_t bits) {
+    uint32_t before;
+    asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(bits) : "memory");
     return before;
 }
 WC_DEVICE uint64_t wc_compare_swap(uint64_t* address, uint64_t expected, uint64_t desired) {
@@ -143,6 +156,13 @@ template <typename T> WC_DEVICE T wc_warp_sum(T value) {
     for (int step = 16; step > 0; step >>= 1) value += __shfl_xor_sync(WC_FULL_MASK, value, step);
     return value;
 }
+
+// The result of a warp, left for the block in `parts`, a word a warp; after a barrier the result of the lane's warp, or
+// zero for lanes past the last one.
+template <typename T> WC_DEVICE void wc_leave(T* parts, T value) {
+    if (wc_lane() == 0) parts[wc_warp()] = value;
+}
+template <typename T> WC_DEVICE T wc_left(const T* parts) { return wc_lane() < blockDim.x / 32 ? parts[wc_lane()] : 0; }
 
 // Sum over the lanes up to one's own.
 WC_DEVICE uint32_t wc_warp_inclusive_sum(uint32_t value) {

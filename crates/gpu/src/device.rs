@@ -49,6 +49,18 @@ struct Jobs {
     waiting: VecDeque<(Vec<Program>, Modules)>,
     /// Whether there is a thread that works on them.
     running: bool,
+    /// Threads that work on what does not wait for those.
+    aside: usize,
+}
+
+/// A thread that compiles beside the others, until it is dropped.
+struct Aside<'a>(&'a Behind);
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.0.jobs.lock().aside -= 1;
+        self.0.done.notify_all();
+    }
 }
 
 /// A module once it is there; who compiles it holds the lock, and others wait.
@@ -208,11 +220,27 @@ impl Device {
         modules
     }
 
+    /// Compiles programs in the background, side by side and beside whatever else is compiled, and calls `done` when
+    /// they are at hand or do not compile.
+    pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
+        self.shared.behind.jobs.lock().aside += 1;
+        let device = self.clone();
+        std::thread::spawn(move || {
+            let ended = Aside(&device.shared.behind);
+            // Who asks for them next tells the error.
+            if let Err(error) = device.compile_all(&programs) {
+                tracing::warn!(%error, "compiling in the background failed");
+            }
+            drop(ended);
+            done();
+        });
+    }
+
     /// Waits until nothing is compiled in the background; a process that ends meanwhile may take the compiler apart
     /// under its own hands.
     pub fn settle(&self) {
         let mut jobs = self.shared.behind.jobs.lock();
-        while jobs.running {
+        while jobs.running || jobs.aside > 0 {
             self.shared.behind.done.wait(&mut jobs);
         }
     }

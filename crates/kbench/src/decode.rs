@@ -59,6 +59,55 @@ WC_KERNEL(decode, DecodeParams, {BLOCK}, {BLOCKS}) {{
     )
 }
 
+/// The same stores of numbers that nobody has to read.
+const FILL: &str = "struct FillParams { uint64_t steps; uint32_t* values; };
+
+WC_KERNEL(fill, FillParams, 256, 4) {
+    const uint32_t lane = wc_lane(), warps = gridDim.x * (blockDim.x / 32);
+    for (uint64_t at = blockIdx.x * (blockDim.x / 32) + wc_warp(); at < p.steps; at += warps) {
+        uint32_t own[16];
+#pragma unroll
+        for (int k = 0; k < 16; ++k) own[k] = (uint32_t)at + k;
+        wc_store_slots<16>(p.values + at * 512, own, lane);
+    }
+}
+";
+
+/// Writes as many numbers of 4 bytes as rows that are decoded, again and again: what decoding could not pass even if it
+/// had nothing to read.
+pub(crate) fn fill(device: &Device, rows: u64, runs: usize) -> Result<Value, String> {
+    let measured = || -> Result<f64, GpuError> {
+        let steps = rows / STEP_ROWS as u64;
+        let program = Program::new("fill", format!("{PLAIN_LIBRARY}{FILL}"));
+        let kernel = device.compile(&program)?.kernel("fill")?;
+        let mut stream = device.stream()?;
+        let values = device.buffer(steps as usize * STEP_ROWS * 4, "numbers")?;
+        let shape = LaunchShape { grid: device.info().multiprocessors * BLOCKS, block: BLOCK, shared_bytes: 0 };
+        let mut work = Work::new(device);
+        let start = work.mark();
+        work.launch(&kernel, shape, &Params::new().u64(steps).buffer(&values), false)?;
+        let end = work.mark();
+        let mut recording = stream.prepare(work)?;
+        let mut times = Vec::new();
+        for _ in 0..=runs {
+            stream.run(&mut recording, &[&values])?;
+            times.push(recording.elapsed_ms(start, end)?);
+        }
+        Ok(median(times))
+    };
+    let ms = measured().map_err(|error| error.to_string())?;
+    let speed = rows as f64 * 4.0 / ms / 1e6;
+    println!("{:<24} {ms:>9.4} {speed:>9.1} GB/s", "fill");
+    Ok(json!({"case": "fill", "device_ms": ms, "gb_per_s": speed}))
+}
+
+/// The middle one of some times, the first of them left out.
+fn median(mut times: Vec<f64>) -> f64 {
+    times.remove(0);
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
 /// Decodes a column again and again; the median time, and gigabytes read and written a second.
 pub(crate) fn decode(
     device: &Device,
@@ -114,10 +163,7 @@ fn measure(
         stream.run(&mut recording, &used)?;
         times.push(recording.elapsed_ms(start, end)?);
     }
-    // The first run is not counted.
-    times.remove(0);
-    times.sort_unstable_by(f64::total_cmp);
-    let ms = times[times.len() / 2];
+    let ms = median(times);
     let count = column.statistics().rows as usize;
     let read: usize = segments.iter().map(|segment| segment.values().bytes()).sum();
     let speed = (read + count * storage.width()) as f64 / ms / 1e6;

@@ -35,8 +35,8 @@ pub(super) fn build_row(
             let packed = packed.word().to_string();
             rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
             if unique {
-                rows.line(&format!("const uint32_t before = atomicOr({bits} + ({packed} >> 5), bit);"));
-                duplicate(rows, "before & bit");
+                // Told at the end: nobody waits for an answer before the next row's bit is set.
+                rows.line(&format!("repeated |= wc_fetch_or({bits} + ({packed} >> 5), bit) & bit;"));
             } else {
                 // Where a key may come often, most rows find its bit set.
                 rows.line(&format!("uint32_t* const word = {bits} + ({packed} >> 5);"));

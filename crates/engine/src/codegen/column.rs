@@ -6,7 +6,7 @@
 //! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
 use warpcube_column::encoding::{GROUP_ROWS, Packed};
-use warpcube_column::{Constant, Layout, ResidentColumn, Storage, View};
+use warpcube_column::{Constant, Layout, ResidentColumn, Storage, VECTOR_ROWS, View};
 
 use crate::codegen::params::{Argument, ParamList};
 use crate::estimate::LINE_BYTES;
@@ -330,6 +330,14 @@ impl ColumnReader {
     /// The offset in slot `k` at the top of a word of 32 bits, with anything below.
     pub(crate) fn top(&self, prefix: &str) -> String {
         format!("{prefix}{}.top(k)", self.column)
+    }
+
+    /// Bytes of a vector's packed values, one behind the other from the segment's start; none for other layouts.
+    pub(crate) fn vector_bytes(&self) -> Option<usize> {
+        match self.form.layout {
+            Layout::Packed(packed) if packed.width > 0 => Some(VECTOR_ROWS / 8 * packed.width as usize),
+            _ => None,
+        }
     }
 
     /// Whether the column has validity words.

@@ -349,7 +349,7 @@ impl KernelWriter<'_> {
 
         let mut body = String::new();
         let staged = self.stage(&layout, &error_slot)?;
-        let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset);
+        let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset, &control);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let zones = self.zones(&layout, &segments, &chunk_rows);
@@ -369,7 +369,7 @@ impl KernelWriter<'_> {
         }
         let index = self.input.index;
         let (head, foot_of_ticket) = match zones.any() {
-            true => self.vectors_apart(&zones, scan, &control, &chunks),
+            true => self.vectors_apart(&zones, scan, (&control, &chunks, &segments)),
             false => self.tickets(scan, &control, &chunks),
         };
         let _ = writeln!(
@@ -441,7 +441,7 @@ impl KernelWriter<'_> {
         let warps = block as usize / 32;
         let cells_offset = bitmap_bytes;
         let queue_offset = cells_offset + block_cells + cells_per_warp * warps;
-        let shared_bytes = queue_offset + queue_entries * 2 * warps;
+        let shared_bytes = (queue_offset + queue_entries * 2 * warps).max(plan.warp_sum_bytes());
         Layout { block, min_blocks, shared_bytes, staged: bitmaps, queue_offset, queue_entries, cells_offset }
     }
 

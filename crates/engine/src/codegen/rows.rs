@@ -71,7 +71,7 @@ impl<'a> RowWriter<'a> {
 
     /// The word that holds the run's flags, behind that of its error.
     pub(crate) fn flags(&self) -> String {
-        format!("(uint32_t*)({} + 1)", self.error_slot)
+        flags(self.error_slot)
     }
 
     /// The loaded column whose validity a condition is, if every row gets to its end.
@@ -320,4 +320,9 @@ fn bitmap_of(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>]
         TableLayout::Direct { bitmap } => Ok(emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))),
         _ => unreachable!("only direct tables are probed densely"),
     }
+}
+
+/// The word that holds a run's flags, in the control zone behind the word of its error.
+pub(super) fn flags(control: &str) -> String {
+    format!("(uint32_t*)({control} + 1)")
 }

@@ -1,6 +1,5 @@
 //! The end of a pipeline: rows enter a join table or go into accumulators.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -19,7 +18,6 @@ use crate::ir::{AggregateCall, AggregateKind, Expr, Sink};
 use crate::keys::KeyPack;
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, Keep, TableLayout};
-use crate::window::Window;
 
 /// Domains of groups up to this size are indexed directly.
 const DENSE_GROUPS_MAX: u64 = 1 << 22;
@@ -262,6 +260,14 @@ impl SinkPlan<'_> {
         }
     }
 
+    /// Shared memory a block for the sums of its warps, in bytes, once nothing else lies there any more.
+    pub(crate) fn warp_sum_bytes(&self) -> usize {
+        match self {
+            SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Single => bound.cell_count * 32 * 8,
+            _ => 0,
+        }
+    }
+
     /// Shared memory a block for its cells, in bytes: lower halves, upper halves, marks.
     pub(crate) fn block_cell_bytes(&self) -> usize {
         match self {
@@ -270,132 +276,6 @@ impl SinkPlan<'_> {
             }
             _ => 0,
         }
-    }
-
-    /// Text before and after the scan loop.
-    pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize) -> (String, String) {
-        let SinkPlan::Aggregate { bound, aggregates, .. } = self else { return (String::new(), String::new()) };
-        let (mut before, mut after) = (String::new(), String::new());
-        // Operations of cells do not depend on names: those found in the dry run are those of the kernel.
-        let ops = self.cell_ops(aggregates);
-        match bound.grouping {
-            Grouping::Single => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
-                for (index, op) in ops.iter().enumerate() {
-                    // Many limbs have no registers: rows add to their cells.
-                    if op.is_of_many_limbs() {
-                        continue;
-                    }
-                    let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
-                    let _ = writeln!(before, "    {c_type} sum{index} = {zero};");
-                    let reduce = if *op == CellOp::Max { "wc_warp_max" } else { "wc_warp_sum" };
-                    let _ = writeln!(after, "    sum{index} = {reduce}(sum{index});");
-                    let target = match op {
-                        CellOp::Add => format!("wc_add({cells} + {index}, sum{index})"),
-                        CellOp::AddFloat => format!("wc_add((double*)({cells} + {index}), sum{index})"),
-                        CellOp::Max => format!("wc_max({cells} + {index}, sum{index})"),
-                        CellOp::AddFixed | CellOp::Limb => unreachable!("skipped above"),
-                    };
-                    let _ = writeln!(after, "    if (lane == 0) {target};");
-                }
-                let _ = writeln!(after, "    if (lane == 0) *{seen} = 1;");
-            }
-            Grouping::Private => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
-                let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
-                let cells_offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
-                let count = bound.cell_count;
-                let _ = writeln!(
-                    before,
-                    "    uint64_t* const mine = (uint64_t*)(shared + {cells_offset}) + \
-                     (uint64_t)wc_warp() * {groups} * {count} * 32 + lane;
-    for (uint64_t at = 0; at < {groups} * {count}; ++at) mine[at * 32] = 0;"
-                );
-                let rows_cell = count - 1;
-                let _ = writeln!(
-                    after,
-                    "    for (uint64_t group = 0; group < {groups}; ++group) {{
-        const uint64_t rows = wc_warp_sum(mine[({rows_cell} * {groups} + group) * 32]);
-        if (rows == 0) continue;
-        if (lane == 0) {seen}[group] = 1;"
-                );
-                for (index, op) in ops.iter().enumerate() {
-                    let cell = format!("mine[({index} * {groups} + group) * 32]");
-                    let at = format!("{cells} + {index} * {groups} + group");
-                    let line = match op {
-                        CellOp::Add => {
-                            format!("{{ const uint64_t v = wc_warp_sum({cell}); if (lane == 0) wc_add({at}, v); }}")
-                        }
-                        CellOp::Max => {
-                            format!("{{ const uint64_t v = wc_warp_max({cell}); if (lane == 0) wc_max({at}, v); }}")
-                        }
-                        CellOp::AddFloat => format!(
-                            "{{ const double v = wc_warp_sum(__longlong_as_double((int64_t){cell})); \
-                             if (lane == 0) wc_add((double*)({at}), v); }}"
-                        ),
-                        CellOp::AddFixed | CellOp::Limb => unreachable!("many limbs are not private"),
-                    };
-                    let _ = writeln!(after, "        {line}");
-                }
-                let _ = writeln!(after, "    }}");
-            }
-            Grouping::Shared => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
-                let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
-                let count = bound.cell_count;
-                let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
-                let _ = writeln!(
-                    before,
-                    "    uint32_t* const low = (uint32_t*)(shared + {offset});
-    uint32_t* const high = low + {groups} * {count};
-    uint8_t* const marks = (uint8_t*)(high + {groups} * {count});
-    for (uint64_t at = threadIdx.x; at < 2 * {groups} * {count}; at += blockDim.x) low[at] = 0;
-    for (uint64_t at = threadIdx.x; at < {groups}; at += blockDim.x) marks[at] = 0;
-    __syncthreads();"
-                );
-                let _ = writeln!(
-                    after,
-                    "    __syncthreads();
-    for (uint64_t group = threadIdx.x; group < {groups}; group += blockDim.x) {{
-        if (marks[group] == 0) continue;
-        {seen}[group] = 1;
-        for (uint64_t at = group; at < {groups} * {count}; at += {groups}) {{
-            wc_add({cells} + at, (uint64_t)high[at] << 32 | low[at]);
-        }}
-    }}"
-                );
-            }
-            // A thread that found the table too full enters nothing more: looking for a free slot takes long in one.
-            Grouping::Hashed => before.push_str("    bool lost = false;\n"),
-            Grouping::Dense if bound.copies > 1 => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let copies = params.add("uint64_t", Argument::U64(bound.copies));
-                let words = params.add("uint64_t", Argument::U64(bound.places * bound.cell_count as u64));
-                let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");
-            }
-            Grouping::Dense => {}
-        }
-        (before, after)
-    }
-
-    fn cell_ops(&self, aggregates: &[AggregateCall]) -> Vec<CellOp> {
-        let SinkPlan::Aggregate { bound, .. } = self else { return Vec::new() };
-        let mut ops = vec![CellOp::Add; bound.cell_count];
-        for (output, _) in bound.outputs.iter().zip(aggregates) {
-            match output.read {
-                Read::Float(cell) => ops[cell] = CellOp::AddFloat,
-                Read::Image { cell, .. } => ops[cell] = CellOp::Max,
-                Read::Fixed { cell, window, .. } if window == Window::WHOLE => {
-                    ops[cell..cell + window.limbs].fill(CellOp::Limb);
-                    ops[cell] = CellOp::AddFixed;
-                }
-                Read::Integer(_) | Read::Wide(_, _) | Read::Fixed { .. } => {}
-            }
-        }
-        ops
     }
 
     /// Writes what one row does, a lane working on at most `slots` rows between two folds ([`Partials`]).

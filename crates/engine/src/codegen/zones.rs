@@ -8,6 +8,8 @@
 
 use std::fmt::Write;
 
+use warpcube_column::{CHUNK_ROWS, VECTOR_ROWS};
+
 use crate::codegen::column::{ColumnReader, Form};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
@@ -15,6 +17,9 @@ use crate::codegen::staged::{Staged, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
 use crate::order::Item;
 use crate::table::TableLayout;
+
+/// Vectors of a whole chunk.
+const CHUNK_VECTORS: usize = CHUNK_ROWS / VECTOR_ROWS;
 
 /// What is known of vectors before they are loaded.
 #[derive(Default)]
@@ -166,12 +171,11 @@ impl KernelWriter<'_> {
         &mut self,
         zones: &Zones,
         scan: &ScanZones,
-        control: &str,
-        chunks: &str,
+        (control, chunks, segments): (&str, &str, &str),
     ) -> (String, &'static str) {
         let first_vectors = self.params.add("const uint32_t*", Argument::Zone(scan.first_vectors));
         let vectors = self.params.add("uint64_t", Argument::U64(scan.vectors.into()));
-        let (text, answers) = (&zones.text, zones.answers());
+        let (text, answers, ahead) = (&zones.text, zones.answers(), self.next_vector(segments));
         let head = format!(
             "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
     bool stopped = false;
@@ -180,7 +184,7 @@ impl KernelWriter<'_> {
     const uint64_t own = round + lane * (uint64_t)warps;
     uint32_t own_chunk = 0, own_vector = 0, own_answer = 0;
     if (own < {vectors}) {{
-        own_chunk = wc_chunk_of({first_vectors}, (uint32_t){chunks}, (uint32_t)own);
+        own_chunk = wc_chunk_of({first_vectors}, {chunks}, own, {CHUNK_VECTORS});
         own_vector = (uint32_t)own - wc_load_cached({first_vectors} + own_chunk);
         own_answer = zone(own_chunk, own_vector);
     }}
@@ -191,9 +195,35 @@ impl KernelWriter<'_> {
         const uint32_t found = __shfl_sync(WC_FULL_MASK, own_answer, from);
         const uint32_t ticket_rows = 1024, begin = ticket_rows * __shfl_sync(WC_FULL_MASK, own_vector, from);
         (void)found;
-{answers}"
+{answers}{ahead}"
         );
         (head, "        stopped = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n")
+    }
+
+    /// Asks for the warp's next vector while it works on this one, a lane a column: what is worked on next lies far
+    /// away, so that nothing else would bring it nearer.
+    fn next_vector(&self, segments: &str) -> String {
+        let vectors =
+            self.split.loaded.iter().filter_map(|column| Some((column, self.readers[*column].vector_bytes()?)));
+        let mut asked = String::new();
+        for (lane, (column, bytes)) in vectors.enumerate() {
+            let address = format!("(const char*)next[{}] + (uint64_t)next_vector * {bytes}", column * 2);
+            let _ = writeln!(asked, "            if (lane == {lane}) wc_prefetch({address}, {bytes});");
+        }
+        if asked.is_empty() {
+            return asked;
+        }
+        let pointers = self.input.columns.len() * 2;
+        format!(
+            "        const uint32_t others = left & (left - 1);
+        if (others != 0) {{
+            const uint32_t behind = __ffs(others) - 1;
+            const uint32_t next_vector = __shfl_sync(WC_FULL_MASK, own_vector, behind);
+            const uint32_t next_chunk = __shfl_sync(WC_FULL_MASK, own_chunk, behind);
+            const uint64_t* const next = {segments} + (uint64_t)next_chunk * {pointers};
+{asked}        }}
+"
+        )
     }
 
     /// The values that a comparison with a constant lets pass, where vectors of its column have bounds.

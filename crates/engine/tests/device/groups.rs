@@ -167,6 +167,29 @@ fn what_is_run_again_gets_better_kernels() {
 }
 
 #[test]
+fn who_may_go_elsewhere_does_not_wait_for_a_compiler() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let facts = table(6_000, 1_000, |key| (key as i64 - 500) * 1_000_000_007);
+    let elsewhere = RunOptions { elsewhere: true, ..RunOptions::default() };
+    for tiers in [0, 2] {
+        let tuning = Tuning { tiers, yields: 2, ..Tuning::default() };
+        let engine = engine(LaneOrder::Forward).with_tuning(tuning);
+        let run = || engine.run(&fragment, &requests(&fragment, &[&facts]), &elsewhere);
+        let Err(EngineError::NotCompiled(behind)) = run() else { panic!("it waited") };
+        let is_there = |program: &warpcube_gpu::Program| engine.device().is_compiled(program);
+        assert!(behind.loaded.bytes > 0 && !behind.programs.iter().any(is_there));
+        let (done, compiled) = std::sync::mpsc::channel();
+        engine.device().compile_aside(behind.programs.clone(), move || done.send(()).unwrap());
+        engine.device().settle();
+        assert!(behind.programs.iter().all(is_there));
+        compiled.recv().unwrap();
+        let (batch, report) = run().unwrap();
+        assert!(batch.num_rows() > 900 && !report.compiled && report.loaded.bytes == 0);
+        check_on(&engine, &fragment, &[&facts]);
+    }
+}
+
+#[test]
 fn two_sparse_parts_with_nulls() {
     let rows = 5_000;
     let facts = MemoryTable::new(

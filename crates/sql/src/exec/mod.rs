@@ -11,6 +11,7 @@ mod planner;
 mod residency;
 mod row_groups;
 mod source;
+mod work;
 
 pub(crate) use engines::Engines;
 pub(crate) use explain::FragmentRun;

@@ -102,11 +102,11 @@ impl Printer {
         }
         if let Some(memory) = memory.filter(|memory| memory.columns > 0) {
             let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+            let (columns, tables) = (megabytes(memory.columns), megabytes(memory.tables));
+            let (held, peak) = (megabytes(memory.held), megabytes(memory.held_peak));
             self.line(&format!(
-                "device memory: {} of columns, up to {} of tables, at most {} held; {} allocations in warm runs",
-                megabytes(memory.columns),
-                megabytes(memory.tables),
-                megabytes(memory.held_peak),
+                "device memory: {columns} of columns, up to {tables} of tables; {held} held, {peak} while loading; \
+                 {} allocations in warm runs",
                 memory.warm_allocations,
             ))?;
         }

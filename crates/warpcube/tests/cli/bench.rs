@@ -130,6 +130,27 @@ fn loading_memory_and_threads_are_reported() {
 }
 
 #[test]
+fn the_cpu_answers_while_kernels_are_compiled() {
+    let place = Place::new();
+    let run = |yields: &str| {
+        let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--verify", "--json", "r.json"];
+        // Kernels that nobody has compiled, which takes longer than the query.
+        let mut command = place.command();
+        command.env("WARPCUBE_EMULATOR_CACHE", place.path(&format!("kernels-{yields}")));
+        command.env("WARPCUBE_TUNING", format!("yields={yields}"));
+        let ran = Ran::of(command.args(arguments).args(["--runs", "1", "--device", "emulated"]).output().unwrap());
+        assert!(ran.code == 0 && ran.out.lines().any(|line| line.ends_with("  yes")), "{ran:?}");
+        let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+        let result = found["results"][0].clone();
+        // Runs to come find the kernels there.
+        assert!(result["gpu_share"] == 1.0 && result["device_ms"].as_f64().unwrap() > 0.0, "{found}");
+        result
+    };
+    assert!(run("0").get("cold_ms").is_some(), "the first run waited for the compiler");
+    assert!(run("2").get("cold_ms").is_none(), "no run waited for it");
+}
+
+#[test]
 fn what_was_not_on_the_device_has_its_reason() {
     let place = Place::new();
     let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "1", "--device"];
