@@ -197,6 +197,22 @@ WC_DEVICE void wc_zone_test(const Bounds& vector, int64_t low, int64_t high, boo
     *all = *all && vector.low >= low && vector.high <= high;
 }
 
+// The same for a vector of at most 32 values side by side and the keys of a bitmap, the first of which is `first`: what
+// lies between the ends of what passes need not pass.
+template <typename Bounds>
+WC_DEVICE void wc_zone_keys(
+    const Bounds& vector, int64_t first, uint64_t keys, const uint32_t* bits, bool* may, bool* all) {
+    if (vector.low < first || vector.high - first >= (int64_t)keys || vector.high - vector.low > 31) {
+        *all = false;
+        return;
+    }
+    const uint32_t low = (uint32_t)(vector.low - first), high = (uint32_t)(vector.high - first);
+    const uint64_t words = bits[low / 32] | (uint64_t)bits[high / 32] << (high / 32 > low / 32 ? 32 : 0);
+    const uint32_t wanted = 0xffffffffu >> (31 - (high - low)), found = (uint32_t)(words >> low % 32) & wanted;
+    *may = *may && found != 0;
+    *all = *all && found == wanted;
+}
+
 // The chunk that a vector falls into, for each lane on its own: the last one whose first vector is not past it. No
 // chunk has more than `whole` vectors, and most have as many: it is not before the first one looked at, nor far behind.
 WC_DEVICE uint32_t wc_chunk_of(const uint32_t* first_vectors, uint32_t chunks, uint32_t vector, uint32_t whole) {

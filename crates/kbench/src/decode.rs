@@ -46,14 +46,38 @@ fn text(view: &View, storage: Storage, stored: Storage, lookup: bool) -> String 
 
 WC_KERNEL(decode, DecodeParams, {BLOCK}, {BLOCKS}) {{
     const uint32_t lane = wc_lane(), warps = gridDim.x * (blockDim.x / 32), steps = (uint32_t)p.chunks * {CHUNK_STEPS};
-    for (uint32_t at = blockIdx.x * (blockDim.x / 32) + wc_warp(); at < steps; at += warps) {{
-        const uint32_t chunk = at / {CHUNK_STEPS}, base = at % {CHUNK_STEPS} * {STEP_ROWS};
-        const uint32_t rows = (uint32_t)wc_load_cached(p.rows + chunk);
-        if (base >= rows) continue;
-        const {name} view((const char*)wc_load_cached(p.segments + chunk), rows{arguments});
+    uint32_t at = blockIdx.x * (blockDim.x / 32) + wc_warp();
+    if (at >= steps) return;
+    auto rows_of = [&](uint32_t at) {{ return (uint32_t)wc_load_cached(p.rows + at / {CHUNK_STEPS}); }};
+    auto view_of = [&](uint32_t at, uint32_t rows) {{
+        return {name}((const char*)wc_load_cached(p.segments + at / {CHUNK_STEPS}), rows{arguments});
+    }};
+    // The first row of a step; a chunk may have no row for its last steps, which are then not stored.
+    auto base_of = [&](uint32_t at, uint32_t rows) {{
+        const uint32_t base = at % {CHUNK_STEPS} * {STEP_ROWS};
+        return base < rows ? base : 0;
+    }};
+    uint32_t rows = rows_of(at);
+    {name} view = view_of(at, rows);
+    typename {name}::template Step<{SLOTS}> step;
+    view.fetch(step, base_of(at, rows), lane);
+    // While a step is decoded and stored, the next one is on its way.
+    while (true) {{
+        const uint32_t next = at + warps < steps ? at + warps : at, next_rows = rows_of(next);
+        {name} next_view = view_of(next, next_rows);
+        typename {name}::template Step<{SLOTS}> next_step;
+        next_view.fetch(next_step, base_of(next, next_rows), lane);
         {code} own[{SLOTS}];
-        wc_view_load<{SLOTS}>(view, own, base, lane);
-{looked_up}        wc_store_slots<{SLOTS}>(p.values + (uint64_t)chunk * {CHUNK_ROWS} + base, found, lane);
+        const uint32_t base = base_of(at, rows);
+        view.decode(own, step, base, lane);
+{looked_up}        if (at % {CHUNK_STEPS} * {STEP_ROWS} < rows) {{
+            wc_store_slots<{SLOTS}>(p.values + (uint64_t)(at / {CHUNK_STEPS}) * {CHUNK_ROWS} + base, found, lane);
+        }}
+        if (next == at) break;
+        at = next;
+        rows = next_rows;
+        view = next_view;
+        step = next_step;
     }}
 }}\n"
     )

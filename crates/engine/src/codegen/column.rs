@@ -257,13 +257,15 @@ impl ColumnReader {
         names.iter().map(|name| format!("            auto& {to}{name} = {from}{name};\n")).collect()
     }
 
-    /// Decodes what was loaded for the present step, where that is not done value by value.
-    pub(crate) fn decode(&self, prefix: &str, slots: usize) -> String {
+    /// Decodes what was loaded for the present step, where that is not done value by value; behind a test, values that
+    /// nobody reads are left out.
+    pub(crate) fn decode(&self, prefix: &str, slots: usize, test: &str) -> String {
         let (column, c_type) = (self.column, self.form.stored().c_name());
         match self.form.is_viewed() {
             true => format!(
-                "            {c_type} w{column}[{slots}];\n            \
-                 c{column}.decode(w{column}, {prefix}{column}, base, lane);\n"
+                "            {c_type} w{column}[{slots}]{};\n            \
+                 {test}c{column}.decode(w{column}, {prefix}{column}, base, lane);\n",
+                if test.is_empty() { "" } else { " = {}" }
             ),
             false => String::new(),
         }
@@ -330,6 +332,14 @@ impl ColumnReader {
     /// The offset in slot `k` at the top of a word of 32 bits, with anything below.
     pub(crate) fn top(&self, prefix: &str) -> String {
         format!("{prefix}{}.top(k)", self.column)
+    }
+
+    /// Most values between the bounds of a vector without patches.
+    pub(crate) fn vector_values_max(&self) -> Option<u64> {
+        match self.form.layout {
+            Layout::Packed(packed) if packed.width < 64 => Some(1 << packed.width),
+            _ => None,
+        }
     }
 
     /// Bytes of a vector's packed values, one behind the other from the segment's start; none for other layouts.

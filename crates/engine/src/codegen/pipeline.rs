@@ -8,6 +8,7 @@
 //! chapter 3; the queue and the row map are ours.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::arena::{Arena, Zone};
@@ -353,7 +354,7 @@ impl KernelWriter<'_> {
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let zones = self.zones(&layout, &segments, &chunk_rows);
-        let (ahead, loads, foot) = self.step_loads(&layout);
+        let (ahead, loads, foot) = self.step_loads(&layout, &zones);
         let tests = self.dense_tests(&layout, &zones, &error_slot)?;
         let drain = self.drain(&layout, plan.is_single(), &partials.fold("alive"));
         let w = &mut body;
@@ -384,8 +385,8 @@ impl KernelWriter<'_> {
         if !self.split.in_place {
             let _ = writeln!(w, "        uint32_t queued = 0;");
         }
-        let readers = self.split.loaded.iter().map(|column| &self.readers[*column]);
-        let decoded: String = readers.map(|reader| reader.decode("d", slots)).collect();
+        let decode = |column: &usize| self.readers[*column].decode("d", slots, &zones.asked_of(&self.uses(*column)));
+        let decoded: String = self.split.loaded.iter().map(decode).collect();
         let step = slots * 32;
         let (start, turns) = match self.split.ahead {
             ..=1 => ("begin", String::new()),
@@ -445,6 +446,32 @@ impl KernelWriter<'_> {
         Layout { block, min_blocks, shared_bytes, staged: bitmaps, queue_offset, queue_entries, cells_offset }
     }
 
+    /// The dense steps that are taken together: filters in a row, and each probe for itself.
+    fn dense_runs(&self) -> impl Iterator<Item = Range<usize>> {
+        let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
+        let mut from = 0;
+        self.split.dense.chunk_by(move |one, next| is_filter(one) && is_filter(next)).map(move |run| {
+            from += run.len();
+            from - run.len()..from
+        })
+    }
+
+    /// The dense steps that use a column, and those that are taken together with them, if nothing else uses it.
+    fn uses(&self, column: usize) -> Vec<usize> {
+        let mut later = Vec::new();
+        sink_registers(&self.input.pipeline.sink, &mut later);
+        self.split.rows.iter().for_each(|planned| planned.item.registers(&mut |register| later.push(register)));
+        if later.contains(&column) {
+            return Vec::new();
+        }
+        let is_used = |planned: &Planned| {
+            let mut found = false;
+            planned.item.registers(&mut |register| found |= register == column);
+            found
+        };
+        self.dense_runs().filter(|run| self.split.dense[run.clone()].iter().any(is_used)).flatten().collect()
+    }
+
     /// Register values of the vectors, in slot `k`.
     fn vector_registers(&self) -> Vec<Option<Value>> {
         let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
@@ -462,11 +489,9 @@ impl KernelWriter<'_> {
     fn dense_tests(&mut self, layout: &Layout, zones: &Zones, error_slot: &str) -> Result<String> {
         let registers = self.vector_registers();
         let mut text = String::new();
-        let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
-        let mut from = 0;
-        for run in self.split.dense.chunk_by(|one, next| is_filter(one) && is_filter(next)) {
-            let asked = zones.asked(from, run.len());
-            from += run.len();
+        for positions in self.dense_runs().collect::<Vec<_>>() {
+            let asked = zones.asked_of(&positions.clone().collect::<Vec<_>>());
+            let run = &self.split.dense[positions];
             let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
             let (mut conditions, mut range) = (Vec::new(), None);
             for planned in run {

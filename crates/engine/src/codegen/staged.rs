@@ -40,7 +40,7 @@ impl Staged {
     }
 
     /// Its name in kernels.
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         match self.coded {
             Some(column) => format!("map{}_{column}", self.build),
             None => format!("bits{}", self.build),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::zones::Zones;
 
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";
@@ -48,9 +49,11 @@ impl KernelWriter<'_> {
     }
 
     /// Text before the loop over steps, at the head of its body, and at its foot.
-    pub(super) fn step_loads(&self, layout: &Layout) -> (String, String, String) {
-        // A large block has no registers to spare; what is left by steps in turn is short.
+    pub(super) fn step_loads(&self, layout: &Layout, zones: &Zones) -> (String, String, String) {
+        // A large block has no registers to spare; what is left by steps in turn is short; vectors that lie apart are
+        // asked for whole.
         let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK && self.split.ahead <= 1;
+        let prefetch = prefetch && !zones.any();
         if !prefetch || self.split.loaded.is_empty() {
             return (String::new(), self.vector_loads("d", "base", true), String::new());
         }

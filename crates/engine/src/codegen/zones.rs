@@ -27,7 +27,7 @@ pub(super) struct Zones {
     /// The function that tells of a vector whether rows of it may pass, bit 0, and whether all pass a filter, the next
     /// bits; empty if nothing can be told.
     pub(super) text: String,
-    /// Filters that a vector may pass as a whole, by position among the dense steps.
+    /// Steps that a vector may pass as a whole, by position among the dense ones.
     pub(super) filters: Vec<usize>,
 }
 
@@ -36,6 +36,8 @@ struct Passing {
     column: usize,
     low: Option<String>,
     high: Option<String>,
+    /// First key, number of keys and bitmap of a probe.
+    keys: Option<[String; 3]>,
 }
 
 impl Zones {
@@ -50,13 +52,17 @@ impl Zones {
         (0..self.filters.len()).map(answer).collect()
     }
 
-    /// The test before a run of `count` dense steps from `from` on, if they are filters that a vector may pass as a
-    /// whole.
-    pub(super) fn asked(&self, from: usize, count: usize) -> String {
-        let passed: Option<Vec<String>> = (from..from + count)
-            .map(|position| Some(format!("passed{}", self.filters.iter().position(|at| *at == position)?)))
+    /// The test before what serves these steps alone, by position among the dense ones: nothing, unless a vector may
+    /// pass each of them as a whole.
+    pub(super) fn asked_of(&self, steps: &[usize]) -> String {
+        let passed: Option<Vec<String>> = steps
+            .iter()
+            .map(|position| Some(format!("passed{}", self.filters.iter().position(|at| at == position)?)))
             .collect();
-        passed.map_or(String::new(), |passed| format!("if (!({})) ", passed.join(" && ")))
+        match passed {
+            Some(passed) if !passed.is_empty() => format!("if (!({})) ", passed.join(" && ")),
+            _ => String::new(),
+        }
     }
 }
 
@@ -127,19 +133,28 @@ impl KernelWriter<'_> {
     pub(super) fn zones(&mut self, layout: &Layout, segments: &str, chunk_rows: &str) -> Zones {
         let (mut zones, mut tests, mut bounded_columns) = (Zones::default(), String::new(), Vec::new());
         for (position, planned) in self.split.dense.iter().enumerate() {
-            let (passing, is_filter) = match &planned.item {
-                Item::Filter(expr) => (self.compared(expr), true),
-                Item::Probe(probe, _) => (self.spanned(probe, layout), false),
+            let passing = match &planned.item {
+                Item::Filter(expr) => self.compared(expr),
+                Item::Probe(probe, _) => self.spanned(probe, layout),
             };
-            let Some(Passing { column, low, high }) = passing else { continue };
+            let Some(Passing { column, low, high, keys }) = passing else { continue };
             let bounds = self.readers[column].bounds("vector");
             let low = low.as_deref().unwrap_or("(-0x7fffffffffffffffll - 1)");
             let high = high.as_deref().unwrap_or("0x7fffffffffffffffll");
             let _ = writeln!(tests, "        bool all{position} = true;");
-            let _ = writeln!(tests, "        wc_zone_test({bounds}, {low}, {high}, &may, &all{position});");
+            let _ = writeln!(tests, "        const WcBounds bounds{position} = {bounds};");
+            let _ = writeln!(tests, "        wc_zone_test(bounds{position}, {low}, {high}, &may, &all{position});");
             bounded_columns.push(column);
-            // Between the ends of what a probe finds there may be keys that it does not find.
-            if is_filter && !self.readers[column].is_nullable() {
+            // Between the ends of what a probe finds there may be keys that it does not find: where a vector can have
+            // few values, each is looked up.
+            let few = self.readers[column].vector_values_max().is_some_and(|values| values <= 32);
+            if let Some([first, count, bits]) = keys.as_ref().filter(|_| few) {
+                let _ = writeln!(
+                    tests,
+                    "        wc_zone_keys(bounds{position}, {first}, {count}, {bits}, &may, &all{position});"
+                );
+            }
+            if (keys.is_none() || few) && !self.readers[column].is_nullable() {
                 zones.filters.push(position);
             }
         }
@@ -244,7 +259,7 @@ impl KernelWriter<'_> {
             let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             Some(format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(inside as u64))))
         };
-        Some(Passing { column, low: end(ends.0), high: end(ends.1) })
+        Some(Passing { column, low: end(ends.0), high: end(ends.1), keys: None })
     }
 
     /// The keys that a probe finds, if their ends are known in shared memory.
@@ -254,6 +269,13 @@ impl KernelWriter<'_> {
         let staged = layout.staged.iter().find(at).filter(|_| coded(self.input, self.split, probe).is_none())?;
         let low = format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(low as i64 as u64)));
         let (first, past) = staged.span();
-        Some(Passing { column, low: Some(format!("{low} + {first}")), high: Some(format!("{low} + {past} - 1")) })
+        let TableLayout::Direct { bitmap } = &self.input.tables[probe.build].as_ref()?.layout else { return None };
+        let bits = self.params.add("uint64_t", Argument::U64(bitmap.bytes() as u64 * 8));
+        Some(Passing {
+            column,
+            low: Some(format!("{low} + {first}")),
+            high: Some(format!("{low} + {past} - 1")),
+            keys: Some([low, bits, staged.name()]),
+        })
     }
 }

@@ -194,14 +194,16 @@ async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summar
     Ok((rows, report.summary(), time))
 }
 
-/// Runs a case until its columns and kernels are what they will be: under `auto` a second run may load what the first
-/// one did not, and a statement that is run again gets better kernels in the background.
+/// Runs a case until its columns and kernels are what they will be: under `auto` the CPU may have given the first
+/// answer, and a second run may load what the first one did not; a statement that is run again gets better kernels in
+/// the background.
 async fn settle(session: &Session, case: &Case) -> Result<()> {
     let Some(device) = session.device().get() else { return Ok(()) };
-    for _ in 0..2 {
-        run(session, case).await?;
+    for _ in 0..3 {
         tokio::task::block_in_place(|| device.settle());
+        run(session, case).await?;
     }
+    tokio::task::block_in_place(|| device.settle());
     Ok(())
 }
 
