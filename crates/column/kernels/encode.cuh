@@ -81,6 +81,15 @@ WC_DEVICE uint32_t wc_valid_word(const WcSource& s, uint64_t row) {
     return left >= 32 ? word : word & ((1u << left) - 1u);
 }
 
+// Whether all rows of a vector are valid values of 4 bytes: such are read 16 bytes a lane.
+WC_DEVICE bool wc_is_quads(const WcSource& s, uint64_t vector) {
+    return s.width == 4 && s.validity == nullptr && (vector + 1) * 1024 <= s.rows;
+}
+// Rows 4 * lane to 4 * lane + 3 of the 128 rows from `row` on.
+WC_DEVICE uint4 wc_quad(const WcSource& s, uint64_t row, uint32_t lane) {
+    return ((const uint4*)((const uint32_t*)s.values + row))[lane];
+}
+
 // The low `width` bytes of a value at an index.
 WC_DEVICE void wc_store(void* to, uint64_t index, uint64_t value, uint64_t width) {
     if (width == 4) ((uint32_t*)to)[index] = (uint32_t)value;

@@ -10,17 +10,8 @@ struct BoundsParams {
 WC_ENCODER(vector_bounds, BoundsParams) {
     const uint32_t lane = wc_lane();
     for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
-        uint64_t low = ~0ull, high = 0;
-#pragma unroll 8
-        for (uint32_t step = 0; step < 1024; step += 32) {
-            const uint64_t row = vector * 1024 + step + lane;
-            if (!wc_valid(p.source, row)) continue;
-            const uint64_t key = wc_key(p.source, row);
-            low = key < low ? key : low;
-            high = key > high ? key : high;
-        }
-        low = wc_warp_min(low);
-        high = wc_warp_max(high);
+        uint64_t low, high;
+        wc_find_bounds(p.source, vector, lane, &low, &high);
         if (lane == 0) {
             p.bounds[2 * vector] = low;
             p.bounds[2 * vector + 1] = high;
@@ -62,12 +53,25 @@ WC_ENCODER(pack_groups, PackParams) {
             wc_store(references, vector, reference ^ p.source.flip, p.source.width == 8 ? 8 : 4);
         }
         char* const group = p.packed + number * 32 * bits;
+        const bool quads = wc_is_quads(p.source, vector);
+        uint32_t own[8];
+        if (quads) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const uint4 quad = wc_quad(p.source, number * 256 + 128 * half, lane);
+                own[4 * half] = quad.x;
+                own[4 * half + 1] = quad.y;
+                own[4 * half + 2] = quad.z;
+                own[4 * half + 3] = quad.w;
+            }
+        }
         uint64_t low = 0, high = 0;
         uint32_t filled = 0, at = 0;
 #pragma unroll
         for (uint32_t slot = 0; slot < 8; ++slot) {
             const uint64_t row = number * 256 + 128 * (slot / 4) + 4 * lane + slot % 4;
-            const uint64_t whole = wc_offset(p.source, row, reference), offset = whole & mask;
+            const uint64_t whole = quads ? own[slot] - (uint32_t)reference : wc_offset(p.source, row, reference);
+            const uint64_t offset = whole & mask;
             wide |= whole != offset;
             // Fewer than 32 bits are left over from the slots before.
             low |= offset << filled;

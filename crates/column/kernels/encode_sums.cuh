@@ -2,7 +2,7 @@
 
 // Purpose: counts become the sums of those before them, segment by segment. Inputs: counts u32, those of segment s at
 // firsts[s] .. firsts[s + 1] - 1, in place; one more entry behind them takes the sum. Outputs: totals u32 [segments].
-// Mapping: a block a segment, tiles of 256. Bytes: 8 a count. Valid for sums below 2^32.
+// Mapping: a block a segment, tiles of 1,024, four counts a thread. Bytes: 8 a count. Valid for sums below 2^32.
 struct ScanParams {
     uint32_t* counts;
     const uint32_t* firsts;
@@ -15,9 +15,14 @@ WC_KERNEL(scan_counts, ScanParams, 256, 1) {
     uint32_t* const counts = p.counts + p.firsts[blockIdx.x];
     const uint32_t length = p.firsts[blockIdx.x + 1] - p.firsts[blockIdx.x] - 1;
     uint32_t before = 0;
-    for (uint32_t tile = 0; tile < length; tile += 256) {
-        const uint32_t at = tile + threadIdx.x;
-        const uint32_t count = at < length ? counts[at] : 0;
+    for (uint32_t tile = 0; tile < length; tile += 1024) {
+        const uint32_t at = tile + 4 * threadIdx.x;
+        uint32_t own[4], count = 0;
+#pragma unroll
+        for (uint32_t i = 0; i < 4; ++i) {
+            own[i] = at + i < length ? counts[at + i] : 0;
+            count += own[i];
+        }
         uint32_t sum = wc_warp_inclusive_sum(count);
         if (lane == 31) sums[warp] = sum;
         __syncthreads();
@@ -26,7 +31,12 @@ WC_KERNEL(scan_counts, ScanParams, 256, 1) {
             if (other < warp) sum += sums[other];
             tile_sum += sums[other];
         }
-        if (at < length) counts[at] = before + sum - count;
+        uint32_t start = before + sum - count;
+#pragma unroll
+        for (uint32_t i = 0; i < 4; ++i) {
+            if (at + i < length) counts[at + i] = start;
+            start += own[i];
+        }
         before += tile_sum;
         __syncthreads();
     }

@@ -218,13 +218,15 @@ impl PackedForm {
         sources.iter().try_for_each(|source| packed.check(source.storage))?;
         let mut form = PackedForm { packed, bounds: None, patches: None };
         if packed.reference.is_none() {
+            form.bounds = Some(Regions::new(workshop, sources, 2 * size_of::<u64>())?);
+        }
+        // What marks patches finds bounds on the way.
+        if let Some(bounds) = form.bounds.as_ref().filter(|_| !packed.patches) {
             let kernel = workshop.kernel(PACKED, "vector_bounds")?;
-            let bounds = Regions::new(workshop, sources, 2 * size_of::<u64>())?;
             let segments = sources.iter().enumerate();
             let segments =
                 segments.map(|(position, source)| (source.vectors(), bounds.add_to(source.params(), position)));
             workshop.launch_all(&kernel, segments, 0)?;
-            form.bounds = Some(bounds);
         }
         if packed.patches {
             let kernel = workshop.kernel(PATCHES, "mark_wide")?;

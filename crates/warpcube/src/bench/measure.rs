@@ -171,17 +171,36 @@ impl Threads {
     }
 }
 
-/// Runs a case in plain DataFusion as often as in ours; its rows and the median of its warm times.
-pub(super) async fn rival(baseline: &Baseline, case: &Case, runs: usize) -> Result<(Vec<RecordBatch>, Duration)> {
-    let named = |error: SqlError| CliError::from(error).at(format!("{} in DataFusion", case.name));
-    let mut answer = baseline.collect(&case.sql).await.map_err(named)?;
-    let mut times = Vec::with_capacity(runs);
-    for _ in 0..runs {
+/// Plain DataFusion's rows of a case, and its warm times.
+#[derive(Default)]
+pub(super) struct Rival {
+    answer: Option<Vec<RecordBatch>>,
+    times: Vec<Duration>,
+}
+
+impl Rival {
+    /// Runs the case once; the first time is not counted.
+    async fn run(&mut self, baseline: &Baseline, case: &Case) -> Result<()> {
+        let named = |error: SqlError| CliError::from(error).at(format!("{} in DataFusion", case.name));
+        let is_first = self.answer.is_none();
         let clock = Instant::now();
-        answer = baseline.collect(&case.sql).await.map_err(named)?;
-        times.push(clock.elapsed());
+        self.answer = Some(baseline.collect(&case.sql).await.map_err(named)?);
+        self.times.extend((!is_first).then(|| clock.elapsed()));
+        Ok(())
     }
-    Ok((answer, median(times)))
+
+    /// Runs the case until it has been timed `runs` times; its rows and the median of its times.
+    pub(super) async fn end(
+        mut self,
+        baseline: &Baseline,
+        case: &Case,
+        runs: usize,
+    ) -> Result<(Vec<RecordBatch>, Duration)> {
+        while self.times.len() < runs {
+            self.run(baseline, case).await?;
+        }
+        Ok((self.answer.unwrap_or_default(), median(self.times)))
+    }
 }
 
 async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
@@ -207,8 +226,16 @@ async fn settle(session: &Session, case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// Runs a case once for its first time and, once it has settled, `runs` times warm.
-pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<Measured> {
+/// Runs a case once for its first time and, once it has settled, `runs` times warm. On the CPU plain DataFusion takes
+/// turns with it, since a machine is not as fast at one time as at another.
+pub(super) async fn case(
+    session: &Session,
+    case: &Case,
+    runs: usize,
+    baseline: Option<&Baseline>,
+) -> Result<(Measured, Rival)> {
+    let mut rival = Rival::default();
+    let beside = baseline.filter(|_| session.device().get().is_none());
     let (mut answer, first, first_time) = run(session, case).await?;
     settle(session, case).await?;
     let mut last = first.clone();
@@ -221,6 +248,9 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
         warm.push(time);
         device.push(summary.device);
         (answer, last) = (rows, summary);
+        if let Some(baseline) = beside {
+            rival.run(baseline, case).await?;
+        }
     }
     let driver_allocations = asked().zip(asked_before).map(|(after, before)| after - before);
     let device = Some(median(device)).filter(|time| *time > Duration::ZERO);
@@ -233,7 +263,7 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
         let reason = fragment.reason.as_deref().unwrap_or_default();
         (fragment.place, if reason.is_empty() { fragment.what.clone() } else { format!("{}: {reason}", fragment.what) })
     });
-    Ok(Measured {
+    let measured = Measured {
         name: case.name.clone(),
         rows: answer.iter().map(RecordBatch::num_rows).sum(),
         first: first_time,
@@ -250,7 +280,8 @@ pub(super) async fn case(session: &Session, case: &Case, runs: usize) -> Result<
         datafusion: None,
         verified: None,
         answer,
-    })
+    };
+    Ok((measured, rival))
 }
 
 /// The middle value; of an even number the lower of the two in the middle.

@@ -56,9 +56,9 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     let goes_on = arguments.verify || arguments.answers.is_some() || arguments.json.is_some();
     let mut printer = print::Printer::new(&suite, &session, goes_on)?;
     for case in &suite.cases {
-        let mut measured = measure::case(&session, case, arguments.runs).await?;
+        let (mut measured, rival) = measure::case(&session, case, arguments.runs, judge.as_ref()).await?;
         if let Some(judge) = &judge {
-            let (answer, time) = measure::rival(judge, case, arguments.runs).await?;
+            let (answer, time) = rival.end(judge, case, arguments.runs).await?;
             measured.datafusion = Some(time);
             let difference = verify::compare(&case.sql, &measured.answer, &answer);
             measured.verified = Some(difference.is_none());
