@@ -28,7 +28,7 @@ struct Column {
     mean: bool,
 }
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
     Column { title: "device, ms", figure: "/device_ms", factor: 1.0, digits: 3, mean: true },
     Column { title: "floor, ms", figure: "/floor_ms", factor: 1.0, digits: 3, mean: true },
@@ -37,6 +37,7 @@ const COLUMNS: [Column; 9] = [
     Column { title: "cold, ms", figure: "/cold_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "first, ms", figure: "/first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "DataFusion, ms", figure: "/rivals/datafusion_ms", factor: 1.0, digits: 1, mean: true },
+    Column { title: "DataFusion first, ms", figure: "/rivals/datafusion_first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "DuckDB, ms", figure: "/rivals/duckdb_ms", factor: 1.0, digits: 1, mean: true },
 ];
 

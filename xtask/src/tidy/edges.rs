@@ -21,8 +21,9 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 11] = [
+const OWNED: [(&str, &[&str]); 12] = [
     ("cudarc", &["gpu"]),
+    ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
     ("datafusion", &["sql"]),
     ("datafusion-proto", &["sql"]),

@@ -63,7 +63,7 @@ pub(crate) const LAUNCH_SEGMENTS: usize = 16;
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
-const BATCH_BYTES: usize = 64 << 20;
+const BATCH_BYTES: usize = 128 << 20;
 
 /// A plain segment on the device.
 #[derive(Debug, Clone)]

@@ -119,7 +119,13 @@ fn case(measured: &Measured) -> Value {
     put("share_of_peak", measured.share_of_peak().map(Into::into));
     put("gpu_share", measured.share.map(Into::into));
     put("verified", measured.verified.map(Into::into));
-    put("rivals", measured.datafusion.map(|time| json!({"datafusion_ms": milliseconds(time)})));
+    let rivals = measured.datafusion.zip(measured.datafusion_first);
+    put(
+        "rivals",
+        rivals.map(
+            |(warm, first)| json!({"datafusion_ms": milliseconds(warm), "datafusion_first_ms": milliseconds(first)}),
+        ),
+    );
     Value::Object(case)
 }
 

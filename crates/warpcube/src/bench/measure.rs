@@ -44,6 +44,8 @@ pub(super) struct Measured {
     pub(super) loaded: (u64, Duration, Duration),
     /// Median time of plain DataFusion, warm, if it was measured.
     pub(super) datafusion: Option<Duration>,
+    /// The time of its first run, after ours.
+    pub(super) datafusion_first: Option<Duration>,
     /// Whether the answer is that of plain DataFusion, or the one in a file, if it was compared.
     pub(super) verified: Option<bool>,
 }
@@ -175,31 +177,38 @@ impl Threads {
 #[derive(Default)]
 pub(super) struct Rival {
     answer: Option<Vec<RecordBatch>>,
+    first: Duration,
     times: Vec<Duration>,
 }
 
 impl Rival {
-    /// Runs the case once; the first time is not counted.
+    /// Runs the case once; the first time is kept apart.
     async fn run(&mut self, baseline: &Baseline, case: &Case) -> Result<()> {
         let named = |error: SqlError| CliError::from(error).at(format!("{} in DataFusion", case.name));
         let is_first = self.answer.is_none();
         let clock = Instant::now();
         self.answer = Some(baseline.collect(&case.sql).await.map_err(named)?);
-        self.times.extend((!is_first).then(|| clock.elapsed()));
+        match is_first {
+            true => self.first = clock.elapsed(),
+            false => self.times.push(clock.elapsed()),
+        }
         Ok(())
     }
 
-    /// Runs the case until it has been timed `runs` times; its rows and the median of its times.
+    /// Runs the case until it has been timed `runs` times, and notes its times; its rows.
     pub(super) async fn end(
         mut self,
         baseline: &Baseline,
         case: &Case,
         runs: usize,
-    ) -> Result<(Vec<RecordBatch>, Duration)> {
+        measured: &mut Measured,
+    ) -> Result<Vec<RecordBatch>> {
         while self.times.len() < runs {
             self.run(baseline, case).await?;
         }
-        Ok((self.answer.unwrap_or_default(), median(self.times)))
+        measured.datafusion = Some(median(self.times));
+        measured.datafusion_first = Some(self.first);
+        Ok(self.answer.unwrap_or_default())
     }
 }
 
@@ -278,6 +287,7 @@ pub(super) async fn case(
         placement: placement.collect(),
         loaded: (first.loaded_bytes, first.loading, first.load_busy),
         datafusion: None,
+        datafusion_first: None,
         verified: None,
         answer,
     };

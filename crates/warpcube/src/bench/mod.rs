@@ -58,8 +58,7 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     for case in &suite.cases {
         let (mut measured, rival) = measure::case(&session, case, arguments.runs, judge.as_ref()).await?;
         if let Some(judge) = &judge {
-            let (answer, time) = rival.end(judge, case, arguments.runs).await?;
-            measured.datafusion = Some(time);
+            let answer = rival.end(judge, case, arguments.runs, &mut measured).await?;
             let difference = verify::compare(&case.sql, &measured.answer, &answer);
             measured.verified = Some(difference.is_none());
             differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
