@@ -46,10 +46,10 @@ struct WcShare {
 };
 
 // A kernel over a batch of segments: its body sees the parameters `p` of the block's segment and the block's `share`.
-// The grid is a multiple of the number of segments.
-#define WC_ENCODER(name, Params) \
+// The grid is a multiple of the number of segments; registers allow so many blocks a multiprocessor.
+#define WC_ENCODER(name, Params, blocks) \
     WC_DEVICE void name##_segment(const Params p, const WcShare share); \
-    WC_KERNEL(name, WcBatch<Params>, 256, 1) { \
+    WC_KERNEL(name, WcBatch<Params>, 256, blocks) { \
         const WcShare share(p.count); \
         name##_segment(p.segments[share.segment], share); \
     } \

@@ -35,7 +35,7 @@ struct AlpParams {
     uint32_t* counts;
 };
 
-WC_ENCODER(alp_integers, AlpParams) {
+WC_ENCODER(alp_integers, AlpParams, 3) {
     const uint32_t lane = wc_lane();
     const uint64_t groups = 4 * wc_vectors(p.source);
     for (uint64_t group = share.first(); group < groups; group += share.warps()) {
@@ -74,7 +74,7 @@ struct AlpHeadParams {
     char* out;
 };
 
-WC_ENCODER(alp_head, AlpHeadParams) {
+WC_ENCODER(alp_head, AlpHeadParams, 3) {
     if (!share.begins()) return;
     ((uint64_t*)p.out)[0] = p.length;
     ((uint64_t*)p.out)[1] = 0;

@@ -57,7 +57,7 @@ struct BlockCountParams {
     uint32_t* counts;
 };
 
-WC_ENCODER(count_blocks, BlockCountParams) {
+WC_ENCODER(count_blocks, BlockCountParams, 3) {
     const uint32_t lane = wc_lane();
     for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         WcBlocks blocks(p.source, vector, lane);
@@ -85,7 +85,7 @@ struct BlockParams {
     uint32_t* out;
 };
 
-WC_ENCODER(write_blocks, BlockParams) {
+WC_ENCODER(write_blocks, BlockParams, 3) {
     uint64_t* const slots = (uint64_t*)wc_shared() + 32 * wc_warp();
     const uint32_t lane = wc_lane(), word_words = wc_word_words(p.source);
     const uint64_t blocks = 8 * wc_vectors(p.source);

@@ -10,7 +10,7 @@ struct NsfParams {
     char* out;
 };
 
-WC_ENCODER(write_nsf, NsfParams) {
+WC_ENCODER(write_nsf, NsfParams, 4) {
     const uint64_t threads = share.threads(), quads = wc_vectors(p.source) * 256;
     const uint32_t shift = 64 - 8 * (uint32_t)p.bytes;
     bool wide = false;
@@ -56,7 +56,7 @@ struct NsvCountParams {
     uint32_t* counts;
 };
 
-WC_ENCODER(count_nsv, NsvCountParams) {
+WC_ENCODER(count_nsv, NsvCountParams, 4) {
     const uint32_t lane = wc_lane();
     bool wide = false;
     for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
@@ -88,7 +88,7 @@ struct NsvParams {
     char* out;
 };
 
-WC_ENCODER(write_nsv, NsvParams) {
+WC_ENCODER(write_nsv, NsvParams, 4) {
     const uint32_t lane = wc_lane();
     const uint64_t vectors = wc_vectors(p.source);
     uint8_t* const data = (uint8_t*)p.out + 260 * vectors + 4;

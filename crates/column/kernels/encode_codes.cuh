@@ -23,7 +23,7 @@ struct DistinctParams {
     uint32_t* state;
 };
 
-WC_ENCODER(collect_distinct, DistinctParams) {
+WC_ENCODER(collect_distinct, DistinctParams, 3) {
     const uint64_t threads = share.threads();
     uint64_t last = 0;
     bool has_last = false;
@@ -64,7 +64,7 @@ struct CodeParams {
     uint32_t* out;
 };
 
-WC_ENCODER(look_up_codes, CodeParams) {
+WC_ENCODER(look_up_codes, CodeParams, 3) {
     const uint64_t threads = share.threads(), rows = wc_vectors(p.source) * 1024;
     for (uint64_t row = share.first_thread(); row < rows; row += threads) {
         uint32_t code = 0;

@@ -7,7 +7,7 @@ struct BoundsParams {
     uint64_t* bounds;
 };
 
-WC_ENCODER(vector_bounds, BoundsParams) {
+WC_ENCODER(vector_bounds, BoundsParams, 4) {
     const uint32_t lane = wc_lane();
     for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         uint64_t low, high;
@@ -42,7 +42,7 @@ struct PackParams {
     char* packed;
 };
 
-WC_ENCODER(pack_groups, PackParams) {
+WC_ENCODER(pack_groups, PackParams, 4) {
     const uint32_t lane = wc_lane(), bits = (uint32_t)p.bits;
     const uint64_t vectors = wc_vectors(p.source), mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
     bool wide = false;

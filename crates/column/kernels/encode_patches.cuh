@@ -11,7 +11,7 @@ struct MarkParams {
     uint32_t* counts;
 };
 
-WC_ENCODER(mark_wide, MarkParams) {
+WC_ENCODER(mark_wide, MarkParams, 4) {
     const uint32_t lane = wc_lane(), bits = (uint32_t)p.bits;
     for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         uint64_t reference = p.reference.reference;
@@ -69,7 +69,7 @@ struct PatchParams {
     char* out;
 };
 
-WC_ENCODER(write_patches, PatchParams) {
+WC_ENCODER(write_patches, PatchParams, 4) {
     const uint32_t lane = wc_lane();
     const uint64_t groups = 4 * wc_vectors(p.source), patches = p.starts[groups];
     const uint64_t rows_at = p.at + 4 * (groups + 1), values_at = (rows_at + 2 * patches + 7) / 8 * 8;

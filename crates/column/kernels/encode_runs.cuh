@@ -7,7 +7,7 @@ struct RunCountParams {
     uint32_t* counts;
 };
 
-WC_ENCODER(count_runs, RunCountParams) {
+WC_ENCODER(count_runs, RunCountParams, 3) {
     const uint32_t lane = wc_lane();
     for (uint64_t vector = share.first(); vector < wc_vectors(p.source); vector += share.warps()) {
         WcRuns runs(p.source, vector, lane);
@@ -29,7 +29,7 @@ struct RunParams {
     char* out;
 };
 
-WC_ENCODER(write_runs, RunParams) {
+WC_ENCODER(write_runs, RunParams, 3) {
     const uint32_t lane = wc_lane();
     const uint64_t vectors = wc_vectors(p.source), runs = p.firsts[vectors];
     const uint64_t values_at = (4 * (vectors + 1) + 7) / 8 * 8;

@@ -12,22 +12,31 @@ template <int W> struct WcPackedWords { static const int COUNT = W == 0 ? 1 : (W
 template <int BYTES> struct WcPackedSum { typedef uint32_t Type; };
 template <> struct WcPackedSum<8> { typedef uint64_t Type; };
 
-// Offset number k of a lane string, whose words Words gives by their number; W and k are constants once loops are
-// unrolled.
+// BITS bits of a lane string from `bit` on, whose words Words gives by their number; constants once loops are unrolled.
+template <int BITS, typename Words> WC_DEVICE uint32_t wc_packed_bits32(const Words& words, int bit) {
+    if (BITS == 0) return 0;
+    const int word = bit / 32, shift = bit % 32;
+    uint32_t bits = words[word] >> shift;
+    if (shift + BITS > 32) bits = (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> shift);
+    return BITS >= 32 ? bits : bits & ((1u << BITS % 32) - 1u);
+}
+template <int BITS, typename Words> WC_DEVICE uint64_t wc_packed_bits64(const Words& words, int bit) {
+    const int word = bit / 32, shift = bit % 32;
+    const uint64_t low = (uint64_t)words[word + 1] << 32 | words[word];
+    uint64_t bits = low >> shift;
+    if (shift + BITS > 64) bits |= (uint64_t)words[word + 2] << (64 - shift) % 64;
+    return BITS >= 64 ? bits : bits & ((1ull << BITS % 64) - 1ull);
+}
+template <int BITS, typename Words> WC_DEVICE uint64_t wc_packed_bits(const Words& words, int bit) {
+    return BITS <= 32 ? wc_packed_bits32<BITS>(words, bit) : wc_packed_bits64<BITS>(words, bit);
+}
+
+// Offset number k of a lane string.
 template <int W, typename Words> WC_DEVICE uint32_t wc_packed_offset32(const Words& words, int k) {
-    if (W == 0) return 0;
-    const int bit = k * W, word = bit / 32, shift = bit % 32;
-    uint32_t offset = words[word] >> shift;
-    if (shift + W > 32) offset = (uint32_t)(((uint64_t)words[word + 1] << 32 | words[word]) >> shift);
-    return W >= 32 ? offset : offset & ((1u << W % 32) - 1u);
+    return wc_packed_bits32<W>(words, k * W);
 }
 template <int W, typename Words> WC_DEVICE uint64_t wc_packed_offset64(const Words& words, int k) {
-    if (W <= 32) return wc_packed_offset32<W>(words, k);
-    const int bit = k * W, word = bit / 32, shift = bit % 32;
-    const uint64_t low = (uint64_t)words[word + 1] << 32 | words[word];
-    uint64_t offset = low >> shift;
-    if (shift + W > 64) offset |= (uint64_t)words[word + 2] << (64 - shift) % 64;
-    return W >= 64 ? offset : offset & ((1ull << W % 64) - 1ull);
+    return wc_packed_bits<W>(words, k * W);
 }
 
 // Offset number k of a lane string at the top of a word, whatever lies below it; W from 1 to 31.
@@ -128,22 +137,30 @@ template <int W> WC_DEVICE uint32_t wc_packed_word(const char* group, uint32_t l
     return word;
 }
 
+// BITS bits from `bit` on of a lane string in memory. STRADDLES tells whether they may lie in more words than they
+// need.
+template <int W, int BITS, bool STRADDLES>
+WC_DEVICE uint64_t wc_packed_bits_of(const char* group, uint32_t lane, uint32_t bit) {
+    if (BITS == 0) return 0;
+    const uint32_t at = bit / 32, shift = bit % 32;
+    // Words that the bits do not reach are the first one again: what comes of it is cut off.
+    uint64_t bits = wc_packed_word<W>(group, lane, at);
+    if (STRADDLES) bits |= (uint64_t)wc_packed_word<W>(group, lane, shift + BITS > 32 ? at + 1 : at) << 32;
+    bits >>= shift;
+    if (BITS > 32 && W < 64) {
+        const bool reaches = shift + BITS > 64;
+        const uint64_t third = wc_packed_word<W>(group, lane, reaches ? at + 2 : at);
+        bits |= reaches ? third << (64 - shift) % 64 : 0;
+    }
+    return BITS < 64 ? bits & ((1ull << BITS % 64) - 1ull) : bits;
+}
+
 // The value of one row.
 template <int W, typename T>
 WC_DEVICE T wc_packed_get(const char* column, uint32_t row, typename WcPackedSum<sizeof(T)>::Type reference) {
     if (W == 0) return (T)reference;
     const char* group = column + (uint64_t)(row / 256) * (32 * W);
     const uint32_t lane = row % 128 / 4, slot = row % 256 / 128 * 4 + row % 4;
-    const uint32_t bit = slot * W, at = bit / 32, shift = bit % 32;
-    // Words that the value does not reach are the first one again: their bits are cut off.
-    uint64_t offset = wc_packed_word<W>(group, lane, at);
-    if (32 % W != 0) offset |= (uint64_t)wc_packed_word<W>(group, lane, shift + W > 32 ? at + 1 : at) << 32;
-    offset >>= shift;
-    if (W > 32 && W < 64) {
-        const bool reaches = shift + W > 64;
-        const uint64_t third = wc_packed_word<W>(group, lane, reaches ? at + 2 : at);
-        offset |= reaches ? third << (64 - shift) % 64 : 0;
-    }
-    if (W < 64) offset &= (1ull << W % 64) - 1ull;
+    const uint64_t offset = wc_packed_bits_of<W, W, (32 % (W == 0 ? 1 : W) != 0)>(group, lane, slot * W);
     return (T)(reference + (typename WcPackedSum<sizeof(T)>::Type)offset);
 }

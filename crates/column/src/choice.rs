@@ -2,8 +2,8 @@
 //!
 //! Widths of packed columns and bytes are known of all values by the profile; ALP is estimated by a sample. An
 //! encoding competes if it is no slower than the plain column, neither in a sum over 500 million values on an NVIDIA
-//! H200 (docs/measured.md) nor where single rows are read: that leaves out NSV, RLE, GPU-FOR, GPU-DFOR and
-//! delta, which can be named.
+//! H200 (docs/measured.md) nor where single rows are read: that leaves out NSV, RLE, GPU-FOR and GPU-DFOR, which can be
+//! named. So can delta, whose vectors have no bounds by which filters and joins drop them whole.
 
 use crate::build::VECTOR_ROWS;
 use crate::encode::Candidate;

@@ -63,7 +63,7 @@ impl Layout {
             Layout::Rle => (format!("WcRle<{value}>"), Vec::new()),
             Layout::GpuFor => (format!("WcGpuFor<{value}>"), Vec::new()),
             Layout::GpuDfor => (format!("WcGpuDfor<{value}>"), Vec::new()),
-            Layout::Delta(delta) => (format!("WcDelta<{value}, {}>", delta.width), Vec::new()),
+            Layout::Delta(delta) => (format!("WcDelta<{value}, {}, {}>", delta.width, delta.differences), Vec::new()),
             Layout::Alp(alp) => {
                 let Alp { integers: Packed { width, reference, patches }, .. } = alp;
                 let (factor, inverse) = alp.factors();

@@ -209,7 +209,7 @@ impl fmt::Display for Layout {
             Layout::Rle => f.write_str("rle"),
             Layout::GpuFor => f.write_str("gpu-for"),
             Layout::GpuDfor => f.write_str("gpu-dfor"),
-            Layout::Delta(delta) => write!(f, "delta({})", delta.width),
+            Layout::Delta(delta) => write!(f, "delta({}, differences {})", delta.width, delta.differences),
             Layout::Alp(alp) => {
                 f.write_str("alp")?;
                 in_brackets(f, alp.integers)
@@ -239,10 +239,13 @@ mod tests {
             (Layout::Rle, Storage::F64, true),
             (Layout::GpuFor, Storage::I64, true),
             (Layout::GpuDfor, Storage::F64, false),
-            (Layout::Delta(Delta { width: 10 }), Storage::I8, true),
-            (Layout::Delta(Delta { width: 9 }), Storage::I64, false),
-            (Layout::Delta(Delta { width: 40 }), Storage::U32, false),
-            (Layout::Delta(Delta { width: 3 }), Storage::F32, false),
+            (Layout::Delta(Delta { width: 10, differences: 13 }), Storage::I8, true),
+            (Layout::Delta(Delta { width: 9, differences: 9 }), Storage::I64, false),
+            (Layout::Delta(Delta { width: 10, differences: 14 }), Storage::I64, false),
+            (Layout::Delta(Delta { width: 32, differences: 31 }), Storage::I16, false),
+            (Layout::Delta(Delta { width: 32, differences: 31 }), Storage::I64, true),
+            (Layout::Delta(Delta { width: 40, differences: 40 }), Storage::U32, false),
+            (Layout::Delta(Delta { width: 3, differences: 3 }), Storage::F32, false),
             (Layout::Alp(alp(14)), Storage::F64, true),
             (Layout::Alp(alp(14)), Storage::I64, false),
             (Layout::Alp(alp(200)), Storage::F64, false),
@@ -262,9 +265,9 @@ mod tests {
         let none = Layout::Packed(Packed { width: 0, reference: Some(7), patches: false });
         assert!(none.takes(0, Storage::I32, 5) && !none.takes(4, Storage::I32, 5));
         assert!(Layout::Nsf(Nsf { bytes: 2 }).takes(2048, Storage::I32, 5));
-        let delta = Layout::Delta(Delta { width: 3 });
-        assert!(delta.takes(2 * (3 * 128 + 32), Storage::I8, 1025) && !delta.takes(2 * 3 * 128, Storage::I8, 1025));
-        assert!(delta.takes(3 * 128 + 64, Storage::U64, 1024));
+        let delta = Layout::Delta(Delta { width: 3, differences: 4 });
+        assert!(delta.takes(2 * (3 * 128 + 16), Storage::I8, 1025) && !delta.takes(2 * 3 * 128, Storage::I8, 1025));
+        assert!(delta.takes(3 * 128 + 32, Storage::U64, 1024));
     }
 
     #[test]
@@ -283,6 +286,6 @@ mod tests {
         assert_eq!(Layout::Packed(integers).to_string(), "packed(3)");
         assert_eq!(Layout::Alp(Alp { exponent: 14, factor: 12, integers }).to_string(), "alp(3)");
         assert_eq!(Layout::Nsf(Nsf { bytes: 2 }).to_string(), "nsf(2)");
-        assert_eq!(Layout::Delta(Delta { width: 2 }).to_string(), "delta(2)");
+        assert_eq!(Layout::Delta(Delta { width: 2, differences: 1 }).to_string(), "delta(2, differences 1)");
     }
 }

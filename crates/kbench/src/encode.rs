@@ -43,7 +43,9 @@ fn encodings(
         ],
         Content::Outliers => vec![("packed, patches", Encoding::Packed(packed(12, None, true)))],
         Content::Runs => vec![("rle", Encoding::Rle)],
-        Content::Sorted { .. } => vec![("gpu-dfor", Encoding::GpuDfor), ("delta", Encoding::Delta(Delta { width: 1 }))],
+        Content::Sorted { .. } => {
+            vec![("gpu-dfor", Encoding::GpuDfor), ("delta", Encoding::Delta(Delta { width: 2, differences: 1 }))]
+        }
         Content::Few => {
             let values = residency.distinct(column, 4_096)?.unwrap_or_default();
             let codes = Encoding::Packed(packed(10, Some(0), false));

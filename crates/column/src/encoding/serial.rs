@@ -11,7 +11,7 @@
 //!   nsv         reference u64
 //!   dictionary  number of values u32, values u64 each, encoding of the codes (no dictionary, no alp)
 //!   alp         exponent u8, factor u8, packed (without its number)
-//!   delta       width u8
+//!   delta       width u8, differences u8
 //! statistics  rows u64, nulls u64, option of bounds 2 × i128, option of float bounds 2 × f64, strictly ascending u8
 //! traits      option of: distinct values u64, runs u64, whether they are sorted u8
 //! ```
@@ -122,6 +122,7 @@ impl Fields {
             Encoding::Delta(delta) => {
                 self.u8(9);
                 self.u8(delta.width as u8);
+                self.u8(delta.differences as u8);
             }
         }
     }
@@ -227,7 +228,7 @@ impl<'a> FieldReader<'a> {
             4 => Encoding::Rle,
             5 => Encoding::GpuFor,
             6 => Encoding::GpuDfor,
-            9 => Encoding::Delta(Delta { width: u32::from(self.u8()?) }),
+            9 => Encoding::Delta(Delta { width: u32::from(self.u8()?), differences: u32::from(self.u8()?) }),
             _ => return None,
         })
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use arrow::array::StringArray;
 use warpcube_column::encoding::{
-    Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, Packed, TableIdentity,
-    encode,
+    Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FORMAT_VERSION, FileError, FileWriter, Packed,
+    TableIdentity, encode,
 };
 use warpcube_column::{Statistics, Storage, Traits};
 
@@ -139,7 +139,7 @@ fn other_versions_are_refused() {
     let error = EncodedFile::open(&path, &other).unwrap_err();
     assert!(matches!(&error, FileError::Stale { found, .. } if found.contains("17")), "{error}");
     let bytes = std::fs::read(&path).unwrap();
-    for version in [0, 2] {
+    for version in [FORMAT_VERSION as u8 - 1, FORMAT_VERSION as u8 + 1] {
         let mut changed = bytes.clone();
         changed[8] = version;
         std::fs::write(&path, changed).unwrap();

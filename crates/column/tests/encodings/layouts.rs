@@ -114,17 +114,31 @@ fn gpu_dfor_of_64_bits() {
 
 #[test]
 fn delta() {
-    // Differences 2, 3 and then 0, which is the least: lane 0 has offsets 0, 2, 3, 0 of two bits each.
-    let bytes = encoded(Encoding::Delta(Delta { width: 2 }), Storage::I32, &[99, 101, 104], None);
-    let mut expected = vec![0; 4 * 64];
-    expected[0] = 2 << 2 | 3 << 4;
-    expected.extend(words(&[99, 0, 104, 0, 104, 0, 104, 0]));
+    // One quad, of differences 2, 3, 0 and on its line: a string of 6 bits, then three times 2, the lowest 8 of which
+    // lie in the plane of two bytes. What is behind the quad of the last row is zero.
+    let delta = Delta { width: 3, differences: 2 };
+    let bytes = encoded(Encoding::Delta(delta), Storage::I32, &[99, 101, 104], None);
+    let mut expected = vec![0; 4 * 96];
+    expected[..2].copy_from_slice(&(2u16 << 6 | 3 << 8).to_le_bytes());
+    expected.extend(words(&[99, 0, 0, 0]));
     assert_eq!(bytes, expected);
-    // Steps of -5 have no bits; a group begins anew. Words of 64 bits.
-    let bits: Vec<u64> = (0..1024).map(|row| (7 - 5 * row as i64) as u64).collect();
-    let bytes = encoded(Encoding::Delta(Delta { width: 0 }), Storage::I64, &bits, None);
-    let heads = [7i64, -5, 7 - 5 * 256, -5, 7 - 5 * 512, -5, 7 - 5 * 768, -5];
-    assert_eq!(bytes, heads.iter().flat_map(|head| head.to_le_bytes()).collect::<Vec<u8>>());
+    // The second half of a group begins at bit 12 of a lane's string: rows 0 to 127 are 7, the others 12, and a line
+    // that rises by 2 leaves them at distances of 0 and 3.
+    let bits: Vec<u64> = (0..256).map(|row| if row < 128 { 7 } else { 12 }).collect();
+    let bytes = encoded(Encoding::Delta(delta), Storage::I32, &bits, None);
+    let mut expected = vec![0; 4 * 96];
+    for lane in 0..32 {
+        let string: u32 = 3 << 12;
+        expected[2 * lane..][..2].copy_from_slice(&string.to_le_bytes()[..2]);
+        expected[64 + lane] = string.to_le_bytes()[2];
+    }
+    expected.extend(words(&[7, 0, 2, 0]));
+    assert_eq!(bytes, expected);
+    // A straight line has no bits: steps of -160 make -5120 for 128 rows. Words of 64 bits.
+    let bits: Vec<u64> = (0..1024).map(|row| (7 - 40 * row as i64) as u64).collect();
+    let bytes = encoded(Encoding::Delta(Delta { width: 0, differences: 0 }), Storage::I64, &bits, None);
+    let head = [7i64, -160, -5120, -40];
+    assert_eq!(bytes, head.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
 }
 
 #[test]

@@ -63,7 +63,9 @@ fn layouts(segment: &Segment) -> Vec<(Layout, Encoding)> {
     }
     all.extend([(Layout::GpuFor, Encoding::GpuFor), (Layout::GpuDfor, Encoding::GpuDfor)]);
     let fitting = Delta::fit(&plain).unwrap();
-    for delta in [fitting, Delta { width: fitting.width.max(17) }, Delta { width: 8 * storage.width().max(4) as u32 }] {
+    let word = 8 * storage.width().max(4) as u32;
+    let wider = Delta { width: fitting.width.max(17), ..fitting };
+    for delta in [fitting, wider, Delta { width: word, differences: word }] {
         all.push((Layout::Delta(delta), Encoding::Delta(delta)));
     }
     all

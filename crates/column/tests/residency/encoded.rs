@@ -88,7 +88,8 @@ fn encodings(storage: Storage, chunks: &[Segment]) -> Vec<Encoding> {
     }
     if let Some(fitting) = chunks.iter().filter_map(|chunk| Delta::fit(&chunk.plain())).max_by_key(|delta| delta.width)
     {
-        all.extend([fitting.width, ladder(fitting.width / 2)].map(|width| Encoding::Delta(Delta { width })));
+        let half = Delta { width: ladder(fitting.width / 2), differences: fitting.differences / 2 };
+        all.extend([fitting, half].map(Encoding::Delta));
     }
     let bytes = [1, 2, 4, 8].into_iter().filter(|bytes| *bytes <= storage.width() as u32);
     all.extend(bytes.map(|bytes| Encoding::Nsf(Nsf { bytes })));
@@ -156,7 +157,7 @@ fn long_chunks() {
             Encoding::Rle,
             Encoding::GpuFor,
             Encoding::GpuDfor,
-            Encoding::Delta(Delta { width: 32 }),
+            Encoding::Delta(Delta { width: 32, differences: 32 }),
             Encoding::Nsf(Nsf { bytes: 4 }),
             Encoding::Nsv(Nsv { reference: 0 }),
             Encoding::Packed(patched),

@@ -68,8 +68,6 @@ impl Form {
         let rows = match self.layout {
             // The differences of half a tile on average, or the lengths of half a vector.
             Layout::GpuDfor => 256.0,
-            // Those of half a group.
-            Layout::Delta(_) => 128.0,
             Layout::Nsv(_) => 512.0,
             _ => return self.bytes(),
         };
@@ -89,8 +87,12 @@ impl Form {
     /// Bytes of registers that a loaded value takes.
     pub(crate) fn register_bytes(self) -> f64 {
         match self.access() {
-            Access::Arrays | Access::View => self.stored().width().max(4) as f64,
             Access::Words(packed) => f64::from(packed.width.next_multiple_of(4)) / 8.0,
+            Access::View => match self.layout {
+                Layout::Delta(delta) => f64::from(delta.width.next_multiple_of(4)) / 8.0,
+                _ => self.stored().width().max(4) as f64,
+            },
+            Access::Arrays => self.stored().width().max(4) as f64,
         }
     }
 
