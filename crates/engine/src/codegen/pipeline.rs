@@ -20,6 +20,7 @@ use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::codegen::staged::{SPAN_BYTES, Staged, coded, coded_bytes, range_test, staged_probe};
+use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
@@ -198,7 +199,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         |loaded: &[usize]| loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() as usize;
     for planned in planned {
         let mut new: Vec<usize> = Vec::new();
-        let mut eligible = !planned.fallible && rows.is_empty();
+        let mut eligible = !planned.fallible && rows.is_empty() && weight::of_item(&planned.item) <= weight::HEAVY;
         planned.item.registers(&mut |register| {
             if register >= input.columns.len() {
                 eligible = false;
@@ -237,7 +238,9 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         let all: Vec<usize> = loaded.iter().chain(&added).copied().collect();
         added.iter().all(|register| read_whole(*register)) && vector_registers(&all) <= tuning.vector_registers
     };
-    let in_place = summed || share >= tuning.in_place;
+    let of_rows = rows.iter().map(|planned| weight::of_item(&planned.item));
+    let weight = of_rows.sum::<usize>() + weight::of_sink(&input.pipeline.sink);
+    let in_place = (summed || share >= tuning.in_place) && weight <= weight::HEAVY;
     let mut wanted: Vec<usize> = Vec::new();
     let mut left = share;
     for planned in &rows {
@@ -282,6 +285,10 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
         false => 1,
     };
+    let unrolled = dense.iter().map(|planned| weight::of_item(&planned.item)).sum::<usize>();
+    let unrolled = unrolled + if in_place { weight } else { 0 };
+    let least = if packed { GROUP_SLOTS } else { tuning.slots_many };
+    let (slots, ahead) = weight::bounded(unrolled, slots, ahead, least);
     Ok(Split { dense, rows, loaded, in_place, packed, slots, ahead, bytes })
 }
 
