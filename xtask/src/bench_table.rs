@@ -129,7 +129,10 @@ pub(crate) fn link(name: &str) -> String {
 /// One file as a heading line and a table.
 fn table(results: &Value, name: &str) -> Result<String> {
     let cases = results["results"].as_array().filter(|cases| !cases.is_empty()).ok_or("no 'results'")?;
-    let head = head(results)?;
+    let head = match results["threads"]["threads"].as_u64() {
+        Some(threads) => head(results)?.replacen("**,", &format!(", {threads} threads**,"), 1),
+        None => head(results)?,
+    };
     let checked = cases.iter().filter(|case| case["verified"] == true).count();
     let rows = match checked {
         0 => "answers not compared".to_string(),
@@ -159,9 +162,21 @@ fn table(results: &Value, name: &str) -> Result<String> {
         }
     }
     table.push('\n');
+    table.extend(loading(&results["loading"]).map(|line| format!("\n{line}\n")));
     table.extend(memory(&results["memory"]).map(|line| format!("\n{line}\n")));
     table.extend(threads(&results["threads"]).map(|line| format!("\n{line}\n")));
     Ok(table)
+}
+
+/// How fast columns came onto the device.
+fn loading(loading: &Value) -> Option<String> {
+    let (bytes, time) = (loading["bytes"].as_f64()?, loading["ms"].as_f64()?);
+    let speed = loading["gb_per_s_core"].as_f64()?;
+    let (gigabytes, seconds) = (bytes / 1e9, time / 1e3);
+    Some(format!(
+        "Loading: {gigabytes:.1} GB of plain values in {seconds:.2} s, decoded, sent and encoded: {speed:.2} GB/s a \
+         core."
+    ))
 }
 
 /// What columns and tables take of the device's memory, and how much of it was held.
@@ -215,6 +230,7 @@ mod tests {
     fn memory_and_threads_follow_the_table() {
         let results = json!({
             "suite": "ssb", "device": "D", "params": {}, "results": [{"case": "q1.1", "rows": 1}],
+            "loading": {"bytes": 4_370_000_000u64, "ms": 899.0, "gb_per_s_core": 0.799},
             "memory": {
                 "columns_bytes": 90_000_000, "tables_bytes": 10_000_000, "held_bytes": 105_000_000,
                 "held_peak_bytes": 150_000_000, "warm_driver_allocations": 0,
@@ -222,7 +238,10 @@ mod tests {
             "threads": {"threads": 8, "statements": 104, "ms": 2000.0, "statements_per_s": 52.0, "verified": true},
         });
         let table = table(&results, "x.json").unwrap();
-        let lines: Vec<&str> = table.lines().rev().take(4).collect();
+        assert!(table.starts_with("**SSB on D, 8 threads**"), "{table}");
+        let lines: Vec<&str> = table.lines().rev().take(6).collect();
+        let loading = "Loading: 4.4 GB of plain values in 0.90 s, decoded, sent and encoded: 0.80 GB/s a core.";
+        assert_eq!(lines[5], loading);
         assert_eq!(lines[0], "8 threads: 104 statements in 2.0 s, 52.0 a second, all answers the same.");
         assert_eq!(lines[2], "that, and up to 150.0 MB while columns were loaded; 0 allocations in warm runs.");
         assert!(lines[3].ends_with("105.0 MB held in the end, 1.05 times"), "{table}");

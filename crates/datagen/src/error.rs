@@ -47,7 +47,7 @@ pub enum DatagenError {
         source: ParquetError,
     },
     /// The folder holds data that was not asked for, and overwriting was not allowed.
-    #[error("{} holds {found}, not {wanted}: choose another folder, or overwrite it", path.display())]
+    #[error("{} holds {found}, not {wanted}: choose another folder, or delete what is there", path.display())]
     OtherData {
         /// The folder.
         path: PathBuf,

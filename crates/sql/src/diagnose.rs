@@ -242,6 +242,10 @@ impl Csv {
     fn read(&self, path: &str, file: File) -> Option<SqlError> {
         let reader = self.compression.convert_read(file).ok()?;
         let mut reader = BufReader::new(reader);
+        if let Err(error) = reader.fill_buf() {
+            let reason = format!("it cannot be decompressed: {}", one_line(&error.to_string()));
+            return Some(SqlError::FileCorrupt { path: path.to_string(), reason });
+        }
         let schema = match &self.schema {
             Some(schema) => schema.clone(),
             None => text_columns(&mut reader, self.delimiter)?,

@@ -7,7 +7,7 @@
 //! backtraces, line breaks) is taken off. An error of ours that travelled through DataFusion comes back unchanged.
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError};
 use thiserror::Error;
 use warpcube_column::ColumnError;
 use warpcube_engine::EngineError;
@@ -216,6 +216,19 @@ impl SqlError {
             other => other,
         }
     }
+
+    /// The error of making a table over files that differ, with the location that was named.
+    pub(crate) fn over(self, location: &str) -> SqlError {
+        match &self {
+            SqlError::Execution(text) if text.contains("Fail to merge schema field") => {
+                let detail = text.split_once("Fail to merge schema field").map_or("", |(_, detail)| detail.trim());
+                let reason =
+                    format!("its files differ in column {detail}; CREATE EXTERNAL TABLE declares columns for all");
+                SqlError::FileFormat { path: location.to_string(), reason }
+            }
+            _ => self,
+        }
+    }
 }
 
 impl From<EngineError> for SqlError {
@@ -255,7 +268,7 @@ fn sort(error: &DataFusionError) -> SqlError {
             let text = parser.to_string();
             SqlError::Syntax(one_line(text.trim_start_matches("sql parser error: ")))
         }
-        DataFusionError::NotImplemented(text) => SqlError::Unsupported(one_line(text)),
+        DataFusionError::NotImplemented(text) => SqlError::Unsupported(shortened(&one_line(text))),
         DataFusionError::Plan(text) => planning(text),
         DataFusionError::Configuration(text) => SqlError::Planning(one_line(text)),
         DataFusionError::SchemaError(schema, _) => schema_error(schema),
@@ -360,9 +373,31 @@ fn schema_error(error: &SchemaError) -> SqlError {
     };
     // A qualified name is compared with qualified ones, so that a wrong alias is found as well as a wrong column.
     let name = field.flat_name();
-    let bare = nearest(&field.name, valid_fields.iter().map(|valid| valid.name.clone()));
-    let full = field.relation.as_ref().and(nearest(&name, valid_fields.iter().map(|valid| valid.flat_name())));
+    let written = |valid: &Column| match &valid.relation {
+        Some(relation) => format!("{relation}.{}", as_written(&valid.name)),
+        None => as_written(&valid.name),
+    };
+    let bare = nearest(&field.name, valid_fields.iter().map(|valid| valid.name.clone())).map(|name| as_written(&name));
+    let full = field.relation.as_ref().and(nearest(&name, valid_fields.iter().map(written)));
     SqlError::UnknownColumn { name, nearest: full.or(bare) }
+}
+
+/// A name as SQL takes it: in quotes if it would be read as another one without.
+fn as_written(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    match name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => name.to_string(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// The front of a text that may have a whole syntax tree in it.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 300;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} …", text[..end].trim_end()),
+        None => text.to_string(),
+    }
 }
 
 /// What code that gave up said.

@@ -65,7 +65,15 @@ pub(crate) fn build(settings: &Settings, before: Option<&Arc<RuntimeEnv>>) -> Re
         }
     };
     let mode = match &settings.spill_folder {
-        Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|error| SqlError::SettingValue {
+                name: "warpcube.spill_folder".into(),
+                value: folder.display().to_string(),
+                expected: format!("a folder to write in ({error})"),
+                origin: None,
+            })?;
+            DiskManagerMode::Directories(vec![folder.clone()])
+        }
         None => DiskManagerMode::OsTmpDirectory,
     };
     builder = builder.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode));

@@ -321,6 +321,7 @@ impl Session {
             }
             LogicalPlan::Ddl(ddl) => {
                 let _kept = self.check_definition(&state, &ddl)?;
+                check_drop(&state, &ddl).await?;
                 // The catalog is shared, so a table made by the statement's own copy is in the session.
                 let context = SessionContext::new_with_state(state);
                 let plan = LogicalPlan::Ddl(ddl);
@@ -544,6 +545,24 @@ fn check_view(state: &SessionState, parsed: &ParsedStatement) -> Result<()> {
     let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
     let mut sources = state.resolve_table_references(&query)?.into_iter();
     if sources.any(|source| resolve(source) == own) { Err(SqlError::RecursiveView(name)) } else { Ok(()) }
+}
+
+/// A `DROP TABLE` takes no view, and a `DROP VIEW` no table.
+async fn check_drop(state: &SessionState, definition: &DdlStatement) -> Result<()> {
+    let (name, wanted, other) = match definition {
+        DdlStatement::DropTable(drop) => (&drop.name, "table", "view"),
+        DdlStatement::DropView(drop) => (&drop.name, "view", "table"),
+        _ => return Ok(()),
+    };
+    let Ok(schema) = state.schema_for_ref(name.clone()) else { return Ok(()) };
+    let Ok(Some(found)) = schema.table(name.table()).await else { return Ok(()) };
+    match (found.table_type() == datafusion::datasource::TableType::View) == (wanted == "view") {
+        true => Ok(()),
+        false => {
+            let statement = other.to_uppercase();
+            Err(SqlError::Planning(format!("'{name}' is a {other}, no {wanted}; use DROP {statement}")))
+        }
+    }
 }
 
 /// One statement of SQL.

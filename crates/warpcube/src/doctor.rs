@@ -76,6 +76,10 @@ fn examine() -> Findings {
     Findings { driver: driver(), ..judge(gpus, nvrtc::location(), cache_folder()) }
 }
 
+/// How the driver is installed.
+const DRIVERS: &str = "Debian: 'sudo apt install nvidia-driver', Ubuntu: 'sudo ubuntu-drivers install', Fedora: 'sudo \
+                       dnf install akmod-nvidia', others: https://www.nvidia.com/drivers";
+
 /// What was found of GPUs, of NVRTC and of the kernel cache's folder, with what is missing.
 fn judge(
     gpus: Result<Vec<Gpu>, GpuError>,
@@ -91,7 +95,10 @@ fn judge(
             gpus
         }
         Err(error) => {
-            problems.push(error.to_string());
+            problems.push(match error {
+                GpuError::Unavailable { .. } => format!("{error} ({DRIVERS})"),
+                _ => error.to_string(),
+            });
             Vec::new()
         }
     };

@@ -4,7 +4,7 @@
 //! and an unknown extension are errors; TSV, `.tbl` and compressed files are told by their extension; and every table
 //! remembers the files it was made from ([`FileSnapshot`]) and the command that made it, so that it can be made anew.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -22,16 +22,15 @@ use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::object_store::{Error as ObjectStoreError, ObjectMeta, ObjectStoreExt};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
-use parking_lot::Mutex;
 
-use super::footers;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::hiding::KEPT_SUFFIX;
+use super::memory::FileMemory;
 use super::patterns::{by_folder, is_pattern};
 use super::special::DerivedTable;
+use super::{footers, partitions, quoted};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
-use crate::exec::ParquetFiles;
 use crate::nearest::nearest;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
@@ -39,7 +38,7 @@ const TRAILING_COLUMN: &str = "__after_last_separator";
 
 /// One file as it was when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct FileIdentity {
+pub(super) struct FileIdentity {
     path: String,
     bytes: u64,
     modified_ns: i128,
@@ -51,7 +50,7 @@ struct FileIdentity {
 
 impl FileIdentity {
     /// A file of this machine as it is now; none where it cannot be looked at.
-    fn of(path: &Path) -> Option<FileIdentity> {
+    pub(super) fn of(path: &Path) -> Option<FileIdentity> {
         use std::os::unix::fs::MetadataExt;
         let metadata = std::fs::metadata(path).ok()?;
         let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -160,53 +159,6 @@ impl FileSnapshot {
     }
 }
 
-/// The files of this machine that a session has made tables of, as they were.
-///
-/// DataFusion's caches of footers and statistics tell a file from its successor by size and time alone. A file that
-/// took another's place with both kept (as copying tools do) is told by its inode here, and the caches are emptied.
-#[derive(Debug, Default)]
-pub(crate) struct FileMemory {
-    seen: Mutex<HashMap<PathBuf, FileIdentity>>,
-    /// By key of a table its last version with its files.
-    parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
-}
-
-/// Tables whose Parquet files are remembered.
-const PARQUET_TABLES_MAX: usize = 256;
-
-impl FileMemory {
-    /// The Parquet files of a table version: the same whenever they are asked for, so that footers are read once.
-    pub(crate) fn parquet(&self, key: &str, version: &str, make: impl FnOnce() -> ParquetFiles) -> Arc<ParquetFiles> {
-        let mut known = self.parquet.lock();
-        if let Some((_, files)) = known.get(key).filter(|(known, _)| known == version) {
-            return files.clone();
-        }
-        if known.len() >= PARQUET_TABLES_MAX {
-            known.clear();
-        }
-        let files = Arc::new(make());
-        known.insert(key.to_string(), (version.to_string(), files.clone()));
-        files
-    }
-
-    /// Looks at files; empties the runtime's caches if one of them is not what it was.
-    fn look(&self, runtime: &RuntimeEnv, files: &[PathBuf]) {
-        let mut seen = self.seen.lock();
-        let mut changed = false;
-        for path in files {
-            let Some(now) = FileIdentity::of(path) else { continue };
-            changed |= seen.get(path).is_some_and(|before| *before != now);
-            seen.insert(path.clone(), now);
-        }
-        if changed {
-            runtime.cache_manager.get_file_metadata_cache().clear();
-            if let Some(statistics) = runtime.cache_manager.get_file_statistic_cache() {
-                statistics.clear();
-            }
-        }
-    }
-}
-
 /// The path of a URL that names one file of this machine.
 fn local_file(url: &ListingTableUrl) -> Option<PathBuf> {
     (url.scheme() == "file" && !url.is_collection() && url.get_glob().is_none())
@@ -259,17 +211,30 @@ impl ExternalTable {
             footers::check(state, files.clone()).await?;
         }
 
+        if file_type.name == "CSV" {
+            quoted::tell(state, &mut resolved, &files).await;
+            if let Some(inferred) = quoted::infer(state, &resolved, &files).await {
+                resolved.schema = Arc::new(DFSchema::try_from(inferred)?);
+            }
+        }
+        let declared = partitions::take_declared(&mut resolved);
+
         let trailing = file_type.trailing_separator && has_trailing_separator(&resolved, &files);
         if trailing && !command.schema.fields().is_empty() {
             resolved.schema = Arc::new(with_trailing_column(command)?);
         }
-        let listing = match ListingTableFactory::new().create(state, &resolved).await {
+        let mut listing = match ListingTableFactory::new().create(state, &resolved).await {
             Ok(listing) => listing,
             Err(error) => {
                 let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();
-                return Err(diagnose::explain(suspects, error.into()).await);
+                return Err(diagnose::explain(suspects, error.into()).await.over(&first));
             }
         };
+        if let (true, Some(inferred)) = (resolved.schema.fields().is_empty(), listing.downcast_ref::<ListingTable>())
+            && let Some(typed) = partitions::typed(&resolved, inferred, declared.as_ref(), &files)?
+        {
+            listing = ListingTableFactory::new().create(state, &typed).await?;
+        }
         if listing.schema().fields().is_empty() {
             let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();
             let error = SqlError::FileCorrupt {
@@ -380,6 +345,9 @@ fn resolve(location: &mut String, stored_as: &str, may_be_empty: bool) -> Result
     match files.iter().find(has_type) {
         Some(first) => {
             let suffix = data_suffix(first);
+            if let Some(other) = files.iter().filter(has_type).find(|file| data_suffix(file) != suffix) {
+                return Err(mixed(location, first, other));
+            }
             if !location.ends_with('/') {
                 location.push('/');
             }
@@ -394,6 +362,19 @@ fn resolve(location: &mut String, stored_as: &str, may_be_empty: bool) -> Result
             Err(SqlError::FileNone { path: location.clone(), reason })
         }
     }
+}
+
+/// The error of a folder whose files are read in different ways.
+fn mixed(location: &str, one: &Path, other: &Path) -> SqlError {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = location.trim_end_matches('/');
+    let reason = format!(
+        "its files '{}' and '{}' are not read alike; name those you mean by a pattern such as '{folder}/*{}'",
+        name(one),
+        name(other),
+        data_suffix(one)
+    );
+    SqlError::FileFormat { path: location.to_string(), reason }
 }
 
 /// The extension with that of its compression: `.csv.gz`.
@@ -462,7 +443,12 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let sample = match (is_pattern(name), path.is_dir()) {
         (true, _) => matching(name)?.into_iter().next(),
         (false, true) => {
-            data_files(&path).into_iter().find(|file| FileType::by_extension(&file.to_string_lossy()).is_some())
+            let kind = |file: &PathBuf| FileType::by_extension(&file.to_string_lossy()).map(|(kind, _)| kind.name);
+            let files: Vec<PathBuf> = data_files(&path).into_iter().filter(|file| kind(file).is_some()).collect();
+            if let Some(other) = files.iter().find(|file| kind(file) != kind(&files[0])) {
+                return Err(mixed(name, &files[0], other));
+            }
+            files.into_iter().next()
         }
         (false, false) if path.exists() => Some(path.clone()),
         (false, false) if is_path => return Err(missing(name)),

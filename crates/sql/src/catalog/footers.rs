@@ -13,7 +13,7 @@ use datafusion::catalog::Session;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::object_store::{ObjectStore, ObjectStoreExt};
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use futures::{StreamExt, TryStreamExt};
 use parquet::file::metadata::ParquetMetaData;
 
@@ -33,8 +33,7 @@ pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()
     let looks = files.into_iter().map(|path| {
         let (store, cache) = (store.clone(), cache.clone());
         async move {
-            let Some((metadata, size)) = footer(store.as_ref(), &path, cache).await else { return Ok(()) };
-            match contradiction(&metadata, size) {
+            match reason(store.as_ref(), &path, cache).await {
                 Some(reason) => Err(SqlError::FileCorrupt { path: path.display().to_string(), reason }),
                 None => Ok(()),
             }
@@ -43,17 +42,28 @@ pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()
     futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await
 }
 
-/// A file's footer and the file's size.
-async fn footer(
-    store: &dyn ObjectStore,
-    path: &Path,
-    cache: Arc<FileMetadataCache>,
-) -> Option<(Arc<ParquetMetaData>, u64)> {
+/// Why a file's footer cannot be true.
+async fn reason(store: &dyn ObjectStore, path: &Path, cache: Arc<FileMetadataCache>) -> Option<String> {
     let absolute = std::path::absolute(path).ok()?;
     let location = datafusion::object_store::path::Path::from_absolute_path(absolute).ok()?;
     let object = store.head(&location).await.ok()?;
+    if let Some(reason) = overlong(store, &object).await {
+        return Some(reason);
+    }
     let metadata = DFParquetMetadata::new(store, &object).with_file_metadata_cache(Some(cache)).fetch_metadata().await;
-    Some((metadata.ok()?, object.size))
+    contradiction(metadata.ok()?.as_ref(), object.size)
+}
+
+/// Why the length of a file's footer, which its last bytes tell, cannot be true: readers subtract it before they look.
+async fn overlong(store: &dyn ObjectStore, object: &ObjectMeta) -> Option<String> {
+    // The length and the magic; before them the footer, and at least the magic at the front.
+    let end = object.size.checked_sub(8)?;
+    let tail = store.get_range(&object.location, end..object.size).await.ok()?;
+    let (length, magic) = tail.split_first_chunk::<4>()?;
+    let length = u64::from(u32::from_le_bytes(*length));
+    let is_parquet = matches!(magic, b"PAR1" | b"PARE");
+    (is_parquet && length + 4 > end)
+        .then(|| format!("its last bytes tell of a footer of {length} bytes, the file has {}", object.size))
 }
 
 fn contradiction(metadata: &ParquetMetaData, size: u64) -> Option<String> {

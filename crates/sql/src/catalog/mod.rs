@@ -14,7 +14,10 @@ mod files;
 mod footers;
 mod formats;
 mod hiding;
+mod memory;
+mod partitions;
 mod patterns;
+mod quoted;
 mod schema;
 mod special;
 
@@ -30,9 +33,10 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
 pub use files::FileSnapshot;
-pub(crate) use files::{ExternalTableFactory, FileMemory, check_received};
+pub(crate) use files::{ExternalTableFactory, check_received};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
+pub(crate) use memory::FileMemory;
 pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.

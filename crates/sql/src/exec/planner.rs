@@ -78,9 +78,11 @@ impl DevicePlanner {
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.engines.may_open();
         let engine = if waits { None } else { self.engines.get() };
-        if settings.placement == Placement::Cpu || engine.is_none() && !waits {
+        let insists = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
+        if settings.placement == Placement::Cpu || engine.is_none() && !waits && !insists {
             return Ok(as_it_is());
         }
+        let is_absent = engine.is_none();
         // Who insists on the device is told of its loss by the device.
         if self.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
@@ -98,6 +100,15 @@ impl DevicePlanner {
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
             return Ok(as_it_is());
+        }
+        if insists && is_absent {
+            return match has_device_node(&lowered)? {
+                true => {
+                    let reason = self.engines.reason().unwrap_or_default();
+                    Err(crate::error::SqlError::NoDevice { statement: "warpcube.placement = 'cuda'", reason }.into())
+                }
+                false => Ok(as_it_is()),
+            };
         }
         // Fragments of an EXPLAIN go with it.
         if !matches!(lowered, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {

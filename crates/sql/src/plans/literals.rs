@@ -2,7 +2,8 @@
 //!
 //! Types are coerced and expressions simplified first, so that whatever can be concluded from the literals themselves
 //! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, `x IN (1, 2, 4, 8)`,
-//! `x = DATE '1994-01-01' + INTERVAL '1' YEAR`. Filters name no columns, and the types of what is lifted stay in the
+//! `x = DATE '1994-01-01' + INTERVAL '1' YEAR`; not `CAST(x AS BIGINT) < 5`, where what the optimiser can do depends on
+//! the value. Filters name no columns, and the types of what is lifted stay in the
 //! plan, so the result has the names and types it would have. All other literals belong to the shape too: NULLs and
 //! truth values, patterns, arguments of functions and of arithmetic, the select list, groups, orders and limits; and so
 //! does everything inside correlated subqueries.
@@ -64,13 +65,13 @@ fn lift_comparisons(predicate: Expr, values: &mut Vec<ScalarValue>) -> Result<Ex
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
                 let (left, right) = match (is_of_table(&left)?, is_of_table(&right)?) {
-                    (true, false) => (left, Box::new(lift_one(*right, values))),
-                    (false, true) => (Box::new(lift_one(*left, values)), right),
+                    (true, false) if !is_cast(&left) => (left, Box::new(lift_one(*right, values))),
+                    (false, true) if !is_cast(&right) => (Box::new(lift_one(*left, values)), right),
                     _ => (left, right),
                 };
                 Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
             }
-            Expr::InList(InList { expr, list, negated }) if is_of_table(&expr)? => {
+            Expr::InList(InList { expr, list, negated }) if is_of_table(&expr)? && !is_cast(&expr) => {
                 let list = list.into_iter().map(|item| lift_one(item, values)).collect();
                 Transformed::yes(Expr::InList(InList { expr, list, negated }))
             }
@@ -105,6 +106,11 @@ fn is_comparison(op: Operator) -> bool {
 /// Whether an expression depends on the rows of a table.
 fn is_of_table(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| Ok(matches!(expr, Expr::Column(_) | Expr::ScalarSubquery(_))))
+}
+
+/// Whether an expression is one of another type.
+fn is_cast(expr: &Expr) -> bool {
+    matches!(expr, Expr::Cast(_) | Expr::TryCast(_))
 }
 
 /// A placeholder in place of a literal; anything else as it is.

@@ -151,6 +151,26 @@ async fn footers_that_contradict_themselves_are_corrupt() {
 
 /// All of the footer tells of more or fewer rows than the pages hold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn footers_that_are_longer_than_their_file_are_corrupt() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    write(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    let end = bytes.len();
+    let size = u32::try_from(end).unwrap();
+    for length in [size - 11, size, size + 100, u32::MAX] {
+        let mut changed = bytes.clone();
+        changed[end - TRAILER_BYTES..end - 4].copy_from_slice(&length.to_le_bytes());
+        std::fs::write(&path, changed).unwrap();
+        let reason = format!("its last bytes tell of a footer of {length} bytes, the file has {size}");
+        let expected = format!("FILE-003 {}: {reason}", path.display());
+        for place in [path.display().to_string(), format!("{}/", folder.path().display())] {
+            assert_eq!(error(&cpu(), &format!("SELECT count(*) FROM '{place}'")).await, expected);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn footers_that_lie_with_one_voice_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     for (name, rows) in [("more", ROWS / 2 + 700), ("fewer", ROWS / 2 - 700)] {

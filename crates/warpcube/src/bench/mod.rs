@@ -29,6 +29,13 @@ pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, 
     if arguments.runs == 0 {
         return Err(CliError::Usage("--runs takes 1 or more".into()));
     }
+    // Before hours of work rather than after.
+    let parent = arguments.json.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
+    for (flag, folder) in [("--json", parent), ("--answers", arguments.answers.as_deref())] {
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(CliError::Usage(format!("{flag}: there is no folder '{}'", folder.display())));
+        }
+    }
     let mut settings = settings;
     settings.extend(arguments.encoding.clone().map(|value| {
         let origin = Origin::Flag("--encoding".into());

@@ -15,6 +15,10 @@ use super::ResultWriter;
 
 /// Terminals that say they are narrower than this many characters do not know their width.
 const NARROWEST: u16 = 20;
+/// Characters that a column has at least, on average, with what separates it from the next.
+const COLUMN_LEAST: usize = 9;
+/// What stands in the place of columns that are left out.
+const LEFT_OUT: &str = "…";
 
 /// Collects rows and writes them as one table.
 pub(super) struct TableWriter {
@@ -51,12 +55,17 @@ impl ResultWriter for TableWriter {
         if is_plan(&self.schema) {
             write_plans(&mut self.sink, &self.batches)?;
         } else if !self.schema.fields().is_empty() {
-            let table = build(&self.schema, &self.batches, self.terminal).map_err(io::Error::other)?;
+            let (table, shown) = build(&self.schema, &self.batches, self.terminal).map_err(io::Error::other)?;
             writeln!(self.sink, "{table}")?;
+            let columns = self.schema.fields().len();
+            if shown < columns {
+                writeln!(self.sink, "… {shown} of {columns} columns, as many as the terminal has room for")?;
+            }
         }
         let more = self.rows - self.kept;
         if more > 0 {
-            writeln!(self.sink, "… and {more} more rows of {} (--max-rows 0 shows all)", self.rows)?;
+            let all = "--max-rows 0, or SET warpcube.max_rows = 0, shows all";
+            writeln!(self.sink, "… and {more} more rows of {} ({all})", self.rows)?;
         }
         self.sink.flush()
     }
@@ -82,21 +91,45 @@ fn write_plans(sink: &mut impl Write, batches: &[RecordBatch]) -> io::Result<()>
     Ok(())
 }
 
-fn build(schema: &SchemaRef, batches: &[RecordBatch], terminal: bool) -> Result<Table, arrow::error::ArrowError> {
+/// The columns that are shown where `width` characters are to hold `count`: all, or the first and the last ones.
+fn shown(count: usize, width: Option<usize>) -> (Vec<usize>, usize) {
+    let most = width.map_or(count, |width| (width / COLUMN_LEAST).max(2));
+    if count <= most {
+        return ((0..count).collect(), count);
+    }
+    // One place is for what tells of the others.
+    let first = most / 2;
+    ((0..first).chain(count - (most - 1 - first)..count).collect(), first)
+}
+
+/// The table, and how many of its columns it shows.
+fn build(
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    terminal: bool,
+) -> Result<(Table, usize), arrow::error::ArrowError> {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
     // A table that is not for a terminal is as wide as its content, and so is one for a terminal that does not know
     // how wide it is.
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    if !terminal || table.width().is_none_or(|width| width < NARROWEST) {
+    let width = table.width().filter(|width| terminal && *width >= NARROWEST);
+    if width.is_none() {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
+    let (columns, first) = shown(schema.fields().len(), width.map(usize::from));
+    let with_gap = |mut cells: Vec<Cell>| {
+        if columns.len() < schema.fields().len() {
+            cells.insert(first, Cell::new(LEFT_OUT));
+        }
+        cells
+    };
     let aligned = |cell: Cell, column: usize| match schema.field(column).data_type().is_numeric() {
         true => cell.set_alignment(CellAlignment::Right),
         false => cell,
     };
-    let names = schema.fields().iter().enumerate();
-    table.set_header(names.map(|(column, field)| aligned(Cell::new(field.name()), column)));
+    let name = |column: &usize| aligned(Cell::new(schema.field(*column).name()), *column);
+    table.set_header(with_gap(columns.iter().map(name).collect()));
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     for batch in batches {
         let formatters = batch
@@ -105,11 +138,11 @@ fn build(schema: &SchemaRef, batches: &[RecordBatch], terminal: bool) -> Result<
             .map(|column| ArrayFormatter::try_new(column.as_ref() as &dyn Array, &options))
             .collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
-            let cells = formatters.iter().enumerate();
-            table.add_row(cells.map(|(column, formatter)| aligned(Cell::new(formatter.value(row)), column)));
+            let cell = |column: &usize| aligned(Cell::new(formatters[*column].value(row)), *column);
+            table.add_row(with_gap(columns.iter().map(cell).collect()));
         }
     }
-    Ok(table)
+    Ok((table, columns.len()))
 }
 
 #[cfg(test)]
@@ -119,6 +152,14 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array};
 
     use super::*;
+
+    #[test]
+    fn wide_tables_leave_out_columns_in_the_middle() {
+        assert_eq!(shown(5, None), ((0..5).collect(), 5));
+        assert_eq!(shown(5, Some(45)), ((0..5).collect(), 5));
+        assert_eq!(shown(6, Some(45)), (vec![0, 1, 4, 5], 2));
+        assert_eq!(shown(80, Some(20)), (vec![0], 1));
+    }
 
     /// A sink whose content can still be read.
     #[derive(Clone, Default)]
@@ -153,7 +194,10 @@ mod tests {
         let rows = |text: &str| text.lines().filter(|line| line.starts_with('│')).count() - 1;
         let capped = written(true, 100);
         assert_eq!(rows(&capped), 100);
-        assert_eq!(capped.lines().last(), Some("… and 200 more rows of 300 (--max-rows 0 shows all)"));
+        assert_eq!(
+            capped.lines().last(),
+            Some("… and 200 more rows of 300 (--max-rows 0, or SET warpcube.max_rows = 0, shows all)")
+        );
         let crossing = written(true, 200);
         assert_eq!(rows(&crossing), 200);
         assert!(crossing.contains("│ 199 │") && crossing.contains("… and 100 more rows of 300"), "{crossing}");

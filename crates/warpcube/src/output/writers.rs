@@ -1,14 +1,16 @@
 //! The formats that Arrow and Parquet write for us.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch, StringArray};
 use arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json::WriterBuilder as JsonWriterBuilder;
 use arrow::json::writer::{JsonArray, JsonFormat, LineDelimited, Writer as JsonWriter};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -45,21 +47,39 @@ pub(super) fn separated(sink: Sink, schema: SchemaRef, delimiter: u8) -> Box<dyn
 impl ResultWriter for Separated {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         self.header = None;
-        let schema = batch.schema();
-        if let Some(column) = schema.fields().iter().find(|column| column.data_type().is_nested()) {
-            let (name, kind) = (column.name(), column.data_type());
-            return Err(io::Error::other(format!("column '{name}' has type {kind}, which CSV cannot hold")));
-        }
-        self.writer.write(batch).map_err(as_io)
+        self.writer.write(&flat(batch).map_err(as_io)?).map_err(as_io)
     }
 
     fn finish(&mut self) -> io::Result<()> {
         // The writer makes the header with its first batch, however empty, and hands on what it has after each.
         match self.header.take() {
-            Some(schema) => self.writer.write(&RecordBatch::new_empty(schema)).map_err(as_io),
+            Some(schema) => self.write(&RecordBatch::new_empty(schema)),
             None => Ok(()),
         }
     }
+}
+
+/// The rows with lists, structs and maps as text, as tables show them: CSV has no form for them.
+fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    if !schema.fields().iter().any(|field| field.data_type().is_nested()) {
+        return Ok(batch.clone());
+    }
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if !field.data_type().is_nested() {
+            fields.push(field.clone());
+            columns.push(column.clone());
+            continue;
+        }
+        let options = FormatOptions::default().with_null("NULL");
+        let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
+        let text = |row| column.is_valid(row).then(|| formatter.value(row).try_to_string()).transpose();
+        let texts: StringArray = (0..column.len()).map(text).collect::<Result<_, _>>()?;
+        fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
+        columns.push(Arc::new(texts));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
 struct Json<F: JsonFormat> {

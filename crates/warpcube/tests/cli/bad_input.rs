@@ -253,3 +253,52 @@ fn a_session_goes_on_after_every_error() {
         ran.err.lines().map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap()).collect();
     assert_eq!(codes, ["FILE-004", "SQL-006", "SQL-001", "SQL-003", "FILE-001", "CFG-002", "SQL-001"]);
 }
+
+#[test]
+fn compressed_files_that_are_none_or_cut_off_are_named() {
+    let place = Place::new();
+    place.copy("SELECT value AS a FROM generate_series(1, 100000)", "good.csv.gz");
+    let bytes = place.read("good.csv.gz");
+    place.write("cut.csv.gz", &bytes[..bytes.len() / 2]);
+    place.write("none.csv.gz", "a\n1\n2\n");
+    place.write("none.csv.zst", "a\n1\n2\n");
+    for name in ["cut.csv.gz", "none.csv.gz", "none.csv.zst"] {
+        let ran = place.run(&["-c", &format!("SELECT sum(a) FROM '{name}'")]);
+        let error = ran.error(1);
+        assert!(error.starts_with("FILE-003 ") && error.contains(&format!("{name}: ")), "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_as_said_is_told() {
+    let place = Place::new();
+    place.write("t.csv", "Foo,b\n1,2\n");
+    for (sql, expected) in [
+        ("CREATE TABLE t AS SELECT 1 AS a; DROP VIEW t", "SQL-004 't' is a table, no view; use DROP TABLE"),
+        ("CREATE VIEW v AS SELECT 1 AS a; DROP TABLE v", "SQL-004 'v' is a view, no table; use DROP VIEW"),
+        ("SELECT foo FROM 't.csv'", "SQL-003 unknown column 'foo'; did you mean '\"Foo\"'?"),
+        ("SELECT * FROM 't.csv' TABLESAMPLE (10 PERCENT)", "SQL-005 not supported: TABLESAMPLE"),
+        ("COPY (SELECT * FROM 't.csv' TABLESAMPLE (1 ROWS)) TO 'o.csv'", "SQL-005 not supported: TABLESAMPLE"),
+    ] {
+        let ran = place.run(&["-c", sql]);
+        assert_eq!(ran.error(1).trim_end(), expected, "{sql}");
+    }
+    let spilling = place.run(&["--set", "warpcube.spill_folder=t.csv", "-c", "SELECT 1"]);
+    let error = spilling.error(2);
+    assert!(error.contains("warpcube.spill_folder"), "{error}");
+}
+
+#[test]
+fn who_insists_on_the_gpu_is_told_that_there_is_none() {
+    let place = Place::new();
+    place.write("t.csv", "a\n1\n");
+    let run =
+        |sql: &str| place.run(&["--device", "cpu", "--set", "warpcube.placement=cuda", "--format", "csv", "-c", sql]);
+    let ran = run("SELECT sum(a) FROM 't.csv'");
+    let expected = "SQL-011 warpcube.placement = 'cuda' needs a device and this session has none: ";
+    let error = ran.error(1);
+    assert!(error.starts_with(expected), "{error}");
+    // What no GPU could run, and plans alone, are answered.
+    assert_eq!(run("SELECT a FROM 't.csv'").out, "a\n1\n");
+    assert_eq!(run("EXPLAIN SELECT sum(a) FROM 't.csv'").code, 0);
+}

@@ -66,6 +66,9 @@ fn answers_are_compared_with_files() {
         let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--answers", "a", "--queries", queries, "--runs", "1"];
         place.run(&[&arguments[..], &["--device", "cpu"]].concat())
     };
+    let nowhere = run("q1.1");
+    assert!(nowhere.code == 2 && nowhere.err.contains("--answers: there is no folder 'a'"), "{nowhere:?}");
+    place.write("a/q1.2.csv", "");
     let missing = run("q1.1");
     assert!(missing.code == 2 && missing.err.contains("q1.1.csv"), "{missing:?}");
     let sql = "SELECT sum(lo_extendedprice * lo_discount) AS revenue FROM 'd/lineorder.parquet' JOIN 'd/date.parquet' \

@@ -245,3 +245,70 @@ fn files_leave_the_device_by_the_names_they_were_asked_by() {
     assert_eq!((answer, tables.lines().filter(|line| line.starts_with("x.parquet,")).count()), ("s\n1\n", 1));
     assert!(ran.ends_with(head), "nothing is left there: {ran}");
 }
+
+#[test]
+fn quoted_values_may_have_line_breaks_in_files_of_any_size() {
+    let place = Place::new();
+    let rows: String = (0..40_000).map(|row| format!("{row},\"one {row}\nand, two\nthree\"\n")).collect();
+    place.write("t.csv", format!("id,txt\n{rows}"));
+    let sql = "SET warpcube.target_partitions = 8; SELECT count(*) AS n, sum(id) AS s, max(txt) AS m FROM 't.csv'";
+    let expected = "n,s,m\n40000,799980000,\"one 9999\nand, two\nthree\"\n";
+    assert_eq!(place.csv(sql), expected);
+    // One such value, far behind the rows that columns are inferred from.
+    let rows: String = (0..200_000).map(|row| format!("{row},\"a\"\n")).collect();
+    place.write("t.csv", format!("id,txt\n{rows}7,\"b\nc\"\n{rows}"));
+    assert_eq!(place.csv(sql), "n,s,m\n400001,39999800007,\"b\nc\"\n");
+}
+
+#[test]
+fn folders_of_mixed_files_are_refused() {
+    let place = Place::new();
+    for (folder, names) in [("a", ["1.csv", "2.CSV"]), ("b", ["1.csv", "2.tsv"]), ("c", ["1.csv", "2.ndjson"])] {
+        for name in names {
+            place.write(&format!("{folder}/{name}"), "x\n1\n");
+        }
+        let ran = place.run(&["-c", &format!("SELECT * FROM '{folder}/'")]);
+        let expected = format!("FILE-002 {folder}/: its files '{}' and '{}' are not read alike", names[0], names[1]);
+        let error = ran.error(1);
+        assert!(error.starts_with(&expected), "{error}");
+        assert_eq!(place.csv(&format!("SELECT x FROM '{folder}/*.csv'")), "x\n1\n", "{folder}");
+    }
+    place.write("d/1.csv", "x\n1\n");
+    place.write("d/2.csv", "x\n1.5\n");
+    let ran = place.run(&["-c", "SELECT * FROM 'd/'"]);
+    let error = ran.error(1);
+    assert!(error.starts_with("FILE-002 d/: its files differ in column 'x'"), "{error}");
+}
+
+#[test]
+fn names_of_folders_are_columns_with_types() {
+    let place = Place::new();
+    for (year, month) in [("2020", "9"), ("2020", "10"), ("2021", "1")] {
+        place.write(&format!("t/year={year}/month={month}/kind=x{month}/1.csv"), format!("id\n{month}\n"));
+    }
+    let sql = "SELECT sum(id) AS s, max(month) AS m, max(year + 1) AS y, max(kind) AS k FROM 't/'";
+    assert_eq!(place.csv(sql), "s,m,y,k\n20,10,2022,x9\n");
+    // Filters over them are no filters over text, whatever numbers they name.
+    for (filter, expected) in [("month BETWEEN 9 AND 10", 19), ("month > 3 AND month > 9", 10), ("year = 2021", 1)] {
+        assert_eq!(place.csv(&format!("SELECT sum(id) AS s FROM 't/' WHERE {filter}")), format!("s\n{expected}\n"));
+    }
+    let sql = "CREATE EXTERNAL TABLE t STORED AS CSV PARTITIONED BY (year INT, month SMALLINT, kind VARCHAR) \
+               LOCATION 't/'; SELECT sum(id) AS s, arrow_typeof(max(month)) AS t FROM t WHERE month >= 9";
+    assert_eq!(place.csv(sql), "s,t\n19,Int16\n");
+    // Text again where one key is no number.
+    place.write("t/year=2021/month=unknown/kind=y/1.csv", "id\n100\n");
+    let sql = "SELECT sum(id) AS s, max(month) AS m FROM 't/' WHERE month <> '9'";
+    assert_eq!(place.csv(sql), "s,m\n111,unknown\n");
+    // Where text is compared with numbers, the optimiser sees the numbers.
+    let sql = "SELECT sum(id) AS s FROM 't/' WHERE kind > 'x1' AND kind > 'x2'";
+    assert_eq!(place.csv(sql), "s\n109\n");
+}
+
+#[test]
+fn text_that_is_compared_with_numbers_is_planned_with_them() {
+    let place = Place::new();
+    place.copy("SELECT CAST(value AS VARCHAR) AS m FROM generate_series(9, 10)", "t.parquet");
+    for filter in ["m > 3 AND m > 4", "CAST(m AS INT) IN (9, 10)"] {
+        assert_eq!(place.csv(&format!("SELECT count(*) AS n FROM 't.parquet' WHERE {filter}")), "n\n2\n", "{filter}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Columns that are the names of folders, `key=value`.
+//!
+//! Declared ones have the types they are declared with; their table may name them alone, and has the columns of its
+//! files besides. Of the others, keys that are whole numbers everywhere are BIGINT, all else is text.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::DFSchema;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::logical_expr::CreateExternalTable;
+
+use crate::error::Result;
+
+/// Takes declared columns out of a command that declares columns of folders alone; gives them back.
+pub(super) fn take_declared(command: &mut CreateExternalTable) -> Option<Schema> {
+    let declared = command.schema.fields();
+    let is_key = |field: &Arc<Field>| command.table_partition_cols.contains(field.name());
+    if declared.is_empty() || !declared.iter().all(is_key) {
+        return None;
+    }
+    let declared = command.schema.as_arrow().clone();
+    command.schema = Arc::new(DFSchema::empty());
+    Some(declared)
+}
+
+/// The command of a table whose columns were inferred, with types for those that are names of folders: as declared, or
+/// told by the names. None if there is nothing to change.
+pub(super) fn typed(
+    command: &CreateExternalTable,
+    listing: &ListingTable,
+    declared: Option<&Schema>,
+    files: &[PathBuf],
+) -> Result<Option<CreateExternalTable>> {
+    let keys = &listing.options().table_partition_cols;
+    let types: Vec<DataType> = keys
+        .iter()
+        .map(|(key, inferred)| {
+            let field = declared.and_then(|declared| declared.field_with_name(key).ok());
+            let told = || if are_numbers(key, files) { DataType::Int64 } else { inferred.clone() };
+            field.map_or_else(told, |field| field.data_type().clone())
+        })
+        .collect();
+    if keys.iter().map(|(_, inferred)| inferred).eq(&types) {
+        return Ok(None);
+    }
+    let schema = datafusion::datasource::TableProvider::schema(listing);
+    let is_key = |field: &&Arc<Field>| keys.iter().any(|(key, _)| key == field.name());
+    let mut fields: Vec<Arc<Field>> = schema.fields().iter().filter(|field| !is_key(field)).cloned().collect();
+    fields.extend(keys.iter().zip(types).map(|((key, _), kind)| Arc::new(Field::new(key, kind, true))));
+    let mut typed = command.clone();
+    typed.schema = Arc::new(DFSchema::try_from(Schema::new(fields))?);
+    typed.table_partition_cols = keys.iter().map(|(key, _)| key.clone()).collect();
+    Ok(Some(typed))
+}
+
+/// Whether the values of a key are whole numbers in all paths, written as numbers are.
+fn are_numbers(key: &str, files: &[PathBuf]) -> bool {
+    let is_number = |path: &PathBuf| {
+        let value = value_of(key, path)?;
+        value.parse::<i64>().is_ok_and(|number| number.to_string() == value).then_some(())
+    };
+    !files.is_empty() && files.iter().all(|path| is_number(path).is_some())
+}
+
+/// What a folder of the path says of a key.
+fn value_of<'a>(key: &str, path: &'a Path) -> Option<&'a str> {
+    let folders = path.parent()?.components().rev().filter_map(|part| part.as_os_str().to_str());
+    folders.filter_map(|part| part.split_once('=')).find(|(name, _)| *name == key).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_numbers_where_all_are_written_as_such() {
+        let paths = |values: &[&str]| -> Vec<PathBuf> {
+            values.iter().map(|value| format!("/t/m={value}/k=x/1.parquet").into()).collect()
+        };
+        assert!(are_numbers("m", &paths(&["9", "10", "-3", "0"])));
+        for values in [["9", "010"], ["9", "x"], ["9", "__HIVE_DEFAULT_PARTITION__"], ["9", "99999999999999999999"]] {
+            assert!(!are_numbers("m", &paths(&values)), "{values:?}");
+        }
+        assert!(!are_numbers("k", &paths(&["1"])) && !are_numbers("z", &paths(&["1"])) && !are_numbers("m", &[]));
+    }
+}
