@@ -21,9 +21,10 @@ template <typename T, int W, int D> struct WcDelta {
     static const int SUM_BITS = 8 * sizeof(Sum), H = 4 * W - 3 * D < SUM_BITS ? 4 * W - 3 * D : SUM_BITS;
     const char* groups;
     const Sum* heads;
+    uint32_t rows;
 
     WC_INLINE WcDelta(const char* segment, uint32_t rows)
-        : groups(segment), heads((const Sum*)(segment + (uint64_t)((rows + 1023) / 1024) * (128 * W))) {}
+        : groups(segment), heads((const Sum*)(segment + (uint64_t)((rows + 1023) / 1024) * (128 * W))), rows(rows) {}
 
     template <int SLOTS> struct Step {
         WcPacked<W, SLOTS> strings;
@@ -49,6 +50,14 @@ template <typename T, int W, int D> struct WcDelta {
             for (int i = 0; i < 3; ++i) {
                 value += (Sum)wc_packed_bits<D>(string, at + H + i * D) + least;
                 target[4 * quad + 1 + i] = (T)value;
+            }
+        }
+        if (rows - base < 32 * SLOTS) {
+            // Behind the last row there is anything; what is looked up by a value has to be one that there is.
+            const T known = (T)__shfl_sync(WC_FULL_MASK, (Sum)target[0], 0);
+#pragma unroll
+            for (int slot = 0; slot < SLOTS; ++slot) {
+                target[slot] = base + wc_slot_row(slot, lane) < rows ? target[slot] : known;
             }
         }
     }

@@ -28,6 +28,13 @@ pub(crate) fn rewrite(parsed: ParsedStatement) -> Result<ParsedStatement> {
             ParsedStatement::CopyTo(with_format(copy)?)
         }
         ParsedStatement::Explain(mut explain) => {
+            if let ParsedStatement::Statement(inner) = explain.statement.as_ref()
+                && matches!(inner.as_ref(), SqlStatement::Execute { .. })
+            {
+                return Err(SqlError::Unsupported(
+                    "EXPLAIN of EXECUTE; it takes the statement that was prepared".into(),
+                ));
+            }
             explain.statement = Box::new(rewrite(*explain.statement)?);
             ParsedStatement::Explain(explain)
         }

@@ -20,7 +20,8 @@
 //! distances; `far` is its step over 32 quads, `near` the one over a quad, both rounded down.
 //!
 //! Null slots repeat the value before them, so does padding in the quad of the last row; the strings of quads behind it
-//! are zeros. Words are those of packed segments, 4 or 8 bytes. Source: ours.
+//! are zeros, and readers put the first value of what they read in the place of what those would be. Words are those of
+//! packed segments, 4 or 8 bytes. Source: ours.
 //! GPU-DFOR (section 5.4 of Shanbhag, "Interactive Data Analytics Using GPUs") sums up differences over whole tiles,
 //! for which lanes have to wait for each other; a value in four that stands alone makes that unnecessary.
 
@@ -266,6 +267,8 @@ impl Delta {
                     }
                 }
             }
+            let (first, behind) = values.split_at_mut((rows - vector * VECTOR_ROWS).min(VECTOR_ROWS) * T::BYTES);
+            behind.chunks_exact_mut(T::BYTES).for_each(|value| value.copy_from_slice(&first[..T::BYTES]));
         }
         values
     }
@@ -307,5 +310,25 @@ impl Delta {
             return Err(EncodingError::Damaged("a delta segment is not as long as its width and rows say"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Codes of a dictionary are looked up whatever row they are of.
+    #[test]
+    fn behind_the_last_row_are_values_that_there_are() {
+        let values: Vec<u8> = (0..2048i32).flat_map(|row| row.min(1099).to_le_bytes()).collect();
+        let plain = Plain::new(Storage::I32, &values, None, 1_100).unwrap();
+        let delta = Delta::fit(&plain).unwrap();
+        assert_eq!(delta, Delta { width: 0, differences: 0 }, "a line");
+        let mut bytes = Vec::new();
+        delta.encode(&plain, &mut bytes).unwrap();
+        let decoded = delta.decode(&bytes, Storage::I32, 1_100).unwrap();
+        let decoded: Vec<i32> = decoded.as_chunks().0.iter().map(|value| i32::from_le_bytes(*value)).collect();
+        assert_eq!(decoded[..1_100], (0..1_100).collect::<Vec<_>>());
+        assert!(decoded[1_100..].iter().all(|value| *value == 1_024), "{:?}", &decoded[1_100..]);
     }
 }

@@ -133,7 +133,7 @@ pub(crate) struct ScanZones {
 /// The split of a pipeline's steps.
 pub(super) struct Split {
     pub(super) dense: Vec<Planned>,
-    rows: Vec<Planned>,
+    pub(super) rows: Vec<Planned>,
     /// Columns loaded whole, in the order of first use.
     pub(super) loaded: Vec<usize>,
     pub(super) in_place: bool,
@@ -468,7 +468,7 @@ impl KernelWriter<'_> {
         let mut later = Vec::new();
         sink_registers(&self.input.pipeline.sink, &mut later);
         self.split.rows.iter().for_each(|planned| planned.item.registers(&mut |register| later.push(register)));
-        if later.contains(&column) {
+        if later.contains(&column) || self.split.asks_payload_by(column, &later) {
             return Vec::new();
         }
         let is_used = |planned: &Planned| {

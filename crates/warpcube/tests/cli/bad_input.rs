@@ -278,6 +278,10 @@ fn what_cannot_be_done_as_said_is_told() {
         ("CREATE VIEW v AS SELECT 1 AS a; DROP TABLE v", "SQL-004 'v' is a view, no table; use DROP VIEW"),
         ("SELECT foo FROM 't.csv'", "SQL-003 unknown column 'foo'; did you mean '\"Foo\"'?"),
         ("SELECT * FROM 't.csv' TABLESAMPLE (10 PERCENT)", "SQL-005 not supported: TABLESAMPLE"),
+        (
+            "PREPARE p (INT) AS SELECT $1 + 1 AS a; EXPLAIN EXECUTE p(1)",
+            "SQL-005 not supported: EXPLAIN of EXECUTE; it takes the statement that was prepared",
+        ),
         ("COPY (SELECT * FROM 't.csv' TABLESAMPLE (1 ROWS)) TO 'o.csv'", "SQL-005 not supported: TABLESAMPLE"),
     ] {
         let ran = place.run(&["-c", sql]);
