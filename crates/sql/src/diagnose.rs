@@ -243,7 +243,7 @@ impl Csv {
         let reader = self.compression.convert_read(file).ok()?;
         let mut reader = BufReader::new(reader);
         if let Err(error) = reader.fill_buf() {
-            let reason = format!("it cannot be decompressed: {}", one_line(&error.to_string()));
+            let reason = format!("it cannot be read: {}", one_line(&error.to_string()));
             return Some(SqlError::FileCorrupt { path: path.to_string(), reason });
         }
         let schema = match &self.schema {

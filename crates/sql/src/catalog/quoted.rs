@@ -37,6 +37,21 @@ struct Characters {
     escape: Option<u8>,
 }
 
+impl Characters {
+    fn of(command: &CreateExternalTable) -> Characters {
+        Characters {
+            delimiter: character(command, "delimiter").unwrap_or(b','),
+            quote: character(command, "quote").unwrap_or(b'"'),
+            escape: character(command, "escape"),
+        }
+    }
+}
+
+/// An option that is one character.
+fn character(command: &CreateExternalTable, name: &str) -> Option<u8> {
+    command.options.get(&format!("format.{name}"))?.bytes().next()
+}
+
 /// Looks through the CSV files of a table and notes in its options whether values have line breaks, if the user has not
 /// said so.
 pub(super) async fn tell(state: &dyn Session, command: &mut CreateExternalTable, files: &[PathBuf]) {
@@ -46,12 +61,7 @@ pub(super) async fn tell(state: &dyn Session, command: &mut CreateExternalTable,
     if command.options.contains_key(OPTION) || options.catalog.newlines_in_values || is_compressed {
         return;
     }
-    let character = |name: &str| command.options.get(&format!("format.{name}")).and_then(|text| text.bytes().next());
-    let characters = Characters {
-        delimiter: character("delimiter").unwrap_or(b','),
-        quote: character("quote").unwrap_or(b'"'),
-        escape: character("escape"),
-    };
+    let characters = Characters::of(command);
     let memory = state.config().get_extension::<FileMemory>();
     let large = files.iter().filter(|path| path.metadata().is_ok_and(|file| file.len() >= least));
     let looks = large.cloned().collect::<Vec<_>>().into_iter().map(|path| {
@@ -87,14 +97,14 @@ pub(super) async fn infer(state: &dyn Session, command: &CreateExternalTable, fi
     {
         return None;
     }
-    let character = |name: &str| option(name).and_then(|text| text.bytes().next());
+    let Characters { delimiter, quote, escape } = Characters::of(command);
     let mut format = Format::default()
         .with_header(is_set("has_header", state.config_options().catalog.has_header))
-        .with_delimiter(character("delimiter").unwrap_or(b','))
-        .with_quote(character("quote").unwrap_or(b'"'))
+        .with_delimiter(delimiter)
+        .with_quote(quote)
         .with_truncated_rows(is_set("truncated_rows", false));
-    format = character("escape").into_iter().fold(format, Format::with_escape);
-    format = character("comment").into_iter().fold(format, Format::with_comment);
+    format = escape.into_iter().fold(format, Format::with_escape);
+    format = character(command, "comment").into_iter().fold(format, Format::with_comment);
     let compression: FileCompressionType = option("compression").unwrap_or("uncompressed").parse().ok()?;
     let most = option("schema_infer_max_rec").and_then(|most| most.parse().ok()).unwrap_or(RECORDS);
     let files = files.to_vec();

@@ -15,8 +15,10 @@ use super::ResultWriter;
 
 /// Terminals that say they are narrower than this many characters do not know their width.
 const NARROWEST: u16 = 20;
-/// Characters that a column has at least, on average, with what separates it from the next.
-const COLUMN_LEAST: usize = 9;
+/// Characters that a column has at least, if it has values or a name as long.
+const COLUMN_LEAST: usize = 6;
+/// Characters between columns.
+const BETWEEN: usize = 3;
 /// What stands in the place of columns that are left out.
 const LEFT_OUT: &str = "…";
 
@@ -91,15 +93,25 @@ fn write_plans(sink: &mut impl Write, batches: &[RecordBatch]) -> io::Result<()>
     Ok(())
 }
 
-/// The columns that are shown where `width` characters are to hold `count`: all, or the first and the last ones.
-fn shown(count: usize, width: Option<usize>) -> (Vec<usize>, usize) {
-    let most = width.map_or(count, |width| (width / COLUMN_LEAST).max(2));
-    if count <= most {
+/// The columns that are shown where `width` characters are to hold columns that would like so many: all, or the first
+/// and the last ones; and how many come before the gap.
+fn shown(wanted: &[usize], width: Option<usize>) -> (Vec<usize>, usize) {
+    let count = wanted.len();
+    let least = |column: usize| wanted[column].min(COLUMN_LEAST) + BETWEEN;
+    let fits = |taken: usize| width.is_none_or(|width| taken < width);
+    if fits((0..count).map(least).sum()) {
         return ((0..count).collect(), count);
     }
-    // One place is for what tells of the others.
-    let first = most / 2;
-    ((0..first).chain(count - (most - 1 - first)..count).collect(), first)
+    // One place is for what tells of the others; at least one column is shown.
+    let (mut first, mut last, mut taken) = (1, 0, least(0) + 1 + BETWEEN);
+    loop {
+        let is_front = first <= last;
+        taken += least(if is_front { first } else { count - 1 - last });
+        if !fits(taken) || first + last + 1 >= count {
+            return ((0..first).chain(count - last..count).collect(), first);
+        }
+        if is_front { first += 1 } else { last += 1 }
+    }
 }
 
 /// The table, and how many of its columns it shows.
@@ -117,7 +129,19 @@ fn build(
     if width.is_none() {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
-    let (columns, first) = shown(schema.fields().len(), width.map(usize::from));
+    let options = FormatOptions::default().with_null("NULL").with_display_error(true);
+    let mut rows: Vec<Vec<String>> = vec![schema.fields().iter().map(|field| field.name().clone()).collect()];
+    for batch in batches {
+        let formatters = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column.as_ref() as &dyn Array, &options))
+            .collect::<Result<Vec<_>, _>>()?;
+        rows.extend((0..batch.num_rows()).map(|row| formatters.iter().map(|f| f.value(row).to_string()).collect()));
+    }
+    let longest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let wanted: Vec<usize> = (0..schema.fields().len()).map(longest).collect();
+    let (columns, first) = shown(&wanted, width.map(usize::from));
     let with_gap = |mut cells: Vec<Cell>| {
         if columns.len() < schema.fields().len() {
             cells.insert(first, Cell::new(LEFT_OUT));
@@ -128,19 +152,12 @@ fn build(
         true => cell.set_alignment(CellAlignment::Right),
         false => cell,
     };
-    let name = |column: &usize| aligned(Cell::new(schema.field(*column).name()), *column);
-    table.set_header(with_gap(columns.iter().map(name).collect()));
-    let options = FormatOptions::default().with_null("NULL").with_display_error(true);
-    for batch in batches {
-        let formatters = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column.as_ref() as &dyn Array, &options))
-            .collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            let cell = |column: &usize| aligned(Cell::new(formatters[*column].value(row)), *column);
-            table.add_row(with_gap(columns.iter().map(cell).collect()));
-        }
+    let mut rows = rows
+        .iter()
+        .map(|row| with_gap(columns.iter().map(|column| aligned(Cell::new(&row[*column]), *column)).collect()));
+    table.set_header(rows.next().expect("the names"));
+    for row in rows {
+        table.add_row(row);
     }
     Ok((table, columns.len()))
 }
@@ -155,10 +172,11 @@ mod tests {
 
     #[test]
     fn wide_tables_leave_out_columns_in_the_middle() {
-        assert_eq!(shown(5, None), ((0..5).collect(), 5));
-        assert_eq!(shown(5, Some(45)), ((0..5).collect(), 5));
-        assert_eq!(shown(6, Some(45)), (vec![0, 1, 4, 5], 2));
-        assert_eq!(shown(80, Some(20)), (vec![0], 1));
+        assert_eq!(shown(&[20; 5], None), ((0..5).collect(), 5));
+        assert_eq!(shown(&[20; 5], Some(46)), ((0..5).collect(), 5));
+        assert_eq!(shown(&[20; 6], Some(46)), (vec![0, 1, 4, 5], 2));
+        assert_eq!(shown(&[2; 9], Some(46)), ((0..9).collect(), 9), "short values need no more");
+        assert_eq!(shown(&[20; 80], Some(20)), (vec![0], 1));
     }
 
     /// A sink whose content can still be read.
