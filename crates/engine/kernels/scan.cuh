@@ -202,13 +202,15 @@ WC_DEVICE void wc_zone_test(const Bounds& vector, int64_t low, int64_t high, boo
 template <typename Bounds>
 WC_DEVICE void wc_zone_keys(
     const Bounds& vector, int64_t first, uint64_t keys, const uint32_t* bits, bool* may, bool* all) {
-    if (vector.low < first || vector.high - first >= (int64_t)keys || vector.high - vector.low > 31) {
+    // Distances without a sign: where a vector has patches, its end is that of all numbers.
+    const uint64_t distance = (uint64_t)vector.low - (uint64_t)first, span = (uint64_t)vector.high - (uint64_t)vector.low;
+    if (vector.low < first || span > 31 || distance >= keys || keys - distance <= span) {
         *all = false;
         return;
     }
-    const uint32_t low = (uint32_t)(vector.low - first), high = (uint32_t)(vector.high - first);
+    const uint32_t low = (uint32_t)distance, high = (uint32_t)(distance + span);
     const uint64_t words = bits[low / 32] | (uint64_t)bits[high / 32] << (high / 32 > low / 32 ? 32 : 0);
-    const uint32_t wanted = 0xffffffffu >> (31 - (high - low)), found = (uint32_t)(words >> low % 32) & wanted;
+    const uint32_t wanted = 0xffffffffu >> (31 - (uint32_t)span), found = (uint32_t)(words >> low % 32) & wanted;
     *may = *may && found != 0;
     *all = *all && found == wanted;
 }

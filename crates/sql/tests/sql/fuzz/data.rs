@@ -74,6 +74,8 @@ enum Shape {
     Full,
     Skewed(i128),
     Sorted,
+    /// Sorted, but for one value in so many.
+    Jumping(usize),
     Constant,
 }
 
@@ -118,7 +120,8 @@ fn keys(random: &mut Random, rows: usize, references: usize) -> (ArrayRef, Array
     ];
     let data_type = random.pick(&types).clone();
     let step = *random.pick(&[1, 1, 3, 10]);
-    let first = *random.pick(&[0, 1, 100]);
+    let is_signed = matches!(data_type, DataType::Int32 | DataType::Int64 | DataType::Int16 | DataType::Date32);
+    let first = *random.pick(if is_signed { &[0, 1, 100, -1, -40, -3_000] } else { &[0, 1, 100, 7, 40, 3_000] });
     let mut values: Vec<Option<i128>> = (0..rows as i128).map(|row| Some(first + row * step)).collect();
     if random.chance(50) {
         for last in (1..values.len()).rev() {
@@ -135,9 +138,14 @@ fn keys(random: &mut Random, rows: usize, references: usize) -> (ArrayRef, Array
     let nulls = *random.pick(&[0, 0, 5, 40]);
     let span = (rows as i128 * step + 5).max(1);
     let misses = random.chance(50);
-    let refer = |_| {
+    // Rows that refer to the same key side by side, but for some.
+    let run = random.chance(30).then(|| *random.pick(&[50, 700, 5_000]));
+    let refer = |row: usize| {
         if random.chance(nulls) {
             return None;
+        }
+        if let Some(run) = run.filter(|_| rows > 0 && random.below(400) > 0) {
+            return Some(first + (row / run % rows) as i128 * step);
         }
         if misses || rows == 0 {
             return Some(first + random.between(0, span));
@@ -215,11 +223,12 @@ fn column(random: &mut Random, rows: usize) -> (ArrayRef, bool) {
         return (Arc::new((0..rows).map(value).collect::<BooleanArray>()), false);
     }
     let (data_type, low, high) = integer_type(random);
-    let shape = match random.below(8) {
+    let shape = match random.below(9) {
         0 | 1 => Shape::Full,
         2 | 3 => Shape::Skewed(1 + random.between(0, 1000)),
         4 => Shape::Sorted,
         5 => Shape::Constant,
+        6 => Shape::Jumping(*random.pick(&[90, 800, 3_000])),
         _ => Shape::Small(*random.pick(&[2, 7, 50, 4000])),
     };
     let base = random.between(low.max(-40), high.min(100));
@@ -241,12 +250,16 @@ fn column(random: &mut Random, rows: usize) -> (ArrayRef, bool) {
                 base + random.between(0, other)
             }
             Shape::Sorted => base + (row / 3) as i128,
+            Shape::Jumping(rarity) => match random.below(rarity) {
+                0 => random.between(low, high),
+                _ => base + (row / 100) as i128,
+            },
             Shape::Constant => base,
         };
         Some(value.clamp(low, high))
     };
     let values: Vec<Option<i128>> = (0..rows).map(value).collect();
-    let wide = matches!(shape, Shape::Full) && high > i128::from(u32::MAX);
+    let wide = matches!(shape, Shape::Full | Shape::Jumping(_)) && high > i128::from(u32::MAX);
     (numbers(&values, &data_type), wide)
 }
 
