@@ -5,6 +5,9 @@
 #define WC_REGISTERS 4096
 // Widths of offsets: 0 to 64.
 #define WC_WIDTHS 65
+// Segments of a launch, and most vectors of one.
+#define WC_PROFILE_SEGMENTS 64
+#define WC_SEGMENT_VECTORS 1024
 
 // Totals of a column, u64 each.
 #define WC_TOTAL_VALID 0
@@ -27,14 +30,118 @@ WC_DEVICE void wc_sketch(uint32_t* registers, uint64_t bits) {
     if (*entry < rank) atomicMax(entry, rank);
 }
 
+// What a lane has seen of vectors, and where its block counts.
+struct WcProfile {
+    uint32_t* widths;     // in shared memory, u32 [WC_WIDTHS][32]: a column for each lane, so that lanes do not meet
+    uint32_t* registers;  // in shared memory, u32 [WC_REGISTERS]
+    uint64_t valid, runs, descents;
+
+    WC_INLINE void count_width(uint32_t width, uint32_t lane) { wc_add(widths + 32 * width + lane, 1u); }
+};
+
+// Smallest and largest key of a vector, those of its first and its last row.
+struct WcEnds { uint64_t low, high, first, last; };
+
+// Four values side by side.
+template <typename Word> struct WcQuad;
+template <> struct WcQuad<uint32_t> {
+    uint32_t at[4];
+    WC_INLINE WcQuad(const uint32_t* values) {
+        const uint4 all = *(const uint4*)values;
+        at[0] = all.x, at[1] = all.y, at[2] = all.z, at[3] = all.w;
+    }
+    static WC_INLINE uint32_t bits(uint32_t offset) { return 32 - __clz((int)offset); }
+};
+template <> struct WcQuad<uint64_t> {
+    uint64_t at[4];
+    WC_INLINE WcQuad(const uint64_t* values) {
+        const uint4 front = ((const uint4*)values)[0], back = ((const uint4*)values)[1];
+        at[0] = (uint64_t)front.y << 32 | front.x, at[1] = (uint64_t)front.w << 32 | front.z;
+        at[2] = (uint64_t)back.y << 32 | back.x, at[3] = (uint64_t)back.w << 32 | back.z;
+    }
+    static WC_INLINE uint32_t bits(uint64_t offset) { return 64 - __clzll((long long)offset); }
+};
+
+// A vector of values of 4 or 8 bytes, none of them null, four a lane at a time. Keys are words here: in the order of
+// the values, with the bit of `flip` turned.
+template <typename Word>
+WC_DEVICE WcEnds wc_profile_whole(WcProfile& seen, const Word* values, Word flip, uint32_t lane) {
+    values += 4 * lane;
+    Word low = ~(Word)0, high = 0, first = 0, last = 0;
+#pragma unroll 2
+    for (uint32_t quad = 0; quad < 8; ++quad) {
+        const WcQuad<Word> four(values + 128 * quad);
+        // The key before the lane's: the first lane's is the last lane's of the quad before.
+        const Word own = four.at[3] ^ flip;
+        Word before = __shfl_sync(WC_FULL_MASK, lane == 31 ? last : own, (int)((lane + 31) % 32));
+        const bool is_first = quad == 0 && lane == 0;
+        if (is_first) first = four.at[0] ^ flip;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const Word key = four.at[i] ^ flip;
+            low = key < low ? key : low;
+            high = key > high ? key : high;
+            // Before the first row there is 0, which no key is below.
+            seen.descents += key < before;
+            if (key != before || (is_first && i == 0)) {
+                seen.runs += 1;
+                wc_sketch(seen.registers, four.at[i]);
+            }
+            before = key;
+        }
+        last = own;
+    }
+    low = (Word)wc_warp_min(low);
+    high = (Word)wc_warp_max(high);
+#pragma unroll 2
+    for (uint32_t quad = 0; quad < 8; ++quad) {
+        const WcQuad<Word> four(values + 128 * quad);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) seen.count_width(WcQuad<Word>::bits((four.at[i] ^ flip) - low), lane);
+    }
+    seen.valid += 32;
+    return WcEnds{low, high, first, last};
+}
+
+// Any other vector.
+WC_DEVICE WcEnds wc_profile_any(WcProfile& seen, const WcSource& source, uint64_t vector, uint32_t lane) {
+    const uint64_t mask = wc_word_mask(source);
+    const uint64_t value_mask = source.width == 8 ? ~0ull : (1ull << (8 * source.width)) - 1;
+    WcRuns walk(source, vector, lane);
+    WcEnds ends{~0ull, 0, 0, 0};
+#pragma unroll 2
+    for (uint32_t step = 0; step < 32; ++step) {
+        uint64_t key;
+        const bool begins = walk.next(source, step, lane, key) >> lane & 1u;
+        seen.runs += begins;
+        if (!walk.filled.any) continue;
+        ends.low = key < ends.low ? key : ends.low;
+        ends.high = key > ends.high ? key : ends.high;
+        if (step == 0) ends.first = key;
+        ends.last = key;
+        seen.descents += key < walk.before;
+        if (begins) wc_sketch(seen.registers, (key ^ source.flip) & value_mask);
+    }
+    ends.low = wc_warp_min(ends.low);
+    ends.high = wc_warp_max(ends.high);
+    seen.valid += __popc(wc_valid_word(source, vector * 1024 + 32 * lane));
+#pragma unroll 2
+    for (uint32_t step = 0; step < 32; ++step) {
+        const uint64_t row = vector * 1024 + 32 * step + lane;
+        const uint64_t offset = wc_valid(source, row) ? (wc_key(source, row) - ends.low) & mask : 0;
+        seen.count_width(WcQuad<uint64_t>::bits(offset), lane);
+    }
+    return ends;
+}
+
 // Purpose: profile of some segments, added to the column's. Inputs: segments, and of each the number that its first
 // vector has in the column, all ones behind the last; `end`, the number behind the last vector. Outputs: bounds u64
 // [vectors][2], smallest and largest key, all ones and 0 without a valid row; ends u64 [vectors][2], keys of the first
 // and the last valid row; totals; registers u32 [WC_REGISTERS]. Mapping: a warp a vector, grid-stride; shared memory
-// WC_WIDTHS * 128 bytes. Bytes: the values once, and once more from the caches.
+// WC_WIDTHS * 128 + WC_REGISTERS * 4 bytes. Bytes: the values once, and once more from the caches.
 struct ProfileParams {
-    WcSource sources[WC_SEGMENTS];
-    uint64_t firsts[WC_SEGMENTS];
+    WcSource sources[WC_PROFILE_SEGMENTS];
+    uint64_t firsts[WC_PROFILE_SEGMENTS];
     uint64_t end;
     uint64_t* bounds;
     uint64_t* ends;
@@ -42,55 +149,41 @@ struct ProfileParams {
     uint32_t* registers;
 };
 
-WC_KERNEL(profile_vectors, ProfileParams, 256, 1) {
-    // A column for each lane, so that lanes do not meet.
+WC_KERNEL(profile_vectors, ProfileParams, 256, 4) {
     uint32_t* const widths = (uint32_t*)wc_shared();
+    WcProfile seen{widths, widths + WC_WIDTHS * 32, 0, 0, 0};
     const uint32_t lane = wc_lane();
-    for (uint32_t at = threadIdx.x; at < WC_WIDTHS * 32; at += blockDim.x) widths[at] = 0;
+    for (uint32_t at = threadIdx.x; at < WC_WIDTHS * 32 + WC_REGISTERS; at += blockDim.x) widths[at] = 0;
     __syncthreads();
-    const uint64_t width = p.sources[0].width, flip = p.sources[0].flip, mask = wc_word_mask(p.sources[0]);
-    const uint64_t value_mask = width == 8 ? ~0ull : (1ull << (8 * width)) - 1;
-    uint64_t valid = 0, runs = 0, descents = 0;
     const WcShare share(1);
     for (uint64_t number = p.firsts[0] + share.first(); number < p.end; number += share.warps()) {
-        uint32_t segment = 0;
-        while (segment + 1 < WC_SEGMENTS && p.firsts[segment + 1] <= number) ++segment;
+        // No segment has more vectors than that.
+        uint32_t segment = (uint32_t)((number - p.firsts[0]) / WC_SEGMENT_VECTORS);
+        while (segment + 1 < WC_PROFILE_SEGMENTS && p.firsts[segment + 1] <= number) ++segment;
         const WcSource source = p.sources[segment];
         const uint64_t vector = number - p.firsts[segment];
-        WcRuns walk(source, vector, lane);
-        uint64_t low = ~0ull, high = 0, first = 0, last = 0;
-#pragma unroll 4
-        for (uint32_t step = 0; step < 32; ++step) {
-            uint64_t key;
-            const uint32_t begins = walk.next(source, step, lane, key);
-            runs += __popc(begins);
-            if (!walk.filled.any) continue;
-            low = key < low ? key : low;
-            high = key > high ? key : high;
-            if (step == 0) first = key;
-            last = key;
-            // Before the first row there is 0, which no key is below.
-            descents += key < walk.before;
-            if (begins >> lane & 1u) wc_sketch(p.registers, (key ^ flip) & value_mask);
+        const bool whole = source.validity == nullptr && (vector + 1) * 1024 <= source.rows;
+        WcEnds ends;
+        if (whole && source.width == 4) {
+            const uint32_t flip = (uint32_t)(source.flip >> 32);
+            ends = wc_profile_whole<uint32_t>(seen, (const uint32_t*)source.values + 1024 * vector, flip, lane);
+            // Keys of 64 bits: values with their sign.
+            const uint64_t above = source.flip != 0 ? 0x7fffffff80000000ull : 0;
+            ends.low += above, ends.high += above, ends.first += above, ends.last += above;
+        } else if (whole && source.width == 8) {
+            ends = wc_profile_whole<uint64_t>(seen, (const uint64_t*)source.values + 1024 * vector, source.flip, lane);
+        } else {
+            ends = wc_profile_any(seen, source, vector, lane);
         }
-        low = wc_warp_min(low);
-        high = wc_warp_max(high);
         if (lane == 0) {
-            p.bounds[2 * number] = low;
-            p.bounds[2 * number + 1] = high;
-            p.ends[2 * number] = first;
+            p.bounds[2 * number] = ends.low;
+            p.bounds[2 * number + 1] = ends.high;
+            p.ends[2 * number] = ends.first;
         }
-        if (lane == 31) p.ends[2 * number + 1] = last;
-        valid += __popc(wc_valid_word(source, vector * 1024 + 32 * lane));
-#pragma unroll 4
-        for (uint32_t step = 0; step < 32; ++step) {
-            const uint64_t row = vector * 1024 + 32 * step + lane;
-            const uint64_t offset = wc_valid(source, row) ? (wc_key(source, row) - low) & mask : 0;
-            wc_add(widths + 32 * (64 - __clzll((long long)offset)) + lane, 1u);
-        }
+        if (lane == 31) p.ends[2 * number + 1] = ends.last;
     }
-    valid = wc_warp_sum(valid);
-    descents = wc_warp_sum(descents);
+    const uint64_t valid = wc_warp_sum(seen.valid), runs = wc_warp_sum(seen.runs);
+    const uint64_t descents = wc_warp_sum(seen.descents);
     if (lane == 0) {
         wc_add(p.totals + WC_TOTAL_VALID, valid);
         wc_add(p.totals + WC_TOTAL_RUNS, runs);
@@ -100,6 +193,10 @@ WC_KERNEL(profile_vectors, ProfileParams, 256, 1) {
     for (uint32_t width = wc_warp(); width < WC_WIDTHS; width += blockDim.x / 32) {
         const uint32_t count = wc_warp_sum(widths[32 * width + lane]);
         if (lane == 0 && count != 0) wc_add(p.totals + WC_TOTAL_WIDTHS + width, (uint64_t)count);
+    }
+    for (uint32_t at = threadIdx.x; at < WC_REGISTERS; at += blockDim.x) {
+        const uint32_t rank = seen.registers[at];
+        if (rank > p.registers[at]) atomicMax(p.registers + at, rank);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::load::Room;
 use crate::profiler::profile;
 use crate::segment::{Lookup, Segment, Traits};
 use crate::storage::Storage;
-use crate::transcode::{distinct, encode_segments, fitting_delta};
+use crate::transcode::{distinct, encode_copies, encode_segments, fitting_delta};
 
 /// Estimates of distinct values past which a dictionary is not tried: no column with one would have that many.
 const DISTINCT_TRIED: u64 = DICTIONARY_MAX as u64 * 5 / 4;
@@ -79,6 +79,19 @@ pub(crate) fn encode_column(
         Ok(segments) => Encoded { layout: Layout::of(&encoding), lookup, segments, traits },
         Err(segments) => Encoded::plain(segments, traits),
     })
+}
+
+/// Copies of a column's plain segments in the encoding of a load that names none, and that encoding.
+pub(crate) fn encode_best(
+    device: &Device,
+    room: &dyn Room,
+    known: Known,
+    segments: &[Segment],
+) -> Result<(Encoding, Vec<Segment>)> {
+    let profile = profile(device, room, known.storage, segments)?;
+    let encoding = best(&Candidate { device, room, known, profile: &profile, segments })?;
+    let copies = encode_copies(device, room, known.storage, &encoding, segments)?;
+    Ok((encoding, copies))
 }
 
 impl Candidate<'_> {

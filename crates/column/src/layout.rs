@@ -118,7 +118,7 @@ impl Layout {
     }
 
     /// The layout of segments in an encoding; of a dictionary, that of its codes.
-    pub(crate) fn of(encoding: &Encoding) -> Layout {
+    pub fn of(encoding: &Encoding) -> Layout {
         match encoding {
             Encoding::Plain => Layout::Plain,
             Encoding::Packed(packed) => Layout::Packed(*packed),

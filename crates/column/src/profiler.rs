@@ -7,12 +7,16 @@ use crate::error::Result;
 use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
-use crate::transcode::{BLOCK_WARPS, LAUNCH_SEGMENTS, PACKED, PROFILE, Scratch, Source, Workshop, flip};
+use crate::transcode::{BLOCK_WARPS, PACKED, PROFILE, Scratch, Source, Workshop, flip};
 
 /// Widths of offsets, 0 to 64.
 const WIDTHS: usize = 65;
-/// Shared memory: counts of widths by lane.
-const SHARED_BYTES: u32 = WIDTHS as u32 * 32 * 4;
+/// Shared memory: counts of widths by lane, and a sketch.
+const SHARED_BYTES: u32 = (WIDTHS as u32 * 32 + DistinctSketch::REGISTERS as u32) * 4;
+/// Segments of a launch: `WC_PROFILE_SEGMENTS`.
+const SEGMENTS: usize = 64;
+/// Blocks a multiprocessor: all that are there at a time, since each adds a sketch of its own to the column's.
+const BLOCKS: u32 = 4;
 /// Bytes of a vector's bounds, and of its first and last key.
 const VECTOR_BYTES: usize = 2 * size_of::<u64>();
 /// Totals before those of widths: `WC_TOTAL_…` in profile.cuh.
@@ -41,25 +45,25 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     let of_vectors = workshop.kernel(PROFILE, "profile_vectors")?;
     let of_column = workshop.kernel(PROFILE, "profile_column")?;
     let mut first = 0;
-    for segments in sources.chunks(LAUNCH_SEGMENTS) {
+    for segments in sources.chunks(SEGMENTS) {
         let (mut params, mut firsts, begin) = (Params::new(), Vec::new(), first);
         for source in segments {
             params = source.add_to(params);
             firsts.push(first as u64);
             first += source.vectors();
         }
-        for _ in segments.len()..LAUNCH_SEGMENTS {
+        for _ in segments.len()..SEGMENTS {
             params = params.null().null().u64(0).u64(0).u64(0);
             firsts.push(u64::MAX);
         }
         let params = firsts.into_iter().fold(params, Params::u64).u64(first as u64);
         let params = params.buffer(buffer).buffer_at(buffer, ends_at).buffer_at(buffer, totals_at);
         let params = params.buffer_at(buffer, registers_at);
-        workshop.launch(&of_vectors, first - begin, SHARED_BYTES, &params)?;
+        workshop.launch(&of_vectors, first - begin, BLOCKS, SHARED_BYTES, &params)?;
     }
     let params = Params::new().buffer(buffer).buffer_at(buffer, ends_at).u64(vectors as u64);
     let params = params.buffer_at(buffer, totals_at);
-    workshop.launch(&of_column, vectors.div_ceil(BLOCK_WARPS as usize), 0, &params)?;
+    workshop.launch(&of_column, vectors.div_ceil(BLOCK_WARPS as usize), BLOCKS, 0, &params)?;
     let (counted, sketched) = (bytemuck::cast_slice_mut(&mut totals), bytemuck::cast_slice_mut(&mut registers));
     workshop.stream.download_all(buffer, &mut [(totals_at, counted), (registers_at, sketched)])?;
     let [valid, runs, descents, low, high, first, last] = *totals.first_chunk().expect("as many as there are");

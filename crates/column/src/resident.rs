@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, GpuError, Reservation};
 
 use crate::book::{Book, Changes, Leaving, Origin, TableSummary, Whereabouts};
+use crate::encode::{Known, encode_best};
 use crate::encoding::{Encoding, Profile};
 use crate::error::{ColumnError, Result};
 use crate::host::HostColumn;
@@ -166,6 +167,18 @@ impl Residency {
     pub fn encode(&self, column: &ResidentColumn, encoding: &Encoding) -> Result<Vec<Segment>> {
         let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
         encode_copies(&self.device, &room, column.storage(), encoding, plain_segments(column)?)
+    }
+
+    /// The same in the encoding that a load gives the column which names none, from the pass over its values that tells
+    /// which to the last byte.
+    ///
+    /// # Errors
+    /// [`ColumnError::OverBudget`] without room for the copies.
+    pub fn encode_best(&self, column: &ResidentColumn) -> Result<(Encoding, Vec<Segment>)> {
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        let (range, strings) = (column.statistics().integers, column.dictionary().is_some());
+        let known = Known { storage: column.storage(), range, strings };
+        encode_best(&self.device, &room, known, plain_segments(column)?)
     }
 
     /// The distinct valid values of a plain column by their bits, in any order; `None` if there are more than `limit`.

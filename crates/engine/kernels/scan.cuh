@@ -203,7 +203,8 @@ template <typename Bounds>
 WC_DEVICE void wc_zone_keys(
     const Bounds& vector, int64_t first, uint64_t keys, const uint32_t* bits, bool* may, bool* all) {
     // Distances without a sign: where a vector has patches, its end is that of all numbers.
-    const uint64_t distance = (uint64_t)vector.low - (uint64_t)first, span = (uint64_t)vector.high - (uint64_t)vector.low;
+    const uint64_t distance = (uint64_t)vector.low - (uint64_t)first;
+    const uint64_t span = (uint64_t)vector.high - (uint64_t)vector.low;
     if (vector.low < first || span > 31 || distance >= keys || keys - distance <= span) {
         *all = false;
         return;

@@ -1,4 +1,5 @@
-//! The suite `encode`: plain columns encoded on the device, by encoding, and the profile that encodings are chosen by.
+//! The suite `encode`: plain columns encoded on the device, by encoding and as loads do that name none (`auto`), and
+//! the profile that encodings are chosen by.
 //!
 //! A case is timed on the host, from its first launch to its last result: what the device waits for on the way belongs
 //! to the cost of a load. Memory is there from the run before.
@@ -9,7 +10,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, Plain, encode};
 use warpcube_column::{
-    ColumnError, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency, ResidentColumn, Result, TableRequest,
+    ColumnError, EncodingChoice, Layout, LoadLimits, Pinned, PinnedTable, Residency, ResidentColumn, Result,
+    TableRequest,
 };
 use warpcube_gpu::{Device, DeviceBuffer};
 
@@ -84,6 +86,21 @@ fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> R
     let mut results = Vec::new();
     let seconds = median(arguments.runs, || residency.profile(column).map(drop))?;
     results.push(report(&name("profile"), seconds, plain_bytes, None));
+    // All of it, as a load does: the pass that tells the best encoding, and that encoding.
+    let (mut best, mut bytes) = (None, 0);
+    let seconds = median(arguments.runs, || {
+        let (encoding, segments) = residency.encode_best(column)?;
+        bytes = segments.iter().map(|segment| segment.values().bytes()).sum();
+        best = Some(encoding);
+        Ok(())
+    })?;
+    let mut whole = report(&name("auto"), seconds, plain_bytes, Some(8.0 * bytes as f64 / arguments.rows as f64));
+    if let Some(encoding) = best {
+        check(residency, column, &encoding)?;
+        let of_codes = if let Encoding::Dictionary(_) = encoding { "dictionary, " } else { "" };
+        whole["encoding"] = format!("{of_codes}{}", Layout::of(&encoding)).into();
+    }
+    results.push(whole);
     for (encoding_name, encoding) in encodings(content, residency, column)? {
         check(residency, column, &encoding)?;
         let mut bytes = 0;

@@ -59,7 +59,7 @@ pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
 /// Blocks a multiprocessor.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
 /// Segments of a launch: `WC_SEGMENTS`.
-pub(crate) const LAUNCH_SEGMENTS: usize = 16;
+const LAUNCH_SEGMENTS: usize = 16;
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
@@ -170,16 +170,18 @@ impl<'a> Workshop<'a> {
         Ok(kernel)
     }
 
-    /// The shape of a launch over that many warps' work.
-    fn shape(&self, warps: usize, shared_bytes: u32) -> LaunchShape {
-        let most = self.device.info().multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
-        LaunchShape { grid: (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most), block: BLOCK, shared_bytes }
-    }
-
-    /// Launches a kernel over that many warps' work.
-    pub(crate) fn launch(&mut self, kernel: &Kernel, warps: usize, shared_bytes: u32, params: &Params) -> Result<()> {
-        let shape = self.shape(warps, shared_bytes);
-        Ok(self.stream.launch(kernel, shape, params)?)
+    /// Launches a kernel over that many warps' work, at most so many blocks a multiprocessor.
+    pub(crate) fn launch(
+        &mut self,
+        kernel: &Kernel,
+        warps: usize,
+        blocks: u32,
+        shared_bytes: u32,
+        params: &Params,
+    ) -> Result<()> {
+        let most = self.device.info().multiprocessors * blocks;
+        let grid = (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most);
+        Ok(self.stream.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes }, params)?)
     }
 
     /// Launches a kernel over segments: of each the warps' work and the parameters.
@@ -467,6 +469,40 @@ mod tests {
                 stream.download(encoded[0].values(), 0, &mut found).expect("in range");
                 assert!(found == expected, "{encoding:?} of {storage:?}");
             }
+        }
+    }
+
+    #[test]
+    fn profiles_of_more_segments_than_a_launch_takes_add_up() {
+        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
+        let (room, mut stream) = (Whole(&device), device.stream().expect("a stream"));
+        let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        for storage in [Storage::I32, Storage::U32, Storage::I64, Storage::U64, Storage::I16] {
+            // Whole vectors and parts of some; extremes, few values, runs that go up and down, in turn.
+            let rows = |segment: usize| if segment % 3 == 0 { 2 * VECTOR_ROWS } else { 1 + segment * 1_237 % 1_500 };
+            let bits = |segment: usize, row: usize| match segment % 4 {
+                0 => mixed(row + segment),
+                1 => (row / 100) as u64,
+                2 => mixed(row % 5) >> 60,
+                _ => (segment as u64 * 3).wrapping_sub(row as u64 / 7),
+            };
+            let (mut segments, mut expected) = (Vec::new(), None::<Profile>);
+            for segment in 0..70 {
+                let padded = rows(segment).next_multiple_of(VECTOR_ROWS);
+                let bytes = |row| bits(segment, row).to_le_bytes().into_iter().take(storage.width());
+                let values: Vec<u8> = (0..padded).flat_map(bytes).collect();
+                let plain = Plain::new(storage, &values, None, rows(segment)).expect("whole vectors");
+                match &mut expected {
+                    Some(expected) => expected.add(&Profile::of(&plain)),
+                    None => expected = Some(Profile::of(&plain)),
+                }
+                let buffer = device.buffer(values.len(), "a test").expect("room");
+                stream.upload(&buffer, 0, &values).expect("in range");
+                let reservation = room.reserve(1).expect("room");
+                segments.push(Segment::new(buffer, None, rows(segment) as u32, reservation));
+            }
+            stream.synchronize().expect("no faults");
+            assert_eq!(Some(profile(&device, &room, storage, &segments).expect("room")), expected, "{storage:?}");
         }
     }
 

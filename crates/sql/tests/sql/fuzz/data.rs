@@ -251,7 +251,7 @@ fn column(random: &mut Random, rows: usize) -> (ArrayRef, bool) {
             }
             Shape::Sorted => base + (row / 3) as i128,
             Shape::Jumping(rarity) => match random.below(rarity) {
-                0 => random.between(low, high),
+                0 => random.between(low.max(-1 << 62), high.min(1 << 62)),
                 _ => base + (row / 100) as i128,
             },
             Shape::Constant => base,
