@@ -75,32 +75,66 @@ WC_KERNEL(fill, FillParams, 256, 4) {
 }
 ";
 
-/// Writes as many numbers of 4 bytes as rows that are decoded, again and again: what decoding could not pass even if it
-/// had nothing to read.
-pub(crate) fn fill(device: &Device, rows: u64, runs: usize) -> Result<Value, String> {
+/// As many bytes read as written, by threads that each move four words of 16 bytes.
+const COPY: &str = "struct CopyParams { const uint4* from; uint4* to; };
+
+WC_KERNEL(copy, CopyParams, 256, 4) {
+    const uint64_t at = blockIdx.x * 1024ull + threadIdx.x;
+    uint4 own[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) own[k] = wc_load_stream(p.from + at + 256 * k);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) wc_store_stream(p.to + at + 256 * k, own[k]);
+}
+";
+/// Rows of 4 bytes that a block of `copy` moves.
+const COPY_ROWS: usize = 4_096;
+
+/// What decoding is held against: `fill` writes as many numbers of 4 bytes as rows that are decoded and reads nothing,
+/// `copy` reads as many as it writes.
+pub(crate) fn ceilings(device: &Device, rows: u64, runs: usize) -> Result<[Value; 2], String> {
+    let steps = rows / STEP_ROWS as u64;
+    let rows = (rows as usize).next_multiple_of(COPY_ROWS);
+    let numbers = || device.buffer(rows * 4, "numbers").map_err(|error| error.to_string());
+    let (from, to) = (numbers()?, numbers()?);
+    let filled = Params::new().u64(steps).buffer(&to);
+    let copied = Params::new().buffer(&from).buffer(&to);
+    let persistent = device.info().multiprocessors * BLOCKS;
+    Ok([
+        ceiling(device, ("fill", FILL), persistent, &filled, steps as usize * STEP_ROWS * 4, runs)?,
+        ceiling(device, ("copy", COPY), (rows / COPY_ROWS) as u32, &copied, rows * 8, runs)?,
+    ])
+}
+
+/// Runs a kernel again and again; the median time, and gigabytes a second of the bytes that it moves.
+fn ceiling(
+    device: &Device,
+    (name, text): (&str, &str),
+    grid: u32,
+    params: &Params,
+    bytes: usize,
+    runs: usize,
+) -> Result<Value, String> {
     let measured = || -> Result<f64, GpuError> {
-        let steps = rows / STEP_ROWS as u64;
-        let program = Program::new("fill", format!("{PLAIN_LIBRARY}{FILL}"));
-        let kernel = device.compile(&program)?.kernel("fill")?;
+        let program = Program::new(name, format!("{PLAIN_LIBRARY}{text}"));
+        let kernel = device.compile(&program)?.kernel(name)?;
         let mut stream = device.stream()?;
-        let values = device.buffer(steps as usize * STEP_ROWS * 4, "numbers")?;
-        let shape = LaunchShape { grid: device.info().multiprocessors * BLOCKS, block: BLOCK, shared_bytes: 0 };
         let mut work = Work::new(device);
         let start = work.mark();
-        work.launch(&kernel, shape, &Params::new().u64(steps).buffer(&values), false)?;
+        work.launch(&kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, params, false)?;
         let end = work.mark();
         let mut recording = stream.prepare(work)?;
         let mut times = Vec::new();
         for _ in 0..=runs {
-            stream.run(&mut recording, &[&values])?;
+            stream.run(&mut recording, &[])?;
             times.push(recording.elapsed_ms(start, end)?);
         }
         Ok(median(times))
     };
     let ms = measured().map_err(|error| error.to_string())?;
-    let speed = rows as f64 * 4.0 / ms / 1e6;
-    println!("{:<24} {ms:>9.4} {speed:>9.1} GB/s", "fill");
-    Ok(json!({"case": "fill", "device_ms": ms, "gb_per_s": speed}))
+    let speed = bytes as f64 / ms / 1e6;
+    println!("{name:<24} {ms:>9.4} {speed:>9.1} GB/s");
+    Ok(json!({"case": name, "device_ms": ms, "gb_per_s": speed}))
 }
 
 /// The middle one of some times, the first of them left out.

@@ -16,7 +16,7 @@ use warpcube_gpu::Device;
 
 use crate::EncodingArgs;
 use crate::data::{Content, Made};
-use crate::decode::{decode, fill};
+use crate::decode::{ceilings, decode};
 
 /// Logarithms of the distinct values of sorted columns.
 const SORTED: [u32; 8] = [2, 6, 10, 14, 18, 22, 26, 28];
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
     let mut suite = Suite { arguments, device, tuning, results: Vec::new() };
     println!("{:<24} {:>9} {:>9} {:>7} {:>7} {:>8}", "case", "device_ms", "floor_ms", "share", "bits", "load_s");
     if arguments.decode {
-        suite.results.push(fill(&suite.device, arguments.rows as u64, arguments.runs.max(1))?);
+        suite.results.extend(ceilings(&suite.device, arguments.rows as u64, arguments.runs.max(1))?);
     }
     for bits in arguments.bits.iter().copied() {
         if !(1..=32).contains(&bits) {
