@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use warpcube_column::{CHUNK_ROWS, Constant, PLAIN_LIBRARY, ResidentColumn, Storage, View, decoding_library};
-use warpcube_gpu::{Device, GpuError, LaunchShape, Params, Program, Work};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, LaunchShape, Params, Program, Work};
 
 /// Threads of a block.
 const BLOCK: u32 = 256;
@@ -101,8 +101,8 @@ pub(crate) fn ceilings(device: &Device, rows: u64, runs: usize) -> Result<[Value
     let copied = Params::new().buffer(&from).buffer(&to);
     let persistent = device.info().multiprocessors * BLOCKS;
     Ok([
-        ceiling(device, ("fill", FILL), persistent, &filled, steps as usize * STEP_ROWS * 4, runs)?,
-        ceiling(device, ("copy", COPY), (rows / COPY_ROWS) as u32, &copied, rows * 8, runs)?,
+        ceiling(device, ("fill", FILL), persistent, (&filled, &[&to]), steps as usize * STEP_ROWS * 4, runs)?,
+        ceiling(device, ("copy", COPY), (rows / COPY_ROWS) as u32, (&copied, &[&from, &to]), rows * 8, runs)?,
     ])
 }
 
@@ -111,7 +111,7 @@ fn ceiling(
     device: &Device,
     (name, text): (&str, &str),
     grid: u32,
-    params: &Params,
+    (params, buffers): (&Params, &[&DeviceBuffer]),
     bytes: usize,
     runs: usize,
 ) -> Result<Value, String> {
@@ -126,7 +126,7 @@ fn ceiling(
         let mut recording = stream.prepare(work)?;
         let mut times = Vec::new();
         for _ in 0..=runs {
-            stream.run(&mut recording, &[])?;
+            stream.run(&mut recording, buffers)?;
             times.push(recording.elapsed_ms(start, end)?);
         }
         Ok(median(times))
