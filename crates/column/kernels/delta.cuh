@@ -14,6 +14,10 @@ WC_DEVICE WcDeltaHead<uint64_t> wc_delta_head(const uint64_t* heads, uint32_t ve
         wc_load_cached(head), wc_load_cached(head + 1), wc_load_cached(head + 2), wc_load_cached(head + 3)};
 }
 
+// A word as a number with a sign.
+WC_DEVICE int64_t wc_delta_number(uint32_t word) { return (int32_t)word; }
+WC_DEVICE int64_t wc_delta_number(uint64_t word) { return (int64_t)word; }
+
 // W bits a row, D bits the offset of a difference.
 template <typename T, int W, int D> struct WcDelta {
     typedef typename WcPackedSum<sizeof(T)>::Type Sum;
@@ -60,6 +64,30 @@ template <typename T, int W, int D> struct WcDelta {
                 target[slot] = base + wc_slot_row(slot, lane) < rows ? target[slot] : known;
             }
         }
+    }
+
+    // What the line, the widest distance and the widest differences allow: all numbers where that is more than words
+    // hold, since values are then anything modulo 2^32 or 2^64. Distances and offsets have at most 32 bits here.
+    WC_INLINE WcBounds bounds(uint32_t vector) const {
+        const WcDeltaHead<Sum> head = wc_delta_head(heads, vector);
+        const int64_t near = wc_delta_number(head.near), far = wc_delta_number(head.far);
+        const int64_t least = wc_delta_number(head.least), most = least + (int64_t)((1ull << D) - 1);
+        const bool is_unsigned = sizeof(T) == 4 && (T)-1 > (T)0;
+        const int64_t base = is_unsigned ? (int64_t)head.base : wc_delta_number(head.base);
+        // Far enough from the ends that what is added below stays inside.
+        const int64_t some = 1ll << 48, end = 1ll << 62;
+        const bool is_steep = near < -some || near > some || far < -some || far > some || least < -some || least > some;
+        if (is_steep || base < -end || base > end) return WcBounds{-0x7fffffffffffffffll - 1, 0x7fffffffffffffffll};
+        const int64_t across = 31 * near, down = 7 * far;
+        WcBounds all;
+        all.low = base + (across < 0 ? across : 0) + (down < 0 ? down : 0) + (least < 0 ? 3 * least : 0);
+        all.high = base + (across > 0 ? across : 0) + (down > 0 ? down : 0) + (most > 0 ? 3 * most : 0);
+        all.high += (int64_t)((1ull << H) - 1);
+        const int64_t first = is_unsigned ? 0 : -0x80000000ll, last = is_unsigned ? 0xffffffffll : 0x7fffffffll;
+        if (sizeof(Sum) == 4 && (all.low < first || all.high > last)) {
+            return WcBounds{-0x7fffffffffffffffll - 1, 0x7fffffffffffffffll};
+        }
+        return all;
     }
 
     WC_INLINE T get(uint32_t row) const {

@@ -19,15 +19,15 @@
 #define WC_TOTAL_LAST 6
 #define WC_TOTAL_WIDTHS 7
 
-// Takes a value's bits into the sketch: the finish of SplitMix64, then HyperLogLog.
+// Takes a value's bits into the sketch: two rounds of multiplying and folding, then HyperLogLog. A register of rank r
+// holds the r lowest bits: a value of a higher rank has none of them.
 WC_DEVICE void wc_sketch(uint32_t* registers, uint64_t bits) {
-    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9ull;
-    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebull;
-    const uint64_t hash = bits ^ bits >> 31;
-    uint32_t* const entry = registers + hash % WC_REGISTERS;
-    const uint32_t rank = __ffsll((long long)(hash / WC_REGISTERS | 1ull << 63));
+    uint64_t mixed = (uint64_t)(uint32_t)bits * 0xbf58476d1ce4e5b9ull + (bits >> 32) * 0xd6e8feb86659fd93ull;
+    mixed = (mixed ^ mixed >> 32) * 0x94d049bb133111ebull;
+    const uint32_t high = (uint32_t)(mixed >> 32), low = (uint32_t)mixed ^ high;
+    uint32_t* const entry = registers + high / (0x100000000ull / WC_REGISTERS);
     // Registers only grow: an old value costs an atomic more.
-    if (*entry < rank) atomicMax(entry, rank);
+    if ((low & *entry) == 0) atomicMax(entry, (low | 1u << 31) ^ ((low | 1u << 31) - 1));
 }
 
 // What a lane has seen of vectors, and where its block counts.
@@ -68,7 +68,7 @@ template <typename Word>
 WC_DEVICE WcEnds wc_profile_whole(WcProfile& seen, const Word* values, Word flip, uint32_t lane) {
     values += 4 * lane;
     Word low = ~(Word)0, high = 0, first = 0, last = 0;
-#pragma unroll 2
+#pragma unroll 4
     for (uint32_t quad = 0; quad < 8; ++quad) {
         const WcQuad<Word> four(values + 128 * quad);
         // The key before the lane's: the first lane's is the last lane's of the quad before.
@@ -93,7 +93,7 @@ WC_DEVICE WcEnds wc_profile_whole(WcProfile& seen, const Word* values, Word flip
     }
     low = (Word)wc_warp_min(low);
     high = (Word)wc_warp_max(high);
-#pragma unroll 2
+#pragma unroll 4
     for (uint32_t quad = 0; quad < 8; ++quad) {
         const WcQuad<Word> four(values + 128 * quad);
 #pragma unroll
@@ -195,8 +195,8 @@ WC_KERNEL(profile_vectors, ProfileParams, 256, 4) {
         if (lane == 0 && count != 0) wc_add(p.totals + WC_TOTAL_WIDTHS + width, (uint64_t)count);
     }
     for (uint32_t at = threadIdx.x; at < WC_REGISTERS; at += blockDim.x) {
-        const uint32_t rank = seen.registers[at];
-        if (rank > p.registers[at]) atomicMax(p.registers + at, rank);
+        const uint32_t own = seen.registers[at];
+        if (own > p.registers[at]) atomicMax(p.registers + at, own);
     }
 }
 

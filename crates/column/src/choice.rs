@@ -1,16 +1,18 @@
 //! The encoding of a column that names none: the least time to read wins, estimated as bits a value times a weight.
 //!
-//! Widths of packed columns and bytes are known of all values by the profile; ALP is estimated by a sample. An
-//! encoding competes if it is no slower than the plain column, neither in a sum over 500 million values on an NVIDIA
-//! H200 (docs/measured.md) nor where single rows are read: that leaves out NSV, RLE, GPU-FOR and GPU-DFOR, which can be
-//! named. So can delta, whose vectors have no bounds by which filters and joins drop them whole.
+//! Widths of packed columns and lengths of runs are known of all values by the profile; ALP and delta are estimated by
+//! a sample. An encoding competes if it is no slower than the plain column in a sum over 500 million values on an
+//! NVIDIA H200 (docs/measured.md) and is not read to its end for a single row: that leaves out NSV, GPU-FOR and
+//! GPU-DFOR, which can be named. NSF can be too, but packed columns are never larger. Runs compete where they are long
+//! enough for that, and not in sorted columns: filters and joins drop whole vectors there by their bounds, which runs
+//! do not have.
 
 use crate::build::VECTOR_ROWS;
 use crate::encode::Candidate;
-use crate::encoding::{Alp, Encoding, Nsf, Packed, Sample, encode, ladder};
+use crate::encoding::{Alp, Delta, Encoding, Packed, Sample, encode, ladder};
 use crate::error::Result;
 use crate::storage::Storage;
-use crate::transcode::Source;
+use crate::transcode::{Source, fitting_delta};
 
 /// Share of the plain bits below which a column is worth its arithmetic.
 const WORTH: f64 = 0.95;
@@ -24,6 +26,16 @@ const DICTIONARY_WORTH: f64 = 0.8;
 const PATCHED: f64 = 1.15;
 const ALP: f64 = 1.1;
 const DICTIONARY: f64 = 1.2;
+/// Sums over delta columns take 1.1 to 1.5 times as long, single rows more: their offsets lie in several words.
+const DELTA: f64 = 2.0;
+/// A single row is searched for.
+const RUNS: f64 = 4.0;
+/// Shortest runs, in rows, whose sum is no slower than that of plain values of up to 4 bytes, and of 8.
+const RUN_ROWS: [u64; 2] = [128, 16];
+/// Bits a value down to which differences are looked at.
+const DELTA_TRIED: f64 = 2.0;
+/// Rows of which at most one is smaller than the one before it where differences are looked at.
+const DELTA_ROWS: u64 = 1024;
 /// Vectors of a sample.
 const SAMPLE_VECTORS: usize = 16;
 
@@ -54,17 +66,52 @@ pub(crate) fn best(column: &Candidate<'_>) -> Result<Encoding> {
     let storage = column.known.storage;
     let mut leader = Contender::new(Encoding::Plain, 8.0 * storage.width() as f64, 1.0);
     leader.score *= WORTH;
-    if !storage.is_float() {
-        let (low, high) = column.known.range.unwrap_or_default();
-        let nsf = Nsf::fit(storage, low as u64, high as u64);
-        leader = leader.or(best_packed(column)).or(Contender::new(Encoding::Nsf(nsf), 8.0 * f64::from(nsf.bytes), 1.0));
-        if leader.bits <= GOOD_BITS {
-            return Ok(leader.encoding);
+    if storage.is_float() {
+        if let Some((alp, bits)) = sampled_alp(column)? {
+            leader = leader.or(Contender::new(alp, bits, ALP));
         }
-    } else if let Some((alp, bits)) = sampled_alp(column)? {
-        leader = leader.or(Contender::new(alp, bits, ALP));
+    } else {
+        leader = leader.or(best_packed(column));
+        if let Some(delta) = rising(column, &leader)? {
+            leader = leader.or(delta);
+        }
+    }
+    if let Some(runs) = of_runs(column) {
+        leader = leader.or(runs);
+    }
+    if !storage.is_float() && leader.bits <= GOOD_BITS {
+        return Ok(leader.encoding);
     }
     Ok(coded(column, &leader)?.unwrap_or(leader.encoding))
+}
+
+/// Runs, if they are long and vectors need no bounds.
+fn of_runs(column: &Candidate<'_>) -> Option<Contender> {
+    let (storage, profile, rows) = (column.known.storage, column.profile, rows(column));
+    let (width, runs) = (storage.width(), profile.runs);
+    if runs * RUN_ROWS[usize::from(width > 4)] > rows || (profile.is_sorted() && !storage.is_float()) {
+        return None;
+    }
+    // A value and the row it begins at; of each vector the first run.
+    let bits = runs as f64 * (8 * width + 16) as f64 / rows as f64 + 32.0 / VECTOR_ROWS as f64;
+    Some(Contender::new(Encoding::Rle, bits, RUNS))
+}
+
+/// Differences, if values rise and a sample of them is better than what leads.
+fn rising(column: &Candidate<'_>, leader: &Contender) -> Result<Option<Contender>> {
+    let storage = column.known.storage;
+    if leader.bits <= DELTA_TRIED || column.profile.descents * DELTA_ROWS > rows(column) {
+        return Ok(None);
+    }
+    let contender = |delta: Delta| {
+        let bits = 8.0 * delta.bytes(storage, 1) as f64 / VECTOR_ROWS as f64;
+        Contender::new(Encoding::Delta(delta), bits, DELTA)
+    };
+    let sampled = Delta::fit(&sample(column)?.plain()?).map(contender);
+    if sampled.is_none_or(|sampled| sampled.score >= leader.score) {
+        return Ok(None);
+    }
+    Ok(Some(contender(fitting_delta(column.device, column.room, storage, column.segments)?)))
 }
 
 /// A dictionary, if it is better than what leads.

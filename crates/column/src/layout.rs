@@ -112,11 +112,6 @@ impl FromStr for EncodingChoice {
 }
 
 impl Layout {
-    /// Whether each vector has a reference of its own.
-    pub fn has_references(self) -> bool {
-        matches!(self, Layout::Packed(Packed { reference: None, .. }))
-    }
-
     /// The layout of segments in an encoding; of a dictionary, that of its codes.
     pub fn of(encoding: &Encoding) -> Layout {
         match encoding {

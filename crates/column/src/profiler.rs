@@ -82,7 +82,7 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
         bounds: (valid > 0).then(|| (number(storage, low), number(storage, high))),
         runs,
         descents,
-        distinct: DistinctSketch::from_registers(registers.into_iter().map(|rank| rank as u8).collect()),
+        distinct: DistinctSketch::from_registers(registers.into_iter().map(|bits| bits.count_ones() as u8).collect()),
         offsets: OffsetBits::from_counts(*totals.last_chunk().expect("as many as there are")),
         ends,
     })

@@ -154,7 +154,7 @@ impl Delta {
     }
 
     /// Bits of a quad's distance.
-    pub(crate) fn distance(&self, storage: Storage) -> u32 {
+    pub fn distance(&self, storage: Storage) -> u32 {
         (4 * self.width - 3 * self.differences).min(8 * word_bytes(storage) as u32)
     }
 

@@ -5,7 +5,7 @@
 //! array before the step is worked on.
 //! A column with a lookup is read as its codes; a code becomes a value where it is used.
 
-use warpcube_column::encoding::{GROUP_ROWS, Packed};
+use warpcube_column::encoding::{Delta, GROUP_ROWS, Packed};
 use warpcube_column::{Constant, Layout, ResidentColumn, Storage, VECTOR_ROWS, View};
 
 use crate::codegen::params::{Argument, ParamList};
@@ -74,9 +74,13 @@ impl Form {
         self.bytes().min(LINE_BYTES / rows)
     }
 
-    /// Whether each vector has bounds of its own: a reference and a width of at most 32 bits.
+    /// Whether each vector has bounds of its own: a reference, or a line, and at most 32 bits beside it.
     pub(crate) fn has_bounds(self) -> bool {
-        self.layout.has_references() && matches!(self.layout, Layout::Packed(packed) if packed.width <= 32)
+        match self.layout {
+            Layout::Packed(packed) => packed.reference.is_none() && packed.width <= 32,
+            Layout::Delta(delta) => delta.distance(self.stored()).max(delta.differences) <= 32,
+            _ => false,
+        }
     }
 
     /// Whether what drops values of it drops whole vectors, but for a few.
@@ -347,7 +351,9 @@ impl ColumnReader {
     /// Bytes of a vector's packed values, one behind the other from the segment's start; none for other layouts.
     pub(crate) fn vector_bytes(&self) -> Option<usize> {
         match self.form.layout {
-            Layout::Packed(packed) if packed.width > 0 => Some(VECTOR_ROWS / 8 * packed.width as usize),
+            Layout::Packed(Packed { width, .. }) | Layout::Delta(Delta { width, .. }) if width > 0 => {
+                Some(VECTOR_ROWS / 8 * width as usize)
+            }
             _ => None,
         }
     }

@@ -60,18 +60,25 @@ fn between(column: usize, low: i128, high: i128, ty: Ty) -> Expr {
     binary(BinaryOp::And, compare(BinaryOp::Ge, column, low, ty), compare(BinaryOp::Le, column, high, ty))
 }
 
-/// Runs fragments with the sorted columns packed, and checks that vectors are told apart; the kernels' source.
+/// Runs fragments with the sorted columns packed, and as differences, and checks that vectors are told apart; the
+/// source of kernels over packed columns.
 #[track_caller]
 fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) -> Vec<String> {
     let mut sources = Vec::new();
-    for order in [LaneOrder::Forward, LaneOrder::Seeded(5)] {
+    for (order, choice) in [
+        (LaneOrder::Forward, EncodingChoice::Packed),
+        (LaneOrder::Seeded(5), EncodingChoice::Packed),
+        (LaneOrder::Seeded(7), EncodingChoice::Delta),
+    ] {
         let engine = engine(order);
-        load(&engine, tables[0], &[EncodingChoice::Packed; COLUMNS]);
+        load(&engine, tables[0], &[choice; COLUMNS]);
         for fragment in fragments {
             let report = check_on(&engine, fragment, tables);
             let source = report.program.unwrap().source.clone();
             assert!(source.contains("auto zone = "), "{source}");
-            sources.push(source);
+            if choice == EncodingChoice::Packed {
+                sources.push(source);
+            }
         }
     }
     sources
