@@ -78,6 +78,31 @@ for stage in "$@"; do
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf100.json"
         ;;
+    ssb-loads)
+        # First loads of the queries' columns in turn, plain and as the choice of encodings has it, from files that have
+        # just been read.
+        limit ssb-loads 300 bash -c '
+            out=$1 data=$2 program=$3
+            for turn in 0 1 2 3; do
+                for encoding in plain auto; do
+                    "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding $encoding --runs 1 \
+                        --json "$out/load-$turn-$encoding.part" >/dev/null || exit 1
+                done
+            done
+            python3 - "$out" <<EOF
+import json, sys
+read = lambda turn, encoding: json.load(open("%s/load-%d-%s.part" % (sys.argv[1], turn, encoding)))
+# The first turn brings files and kernels near.
+parts = [(turn, encoding, read(turn, encoding)) for turn in (1, 2, 3) for encoding in ("plain", "auto")]
+whole = {key: parts[0][2][key] for key in ("device", "driver", "date", "commit")}
+whole["suite"], whole["params"] = "loads", {"sf": 20, "device": "cuda"}
+whole["results"] = [dict(part["loading"], case="%s/%d" % (encoding, turn)) for turn, encoding, part in parts]
+json.dump(whole, open(sys.argv[1] + "/loads-h200-sf20.json", "w"), indent=2)
+for result in whole["results"]: print(result)
+EOF
+            rm -f "$out"/load-*.part
+        ' ssb-loads "$out" "$data" "$warpcube"
+        ;;
     ssb-sorted)
         # The flight that filters by date alone.
         bench ssb-sorted 500 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --sorted-by lo_orderdate \
@@ -208,7 +233,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-auto, ssb-threads, ssb-cpu," \
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-loads, ssb-auto, ssb-threads, ssb-cpu," \
             "ssb100, encodings, deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column," \
             "sql-sanitizer, fuzz" >&2
         exit 2

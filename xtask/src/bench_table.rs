@@ -12,7 +12,7 @@ use crate::measured;
 use crate::process::{Result, root};
 
 /// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 2] = [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode"])];
+const PAGES: [(&str, &[&str]); 2] = [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode", "loads"])];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
 /// Longest line of a head.
@@ -88,6 +88,7 @@ fn tables(suites: &[&str]) -> Result<String> {
             let made = match suite {
                 "encodings" => measured::encodings(&results, &name),
                 "encode" => measured::encode(&results, &name),
+                "loads" => measured::loads(&results, &name),
                 _ => table(&results, &name),
             };
             tables.push(made.map_err(failed)?);

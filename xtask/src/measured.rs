@@ -107,7 +107,24 @@ pub(crate) fn encode(results: &Value, name: &str) -> Result<String> {
         let figure = |key: &str, digits: usize| case[key].as_f64().map(|figure| format!("{figure:.digits$}"));
         let cells = [figure("ms", 2), figure("plain_gb_per_s", 0), figure("bits_per_value", 2)];
         let cells = cells.map(Option::unwrap_or_default).join(" | ");
-        text.push_str(&format!("| {} | {cells} |\n", case["case"].as_str().ok_or("a case without a name")?));
+        let encoding = case["encoding"].as_str().map(|encoding| format!(": {encoding}")).unwrap_or_default();
+        text.push_str(&format!("| {}{encoding} | {cells} |\n", name_of(case)?));
+    }
+    Ok(text)
+}
+
+fn name_of(case: &Value) -> Result<&str> {
+    Ok(case["case"].as_str().ok_or("a case without a name")?)
+}
+
+/// The table of a file of the suite `loads`: turns down, encodings across.
+pub(crate) fn loads(results: &Value, name: &str) -> Result<String> {
+    let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
+    text.push_str("| columns | GB | ms | GB/s a core |\n|---|---:|---:|---:|\n");
+    for case in results["results"].as_array().ok_or("no 'results'")? {
+        let figure = |key: &str| case[key].as_f64().ok_or_else(|| format!("no '{key}'"));
+        let (bytes, ms, speed) = (figure("bytes")? / 1e9, figure("ms")?, figure("gb_per_s_core")?);
+        text.push_str(&format!("| {} | {bytes:.2} | {ms:.0} | {speed:.2} |\n", name_of(case)?));
     }
     Ok(text)
 }

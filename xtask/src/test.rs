@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::process::{Result, cargo, program, root, run as run_command, succeeds, watch};
+use crate::process::{Result, cargo, output, program, root, run as run_command, succeeds, watch};
 use crate::{setup, tidy};
 
 /// What to leave out.
@@ -123,6 +123,15 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
                 Err(reason) => stages.skip("kernels compiled by CUDA 12", &reason),
             }
         }
+        if arguments.packages.is_empty() {
+            match sanitizer() {
+                Some(library) => {
+                    let stage = "reads out of bounds";
+                    stages.run(stage, |stages| tests.sanitized(&library, &mut stages.tests));
+                }
+                None => stages.skip("kernels under the address sanitizer", "the compiler brings no libasan.so"),
+            }
+        }
         match reference_answers() {
             Some(folder) => drop(stages.run("answers at scale 1", |_| answers(&folder))),
             None => stages.skip("SSB's answers at scale 1", "../shared/data/ssb-sf1/answers is not there"),
@@ -130,6 +139,12 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         stages.run("documentation tests", |stages| tests.documentation(&mut stages.tests));
     }
     summary(&stages)
+}
+
+/// The address sanitizer's library, where the compiler of the emulated device brings one.
+fn sanitizer() -> Option<PathBuf> {
+    let found = output(Command::new("g++").arg("-print-file-name=libasan.so")).ok()?;
+    Some(PathBuf::from(found.trim())).filter(|path| path.is_absolute())
 }
 
 /// The reference's answers to SSB at scale 1, where they lie beside the project.
@@ -231,6 +246,18 @@ impl Tests {
     fn cuda_12(&self, nvrtc: &Path, counts: &mut Counts) -> Result<()> {
         let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "device"]);
         counted(command.env("WARPCUBE_NVRTC", nvrtc).args(["--", "groups::", "zones::"]), counts)
+    }
+
+    /// Decodes columns of every encoding, and runs queries over them, on the emulated device under the address sanitizer,
+    /// which has to be loaded before a process begins.
+    fn sanitized(&self, library: &Path, counts: &mut Counts) -> Result<()> {
+        let host = output(Command::new("rustc").arg("-vV"))?;
+        let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
+        let runner = format!("CARGO_TARGET_{}_RUNNER", host.replace('-', "_").to_uppercase());
+        let preload = format!("env LD_PRELOAD={} ASAN_OPTIONS=detect_leaks=0", library.display());
+        let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "encodings", "--test", "device"]);
+        command.env(runner, preload).env("WARPCUBE_EMULATOR_SANITIZE", "1");
+        counted(command.args(["--", "views::", "encodings::", "zones::"]), counts)
     }
 
     fn documentation(&self, counts: &mut Counts) -> Result<()> {
