@@ -12,7 +12,8 @@ use crate::measured;
 use crate::process::{Result, root};
 
 /// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 2] = [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode", "loads"])];
+const PAGES: [(&str, &[&str]); 2] =
+    [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode", "loads"])];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
 /// Longest line of a head.

@@ -75,20 +75,23 @@ WC_KERNEL(fill, FillParams, 256, 4) {
 }
 ";
 
-/// As many bytes read as written, by threads that each move four words of 16 bytes.
-const COPY: &str = "struct CopyParams { const uint4* from; uint4* to; };
+/// As many bytes read as written, four words of 16 bytes at a time, by as many threads as a device has at once.
+const COPY: &str = "struct CopyParams { const uint4* from; uint4* to; uint64_t words; };
 
-WC_KERNEL(copy, CopyParams, 256, 4) {
-    const uint64_t at = blockIdx.x * 1024ull + threadIdx.x;
-    uint4 own[4];
+WC_KERNEL(copy, CopyParams, 256, 8) {
+    const uint64_t stride = gridDim.x * 1024ull;
+    for (uint64_t at = blockIdx.x * 1024ull + threadIdx.x; at < p.words; at += stride) {
+        uint4 own[4];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) own[k] = wc_load_stream(p.from + at + 256 * k);
+        for (int k = 0; k < 4; ++k) own[k] = wc_load_stream(p.from + at + 256 * k);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) wc_store_stream(p.to + at + 256 * k, own[k]);
+        for (int k = 0; k < 4; ++k) wc_store_stream(p.to + at + 256 * k, own[k]);
+    }
 }
 ";
-/// Rows of 4 bytes that a block of `copy` moves.
+/// Rows of 4 bytes that a block of `copy` moves at a time, and blocks a multiprocessor.
 const COPY_ROWS: usize = 4_096;
+const COPY_BLOCKS: u32 = 8;
 
 /// What decoding is held against: `fill` writes as many numbers of 4 bytes as rows that are decoded and reads nothing,
 /// `copy` reads as many as it writes.
@@ -98,11 +101,18 @@ pub(crate) fn ceilings(device: &Device, rows: u64, runs: usize) -> Result<[Value
     let numbers = || device.buffer(rows * 4, "numbers").map_err(|error| error.to_string());
     let (from, to) = (numbers()?, numbers()?);
     let filled = Params::new().u64(steps).buffer(&to);
-    let copied = Params::new().buffer(&from).buffer(&to);
-    let persistent = device.info().multiprocessors * BLOCKS;
+    let copied = Params::new().buffer(&from).buffer(&to).u64(rows as u64 / 4);
+    let multiprocessors = device.info().multiprocessors;
     Ok([
-        ceiling(device, ("fill", FILL), persistent, (&filled, &[&to]), steps as usize * STEP_ROWS * 4, runs)?,
-        ceiling(device, ("copy", COPY), (rows / COPY_ROWS) as u32, (&copied, &[&from, &to]), rows * 8, runs)?,
+        ceiling(
+            device,
+            ("fill", FILL),
+            multiprocessors * BLOCKS,
+            (&filled, &[&to]),
+            steps as usize * STEP_ROWS * 4,
+            runs,
+        )?,
+        ceiling(device, ("copy", COPY), multiprocessors * COPY_BLOCKS, (&copied, &[&from, &to]), rows * 8, runs)?,
     ])
 }
 

@@ -49,7 +49,7 @@ const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/en
 pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
 const PATCHES: Parts = ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
 const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
-const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
+pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
 const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
 pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
 /// Threads of a block; a warp takes a vector, or a group of a vector.
