@@ -233,9 +233,9 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-loads, ssb-auto, ssb-threads, ssb-cpu," \
-            "ssb100, encodings, deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings, column," \
-            "sql-sanitizer, fuzz" >&2
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-loads, ssb-auto, ssb-threads," \
+            "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings," \
+            "column, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

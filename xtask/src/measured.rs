@@ -113,6 +113,19 @@ pub(crate) fn encode(results: &Value, name: &str) -> Result<String> {
     Ok(text)
 }
 
+/// The table of a file of the suite `encode-cpu`.
+pub(crate) fn encode_cpu(results: &Value, name: &str) -> Result<String> {
+    let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
+    text.push_str("| case | encode, GB/s | decode, GB/s | bits a value |\n|---|---:|---:|---:|\n");
+    for case in results["results"].as_array().ok_or("no 'results'")? {
+        let figure = |key: &str| case[key].as_f64().ok_or_else(|| format!("no '{key}'"));
+        let (encoded, decoded) = (figure("encode_gb_per_s")?, figure("decode_gb_per_s")?);
+        let bits = figure("bits_per_value")?;
+        text.push_str(&format!("| {} | {encoded:.1} | {decoded:.1} | {bits:.2} |\n", name_of(case)?));
+    }
+    Ok(text)
+}
+
 fn name_of(case: &Value) -> Result<&str> {
     Ok(case["case"].as_str().ok_or("a case without a name")?)
 }

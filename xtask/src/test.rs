@@ -248,8 +248,8 @@ impl Tests {
         counted(command.env("WARPCUBE_NVRTC", nvrtc).args(["--", "groups::", "zones::"]), counts)
     }
 
-    /// Decodes columns of every encoding, and runs queries over them, on the emulated device under the address sanitizer,
-    /// which has to be loaded before a process begins.
+    /// Decodes columns of every encoding, and runs queries over them, on the emulated device under the address
+    /// sanitizer, which has to be loaded before a process begins.
     fn sanitized(&self, library: &Path, counts: &mut Counts) -> Result<()> {
         let host = output(Command::new("rustc").arg("-vV"))?;
         let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;

@@ -3,6 +3,7 @@
 //! It knows no SQL, builds in a minute and is small enough to be copied about: many variants are measured by one run.
 //! Every case computes a known answer; a wrong one fails the run.
 
+mod cpu;
 mod data;
 mod decode;
 mod encode;
@@ -31,6 +32,16 @@ enum Suite {
     Encodings(EncodingArgs),
     /// Encoding of plain columns on the device
     Encode(EncodeArgs),
+    /// Encoding and decoding of segments on one core of the CPU
+    EncodeCpu(CpuArgs),
+}
+
+/// What to measure of encoding on the CPU.
+#[derive(Debug, Args)]
+struct CpuArgs {
+    /// Write results to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
 }
 
 /// What to measure of encoding.
@@ -83,6 +94,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().suite {
         Suite::Encodings(arguments) => encodings::run(&arguments),
         Suite::Encode(arguments) => encode::run(&arguments),
+        Suite::EncodeCpu(arguments) => cpu::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -96,9 +108,16 @@ fn main() -> ExitCode {
 /// The object that all benchmarks of the project share, around these results.
 fn report(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> Value {
     let info = device.info();
+    let mut report = report_of(suite, &info.name, params, results);
+    report["driver"] = json!(info.driver);
+    report
+}
+
+/// The same of a device that has no driver.
+fn report_of(suite: &str, device: &str, params: Value, results: Vec<Value>) -> Value {
     json!({
-        "suite": suite, "device": info.name, "driver": info.driver, "date": today(),
-        "commit": option_env!("WARPCUBE_COMMIT"), "params": params, "results": results,
+        "suite": suite, "device": device, "date": today(), "commit": option_env!("WARPCUBE_COMMIT"),
+        "params": params, "results": results,
     })
 }
 
