@@ -78,30 +78,36 @@ for stage in "$@"; do
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf100.json"
         ;;
-    ssb-loads)
-        # First loads of the queries' columns in turn, plain and as the choice of encodings has it, from files that have
-        # just been read.
-        limit ssb-loads 300 bash -c '
+    ssb-turns)
+        # Plain columns and encoded ones in turn, a process each: first loads, from files that have just been read, and
+        # device times.
+        limit ssb-turns 300 bash -c '
             out=$1 data=$2 program=$3
-            for turn in 0 1 2 3; do
+            for turn in 0 1 2 3 4 5; do
                 for encoding in plain auto; do
-                    "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding $encoding --runs 1 \
-                        --json "$out/load-$turn-$encoding.part" >/dev/null || exit 1
+                    "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding $encoding --runs 15 \
+                        --json "$out/turn-$turn-$encoding.part" >/dev/null || exit 1
                 done
             done
             python3 - "$out" <<EOF
 import json, sys
-read = lambda turn, encoding: json.load(open("%s/load-%d-%s.part" % (sys.argv[1], turn, encoding)))
+read = lambda turn, encoding: json.load(open("%s/turn-%d-%s.part" % (sys.argv[1], turn, encoding)))
 # The first turn brings files and kernels near.
-parts = [(turn, encoding, read(turn, encoding)) for turn in (1, 2, 3) for encoding in ("plain", "auto")]
-whole = {key: parts[0][2][key] for key in ("device", "driver", "date", "commit")}
-whole["suite"], whole["params"] = "loads", {"sf": 20, "device": "cuda"}
-whole["results"] = [dict(part["loading"], case="%s/%d" % (encoding, turn)) for turn, encoding, part in parts]
-json.dump(whole, open(sys.argv[1] + "/loads-h200-sf20.json", "w"), indent=2)
-for result in whole["results"]: print(result)
+turns = [(read(turn, "plain"), read(turn, "auto")) for turn in range(1, 6)]
+whole = {key: turns[0][0][key] for key in ("device", "driver", "date", "commit")}
+whole["suite"], whole["params"] = "turns", {"sf": 20, "device": "cuda"}
+def row(case, figure):
+    plain, auto = [[figure(turn[which]) for turn in turns] for which in (0, 1)]
+    return {"case": case, "plain_ms": plain, "auto_ms": auto}
+whole["results"] = [row("loading", lambda run: run["loading"]["ms"])]
+for number, query in enumerate(turns[0][0]["results"]):
+    whole["results"].append(row(query["case"], lambda run: run["results"][number]["device_ms"]))
+json.dump(whole, open(sys.argv[1] + "/turns-h200-sf20.json", "w"), indent=2)
+for result in whole["results"]:
+    print(result)
 EOF
-            rm -f "$out"/load-*.part
-        ' ssb-loads "$out" "$data" "$warpcube"
+            rm -f "$out"/turn-*.part
+        ' ssb-turns "$out" "$data" "$warpcube"
         ;;
     ssb-sorted)
         # The flight that filters by date alone.
@@ -166,11 +172,11 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             limit sql-encodings 400 bash -c '
             for encoding in plain packed nsf nsv rle gpu-for gpu-dfor delta dictionary alp mixed; do
                 WARPCUBE_TEST_ENCODING=$encoding "$1" slt::our_files random_queries ssb:: --test-threads 1 \
-                    >"$2/sql-$encoding.log" 2>&1 &
+                    >"$2/encoding-$encoding.log" 2>&1 &
             done
             wait
-            grep -H "^test result" "$2"/sql-*.log
-            [ "$(grep -c "^test result: ok" "$2"/sql-*.log | grep -c ":1$")" -eq 11 ]
+            grep -H "^test result" "$2"/encoding-*.log
+            [ "$(grep -c "^test result: ok" "$2"/encoding-*.log | grep -c ":1$")" -eq 11 ]
         ' sql-encodings "$tests" "$out"
         ;;
     column)
@@ -178,6 +184,26 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         for test in ${COLUMN_TESTS:-target/release/deps/encodings target/release/deps/residency}; do
             WARPCUBE_TEST_DEVICE=cuda limit "column-$(basename "$test")" 300 "$test" --test-threads 8 views encoded
         done
+        ;;
+    column-sanitizer)
+        # Each of those tests under memcheck, in processes side by side.
+        WARPCUBE_TEST_DEVICE=cuda limit column-sanitizer 400 bash -c '
+            logs=$1/column-sanitizer
+            shift
+            mkdir -p "$logs"
+            one() {
+                local log=$logs/$(basename "$1")-${2//:/_}.log
+                timeout 300 compute-sanitizer --tool memcheck --error-exitcode 9 "$1" --exact "$2" >"$log" 2>&1 ||
+                    echo "$2: exit $?"
+            }
+            export -f one
+            export logs
+            for program in "$@"; do
+                "$program" --list views encoded | sed -n "s|^\(.*\): test$|one $program \1|p"
+            done | xargs -P "${JOBS:-15}" -d "\n" -n 1 bash -c | tee "$logs/failed.txt"
+            grep -h "ERROR SUMMARY" "$logs"/*.log | sort | uniq -c
+            [ ! -s "$logs/failed.txt" ]
+        ' column-sanitizer "$out" ${COLUMN_TESTS:-target/release/deps/encodings target/release/deps/residency}
         ;;
     sql-sanitizer)
         # Each tool over each SQL file, and over the tests that ask again, in processes side by side: a tool makes a
@@ -233,9 +259,9 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-loads, ssb-auto, ssb-threads," \
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, ssb-auto, ssb-threads," \
             "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings," \
-            "column, sql-sanitizer, fuzz" >&2
+            "column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

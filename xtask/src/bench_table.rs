@@ -13,7 +13,7 @@ use crate::process::{Result, root};
 
 /// Pages, with the suites whose tables they show.
 const PAGES: [(&str, &[&str]); 2] =
-    [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode", "encode-cpu", "loads"])];
+    [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns"])];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
 /// Longest line of a head.
@@ -90,7 +90,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "encodings" => measured::encodings(&results, &name),
                 "encode" => measured::encode(&results, &name),
                 "encode-cpu" => measured::encode_cpu(&results, &name),
-                "loads" => measured::loads(&results, &name),
+                "turns" => measured::turns(&results, &name),
                 _ => table(&results, &name),
             };
             tables.push(made.map_err(failed)?);

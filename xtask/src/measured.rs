@@ -130,14 +130,18 @@ fn name_of(case: &Value) -> Result<&str> {
     Ok(case["case"].as_str().ok_or("a case without a name")?)
 }
 
-/// The table of a file of the suite `loads`: turns down, encodings across.
-pub(crate) fn loads(results: &Value, name: &str) -> Result<String> {
+/// The table of a file of the suite `turns`: medians of what was measured in turn.
+pub(crate) fn turns(results: &Value, name: &str) -> Result<String> {
     let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
-    text.push_str("| columns | GB | ms | GB/s a core |\n|---|---:|---:|---:|\n");
+    text.push_str("| case | plain, ms | encoded, ms | encoded over plain |\n|---|---:|---:|---:|\n");
     for case in results["results"].as_array().ok_or("no 'results'")? {
-        let figure = |key: &str| case[key].as_f64().ok_or_else(|| format!("no '{key}'"));
-        let (bytes, ms, speed) = (figure("bytes")? / 1e9, figure("ms")?, figure("gb_per_s_core")?);
-        text.push_str(&format!("| {} | {bytes:.2} | {ms:.0} | {speed:.2} |\n", name_of(case)?));
+        let median = |key: &str| -> Result<f64> {
+            let mut times: Vec<f64> = case[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+            times.sort_unstable_by(f64::total_cmp);
+            Ok(*times.get(times.len() / 2).ok_or_else(|| format!("no '{key}'"))?)
+        };
+        let (plain, auto) = (median("plain_ms")?, median("auto_ms")?);
+        text.push_str(&format!("| {} | {plain:.3} | {auto:.3} | {:.2} |\n", name_of(case)?, auto / plain));
     }
     Ok(text)
 }
