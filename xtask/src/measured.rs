@@ -118,10 +118,10 @@ pub(crate) fn encode_cpu(results: &Value, name: &str) -> Result<String> {
     let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
     text.push_str("| case | encode, GB/s | decode, GB/s | bits a value |\n|---|---:|---:|---:|\n");
     for case in results["results"].as_array().ok_or("no 'results'")? {
-        let figure = |key: &str| case[key].as_f64().ok_or_else(|| format!("no '{key}'"));
-        let (encoded, decoded) = (figure("encode_gb_per_s")?, figure("decode_gb_per_s")?);
-        let bits = figure("bits_per_value")?;
-        text.push_str(&format!("| {} | {encoded:.1} | {decoded:.1} | {bits:.2} |\n", name_of(case)?));
+        let figure = |key: &str, digits: usize| case[key].as_f64().map(|figure| format!("{figure:.digits$}"));
+        let cells = [figure("encode_gb_per_s", 1), figure("decode_gb_per_s", 1), figure("bits_per_value", 2)];
+        let cells = cells.map(Option::unwrap_or_default).join(" | ");
+        text.push_str(&format!("| {} | {cells} |\n", name_of(case)?));
     }
     Ok(text)
 }

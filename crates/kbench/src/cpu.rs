@@ -1,4 +1,4 @@
-//! The suite `encode-cpu`: segments encoded and decoded on one core, by encoding.
+//! The suite `encode-cpu`: segments encoded and decoded on one core, by encoding, and encoded on all.
 //!
 //! A segment of 2^20 values, encoded and decoded again and again; the best of several runs in GB of plain values a
 //! second.
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use warpcube_column::encoding::{
-    Alp, Delta, Dictionary, Encoding, EncodingError, Nsf, Nsv, Packed, Plain, decode, encode, encode_into,
+    Alp, Delta, Dictionary, Encoding, EncodingError, Nsf, Nsv, Packed, Plain, decode, encode, encode_all, encode_into,
 };
 use warpcube_column::{CHUNK_ROWS, Storage};
 
@@ -20,7 +20,7 @@ const CASE: Duration = Duration::from_millis(300);
 pub(crate) fn run(arguments: &CpuArgs) -> Result<(), String> {
     println!("{:<32} {:>9} {:>9} {:>9}", "case", "encode", "decode", "bits");
     let results = measure().map_err(|error| error.to_string())?;
-    crate::write(arguments.json.as_deref(), &crate::report_of("encode-cpu", "CPU", json!({"cores": 1}), results))
+    crate::write(arguments.json.as_deref(), &crate::report_of("encode-cpu", "CPU", json!({}), results))
 }
 
 fn measure() -> Result<Vec<Value>, EncodingError> {
@@ -31,6 +31,7 @@ fn measure() -> Result<Vec<Value>, EncodingError> {
         }
     }
     others(&mut results)?;
+    results.push(side_by_side()?);
     Ok(results)
 }
 
@@ -59,6 +60,19 @@ fn case(name: &str, encoding: &Encoding, plain: &Plain<'_>) -> Result<Value, Enc
         "case": name, "encode_gb_per_s": encoding_speed, "decode_gb_per_s": decoding_speed, "bits_per_value": bits,
         "verified": verified,
     }))
+}
+
+/// Segments encoded on all cores.
+fn side_by_side() -> Result<Value, EncodingError> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let uniform = values(Storage::I32, |row| mixed(row) >> 52);
+    let segments = vec![Plain::new(Storage::I32, &uniform, None, CHUNK_ROWS)?; 8 * threads];
+    let encoding = Encoding::Packed(Packed { width: 12, reference: None, patches: false });
+    let bytes = segments.len() * uniform.len();
+    let speed = best_gb_per_s(bytes, || encode_all(&encoding, &segments, threads).map(drop))?;
+    let name = format!("packed, references/i32-12 on {threads} cores");
+    println!("{name:<32} {speed:>9.2}");
+    Ok(json!({"case": name, "encode_gb_per_s": speed, "verified": true}))
 }
 
 /// The little-endian bytes of a segment's values, in storage width.

@@ -32,7 +32,7 @@ enum Suite {
     Encodings(EncodingArgs),
     /// Encoding of plain columns on the device
     Encode(EncodeArgs),
-    /// Encoding and decoding of segments on one core of the CPU
+    /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(CpuArgs),
 }
 

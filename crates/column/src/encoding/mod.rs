@@ -35,6 +35,10 @@ pub use packed::{OffsetBits, Packed, WIDTHS, ladder};
 pub use plain::Plain;
 pub use profile::{DistinctSketch, Profile, Sample};
 
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use crate::storage::Storage;
 use plain::{check_shape, clear_nulls};
 use word::is_valid;
@@ -115,6 +119,29 @@ pub fn encode_into(encoding: &Encoding, plain: &Plain<'_>, bytes: &mut Vec<u8>) 
         Encoding::Alp(alp) => alp.encode(plain, bytes)?,
     }
     Ok(())
+}
+
+/// Encodes segments side by side, on up to that many threads, each to the bytes that [`encode`] makes of it.
+///
+/// # Errors
+/// As [`encode`], that of the first segment which has one.
+pub fn encode_all(encoding: &Encoding, segments: &[Plain<'_>], threads: usize) -> Result<Vec<Vec<u8>>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let own = numbers.map_while(|number| Some((number, encode(encoding, segments.get(number)?))));
+        own.collect::<Vec<_>>()
+    };
+    let mut all = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(segments.len())).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
 /// Decodes the bytes of a segment of `rows` rows to padded plain values, with zeros in null slots and padding.

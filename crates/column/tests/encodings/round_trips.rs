@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Encoding, EncodingError, OffsetBits, Packed, WIDTHS, decode, encode, get};
+use warpcube_column::encoding::{
+    Encoding, EncodingError, Nsv, OffsetBits, Packed, WIDTHS, decode, encode, encode_all, get,
+};
 
 use crate::data::*;
 use crate::every::encodings;
@@ -31,19 +33,42 @@ fn rows() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn everything_comes_back(
-        storage in select(STORAGES.to_vec()),
-        distribution in select(DISTRIBUTIONS.to_vec()),
         nulls in select(vec![Nulls::None, Nulls::Some, Nulls::All]),
         rows in rows(),
         seed in any::<u64>(),
     ) {
-        let segment = Segment::draw(storage, distribution, nulls, rows, seed);
-        encodings(&segment).iter().for_each(|encoding| holds(&segment, encoding));
+        for storage in STORAGES {
+            for distribution in DISTRIBUTIONS {
+                let segment = Segment::draw(storage, distribution, nulls, rows, seed);
+                encodings(&segment).iter().for_each(|encoding| holds(&segment, encoding));
+            }
+        }
     }
+}
+
+#[test]
+fn segments_side_by_side_are_encoded_as_each_alone() {
+    let draw =
+        |number: usize| Segment::draw(Storage::I32, Distribution::Runs, Nulls::Some, 700 * number, number as u64);
+    let segments: Vec<Segment> = (0..9).map(draw).collect();
+    let plain: Vec<_> = segments.iter().map(Segment::plain).collect();
+    for encoding in [Encoding::Rle, Encoding::GpuFor, Encoding::Nsv(Nsv { reference: 0 })] {
+        let expected: Vec<Vec<u8>> = plain.iter().map(|plain| encode(&encoding, plain).unwrap()).collect();
+        for threads in [0, 1, 3, 40] {
+            assert_eq!(encode_all(&encoding, &plain, threads).unwrap(), expected, "{encoding:?}, {threads} threads");
+        }
+    }
+    assert_eq!(encode_all(&Encoding::Rle, &[], 4).unwrap(), Vec::<Vec<u8>>::new());
+    // The first of two that are too wide.
+    let wide = |row: u64| Segment::new(Storage::I32, &(0..900).map(|at| at / (row + 1)).collect::<Vec<_>>(), None);
+    let segments = [0, 900, 4, 1, 900].map(wide);
+    let narrow = Encoding::Packed(Packed { width: 7, reference: Some(0), patches: false });
+    let error = encode_all(&narrow, &segments.each_ref().map(Segment::plain), 3).unwrap_err();
+    assert!(matches!(error, EncodingError::Overflow { row: 128, .. }), "{error}");
 }
 
 #[test]

@@ -10,17 +10,6 @@ use warpcube_gpu::{DeviceBuffer, LaneOrder, LaunchShape, Params, Program};
 use crate::data::*;
 
 const BUDGET: u64 = 64 << 20;
-const DRAWN: [Distribution; 9] = [
-    Distribution::Constant,
-    Distribution::Sorted,
-    Distribution::Runs,
-    Distribution::Uniform,
-    Distribution::Normal,
-    Distribution::Extremes,
-    Distribution::MostlySmall,
-    Distribution::Decimals,
-    Distribution::NaNs,
-];
 /// Values of a lane's steps.
 const SLOTS: [usize; 3] = [8, 16, 32];
 
@@ -83,7 +72,7 @@ fn cases(storage: Storage) -> Vec<Case> {
             cases.push(Case { name, segment, bytes, layout });
         }
     };
-    for distribution in DRAWN {
+    for distribution in DISTRIBUTIONS {
         for (nulls, rows) in [(Nulls::None, 3_000), (Nulls::Some, 1_025), (Nulls::None, 1)] {
             add(distribution, nulls, rows);
         }
