@@ -81,10 +81,12 @@ WC_DEVICE uint32_t wc_valid_word(const WcSource& s, uint64_t row) {
     return left >= 32 ? word : word & ((1u << left) - 1u);
 }
 
-// Whether all rows of a vector are valid values of 4 bytes: such are read 16 bytes a lane.
-WC_DEVICE bool wc_is_quads(const WcSource& s, uint64_t vector) {
-    return s.width == 4 && s.validity == nullptr && (vector + 1) * 1024 <= s.rows;
+// Whether all rows of a vector are valid.
+WC_DEVICE bool wc_is_whole(const WcSource& s, uint64_t vector) {
+    return s.validity == nullptr && (vector + 1) * 1024 <= s.rows;
 }
+// Whether they are values of 4 bytes besides: such are read 16 bytes a lane.
+WC_DEVICE bool wc_is_quads(const WcSource& s, uint64_t vector) { return s.width == 4 && wc_is_whole(s, vector); }
 // Rows 4 * lane to 4 * lane + 3 of the 128 rows from `row` on.
 WC_DEVICE uint4 wc_quad(const WcSource& s, uint64_t row, uint32_t lane) {
     return ((const uint4*)((const uint32_t*)s.values + row))[lane];
@@ -128,7 +130,7 @@ struct WcFilled {
 
     WC_INLINE WcFilled(const WcSource& s, uint64_t vector, uint32_t lane) {
         first = vector * 1024;
-        whole = s.validity == nullptr && first + 1024 <= s.rows;
+        whole = wc_is_whole(s, vector);
         any = true;
         carry = s.flip;
         if (whole) return;

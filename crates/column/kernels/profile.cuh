@@ -162,7 +162,7 @@ WC_KERNEL(profile_vectors, ProfileParams, 256, 4) {
         while (segment + 1 < WC_PROFILE_SEGMENTS && p.firsts[segment + 1] <= number) ++segment;
         const WcSource source = p.sources[segment];
         const uint64_t vector = number - p.firsts[segment];
-        const bool whole = source.validity == nullptr && (vector + 1) * 1024 <= source.rows;
+        const bool whole = wc_is_whole(source, vector);
         WcEnds ends;
         if (whole && source.width == 4) {
             const uint32_t flip = (uint32_t)(source.flip >> 32);

@@ -2,6 +2,7 @@
 
 use warpcube_gpu::{Device, Params};
 
+use crate::build::{CHUNK_ROWS, VECTOR_ROWS};
 use crate::encoding::{DistinctSketch, OffsetBits, Profile};
 use crate::error::Result;
 use crate::load::Room;
@@ -15,6 +16,8 @@ const WIDTHS: usize = 65;
 const SHARED_BYTES: u32 = (WIDTHS as u32 * 32 + DistinctSketch::REGISTERS as u32) * 4;
 /// Segments of a launch: `WC_PROFILE_SEGMENTS`.
 const SEGMENTS: usize = 64;
+// `WC_SEGMENT_VECTORS`: a vector's segment is looked for from its number on.
+const _: () = assert!(CHUNK_ROWS <= 1024 * VECTOR_ROWS);
 /// Blocks a multiprocessor: all that are there at a time, since each adds a sketch of its own to the column's.
 const BLOCKS: u32 = 4;
 /// Bytes of a vector's bounds, and of its first and last key.

@@ -85,7 +85,10 @@ fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> R
     let name = |encoding: &str| format!("{encoding}/{content}");
     let mut results = Vec::new();
     let seconds = median(arguments.runs, || residency.profile(column).map(drop))?;
-    results.push(report(&name("profile"), seconds, plain_bytes, None));
+    // Nothing here says whether it is right: the tests do.
+    let mut pass = report(&name("profile"), seconds, plain_bytes, None);
+    pass["verified"] = Value::Null;
+    results.push(pass);
     // All of it, as a load does: the pass that tells the best encoding, and that encoding.
     let (mut best, mut bytes) = (None, 0);
     let seconds = median(arguments.runs, || {

@@ -65,7 +65,7 @@ struct EncodingArgs {
     #[arg(long, default_value_t = 500_000_000)]
     rows: usize,
     /// Widths in bits, by comma
-    #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8,10,12,14,16,17,18,20,22,24,28,32")]
+    #[arg(long, value_delimiter = ',', default_values_t = 2..=32)]
     bits: Vec<u32>,
     /// Encodings, by comma; columns that cannot have one are left out, alp adds columns of doubles
     #[arg(long, value_delimiter = ',', default_value = "plain,packed")]

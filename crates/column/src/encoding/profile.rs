@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distinct_values_are_estimated_within_five_percent() {
+    fn distinct_values_are_estimated_within_six_percent() {
         let shapes: [fn(u64) -> u64; 8] = [
             |value| value,
             |value| value.wrapping_neg(),
