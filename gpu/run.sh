@@ -70,7 +70,7 @@ for stage in "$@"; do
     distributions)
         # All encodings, decoded to memory too, and the columns that encodings differ in.
         all=plain,packed,nsf,nsv,rle,gpu-for,gpu-dfor,delta,dictionary,alp
-        limit distributions 580 "$kbench" encodings --encodings "$all" --bits 4,8,16,24 --decode --distributions \
+        limit distributions 580 "$kbench" encodings --encodings "$all" --bits 4,8,12,16,24 --decode --distributions \
             --runs 9 --json "$out/distributions-h200.json"
         ;;
     encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
@@ -167,11 +167,13 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             limit sql 300 "$tests" --test-threads 4 --skip random_queries
         ;;
     sql-encodings)
-        # SQL files and fuzzed queries with columns in one encoding after the other, side by side.
+        # SQL files and fuzzed queries with columns in one encoding after the other, side by side; DataFusion's files
+        # too, where they are (WARPCUBE_SQLLOGICTEST).
+        export files=${WARPCUBE_SQLLOGICTEST:+datafusion_files::} WARPCUBE_SQLLOGICTEST_ALL=1
         CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda WARPCUBE_TUNING=tiers=0 \
             limit sql-encodings 400 bash -c '
             for encoding in plain packed nsf nsv rle gpu-for gpu-dfor delta dictionary alp mixed; do
-                WARPCUBE_TEST_ENCODING=$encoding "$1" slt::our_files random_queries ssb:: --test-threads 1 \
+                WARPCUBE_TEST_ENCODING=$encoding "$1" slt::our_files random_queries ssb:: $files --test-threads 1 \
                     >"$2/encoding-$encoding.log" 2>&1 &
             done
             wait
@@ -182,7 +184,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     column)
         # Every encoding, encoded and decoded by the GPU, against the CPU.
         for test in ${COLUMN_TESTS:-target/release/deps/encodings target/release/deps/residency}; do
-            WARPCUBE_TEST_DEVICE=cuda limit "column-$(basename "$test")" 300 "$test" --test-threads 8 views encoded
+            WARPCUBE_TEST_DEVICE=cuda limit "column-$(basename "$test")" 300 "$test" --test-threads 8 \
+                views ladder encoded profiles packed named choice
         done
         ;;
     column-sanitizer)
@@ -254,7 +257,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             done
             wait
             cat "$out"/fuzz/*.log >"$out/fuzz.txt"
-            for word in same raised refused DIFFERS; do echo "$word: $(grep -c " $word" "$out/fuzz.txt")"; done
+            for word in same raised answered refused DIFFERS; do echo "$word: $(grep -c " $word" "$out/fuzz.txt")"; done
             ! grep " DIFFERS" "$out/fuzz.txt"
         ' fuzz "$tests" "$out"
         ;;

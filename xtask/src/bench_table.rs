@@ -204,9 +204,9 @@ fn memory(memory: &Value) -> Option<String> {
 /// What threads did side by side.
 fn threads(ran: &Value) -> Option<String> {
     let (threads, statements) = (ran["threads"].as_u64()?, ran["statements"].as_u64()?);
-    let (time, rate) = (ran["ms"].as_f64()? / 1e3, ran["statements_per_s"].as_f64()?);
+    let (time, rate) = (ran["ms"].as_f64()?, ran["statements_per_s"].as_f64()?);
     let same = if ran["verified"] == true { "all answers the same" } else { "answers NOT the same" };
-    Some(format!("{threads} threads: {statements} statements in {time:.1} s, {rate:.1} a second, {same}."))
+    Some(format!("{threads} threads: {statements} statements in {time:.0} ms, {rate:.1} a second, {same}."))
 }
 
 fn figure(case: &Value, column: &Column) -> Option<f64> {
@@ -245,7 +245,7 @@ mod tests {
         let lines: Vec<&str> = table.lines().rev().take(6).collect();
         let loading = "Loading: 4.4 GB of plain values in 0.90 s, decoded, sent and encoded: 0.80 GB/s a core.";
         assert_eq!(lines[5], loading);
-        assert_eq!(lines[0], "8 threads: 104 statements in 2.0 s, 52.0 a second, all answers the same.");
+        assert_eq!(lines[0], "8 threads: 104 statements in 2000 ms, 52.0 a second, all answers the same.");
         assert_eq!(lines[2], "that, and up to 150.0 MB while columns were loaded; 0 allocations in warm runs.");
         assert!(lines[3].ends_with("105.0 MB held in the end, 1.05 times"), "{table}");
     }

@@ -29,6 +29,7 @@ use crate::segment::{ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
 use crate::statistics::Statistics;
 use crate::storage::{Storage, is_string};
+use crate::transcode::prepare_early;
 
 /// Where a table's rows come from.
 pub trait ColumnSource: Send + Sync {
@@ -253,6 +254,9 @@ pub(crate) fn load(
         SegmentBuilder::new(&target.name, &target.data_type, None)?;
     }
     let scan = source.open(columns)?;
+    if limits.encoding != EncodingChoice::Plain {
+        prepare_early(device);
+    }
     let tasks = tasks(scan.as_ref(), &targets);
     let job = Job {
         device,

@@ -5,6 +5,8 @@
 
 use std::str::FromStr;
 
+use crate::codegen::column::TILE_SLOTS;
+
 /// What can be tuned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
@@ -60,9 +62,10 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Rows of the longest step of a warp; tickets have a multiple of them.
+    /// Rows of the longest step of a warp; tickets have a multiple of them, and so of the groups and tiles that encoded
+    /// columns are decoded by.
     pub(crate) fn step_rows_max(&self) -> u64 {
-        let slots = [self.slots_narrow, self.slots_one, self.slots_two, self.slots_some, self.slots_many];
+        let slots = [self.slots_narrow, self.slots_one, self.slots_two, self.slots_some, self.slots_many, TILE_SLOTS];
         slots.into_iter().max().unwrap_or(32) as u64 * 32
     }
 }
@@ -152,6 +155,8 @@ mod tests {
         assert_eq!("".parse(), Ok(Tuning::default()));
         let tuning: Tuning = "slots_one=32, prefetch=false,eager_lines=0.25".parse().unwrap();
         assert_eq!(tuning, Tuning { slots_one: 32, prefetch: false, eager_lines: 0.25, ..Tuning::default() });
+        let short: Tuning = "slots_narrow=4,slots_one=4,slots_two=4,slots_some=4".parse().unwrap();
+        assert_eq!(short.step_rows_max(), 512, "a tile of GPU-DFOR");
         assert!("slots_one=5".parse::<Tuning>().unwrap_err().contains("4, 8, 16 or 32"));
         assert!("slotz=4".parse::<Tuning>().unwrap_err().contains("'slotz'"));
     }

@@ -238,14 +238,27 @@ impl Device {
     /// Compiles programs in the background, side by side and beside whatever else is compiled, and calls `done` when
     /// they are at hand or do not compile.
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
+        self.compile_elsewhere(programs, || {
+            stand_back();
+            done
+        });
+    }
+
+    /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
+    pub fn compile_early(&self, programs: Vec<Program>) {
+        self.compile_elsewhere(programs, || || ());
+    }
+
+    /// Compiles programs on a thread of its own, which calls `begin` first and what that gives last.
+    fn compile_elsewhere<F: FnOnce()>(&self, programs: Vec<Program>, begin: impl FnOnce() -> F + Send + 'static) {
         self.shared.behind.jobs.lock().aside += 1;
         let device = self.clone();
         std::thread::spawn(move || {
             let ended = Aside(&device.shared.behind);
-            stand_back();
+            let done = begin();
             // Who asks for them next tells the error.
             if let Err(error) = device.compile_all(&programs) {
-                tracing::warn!(%error, "compiling in the background failed");
+                tracing::debug!(%error, "compiling in the background failed");
             }
             drop(ended);
             done();

@@ -9,8 +9,8 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpcube_column::{CHUNK_ROWS, ColumnError, ColumnScan, ColumnSource, Result};
 
-/// How the values of a column are drawn. Sorted, normal and Zipf are those of section 5.7 of Shanbhag, "Interactive
-/// Data Analytics Using GPUs".
+/// How the values of a column are drawn. Sorted, normal and Zipf are those of section 5.6.3 of Shanbhag,
+/// "Interactive Data Analytics Using GPUs".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Content {
     /// Uniform in `0 .. 2^bits` (as two's complement for 32 bits).
@@ -25,10 +25,10 @@ pub(crate) enum Content {
     Few,
     /// Ascending, with `2^log2` distinct values.
     Sorted { log2: u32 },
-    /// Around a million with a standard deviation of 20.
-    Normal,
-    /// Nearly Zipf with exponent 1 over a million values: the logarithm is uniform.
-    Zipf,
+    /// Around `2^mean_log2` with a standard deviation of 20, never negative.
+    Normal { mean_log2: u32 },
+    /// Nearly Zipf with that exponent over 2^20 values: what is drawn is continuous and cut to a whole number.
+    Zipf { exponent: u32 },
 }
 
 impl fmt::Display for Content {
@@ -40,8 +40,8 @@ impl fmt::Display for Content {
             Content::Runs => f.write_str("runs"),
             Content::Few => f.write_str("few"),
             Content::Sorted { log2 } => write!(f, "sorted-2^{log2}"),
-            Content::Normal => f.write_str("normal"),
-            Content::Zipf => f.write_str("zipf"),
+            Content::Normal { mean_log2 } => write!(f, "normal-2^{mean_log2}"),
+            Content::Zipf { exponent } => write!(f, "zipf-{exponent}"),
         }
     }
 }
@@ -70,15 +70,15 @@ impl Made {
             Content::Runs => (mix(row as u64 / 19) & 0x7fff_ffff) as i32,
             Content::Few => (mix(mixed % 1000) & 0x7fff_ffff) as i32,
             Content::Sorted { log2 } => (((row as u128) << log2) / self.rows as u128) as i32,
-            Content::Normal => {
+            Content::Normal { mean_log2 } => {
                 let other = mix(mixed);
                 let halves =
                     [mixed, mixed >> 16, mixed >> 32, mixed >> 48, other, other >> 16, other >> 32, other >> 48];
                 let sum: u64 = halves.into_iter().map(|half| half & 0xffff).sum();
                 // Eight uniform numbers have a standard deviation of √(8 / 12).
-                1_000_000 + ((sum as f64 / 65_536.0 - 4.0) * 20.0 / 0.816_5) as i32
+                ((1 << mean_log2) + ((sum as f64 / 65_536.0 - 4.0) * 20.0 / 0.816_5) as i32).max(0)
             }
-            Content::Zipf => (f64::from(1 << 20)).powf(share()) as i32,
+            Content::Zipf { exponent } => zipf(exponent, share()),
         };
         (!is_null).then(value)
     }
@@ -118,6 +118,19 @@ impl Made {
             false => Arc::new(Int32Array::new(values.collect(), nulls)),
         }
     }
+}
+
+/// Values that [`Content::Zipf`] draws from.
+const ZIPF_VALUES: f64 = (1 << 20) as f64;
+
+/// The value below which a share of a Zipf distribution lies, by the inverse of the integral of `x^-exponent`.
+fn zipf(exponent: u32, share: f64) -> i32 {
+    let power = 1.0 - f64::from(exponent);
+    let value = match exponent {
+        1 => ZIPF_VALUES.powf(share),
+        _ => (1.0 - share * (1.0 - ZIPF_VALUES.powf(power))).powf(1.0 / power),
+    };
+    value as i32
 }
 
 impl ColumnSource for Made {

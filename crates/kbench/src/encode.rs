@@ -57,7 +57,7 @@ fn encodings(
             let alp = Alp { exponent: 14, factor: 12, integers: packed(20, None, true) };
             vec![("alp", Encoding::Alp(alp))]
         }
-        Content::Normal | Content::Zipf => Vec::new(),
+        Content::Normal { .. } | Content::Zipf { .. } => Vec::new(),
     })
 }
 

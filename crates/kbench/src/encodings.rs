@@ -21,6 +21,11 @@ use crate::decode::{ceilings, decode};
 /// Logarithms of the distinct values of sorted columns.
 const SORTED: [u32; 8] = [2, 6, 10, 14, 18, 22, 26, 28];
 
+/// Logarithms of the means of normal columns.
+const MEANS: [u32; 4] = [6, 14, 22, 30];
+/// Exponents of Zipf columns.
+const EXPONENTS: [u32; 5] = [1, 2, 3, 4, 5];
+
 /// Runs the suite.
 pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
@@ -41,7 +46,9 @@ pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
     }
     if arguments.distributions {
         let sorted = SORTED.map(|log2| Content::Sorted { log2 });
-        for content in sorted.into_iter().chain([Content::Normal, Content::Zipf]) {
+        let normal = MEANS.map(|mean_log2| Content::Normal { mean_log2 });
+        let zipf = EXPONENTS.map(|exponent| Content::Zipf { exponent });
+        for content in sorted.into_iter().chain(normal).chain(zipf) {
             suite.contents(content, |encoding| format!("{content}/{encoding}"))?;
         }
     }

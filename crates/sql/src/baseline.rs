@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use arrow::array::RecordBatch;
+use datafusion::common::config::ConfigOptions;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
 use crate::error::Result;
@@ -23,16 +24,16 @@ impl std::fmt::Debug for Baseline {
 
 impl Default for Baseline {
     fn default() -> Self {
-        Baseline { context: SessionContext::new_with_config(without_wrong_filters(SessionConfig::new())) }
+        let mut config = SessionConfig::new();
+        avoid_wrong_filters(config.options_mut());
+        Baseline { context: SessionContext::new_with_config(config) }
     }
 }
 
-/// A configuration without what makes DataFusion 55.2 give wrong answers: it lets the extremes of plain columns hide
-/// rows from the other aggregates beside them. With max(a) known, files and row groups of smaller a are left out of
-/// max(b + 0) too.
-pub(crate) fn without_wrong_filters(mut config: SessionConfig) -> SessionConfig {
-    config.options_mut().optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-    config
+/// Switches off what makes DataFusion 55.2 give wrong answers: it lets the extremes of plain columns hide rows from the
+/// other aggregates beside them. With max(a) known, files and row groups of smaller a are left out of max(b + 0) too.
+pub(crate) fn avoid_wrong_filters(options: &mut ConfigOptions) {
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
 }
 
 impl Baseline {

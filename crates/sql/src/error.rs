@@ -383,7 +383,7 @@ fn schema_error(error: &SchemaError) -> SqlError {
 }
 
 /// A name as SQL takes it: in quotes if it would be read as another one without.
-fn as_written(name: &str) -> String {
+pub fn as_written(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     match name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
         true => name.to_string(),

@@ -1,9 +1,9 @@
 //! Where SQL text has words, strings and comments: enough to split a script into statements and to recognise the few
 //! statements that are ours.
 //!
-//! Strings in single quotes (doubled to escape), identifiers in double quotes or backticks, dollar-quoted strings,
-//! comments to the end of the line and nested block comments. Nothing is judged here: an unclosed quote reaches to the
-//! end of the text, and the parser says what is wrong with it.
+//! Strings in single quotes (doubled to escape, after an E also by a backslash), identifiers in double quotes or
+//! backticks, dollar-quoted strings, comments to the end of the line and nested block comments. Nothing is judged here:
+//! an unclosed quote reaches to the end of the text, and the parser says what is wrong with it.
 
 use std::ops::Range;
 
@@ -57,7 +57,13 @@ pub(crate) fn tokens(sql: &str) -> (Vec<Token>, bool) {
             while at < bytes.len() && sql[at..].chars().next().is_some_and(is_word) {
                 at += sql[at..].chars().next().map_or(1, char::len_utf8);
             }
-            tokens.push(Token { kind: Kind::Word, range: start..at, closed: true });
+            let mut token = Token { kind: Kind::Word, range: start..at, closed: true };
+            if matches!(&sql[start..at], "e" | "E") && sql[at..].starts_with('\'') {
+                let (length, closed) = escaped(&sql[at..]);
+                at += length;
+                token = Token { kind: Kind::Text, range: start..at, closed };
+            }
+            tokens.push(token);
         } else {
             at += character.len_utf8();
             tokens.push(Token { kind: Kind::Symbol(character), range: start..at, closed: true });
@@ -100,6 +106,19 @@ fn quoted(text: &str, quote: char) -> (usize, bool) {
     (text.len(), false)
 }
 
+/// `'…'` after an `E`: a backslash takes its meaning from the character behind it.
+fn escaped(text: &str) -> (usize, bool) {
+    let mut characters = text.char_indices().skip(1).peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '\'' if characters.next_if(|(_, next)| *next == '\'').is_none() => return (at + 1, true),
+            _ => {}
+        }
+    }
+    (text.len(), false)
+}
+
 /// `$tag$…$tag$`; `$1` is a parameter and not the start of a string.
 fn dollar_quoted(text: &str) -> Option<(usize, bool)> {
     let inner = text.strip_prefix('$')?;
@@ -136,6 +155,21 @@ mod tests {
             (Kind::Symbol(';'), ";"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn backslashes_escape_after_an_e() {
+        let found = kinds(r"E'it\'s; ''' e'\\' x'\' 'a\' é");
+        let expected = [
+            (Kind::Text, r"E'it\'s; '''"),
+            (Kind::Text, r"e'\\'"),
+            (Kind::Word, "x"),
+            (Kind::Text, r"'\'"),
+            (Kind::Text, r"'a\'"),
+            (Kind::Word, "é"),
+        ];
+        assert_eq!(found, expected);
+        assert!(!tokens(r"E'\'").0[0].closed);
     }
 
     #[test]

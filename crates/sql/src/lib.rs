@@ -35,7 +35,7 @@ pub use cancel::Cancel;
 pub use codec::PlanCodec;
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
-pub use error::{Result, SqlError};
+pub use error::{Result, SqlError, as_written};
 pub use exec::split_aggregations;
 pub use progress::Progress;
 pub use report::{FragmentReport, Place, StatementReport, Summary};

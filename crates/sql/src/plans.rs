@@ -10,9 +10,13 @@ mod templates;
 
 use std::sync::Arc;
 
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use parking_lot::Mutex;
 
@@ -143,6 +147,17 @@ pub(crate) fn are_immutable(exprs: &[Expr]) -> Result<bool> {
     Ok(immutable)
 }
 
+/// Functions whose type depends on the values of their arguments: with a placeholder they have another one.
+const TYPED_BY_VALUES: [&str; 4] = ["round", "trunc", "arrow_cast", "arrow_try_cast"];
+
+fn is_typed_by_placeholder(function: &ScalarFunction) -> Result<bool> {
+    let mut found = false;
+    for argument in function.args.iter().filter(|_| TYPED_BY_VALUES.contains(&function.name())) {
+        found |= argument.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
+    }
+    Ok(found)
+}
+
 /// Whether the outermost step of an expression gives the same value for the same operands at any time.
 fn is_immutable(expr: &Expr) -> bool {
     match expr {
@@ -174,6 +189,7 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
             expr.apply(|expr| {
                 repeatable &= match expr {
                     Expr::Placeholder(placeholder) => placeholders && !of_shape && placeholder.field.is_some(),
+                    Expr::ScalarFunction(function) => is_immutable(expr) && !is_typed_by_placeholder(function)?,
                     other => is_immutable(other),
                 };
                 Ok(TreeNodeRecursion::Continue)
@@ -181,6 +197,19 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
         })
     })?;
     Ok(repeatable)
+}
+
+/// Whether all tables of a plan tell when they change: those of files, and those in memory by the session's statements.
+pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
+    let mut tells = true;
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            let known = |table: Arc<dyn TableProvider>| table.is::<ListingTable>() || table.is::<MemTable>();
+            tells &= source_as_provider(&scan.source).is_ok_and(known);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(tells)
 }
 
 /// The tables that a plan scans, by name.

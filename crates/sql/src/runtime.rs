@@ -13,6 +13,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStatement};
 use datafusion::prelude::SessionContext;
 use parking_lot::RwLock;
 
@@ -53,17 +54,42 @@ impl RuntimeChoice {
     }
 }
 
-/// The runtime for these settings; caches and object stores are those of `before`.
-pub(crate) fn build(settings: &Settings, before: Option<&Arc<RuntimeEnv>>) -> Result<Arc<RuntimeEnv>> {
-    let mut builder = before.map_or_else(RuntimeEnvBuilder::new, |before| RuntimeEnvBuilder::from_runtime_env(before));
-    builder = match settings.memory_limit {
+/// The runtime that a session starts with.
+pub(crate) fn build(settings: &Settings) -> Result<Arc<RuntimeEnv>> {
+    let builder = with_disk(with_memory(RuntimeEnvBuilder::new(), settings)?, settings)?;
+    let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
+    runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(Hiding::default()));
+    Ok(runtime)
+}
+
+/// The runtime after a change of settings: what they have changed is new, all else is that of before.
+pub(crate) fn rebuild(
+    settings: &Settings,
+    before: &Settings,
+    environment: &Arc<RuntimeEnv>,
+) -> Result<Arc<RuntimeEnv>> {
+    let mut builder = RuntimeEnvBuilder::from_runtime_env(environment);
+    if before.memory_limit != settings.memory_limit {
+        builder = with_memory(builder, settings)?;
+    }
+    if before.spill_folder != settings.spill_folder {
+        builder = with_disk(builder, settings)?;
+    }
+    Ok(builder.build_arc()?)
+}
+
+fn with_memory(builder: RuntimeEnvBuilder, settings: &Settings) -> Result<RuntimeEnvBuilder> {
+    Ok(match settings.memory_limit {
         Budget::Auto => builder.with_memory_pool(Arc::new(UnboundedMemoryPool::default())),
         limit => {
             let bytes = limit.bytes(host_memory()?).unwrap_or(u64::MAX);
             let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
             builder.with_memory_pool(Arc::new(TrackConsumersPool::new(pool, CONSUMERS_NAMED)))
         }
-    };
+    })
+}
+
+fn with_disk(builder: RuntimeEnvBuilder, settings: &Settings) -> Result<RuntimeEnvBuilder> {
     let mode = match &settings.spill_folder {
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|error| SqlError::SettingValue {
@@ -76,12 +102,7 @@ pub(crate) fn build(settings: &Settings, before: Option<&Arc<RuntimeEnv>>) -> Re
         }
         None => DiskManagerMode::OsTmpDirectory,
     };
-    builder = builder.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode));
-    let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
-    if before.is_none() {
-        runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(Hiding::default()));
-    }
-    Ok(runtime)
+    Ok(builder.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode)))
 }
 
 /// Sets one of `datafusion.runtime.…`.
@@ -100,6 +121,30 @@ pub(crate) fn set(state: &Arc<RwLock<SessionState>>, name: &str, value: &str) ->
     let environment = builder.build_arc()?;
     *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
     Ok(())
+}
+
+/// Sets one of `datafusion.runtime.…` to what it is where nobody sets it.
+pub(crate) async fn reset(context: &SessionContext, name: &str, settings: &Settings) -> Result<()> {
+    let state = context.state_ref();
+    let change = |change: &dyn Fn(RuntimeEnvBuilder) -> Result<RuntimeEnvBuilder>| {
+        let mut state = state.write();
+        let environment = change(RuntimeEnvBuilder::from_runtime_env(state.runtime_env()))?.build_arc()?;
+        *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
+        Ok(())
+    };
+    match name.trim_start_matches(RUNTIME) {
+        "memory_limit" => change(&|builder| with_memory(builder, settings)),
+        "temp_directory" => change(&|builder| with_disk(builder, settings)),
+        // Listings that are kept would hide files that are added later.
+        other if other.starts_with("list_files_cache") => {
+            Err(SqlError::Unsupported(format!("setting datafusion.runtime.{other} here")))
+        }
+        _ => {
+            let reset = ResetVariable { variable: name.to_string() };
+            context.execute_logical_plan(LogicalPlan::Statement(PlanStatement::ResetVariable(reset))).await?;
+            Ok(())
+        }
+    }
 }
 
 /// Tells functions that depend on the configuration (those of dates on the time zone) about a change of it.

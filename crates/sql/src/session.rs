@@ -27,12 +27,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement};
 use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
-use crate::baseline::without_wrong_filters;
+use crate::baseline::avoid_wrong_filters;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::{DeviceTable, DeviceTables};
@@ -46,7 +46,7 @@ use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
-use assign::{bad_value, check_known};
+use assign::{check_known, set_option};
 use prepared::Prepared;
 use staged::Staged;
 
@@ -85,6 +85,8 @@ pub struct Execution {
     pub report: Arc<StatementReport>,
     /// The physical plan, where there is one.
     pub plan: Option<Arc<dyn ExecutionPlan>>,
+    /// Whether the rows tell how many were written elsewhere (INSERT, COPY) and are no result to be kept.
+    pub counts: bool,
 }
 
 impl fmt::Debug for Execution {
@@ -120,9 +122,11 @@ struct Inner {
     device_tables: RwLock<Option<Arc<dyn DeviceTables>>>,
     /// Origins of settings that are not at their default.
     origins: Mutex<BTreeMap<String, Origin>>,
-    /// Our settings and their origins as the session started, for `RESET`.
-    start: (Settings, BTreeMap<String, Origin>),
+    /// What the session started with, for `RESET`.
+    start: Start,
     prepared: Mutex<HashMap<String, Arc<Prepared>>>,
+    /// Held alone while a statement is prepared, prepared anew or forgotten.
+    preparing: tokio::sync::RwLock<()>,
     planner: Arc<DevicePlanner>,
     plans: PlanCache,
     templates: Templates,
@@ -130,6 +134,16 @@ struct Inner {
     changes: AtomicU64,
     /// The state for plans with nothing to optimise, made under that number of changes.
     lean: Mutex<Option<(u64, SessionState)>>,
+}
+
+/// The settings of a session's start.
+struct Start {
+    /// Those of ours.
+    settings: Settings,
+    /// What others were given.
+    others: BTreeMap<String, String>,
+    /// Where all that were given come from.
+    origins: BTreeMap<String, Origin>,
 }
 
 impl fmt::Debug for Session {
@@ -145,7 +159,7 @@ impl Session {
     /// A setting that does not exist or does not take its value (named with its origin), or a device that is insisted
     /// on and cannot be opened.
     pub fn new(options: SessionOptions) -> Result<Session> {
-        let mut config = without_wrong_filters(SessionConfig::new())
+        let mut config = SessionConfig::new()
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
@@ -155,16 +169,18 @@ impl Session {
         let mut runtime = RuntimeChoice::default();
         let mut assignments = options.assignments;
         assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
+        avoid_wrong_filters(config.options_mut());
+        let mut others = BTreeMap::new();
         for Assignment { name, value, origin } in assignments {
             let set = if name.starts_with("warpcube.") {
                 settings.assign(&name, &value)
-            } else if runtime.take(&name, &value) {
-                Ok(())
             } else {
-                check_known(&name, config.options().entries().into_iter().map(|entry| entry.key)).and_then(|()| {
-                    let set = config.options_mut().set(&name, &value);
-                    set.map_err(|error| bad_value(&name, &value, &error.into()))
-                })
+                others.insert(name.clone(), value.clone());
+                match runtime.take(&name, &value) {
+                    true => Ok(()),
+                    false => check_known(&name, config.options().entries().into_iter().map(|entry| entry.key))
+                        .and_then(|()| set_option(config.options_mut(), &name, &value)),
+                }
             };
             set.map_err(|error| error.with_origin(&origin))?;
             origins.insert(name, origin);
@@ -182,7 +198,7 @@ impl Session {
         catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
         let mut builder = SessionStateBuilder::new()
             .with_config(config.with_option_extension(settings.clone()))
-            .with_runtime_env(runtime::build(&settings, None)?)
+            .with_runtime_env(runtime::build(&settings)?)
             .with_default_features()
             .with_catalog_list(Arc::new(catalogs))
             .with_query_planner(planner.clone());
@@ -198,8 +214,9 @@ impl Session {
                 device,
                 device_tables: RwLock::new(Some(Arc::new(EngineTables::new(engines, shared)))),
                 origins: Mutex::new(origins.clone()),
-                start: (settings, origins),
+                start: Start { settings, others, origins },
                 prepared: Mutex::default(),
+                preparing: tokio::sync::RwLock::default(),
                 planner,
                 plans: PlanCache::default(),
                 templates: Templates::default(),
@@ -209,7 +226,7 @@ impl Session {
         };
         for (name, value) in runtime.into_values() {
             let set = session.set_runtime(&name, &value);
-            set.map_err(|error| match session.inner.start.1.get(&name) {
+            set.map_err(|error| match session.inner.start.origins.get(&name) {
                 Some(origin) => error.with_origin(origin),
                 None => error,
             })?;
@@ -272,10 +289,8 @@ impl Session {
         let dialect = state.config_options().sql_parser.dialect;
         let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect).and_then(rewrite))?;
         if let Some(name) = executed(&parsed) {
-            self.freshen_prepared(&name).await?;
             // What was prepared anew is in the session's state and not yet in the copy.
-            epoch = self.epoch();
-            state = self.inner.context.state();
+            (epoch, state) = self.freshen_prepared(&name).await?;
             state.config_mut().set_extension(report.clone());
         }
         check_view(&state, &parsed)?;
@@ -297,21 +312,15 @@ impl Session {
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => {
-                check_known(&reset.variable, self.setting_names())?;
-                let variable = reset.variable.clone();
-                let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
-                self.inner.context.execute_logical_plan(plan).await?;
-                self.inner.origins.lock().remove(&variable);
-                self.inner.changes.fetch_add(1, Ordering::AcqRel);
+                self.reset(&reset.variable).await?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => {
                 self.prepare(sql, references, generation, prepare).await?;
                 return Ok(self.nothing(report));
             }
-            plan @ LogicalPlan::Statement(PlanStatement::Deallocate(_)) => {
-                self.inner.context.execute_logical_plan(plan).await?;
-                self.inner.changes.fetch_add(1, Ordering::AcqRel);
+            LogicalPlan::Statement(PlanStatement::Deallocate(deallocate)) => {
+                self.deallocate(deallocate).await?;
                 return Ok(self.nothing(report));
             }
             plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
@@ -376,7 +385,7 @@ impl Session {
         repeatable: bool,
     ) -> Result<Arc<Planned>> {
         let planned = Arc::new(self.inner.planner.lower(optimized, state).await?);
-        if repeatable {
+        if repeatable && plans::tells_changes(optimized)? {
             // Tables of views and of aliases are named in the plan alone.
             let named = references.into_iter().chain(plans::scanned(optimized)?);
             let tables: BTreeSet<_> = named.map(|table| table.resolve(CATALOG, SCHEMA)).collect();
@@ -467,9 +476,10 @@ impl Session {
         let physical = self.inner.planner.physical(planned, &state).instrument(tracing::info_span!("plan")).await?;
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
+        let counts = writes.is_some();
         let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes };
         let stream = watched.into_stream();
-        Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical) })
+        Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical), counts })
     }
 
     /// The result of a statement that gives no rows.
@@ -477,7 +487,7 @@ impl Session {
         report.finish();
         let schema = Arc::new(Schema::empty());
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), futures::stream::empty()));
-        Execution { schema, stream, report: report.clone(), plan: None }
+        Execution { schema, stream, report: report.clone(), plan: None, counts: false }
     }
 
     /// The settings under `warpcube.` as they are now.
@@ -515,7 +525,8 @@ impl Session {
         &self.inner.device
     }
 
-    /// DataFusion's own context below this session, for embedding programs and tests.
+    /// DataFusion's own context below this session, for embedding programs and tests. Rows that are written through it
+    /// into memory tables are not noticed: write with [`Session::execute`].
     pub fn context(&self) -> &SessionContext {
         &self.inner.context
     }
@@ -579,6 +590,11 @@ fn parse(state: &SessionState, sql: &str, dialect: &datafusion::common::config::
 fn executed(parsed: &ParsedStatement) -> Option<String> {
     let ParsedStatement::Statement(statement) = parsed else { return None };
     let SqlStatement::Execute { name: Some(name), .. } = statement.as_ref() else { return None };
-    // The planner keeps prepared statements under the name as it prints.
-    Some(name.to_string())
+    // As the planner writes it.
+    let part = |part: &ObjectNamePart| match part.as_ident() {
+        Some(ident) if ident.quote_style.is_some() => ident.value.clone(),
+        Some(ident) => ident.value.to_ascii_lowercase(),
+        None => part.to_string(),
+    };
+    Some(name.0.iter().map(part).collect::<Vec<_>>().join("."))
 }

@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// What a statement's task tells.
 enum Message {
-    Started(SchemaRef, HowFar),
+    Started { schema: SchemaRef, how_far: HowFar, counts: bool },
     Batch(RecordBatch),
     Failed(SqlError),
     Done,
@@ -176,9 +176,11 @@ impl Runner {
                         return Ok(Taken::All { has_rows: true });
                     }
                 }
-                Event::Told(Some(Message::Started(schema, asked))) => {
+                Event::Told(Some(Message::Started { schema, how_far: asked, counts })) => {
                     how_far = asked;
-                    if !schema.fields().is_empty() {
+                    // A file is for a result, not for how many rows went elsewhere.
+                    let is_wanted = !counts || matches!(self.target, Target::Stdout);
+                    if !schema.fields().is_empty() && is_wanted {
                         output = Some(Output::open(&mut self.target, settings.format, schema, settings.max_rows)?);
                     }
                 }
@@ -251,8 +253,11 @@ impl Runner {
         self.script(&path.display().to_string(), std::io::BufReader::new(file))
     }
 
-    /// Runs the statements of one `-c`; an error there has no line to name.
+    /// Runs the statements of one `-c`, or the one shell command in it; an error there has no line to name.
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
+        if text.trim_start().starts_with('\\') {
+            return commands::run(self, text.trim()).map(|_| ());
+        }
         for statement in Script::split(text).into_statements() {
             if let Err(error) = self.statement(&statement.sql) {
                 self.script_error(error)?;
@@ -289,9 +294,9 @@ async fn stream(
     report: Arc<StatementReport>,
     sender: &mpsc::Sender<Message>,
 ) -> Result<(), SqlError> {
-    let Execution { schema, mut stream, plan, .. } = session.execute_with(sql, report.clone()).await?;
+    let Execution { schema, mut stream, plan, counts, .. } = session.execute_with(sql, report.clone()).await?;
     let how_far = Box::new(move || Execution::progress_of(plan.as_ref(), &report));
-    if sender.send(Message::Started(schema, how_far)).await.is_err() {
+    if sender.send(Message::Started { schema, how_far, counts }).await.is_err() {
         return Err(SqlError::Cancelled);
     }
     while let Some(batch) = stream.next().await {

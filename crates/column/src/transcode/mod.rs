@@ -60,6 +60,22 @@ pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
 /// Segments of a launch: `WC_SEGMENTS`.
 const LAUNCH_SEGMENTS: usize = 16;
+/// Programs that encode most columns.
+const COMMON_PROGRAMS: [Parts; 6] = [PROFILE, PACKED, DELTA, PATCHES, SUMS, CODES];
+
+/// Has the programs compiled that a load will ask for, while it reads. Not for an emulated device, whose compiler takes
+/// seconds for each.
+pub(crate) fn prepare_early(device: &Device) {
+    if device.info().emulated {
+        return;
+    }
+    let programs = COMMON_PROGRAMS.map(|(name, parts)| source(name, parts)).into_iter();
+    let missing: Vec<Program> = programs.filter(|program| !device.is_compiled(program)).collect();
+    if !missing.is_empty() {
+        device.compile_early(missing);
+    }
+}
+
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.

@@ -5,6 +5,7 @@ mod data;
 mod document;
 mod every;
 mod files;
+mod ladder;
 mod layouts;
 mod profile;
 mod round_trips;

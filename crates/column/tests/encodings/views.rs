@@ -14,11 +14,11 @@ const BUDGET: u64 = 64 << 20;
 const SLOTS: [usize; 3] = [8, 16, 32];
 
 /// A segment with an encoding, and the layout that a column of it has.
-struct Case {
-    name: String,
-    segment: Segment,
-    bytes: Vec<u8>,
-    layout: Layout,
+pub struct Case {
+    pub name: String,
+    pub segment: Segment,
+    pub bytes: Vec<u8>,
+    pub layout: Layout,
 }
 
 /// Layouts of a segment; each gives a program text of its own, so that they are few.
@@ -125,18 +125,18 @@ fn text(storage: Storage, views: &BTreeMap<String, usize>) -> String {
     text
 }
 
-fn decodes(storage: Storage) {
+/// Decodes segments on devices and compares all their rows.
+pub fn decodes(storage: Storage, cases: &[Case]) {
     let devices = [LaneOrder::Forward, LaneOrder::Seeded(5)].map(|order| device(order, BUDGET));
-    let cases = cases(storage);
     let mut views: BTreeMap<String, usize> = BTreeMap::new();
-    for case in &cases {
+    for case in cases {
         let next = views.len();
         views.entry(case.layout.view(storage.c_name()).c_type).or_insert(next);
     }
     let text = text(storage, &views);
     let program = Program::new("decoding", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
     let width = storage.width();
-    for case in &cases {
+    for case in cases {
         let Case { name, segment, bytes, layout } = case;
         let stride = segment.rows.next_multiple_of(1_024);
         let view = layout.view(storage.c_name());
@@ -189,7 +189,7 @@ macro_rules! storages {
     ($($name:ident: $storage:ident),* $(,)?) => {$(
         #[test]
         fn $name() {
-            decodes(Storage::$storage);
+            decodes(Storage::$storage, &cases(Storage::$storage));
         }
     )*};
 }

@@ -520,7 +520,15 @@ impl<'a> Emitter<'a> {
             DatePart::Month => (format!("{date}.month"), Some((1, 12))),
             DatePart::Day => (format!("{date}.day"), Some((1, 31))),
         };
-        Ok(self.value(Ty::I32, &code, days.valid, range))
+        // Outside of the CPU's calendar there are no parts.
+        let valid = match days.bounds() {
+            Some((low, high)) if low < FIRST_DAY || high > LAST_DAY => {
+                let inside = format!("{0} >= {FIRST_DAY} && {0} <= {LAST_DAY}", days.code);
+                Some(self.define("bool", &format!("{} && {inside}", days.valid_code())))
+            }
+            _ => days.valid,
+        };
+        Ok(self.value(Ty::I32, &code, valid, range))
     }
 
     fn add_months(&mut self, inner: &Expr, months: i32) -> Result<Value> {
@@ -530,8 +538,7 @@ impl<'a> Emitter<'a> {
         let months = i128::from(months);
         let (short, long) = if months < 0 { (31, 28) } else { (28, 31) };
         let range = (low + months * short - 3, high + months * long + 3);
-        let limits = Ty::I32.bounds().expect("integers have bounds");
-        if range.0 < limits.0 || range.1 > limits.1 {
+        if range.0 < FIRST_DAY || range.1 > LAST_DAY {
             return unsupported("a date that may leave the calendar");
         }
         let months = self.params.add("int64_t", Argument::I64(months as i64));
@@ -571,6 +578,10 @@ impl<'a> Emitter<'a> {
         Ok(Value { dictionary: table.dictionary(), ..value })
     }
 }
+
+/// The first and the last day of the CPU's calendar: years -262143 to 262142.
+const FIRST_DAY: i128 = -96_465_292;
+const LAST_DAY: i128 = 95_026_236;
 
 fn bits(ty: Ty) -> u32 {
     match ty {

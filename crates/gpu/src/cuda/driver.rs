@@ -77,6 +77,31 @@ fn initialise() -> Result<()> {
     })
 }
 
+/// The version of CUDA that the driver is for, as major and minor; none where there is no driver.
+pub(super) fn version() -> Option<(i32, i32)> {
+    if !is_present() {
+        return None;
+    }
+    let mut version = 0;
+    // SAFETY: `version` is writable; the call needs no initialised driver.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().ok()?;
+    Some((version / 1000, version % 1000 / 10))
+}
+
+/// The oldest compute capability whose instructions kernels use: reductions within a warp came with Ampere.
+const CAPABILITY_MIN: (u32, u32) = (8, 0);
+
+/// Refuses a device that cannot run the kernels.
+pub(super) fn check_capability(name: &str, (major, minor): (u32, u32)) -> Result<()> {
+    match (major, minor) >= CAPABILITY_MIN {
+        true => Ok(()),
+        false => Err(unavailable(
+            format!("{name} has compute capability {major}.{minor}, and kernels need 8.0 (Ampere) or later"),
+            "use a newer GPU, or --device cpu",
+        )),
+    }
+}
+
 /// Number of devices.
 pub(super) fn count() -> Result<usize> {
     initialise().map_err(as_unavailable)?;
@@ -167,4 +192,17 @@ pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> 
         peak_bandwidth: clock_khz * 1e3 * 2.0 * bus_bits / 8.0,
         driver: format!("{}.{}", version / 1000, version % 1000 / 10),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_before_ampere_are_refused_with_the_reason() {
+        assert!(check_capability("NVIDIA H200", (9, 0)).is_ok());
+        assert!(check_capability("NVIDIA A100", (8, 0)).is_ok());
+        let error = check_capability("Tesla T4", (7, 5)).unwrap_err().to_string();
+        assert!(error.contains("Tesla T4 has compute capability 7.5") && error.contains("--device cpu"), "{error}");
+    }
 }

@@ -65,6 +65,7 @@ impl CudaBackend {
     fn open(ordinal: usize) -> Result<CudaBackend> {
         let context = Arc::new(Context::open(ordinal)?);
         let info = driver::describe(&context, ordinal)?;
+        driver::check_capability(&info.name, info.compute_capability)?;
         let poker = poke::Poker::new(context.clone())?;
         Ok(CudaBackend { context, info, poker })
     }

@@ -9,12 +9,9 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
+use super::driver;
 use crate::error::{GpuError, Result};
 use crate::program::{Effort, Program};
-
-/// How to get NVRTC, for error messages.
-const REPAIR: &str = "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', and name the library's file in \
-                      WARPCUBE_NVRTC if it is in an unusual place";
 
 /// The first version that is known to take `--Ofast-compile`.
 const EFFORT_VERSION: (i32, i32) = (12, 9);
@@ -90,14 +87,38 @@ fn installed(mut folders: Vec<PathBuf>, environments: &[PathBuf]) -> Vec<PathBuf
 }
 
 fn find() -> Result<Api> {
+    let driver = driver::version();
     let mut tried = Vec::new();
     for path in candidates() {
-        match load(&path) {
+        match load(&path).and_then(|api| fits(api.version, driver).map(|()| api)) {
             Ok(api) => return Ok(api),
             Err(reason) => tried.push(format!("{}: {reason}", path.display())),
         }
     }
-    Err(GpuError::CompilerUnavailable { reason: format!("tried {}", tried.join("; ")), repair: REPAIR.to_string() })
+    Err(GpuError::CompilerUnavailable { reason: format!("tried {}", tried.join("; ")), repair: repair(driver) })
+}
+
+/// Whether a driver loads what a compiler makes: machine code of its own major version and of older ones.
+fn fits(compiler: (i32, i32), driver: Option<(i32, i32)>) -> std::result::Result<(), String> {
+    match driver {
+        Some(driver) if compiler.0 > driver.0 => Err(format!(
+            "it is of CUDA {}.{}, and the driver is for CUDA {}.{}",
+            compiler.0, compiler.1, driver.0, driver.1
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// How to get an NVRTC that fits the driver.
+fn repair(driver: Option<(i32, i32)>) -> String {
+    let package = match driver {
+        Some((12, _)) => "nvidia-cuda-nvrtc-cu12",
+        _ => "nvidia-cuda-nvrtc",
+    };
+    format!(
+        "install the CUDA toolkit, or 'pip install {package}', and name the library's file in WARPCUBE_NVRTC if it is \
+         in an unusual place"
+    )
 }
 
 fn load(path: &Path) -> std::result::Result<Api, String> {
@@ -245,6 +266,17 @@ mod tests {
         let functions: String = functions.map(|name| format!("int nvrtc{name}() {{ return 0; }}\n")).collect();
         let version = format!("int nvrtcVersion(int* a, int* b) {{ *a = {major}; *b = {minor}; return 0; }}");
         format!("extern \"C\" {{\n{functions}{version}\n}}\n")
+    }
+
+    #[test]
+    fn a_compiler_that_is_newer_than_the_driver_is_left_aside() {
+        assert_eq!(fits((13, 0), None), Ok(()));
+        assert_eq!(fits((13, 1), Some((13, 0))), Ok(()));
+        assert_eq!(fits((12, 9), Some((13, 0))), Ok(()));
+        let reason = fits((13, 0), Some((12, 8))).unwrap_err();
+        assert_eq!(reason, "it is of CUDA 13.0, and the driver is for CUDA 12.8");
+        assert!(repair(Some((12, 8))).contains("'pip install nvidia-cuda-nvrtc-cu12'"));
+        assert!(repair(None).contains("'pip install nvidia-cuda-nvrtc'"));
     }
 
     fn build(path: &Path, source: &str) {

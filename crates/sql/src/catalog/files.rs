@@ -24,7 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
 
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
-use super::hiding::KEPT_SUFFIX;
+use super::hiding::{is_data, is_partition};
 use super::memory::FileMemory;
 use super::patterns::{by_folder, is_pattern};
 use super::special::DerivedTable;
@@ -509,9 +509,9 @@ fn data_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if path.is_dir() && name.contains('=') {
+        if path.is_dir() && is_partition(&name) {
             files.extend(data_files(&path));
-        } else if path.is_file() && !name.starts_with(['.', '_']) && !name.ends_with(KEPT_SUFFIX) {
+        } else if path.is_file() && is_data(&name) {
             files.push(path);
         }
     }

@@ -1,8 +1,10 @@
-//! The files of this machine without those of encoded columns, and those of statements that are still writing, which
-//! may lie among a table's own.
+//! What a folder or a pattern names: the files of this machine that hold a table's data.
 //!
-//! DataFusion lists whatever a folder or a pattern such as `*` names, hidden files too. What is asked for by its name
-//! is there.
+//! DataFusion lists whatever is below a folder, hidden files and folders of any name too, and among a table's files may
+//! lie those of encoded columns, and those of statements that are still writing. Here a list has the files whose names
+//! begin with neither `.` nor `_` (`_SUCCESS`, `._x.parquet`), in the folder itself and in `key=value` folders below
+//! it: what lists on the CPU and what reads files directly ([`super::files`]) means the same files. What is asked for
+//! by its name is there.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,20 +27,35 @@ pub(crate) const STAGED_SUFFIX: &str = ".partial";
 
 type Bytes = <PutPayload as IntoIterator>::Item;
 
-/// The file system of this machine; its lists leave out files of encoded columns and what is being written.
+/// The file system of this machine; its lists have what holds data.
 #[derive(Debug, Default)]
 pub(crate) struct Hiding(LocalFileSystem);
 
-fn is_shown(file: &ObjectMeta) -> bool {
-    !file.location.as_ref().ends_with(KEPT_SUFFIX) && !is_staged(&file.location)
+/// Whether a file of this name in a table's folder holds data of the table.
+pub(super) fn is_data(name: &str) -> bool {
+    !name.starts_with(['.', '_']) && !name.ends_with(KEPT_SUFFIX)
 }
 
-fn is_staged(path: &Path) -> bool {
-    path.parts().any(|part| part.as_ref().starts_with('.') && part.as_ref().ends_with(STAGED_SUFFIX))
+/// Whether a folder of this name in a table's folder holds a partition of the table.
+pub(super) fn is_partition(name: &str) -> bool {
+    name.contains('=')
 }
 
-fn shown(files: BoxStream<'static, Result<ObjectMeta>>) -> BoxStream<'static, Result<ObjectMeta>> {
-    files.try_filter(|file| futures::future::ready(is_shown(file))).boxed()
+/// Whether a list of what is below `prefix` has the file.
+fn is_shown(prefix: Option<&Path>, file: &Path) -> bool {
+    let root = Path::default();
+    let Some(below) = file.prefix_match(prefix.unwrap_or(&root)) else { return true };
+    let parts: Vec<_> = below.collect();
+    let Some((name, folders)) = parts.split_last() else { return true };
+    is_data(name.as_ref()) && folders.iter().all(|folder| is_partition(folder.as_ref()))
+}
+
+fn shown(
+    prefix: Option<&Path>,
+    files: BoxStream<'static, Result<ObjectMeta>>,
+) -> BoxStream<'static, Result<ObjectMeta>> {
+    let prefix = prefix.cloned();
+    files.try_filter(move |file| futures::future::ready(is_shown(prefix.as_ref(), &file.location))).boxed()
 }
 
 impl fmt::Display for Hiding {
@@ -70,17 +87,17 @@ impl ObjectStore for Hiding {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        shown(self.0.list(prefix))
+        shown(prefix, self.0.list(prefix))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        shown(self.0.list_with_offset(prefix, offset))
+        shown(prefix, self.0.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let mut listed = self.0.list_with_delimiter(prefix).await?;
-        listed.objects.retain(is_shown);
-        listed.common_prefixes.retain(|prefix| !is_staged(prefix));
+        listed.objects.retain(|file| is_shown(prefix, &file.location));
+        listed.common_prefixes.retain(|folder| folder.filename().is_none_or(is_partition));
         Ok(listed)
     }
 

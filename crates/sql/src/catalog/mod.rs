@@ -89,7 +89,7 @@ pub(crate) struct SessionCatalog {
 
 impl SessionCatalog {
     pub(crate) fn new(shared: Arc<CatalogShared>) -> SessionCatalog {
-        let schema: Arc<dyn SchemaProvider> = Arc::new(SessionSchema::new(shared.clone()));
+        let schema: Arc<dyn SchemaProvider> = Arc::new(SessionSchema::new(SCHEMA, shared.clone()));
         SessionCatalog { shared, schemas: RwLock::new([(SCHEMA.to_string(), schema)].into()) }
     }
 }
@@ -110,7 +110,7 @@ impl CatalogProvider for SessionCatalog {
         schema: Arc<dyn SchemaProvider>,
     ) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
         let schema = match schema.table_names().is_empty() {
-            true => Arc::new(SessionSchema::new(self.shared.clone())) as Arc<dyn SchemaProvider>,
+            true => Arc::new(SessionSchema::new(name, self.shared.clone())) as Arc<dyn SchemaProvider>,
             false => schema,
         };
         self.shared.changed();

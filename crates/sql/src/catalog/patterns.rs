@@ -1,10 +1,14 @@
 //! Patterns of files: what their wildcards for folders stand for.
 //!
 //! DataFusion's patterns match names of files, in one folder and in `key=value` folders below it. A pattern with
-//! wildcards above its last part becomes several, one for each folder that they mean; `**` is left to DataFusion.
+//! wildcards above its last part becomes several, one for each folder that they mean; `**` means folders of any depth.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use glob::MatchOptions;
 
+use super::hiding::is_partition;
 use crate::error::{Result, SqlError};
 
 /// Folders are matched one level a wildcard, and hidden ones by name alone.
@@ -28,14 +32,20 @@ pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
         None if location.contains("://") => return itself(),
         None => ("", location),
     };
-    let Some((folders, name)) = path.trim_end_matches('/').rsplit_once('/') else { return itself() };
-    if !is_pattern(folders) || folders.contains("**") {
+    let path = path.trim_end_matches('/');
+    // Folders of any depth without a name behind them: every file in them.
+    let (folders, name) = match path.rsplit_once('/') {
+        Some((_, "**")) => (path, "*"),
+        None if path == "**" => (path, "*"),
+        Some(parts) => parts,
+        None => return itself(),
+    };
+    if !is_pattern(folders) {
         return itself();
     }
-    let refused = |reason: String| SqlError::FileNone { path: location.to_string(), reason };
-    let found = glob::glob_with(folders, OPTIONS).map_err(|error| refused(format!("no pattern: {}", error.msg)))?;
-    let folders = found.filter_map(|folder| folder.ok()).filter(|folder| folder.is_dir());
-    let mut locations: Vec<String> = folders
+    let mut locations: Vec<String> = matching(folders, is_pattern(name))
+        .map_err(|reason| SqlError::FileNone { path: location.to_string(), reason })?
+        .into_iter()
         .map(|folder| folder.join(name))
         // A name without wildcards may be in some of the folders alone.
         .filter(|place| is_pattern(name) || place.exists())
@@ -45,6 +55,34 @@ pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
     Ok(locations)
 }
 
+/// The folders that a pattern means; where they are read `whole`, not those that are read as partitions of others.
+fn matching(pattern: &str, whole: bool) -> Result<BTreeSet<PathBuf>, String> {
+    let found = |pattern: &str| {
+        let found = glob::glob_with(pattern, OPTIONS).map_err(|error| format!("no pattern: {}", error.msg))?;
+        Ok::<_, String>(found.filter_map(|folder| folder.ok()).filter(|folder| folder.is_dir()).collect::<Vec<_>>())
+    };
+    let mut folders: BTreeSet<PathBuf> = found(pattern)?.into_iter().collect();
+    // No folder at all is a depth, too.
+    match pattern.strip_suffix("**").map(|above| above.trim_end_matches('/')) {
+        Some("") => drop(folders.insert(PathBuf::from(if pattern.starts_with('/') { "/" } else { "." }))),
+        Some(above) => folders.extend(found(above)?),
+        None => {}
+    }
+    // What begins with an underscore is asked for by its name.
+    let named: BTreeSet<&str> = pattern.split('/').collect();
+    let is_hidden = |folder: &PathBuf| {
+        let mut names = folder.components().filter_map(|part| part.as_os_str().to_str());
+        names.any(|name| name.starts_with('_') && !named.contains(name))
+    };
+    folders.retain(|folder| !is_hidden(folder));
+    // The folder above a partition reads it.
+    let is_read = |folder: &PathBuf| {
+        let is_partition = folder.file_name().is_some_and(|name| is_partition(&name.to_string_lossy()));
+        whole && is_partition && folder.parent().is_some_and(|above| folders.contains(above))
+    };
+    Ok(folders.iter().filter(|folder| !is_read(folder)).cloned().collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,7 +90,7 @@ mod tests {
     #[test]
     fn wildcards_of_folders_become_locations() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["a/1/x.csv", "a/2/x.csv", "b/1/y.csv", ".hidden/1/x.csv"] {
+        for name in ["a/1/x.csv", "a/2/x.csv", "b/1/y.csv", ".hidden/1/x.csv", "a/k=1/j=2/x.csv", "_h/z.csv"] {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
@@ -62,11 +100,16 @@ mod tests {
             let locations = by_folder(&format!("{root}/{pattern}")).unwrap();
             locations.iter().map(|location| location[root.len() + 1..].to_string()).collect()
         };
-        assert_eq!(found("*/*/*.csv"), ["a/1/*.csv", "a/2/*.csv", "b/1/*.csv"]);
+        assert_eq!(found("*/*/*.csv"), ["a/1/*.csv", "a/2/*.csv", "a/k=1/*.csv", "b/1/*.csv"]);
         assert_eq!(found("?/[13]/x.csv"), ["a/1/x.csv"]);
         assert_eq!(found("*/1/*.csv"), ["a/1/*.csv", "b/1/*.csv"]);
         assert_eq!(found("nothing*/x.csv"), Vec::<String>::new());
-        for as_it_is in ["a/1/*.csv", "**/x.csv", "a/1/x.csv"] {
+        assert_eq!(found("**/x.csv"), ["a/1/x.csv", "a/2/x.csv", "a/k=1/j=2/x.csv"]);
+        assert_eq!(found("**/1/*.csv"), ["a/1/*.csv", "b/1/*.csv"]);
+        assert_eq!(found("**/*.csv"), ["*.csv", "a/*.csv", "a/1/*.csv", "a/2/*.csv", "b/*.csv", "b/1/*.csv"]);
+        assert_eq!(found("a/**"), ["a/*", "a/1/*", "a/2/*"]);
+        assert_eq!(found("_h*/*.csv"), Vec::<String>::new());
+        for as_it_is in ["a/1/*.csv", "_h/z.csv", "a/1/x.csv"] {
             assert_eq!(found(as_it_is), [as_it_is]);
         }
         assert_eq!(by_folder("s3://bucket/*/x.csv").unwrap(), ["s3://bucket/*/x.csv"]);

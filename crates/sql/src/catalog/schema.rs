@@ -24,8 +24,8 @@ use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
 
 tokio::task_local! {
-    /// The views that are being planned, outermost first.
-    static VIEWS_OPEN: Vec<String>;
+    /// The views that are being planned, outermost first: schema and name.
+    static VIEWS_OPEN: Vec<(String, String)>;
 }
 
 #[derive(Debug, Clone)]
@@ -48,13 +48,14 @@ impl Entry {
 /// A schema of a session.
 #[derive(Debug)]
 pub(crate) struct SessionSchema {
+    name: String,
     shared: Arc<CatalogShared>,
     entries: RwLock<BTreeMap<String, Entry>>,
 }
 
 impl SessionSchema {
-    pub(crate) fn new(shared: Arc<CatalogShared>) -> SessionSchema {
-        SessionSchema { shared, entries: RwLock::default() }
+    pub(crate) fn new(name: &str, shared: Arc<CatalogShared>) -> SessionSchema {
+        SessionSchema { name: name.to_string(), shared, entries: RwLock::default() }
     }
 
     /// Names of tables and of their columns as they were when last looked at.
@@ -97,10 +98,11 @@ impl SessionSchema {
             return Err(SqlError::Internal("a view without a session".into()));
         };
         let mut open = VIEWS_OPEN.try_with(Clone::clone).unwrap_or_default();
-        if open.iter().any(|view| view == name) {
+        let view = (self.name.clone(), name.to_string());
+        if open.contains(&view) {
             return Err(SqlError::RecursiveView(name.to_string()));
         }
-        open.push(name.to_string());
+        open.push(view);
         let plan = VIEWS_OPEN.scope(open, Box::pin(view_plan(&state, text))).await?;
         Ok(Arc::new(ViewTable::new(plan, Some(text.to_string()))))
     }

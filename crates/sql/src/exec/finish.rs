@@ -40,8 +40,11 @@ pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
             Finish::FloatVariance { sum, squares, count, extremes: (low, high), spread } => {
                 let doubles = [*sum, *squares, *low, *high].map(|index| aggregate(index).as_primitive::<Float64Type>());
                 let count = aggregate(*count).as_primitive::<Int64Type>();
-                let value =
-                    |row: usize| float_variance(doubles.map(|values| values.value(row)), count.value(row), *spread);
+                let value = |row: usize| match count.value(row) {
+                    // Without groups DataFusion does not look at the value; in a group an infinite one shows.
+                    1 if groups == 0 && !spread.sample => Ok(Some(0.0)),
+                    count => float_variance(doubles.map(|values| values.value(row)), count, *spread),
+                };
                 let values = (0..count.len()).map(value).collect::<Result<Float64Array, _>>();
                 Arc::new(values.map_err(|error| DataFusionError::External(Box::new(error)))?)
             }
@@ -113,13 +116,10 @@ fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread
 /// `Σx² − (Σx)² ÷ n`, the sum of squared deviations from the mean, if enough of its digits are left; `count` is not
 /// zero.
 pub(crate) fn float_deviations([sum, squares, low, high]: [f64; 4], count: i64) -> std::result::Result<f64, Cancelled> {
-    if count == 1 {
-        return Ok(0.0);
-    }
     if !low.is_finite() || !high.is_finite() {
         return Ok(f64::NAN);
     }
-    if low == high {
+    if count == 1 || low == high {
         return Ok(0.0);
     }
     let difference = squares - sum * sum / count as f64;
@@ -155,6 +155,7 @@ mod tests {
         assert!(of(&[1e9, 1e9 + 1.0]).is_err());
         assert!(of(&[1e200, -1e200]).is_err());
         assert!(of(&[f64::INFINITY, 1.0]).unwrap().is_some_and(f64::is_nan));
+        assert!(of(&[f64::INFINITY]).unwrap().is_some_and(f64::is_nan));
         let sample = Spread { sample: true, root: true, scale: 0 };
         assert_eq!(float_variance([2.0, 4.0, 2.0, 2.0], 1, sample).unwrap(), None);
         assert_eq!(float_variance([4.0, 10.0, 1.0, 3.0], 2, sample).unwrap(), Some(2f64.sqrt()));

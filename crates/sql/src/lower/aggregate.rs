@@ -46,7 +46,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
         return Err("grouping sets".into());
     }
-    let mut graph = Graph::new();
+    let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let inputs = graph.flatten(&aggregate.input, facts, &mut core)?;
     let schema = aggregate.input.schema();

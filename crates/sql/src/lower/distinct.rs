@@ -123,12 +123,13 @@ fn value_of(function: &AggregateFunction, aggregate: &Aggregate) -> Result<Expr,
         return Err(format!("{name} of distinct values"));
     };
     // Groups take both zeros for one value, this aggregation for two; integers that became floats have but one.
-    let whole = match argument {
-        Expr::Cast(cast) => cast.expr.as_ref(),
-        other => other,
-    };
-    if name != "sum" && whole.get_type(aggregate.input.schema().as_ref()).map_err(text)?.is_floating() {
-        return Err(format!("{name} of distinct floats"));
+    let type_of = |expr: &Expr| expr.get_type(aggregate.input.schema().as_ref()).map_err(text);
+    if name != "sum" && type_of(argument)?.is_floating() {
+        let one_zero = |data_type: DataType| data_type.is_integer() || data_type.is_decimal();
+        match argument {
+            Expr::Cast(cast) if one_zero(type_of(&cast.expr)?) => {}
+            _ => return Err(format!("{name} of distinct floats")),
+        }
     }
     Ok(match &params.filter {
         None => argument.clone(),
@@ -178,13 +179,13 @@ impl Calls {
             return Ok(self.outer(call(function.func.clone(), part, None)));
         }
         let whole = self.outer(call(sum_udaf(), part, None));
-        // Nothing at all was summed.
-        let none = Expr::IsNull(Box::new(whole.clone()));
+        // NULL where nothing at all was summed. In this order DataFusion sees that a count is never NULL.
+        let some = Expr::IsNotNull(Box::new(whole.clone()));
         let zero = Expr::Literal(ScalarValue::Int64(Some(0)), None);
         Ok(Expr::Case(Case {
             expr: None,
-            when_then_expr: vec![(Box::new(none), Box::new(zero))],
-            else_expr: Some(Box::new(whole)),
+            when_then_expr: vec![(Box::new(some), Box::new(whole))],
+            else_expr: Some(Box::new(zero)),
         }))
     }
 }

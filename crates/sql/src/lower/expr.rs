@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Subquery, Volatility};
@@ -20,15 +21,21 @@ const IN_LIST_MAX: usize = 64;
 /// Translates the expressions of one pipeline.
 pub(crate) struct Translator<'a> {
     schema: &'a DFSchema,
+    options: &'a Arc<ConfigOptions>,
     /// Subqueries whose value is given to each run.
     arguments: &'a RefCell<Vec<Subquery>>,
     registers: Vec<Column>,
 }
 
 impl<'a> Translator<'a> {
-    /// A pipeline without registers; `schema` types all base columns, `arguments` takes scalar subqueries.
-    pub(crate) fn new(schema: &'a DFSchema, arguments: &'a RefCell<Vec<Subquery>>) -> Translator<'a> {
-        Translator { schema, arguments, registers: Vec::new() }
+    /// A pipeline without registers; `schema` types all base columns, functions that DataFusion computes depend on
+    /// `options`, `arguments` takes scalar subqueries.
+    pub(crate) fn new(
+        schema: &'a DFSchema,
+        options: &'a Arc<ConfigOptions>,
+        arguments: &'a RefCell<Vec<Subquery>>,
+    ) -> Translator<'a> {
+        Translator { schema, options, arguments, registers: Vec::new() }
     }
 
     /// The next register holds `column`.
@@ -135,7 +142,7 @@ impl<'a> Translator<'a> {
         }
         let result = self.data_type(expr)?;
         let ty = Ty::of(&result).ok_or_else(|| format!("'{expr}' has type {result}"))?;
-        let function = StringExpression::new(expr, column, self.schema)?;
+        let function = StringExpression::new(expr, column, self.schema, self.options)?;
         Ok(Some(Device::Lookup(self.register(column)?, Arc::new(function), ty)))
     }
 
@@ -293,8 +300,9 @@ impl<'a> Translator<'a> {
         match (&from, to) {
             (from, to) if from == to => Ok(inner),
             (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) => {
-                // Fewer digits before the point may raise on the CPU.
-                if i16::from(*p2) - i16::from(*s2) < i16::from(*p1) - i16::from(*s1) {
+                // Fewer digits before the point may raise on the CPU, and rounding may take one more.
+                let whole_digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
+                if whole_digits(*p2, *s2) < whole_digits(*p1, *s1) + i16::from(s2 < s1) {
                     return refuse();
                 }
                 Ok(rescale(inner, s2 - s1))
@@ -307,7 +315,8 @@ impl<'a> Translator<'a> {
                     Some(Ty::I32 | Ty::U32) => 10,
                     _ => 20,
                 };
-                if digits < needed {
+                // To a negative scale the CPU cuts digits off, without rounding.
+                if digits < needed || *s < 0 {
                     return refuse();
                 }
                 Ok(rescale(Device::Cast(Box::new(inner), Ty::I128), *s))
@@ -317,7 +326,8 @@ impl<'a> Translator<'a> {
                 (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
                 (Some(_), Some(to)) => Ok(Device::Cast(Box::new(inner), to)),
             },
-            (DataType::Date64 | DataType::Timestamp(_, None), DataType::Date32) => {
+            (DataType::Date64, DataType::Date32) => Ok(dates::whole_days(inner)),
+            (DataType::Timestamp(_, None), DataType::Date32) => {
                 dates::days(inner, &from).ok_or_else(|| format!("a conversion from {from} to {to}"))
             }
             (DataType::Date32 | DataType::Timestamp(_, None), DataType::Timestamp(unit, None)) => {

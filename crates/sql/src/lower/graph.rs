@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference, plan_datafusion_err};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -56,12 +57,14 @@ pub(crate) struct Graph {
     pub(crate) relations: Vec<Relation>,
     /// Types of all base columns.
     pub(crate) schema: DFSchema,
+    /// The session's settings.
+    pub(crate) options: Arc<ConfigOptions>,
 }
 
 impl Graph {
     /// A graph of no relations.
-    pub(crate) fn new() -> Graph {
-        Graph { relations: Vec::new(), schema: DFSchema::empty() }
+    pub(crate) fn new(options: Arc<ConfigOptions>) -> Graph {
+        Graph { relations: Vec::new(), schema: DFSchema::empty(), options }
     }
 
     /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the

@@ -7,6 +7,7 @@ use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, DFSchema, ExprSchema};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::Expr;
@@ -25,14 +26,19 @@ pub(crate) struct StringExpression {
 }
 
 impl StringExpression {
-    /// An expression whose only column is `column`.
-    pub(crate) fn new(expr: &Expr, column: &Column, schema: &DFSchema) -> Result<StringExpression, Reason> {
+    /// An expression whose only column is `column`; functions such as `to_unixtime` ask the options for a time zone.
+    pub(crate) fn new(
+        expr: &Expr,
+        column: &Column,
+        schema: &DFSchema,
+        options: &Arc<ConfigOptions>,
+    ) -> Result<StringExpression, Reason> {
         let text = |error: datafusion::error::DataFusionError| error.strip_backtrace();
         let field = schema.field_from_column(column).map_err(text)?;
         let arrow_schema = Arc::new(arrow::datatypes::Schema::new(vec![field.as_ref().clone().with_nullable(true)]));
         let relation = column.relation.clone().ok_or("a column of no relation")?;
         let own = DFSchema::try_from_qualified_schema(relation, &arrow_schema).map_err(text)?;
-        let props = ExecutionProps::new();
+        let props = ExecutionProps { config_options: Some(options.clone()), ..ExecutionProps::new() };
         let physical = create_physical_expr(expr, &own, &props, &PhysicalPlanningContext::default()).map_err(text)?;
         Ok(StringExpression {
             text: expr.to_string(),

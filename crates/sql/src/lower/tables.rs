@@ -1,15 +1,18 @@
 //! What planning knows of the tables a statement names: identity, version and rows.
 //!
-//! Files: the version is a snapshot of names, sizes and times, taken once a statement. Memory tables: the table's
-//! address together with the catalog's generation, which grows with every INSERT, and the addresses of its batches.
+//! Files: the version is a snapshot of names, sizes and times, taken once a statement. Memory tables: the catalog's
+//! generation, which grows with every INSERT, and the addresses of its batches, which change before an INSERT is done.
 //! Any other provider may change without notice and gets a version of its own in every statement.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
@@ -48,6 +51,8 @@ pub(crate) struct TableFacts {
     pub(crate) refusals: Arc<Refusals>,
     /// The settings on which it depends whether a fragment fits.
     pub(crate) under: String,
+    /// The session's settings, which functions may ask.
+    pub(crate) options: Arc<ConfigOptions>,
     /// How floats are added up.
     pub(crate) float_sums: FloatSums,
     /// What decides where fragments run; none if they run on the device wherever they can.
@@ -74,12 +79,16 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, ge
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let mut facts = TableFacts::default();
+    let mut facts = TableFacts { options: state.config_options().clone(), ..TableFacts::default() };
     for (name, source) in scans {
         if facts.get(&source).is_some() {
             continue;
         }
         let Ok(provider) = source_as_provider(&source) else { continue };
+        // What a recursive query has found so far is its executor's alone.
+        if provider.is::<CteWorkTable>() {
+            continue;
+        }
         let info = describe_table(name, provider, state, generation).await?;
         facts.tables.insert(address(&source), Arc::new(info));
     }
@@ -128,9 +137,16 @@ async fn identity(
             files.map(|(memory, paths)| memory.parquet(&key, &version, || ParquetFiles::new(paths, table.schema())));
         return Ok((key, version, parquet));
     }
-    if table.is::<MemTable>() {
+    if let Some(memory) = table.downcast_ref::<MemTable>() {
+        let mut hasher = DefaultHasher::new();
+        for partition in &memory.batches {
+            for batch in partition.read().await.iter() {
+                batch.num_rows().hash(&mut hasher);
+                batch.columns().iter().for_each(|column| address(column).hash(&mut hasher));
+            }
+        }
         let key = format!("memory {:x}", address(handle));
-        return Ok((key, format!("generation {generation}"), None));
+        return Ok((key, format!("generation {generation}, batches {:x}", hasher.finish()), None));
     }
     static STATEMENTS: AtomicU64 = AtomicU64::new(0);
     let statement = STATEMENTS.fetch_add(1, Ordering::Relaxed);

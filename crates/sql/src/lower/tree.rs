@@ -330,7 +330,7 @@ impl<'a> Writer<'a, '_> {
             .collect();
         let info = &tree.graph.relations[relation].table;
         let schema = info.provider.schema();
-        let mut translator = Translator::new(&tree.graph.schema, &tree.arguments);
+        let mut translator = Translator::new(&tree.graph.schema, &tree.graph.options, &tree.arguments);
         let mut positions = Vec::with_capacity(own.len());
         for column in &own {
             let position = schema.index_of(&column.name).map_err(|error| error.to_string())?;

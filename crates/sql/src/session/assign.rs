@@ -2,10 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStatement};
 use datafusion::prelude::SessionConfig;
 
 use super::Session;
+use crate::baseline::avoid_wrong_filters;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::runtime::{self, RuntimeChoice};
@@ -32,8 +35,7 @@ impl Session {
                 true => self.set_runtime(name, value)?,
                 false => {
                     let state = self.inner.context.state_ref();
-                    let set = state.write().config_mut().options_mut().set(name, value);
-                    set.map_err(|error| bad_value(name, value, &error.into()))?;
+                    set_option(state.write().config_mut().options_mut(), name, value)?;
                     runtime::refresh_functions(&state)?;
                 }
             }
@@ -46,6 +48,30 @@ impl Session {
         Ok(())
     }
 
+    /// Sets a setting of DataFusion's to what the session started with.
+    pub(super) async fn reset(&self, name: &str) -> Result<()> {
+        check_known(name, self.setting_names())?;
+        let start = &self.inner.start;
+        if let Some(value) = start.others.get(name) {
+            return self.assign(name, value, start.origins.get(name).cloned().unwrap_or(Origin::Default));
+        }
+        let state = self.inner.context.state_ref();
+        match RuntimeChoice::is_runtime(name) {
+            true => runtime::reset(&self.inner.context, name, &self.settings()).await?,
+            false => {
+                let reset = ResetVariable { variable: name.to_string() };
+                let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
+                self.inner.context.execute_logical_plan(plan).await?;
+                if SWITCHES_FILTERS.contains(&name) {
+                    avoid_wrong_filters(state.write().config_mut().options_mut());
+                }
+            }
+        }
+        self.inner.origins.lock().remove(name);
+        self.inner.changes.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
     /// Brings device, memory pool and partitions in line with changed settings.
     fn take_effect(&self, before: &Settings, after: &Settings) -> Result<()> {
         if before.device != after.device || before.device_memory != after.device_memory {
@@ -53,7 +79,7 @@ impl Session {
         }
         let state = self.inner.context.state_ref();
         if before.memory_limit != after.memory_limit || before.spill_folder != after.spill_folder {
-            let environment = runtime::build(after, Some(state.read().runtime_env()))?;
+            let environment = runtime::rebuild(after, before, state.read().runtime_env())?;
             let mut state = state.write();
             *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
         }
@@ -75,6 +101,21 @@ impl Session {
     pub(super) fn setting_names(&self) -> Vec<String> {
         show::entries(&self.inner.context.state()).into_iter().map(|entry| entry.key).collect()
     }
+}
+
+/// Settings that switch filters on which [`avoid_wrong_filters`] switches off; the last is for those who mean it.
+const SWITCHES_FILTERS: [&str; 2] = [
+    "datafusion.optimizer.enable_dynamic_filter_pushdown",
+    "datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown",
+];
+
+/// Sets one of DataFusion's options.
+pub(super) fn set_option(options: &mut ConfigOptions, name: &str, value: &str) -> Result<()> {
+    options.set(name, value).map_err(|error| bad_value(name, value, &error.into()))?;
+    if name == SWITCHES_FILTERS[0] {
+        avoid_wrong_filters(options);
+    }
+    Ok(())
 }
 
 /// Refuses a name that is not among those known.

@@ -32,9 +32,9 @@ impl Session {
                 show::batch(&entries, &self.inner.origins.lock(), false)?
             }
             OwnStatement::ResetSetting { name } => {
-                let (settings, origins) = &self.inner.start;
-                let value = settings.value(&name)?;
-                self.assign(&name, &value, origins.get(&name).cloned().unwrap_or(Origin::Default))?;
+                let start = &self.inner.start;
+                let value = start.settings.value(&name)?;
+                self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(Origin::Default))?;
                 return Ok(self.nothing(report));
             }
             OwnStatement::ShowDeviceTables => {
@@ -65,7 +65,7 @@ impl Session {
         let schema = batch.schema();
         let rows = futures::stream::iter([Ok(batch)]);
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows.boxed()));
-        Ok(Execution { schema, stream, report: report.clone(), plan: None })
+        Ok(Execution { schema, stream, report: report.clone(), plan: None, counts: false })
     }
 
     /// The table a name means now, or none.

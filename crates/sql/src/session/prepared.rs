@@ -10,7 +10,7 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
+use datafusion::logical_expr::{Deallocate, Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::{Session, parse};
@@ -37,6 +37,7 @@ impl Session {
         generation: u64,
         prepare: Prepare,
     ) -> Result<()> {
+        let _alone = self.inner.preparing.write().await;
         let plan = LogicalPlan::Statement(PlanStatement::Prepare(prepare.clone()));
         self.inner.context.execute_logical_plan(plan).await?;
         // Plans of statements that execute one of this name are kept no longer.
@@ -56,26 +57,64 @@ impl Session {
         self.inner.prepared.lock().insert(name, Arc::new(prepared));
     }
 
+    /// Forgets a prepared statement.
+    pub(super) async fn deallocate(&self, deallocate: Deallocate) -> Result<()> {
+        let _alone = self.inner.preparing.write().await;
+        let name = deallocate.name.clone();
+        let plan = LogicalPlan::Statement(PlanStatement::Deallocate(deallocate));
+        self.inner.context.execute_logical_plan(plan).await?;
+        self.inner.prepared.lock().remove(&name);
+        self.inner.changes.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
     /// Prepares a statement anew if the catalog or the settings have changed since (types of columns, the time zone);
-    /// looks at its tables' files first.
-    pub(super) async fn freshen_prepared(&self, name: &str) -> Result<()> {
-        let Some(prepared) = self.inner.prepared.lock().get(name).cloned() else { return Ok(()) };
+    /// looks at its tables' files first. Gives a copy of the session's state in which it is prepared, with the epoch
+    /// of before.
+    pub(super) async fn freshen_prepared(&self, name: &str) -> Result<(Epoch, SessionState)> {
+        let known = |session: &Session| session.inner.prepared.lock().get(name).cloned();
+        {
+            // While nobody prepares anew: the session has no statement of the name for a moment then.
+            let _shared = self.inner.preparing.read().await;
+            let is_fresh = match known(self) {
+                Some(prepared) => self.is_fresh(&prepared).await?,
+                None => true,
+            };
+            if is_fresh {
+                return Ok((self.epoch(), self.inner.context.state()));
+            }
+        }
+        let _alone = self.inner.preparing.write().await;
+        // Another thread may have done it meanwhile, or taken it away.
+        if let Some(prepared) = known(self)
+            && !self.is_fresh(&prepared).await?
+        {
+            self.prepare_anew(&prepared, name).await?;
+        }
+        Ok((self.epoch(), self.inner.context.state()))
+    }
+
+    /// Whether nothing has changed since a statement was prepared; looks at its tables' files.
+    async fn is_fresh(&self, prepared: &Prepared) -> Result<bool> {
         let state = self.inner.context.state();
         for table in &prepared.tables {
             let schema = state.schema_for_ref(table.clone())?;
             schema.table(table.table()).await?;
         }
-        let generation = self.inner.catalog.generation();
-        let changes = self.inner.changes.load(Ordering::Acquire);
-        if (generation, changes) == (prepared.generation, prepared.changes) {
-            return Ok(());
-        }
+        let now = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
+        Ok(now == (prepared.generation, prepared.changes))
+    }
+
+    async fn prepare_anew(&self, prepared: &Prepared, name: &str) -> Result<()> {
+        let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
+        let state = self.inner.context.state();
         let dialect = state.config_options().sql_parser.dialect;
         let statement = parse(&state, &prepared.sql, &dialect)?;
         let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };
-        self.inner.context.sql(&format!("DEALLOCATE \"{}\"", name.replace('"', "\"\""))).await?;
+        let before = LogicalPlan::Statement(PlanStatement::Deallocate(Deallocate { name: name.to_string() }));
+        self.inner.context.execute_logical_plan(before).await?;
         let plan = LogicalPlan::Statement(PlanStatement::Prepare(prepare.clone()));
         self.inner.context.execute_logical_plan(plan).await?;
         self.keep_prepared(prepared.sql.clone(), prepared.tables.clone(), (generation, changes), prepare);

@@ -2,7 +2,7 @@
 
 use warpcube_sql::{Place, Session, SessionOptions};
 
-use crate::support::{emulated, rows, run};
+use crate::support::{cpu, emulated, rows, run};
 
 /// A session on the emulated device that may leave work to the CPU.
 fn lenient() -> Session {
@@ -193,4 +193,59 @@ async fn the_time_zone_is_that_of_the_moment() {
         seen.insert(expected);
     }
     assert_eq!(seen.len(), 3, "the zone matters: {seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prepared_statement_of_any_name_sees_what_changes() {
+    let session = emulated();
+    let value = async |sql: &str| crate::support::one(&session, sql).await.0;
+    for (prepared, executed) in [("P", "p"), ("\"P q\"", "\"P q\""), ("plain", "PLAIN")] {
+        session.collect("CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+        session.collect(&format!("PREPARE {prepared} AS SELECT max(a) FROM t")).await.unwrap();
+        assert_eq!(value(&format!("EXECUTE {executed}")).await, "1");
+        session.collect("DROP TABLE t").await.unwrap();
+        session.collect("CREATE TABLE t AS SELECT 'two' AS a").await.unwrap();
+        assert_eq!(value(&format!("EXECUTE {executed}")).await, "two", "{prepared}");
+        session.collect("DROP TABLE t").await.unwrap();
+    }
+    session.collect("CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    session.collect("PREPARE gone(INT) AS SELECT max(a) FROM t WHERE a >= $1").await.unwrap();
+    assert_eq!(value("EXECUTE gone(1)").await, "1");
+    session.collect("DEALLOCATE gone").await.unwrap();
+    let error = session.collect("EXECUTE gone(1)").await.unwrap_err().to_string();
+    assert!(error.contains("Prepared statement 'gone' does not exist"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn threads_execute_a_statement_that_is_prepared_anew() {
+    let session = cpu();
+    session.collect("CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    session.collect("PREPARE p AS SELECT max(a) FROM t").await.unwrap();
+    let execute = || {
+        let session = session.clone();
+        tokio::spawn(async move {
+            for _ in 0..100 {
+                session.collect("EXECUTE p").await.unwrap();
+            }
+        })
+    };
+    let threads = [execute(), execute(), execute()];
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        session.collect("CREATE OR REPLACE VIEW v AS SELECT 1 AS b").await.unwrap();
+    }
+    for thread in threads {
+        thread.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_parameter_may_decide_a_type() {
+    let session = emulated();
+    let prices = "SELECT arrow_cast(column1, 'Decimal128(10, 2)') AS price FROM (VALUES ('1.50'), ('1.55'))";
+    session.collect(&format!("CREATE TABLE prices AS {prices}")).await.unwrap();
+    session.collect("PREPARE p(INT) AS SELECT count(*) FROM prices WHERE round(price, $1) = price").await.unwrap();
+    for (digits, expected) in [("1", "1"), ("2", "2"), ("0", "0")] {
+        let found = session.collect(&format!("EXECUTE p({digits})")).await.unwrap();
+        assert_eq!(crate::format::rows(&found)[0], [expected], "{digits} digits");
+    }
 }

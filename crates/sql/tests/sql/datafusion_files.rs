@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use warpcube_sql::{Session, SessionOptions};
 
 use crate::records::{Letter, answer, answer_on_device, check, sql_of};
-use crate::support::{Encodings, set_encoding};
+use crate::support::{Encodings, device_name, set_encoding};
 
 /// The release whose files these are.
 const RELEASE: &str = "datafusion-sqllogictest-55.2.0";
@@ -190,7 +190,7 @@ async fn files_of_datafusion() {
         let outcome = run_file(&root, &data, name, &cpu, None).await;
         eprintln!("{name} on the CPU: {} passed, skipped {:?}", outcome.passed, outcome.skipped);
         failures.extend(outcome.failures);
-        let device = options().with("warpcube.device", "emulated").with("warpcube.placement", "cuda");
+        let device = options().with("warpcube.device", &device_name()).with("warpcube.placement", "cuda");
         let device = Session::new(device).unwrap();
         if let Encodings::One(name) = Encodings::wanted() {
             device.set("warpcube.encoding", &name).unwrap();

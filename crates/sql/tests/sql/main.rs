@@ -11,6 +11,7 @@ mod encoded;
 mod explain;
 mod faults;
 mod float_sums;
+mod folders;
 mod format;
 mod fuzz;
 mod kept;

@@ -20,6 +20,8 @@ pub(super) struct Measured {
     pub(super) rows: usize,
     /// The answer of the last run.
     pub(super) answer: Vec<RecordBatch>,
+    /// That of the first, which other kernels may have given, or the CPU.
+    pub(super) first_answer: Vec<RecordBatch>,
     /// The first run in this process, loading included.
     pub(super) first: Duration,
     /// The first run, loading taken off; only if a compiler ran in it. Of all its kernels where their cache was empty.
@@ -245,7 +247,8 @@ pub(super) async fn case(
 ) -> Result<(Measured, Rival)> {
     let mut rival = Rival::default();
     let beside = baseline.filter(|_| session.device().get().is_none());
-    let (mut answer, first, first_time) = run(session, case).await?;
+    let (first_answer, first, first_time) = run(session, case).await?;
+    let mut answer = first_answer.clone();
     settle(session, case).await?;
     let mut last = first.clone();
     let mut warm = Vec::with_capacity(runs);
@@ -290,6 +293,7 @@ pub(super) async fn case(
         datafusion_first: None,
         verified: None,
         answer,
+        first_answer,
     };
     Ok((measured, rival))
 }

@@ -14,6 +14,7 @@ mod verify;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
 
 use crate::cli::BenchArgs;
@@ -21,7 +22,7 @@ use crate::config;
 use crate::error::{CliError, Result};
 use crate::host::Host;
 use measure::{Measured, Memory, Threads};
-use suite::Suite;
+use suite::{Case, Suite};
 
 /// Runs a benchmark.
 pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
@@ -66,19 +67,20 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         let (mut measured, rival) = measure::case(&session, case, arguments.runs, judge.as_ref()).await?;
         if let Some(judge) = &judge {
             let answer = rival.end(judge, case, arguments.runs, &mut measured).await?;
-            let difference = verify::compare(&case.sql, &measured.answer, &answer);
-            measured.verified = Some(difference.is_none());
-            differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
+            let found = compare(case, &measured, &answer);
+            measured.verified = Some(found.is_empty());
+            differences.extend(found);
         }
         if let Some(folder) = &arguments.answers {
             let expected = verify::read(&folder.join(format!("{}.csv", case.name)), &measured.answer)?;
-            let difference = verify::compare(&case.sql, &measured.answer, &expected);
-            measured.verified = Some(difference.is_none() && measured.verified != Some(false));
-            differences.extend(difference.map(|difference| format!("{}: {difference}", case.name)));
+            let found = compare(case, &measured, &expected);
+            measured.verified = Some(found.is_empty() && measured.verified != Some(false));
+            differences.extend(found);
         }
         printer.case(&measured)?;
         // The rows of an answer are not needed any more if no thread is to give them again; there may be many.
         let answer = std::mem::take(&mut measured.answer);
+        measured.first_answer = Vec::new();
         answers.extend((arguments.threads > 0).then_some(answer));
         results.push(measured);
     }
@@ -98,6 +100,16 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         true => Ok(()),
         false => Err(CliError::Verify(differences.join("; "))),
     }
+}
+
+/// Where the first answer of a case or its last one differs from the one expected.
+fn compare(case: &Case, measured: &Measured, expected: &[RecordBatch]) -> Vec<String> {
+    let answers = [("its first run: ", &measured.first_answer), ("", &measured.answer)];
+    let difference = |(run, answer): (&str, &Vec<RecordBatch>)| {
+        let difference = verify::compare(&case.sql, answer, expected)?;
+        Some(format!("{}: {run}{difference}", case.name))
+    };
+    answers.into_iter().filter_map(difference).collect()
 }
 
 /// `warpcube/data/ssb-sf1` in the user's cache folder.

@@ -5,7 +5,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
-use warpcube_sql::{SETTINGS, Script, Session};
+use warpcube_sql::{SETTINGS, Script, Session, as_written};
 
 use super::commands::{COMMANDS, meant_by};
 
@@ -103,18 +103,25 @@ impl Helper {
         let lower = start.to_lowercase();
         let mut names: Vec<String> = Vec::new();
         for (table, columns) in self.session.tables() {
-            names.push(table);
-            names.extend(columns);
+            names.extend([table].iter().chain(&columns).map(|name| as_written(name)));
         }
         names.extend(SETTINGS.iter().map(|info| info.name.to_string()));
         let is_lower = start.chars().all(|character| !character.is_uppercase());
         let keywords = KEYWORDS.iter().map(|word| if is_lower { word.to_lowercase() } else { word.to_string() });
-        let mut found: Vec<String> =
-            names.into_iter().chain(keywords).filter(|name| name.to_lowercase().starts_with(&lower)).collect();
+        let mut found: Vec<String> = names
+            .into_iter()
+            .chain(keywords)
+            .filter(|name| unquoted(name).to_lowercase().starts_with(&lower))
+            .collect();
         found.sort();
         found.dedup();
         found
     }
+}
+
+/// A name without the quotes that it may need.
+fn unquoted(name: &str) -> &str {
+    name.strip_prefix('"').unwrap_or(name)
 }
 
 impl Completer for Helper {
@@ -185,11 +192,12 @@ mod tests {
     #[tokio::test]
     async fn words_go_on_as_what_there_is() {
         let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
-        session.collect("CREATE TABLE sales AS SELECT 1 AS amount, 'x' AS region").await.unwrap();
+        session.collect("CREATE TABLE sales AS SELECT 1 AS amount, 'x' AS region, 2 AS \"Net price\"").await.unwrap();
         let helper = Helper::new(session);
         assert_eq!(completed(&helper, "SELECT am"), (7, vec!["amount".to_string()]));
         assert_eq!(completed(&helper, "select * from sa").1, ["sales"]);
         assert_eq!(completed(&helper, "SELECT sales.reg"), (13, vec!["region".to_string()]));
+        assert_eq!(completed(&helper, "SELECT sales.net").1, ["\"Net price\""]);
         assert_eq!(completed(&helper, "sel").1, ["select"]);
         assert_eq!(completed(&helper, "SEL").1, ["SELECT"]);
         assert_eq!(completed(&helper, "SET warpcube.time").1, ["warpcube.timeout"]);

@@ -85,6 +85,14 @@ fn a_failed_statement_leaves_the_file_that_was_there() {
 }
 
 #[test]
+fn a_file_takes_the_result_and_no_counts() {
+    let place = Place::new();
+    let sql = "CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2); COPY t TO 'copy.csv'; SELECT sum(a) AS s FROM t";
+    assert_eq!(place.run(&["-c", sql, "-o", "x.csv"]).ok(), "");
+    assert_eq!(place.read("x.csv"), b"s\n3\n");
+}
+
+#[test]
 fn outputs_that_cannot_be() {
     let place = Place::new();
     let several = place.run(&["-c", "SELECT 1; SELECT 2", "-o", "x.csv"]).error(1);

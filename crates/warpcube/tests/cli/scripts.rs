@@ -38,6 +38,20 @@ fn a_statement_may_begin_with_a_comment() {
 }
 
 #[test]
+fn a_command_of_the_shell_stands_alone() {
+    let place = Place::new();
+    let listed = place.run(&["-c", "CREATE TABLE t (a INT)", "-c", "\\d"]).ok();
+    assert!(listed.contains('t'), "{listed}");
+    assert!(place.run(&["-c", "\\nope"]).error(1).contains("\\nope"));
+}
+
+#[test]
+fn text_with_backslashes_is_one_statement() {
+    let place = Place::new();
+    assert_eq!(place.csv(r"SELECT E'it\'s; so' AS a; SELECT 2 AS b"), "a\nit's; so\nb\n2\n");
+}
+
+#[test]
 fn errors_have_their_place_and_end_the_script() {
     let place = Place::new();
     place.write("s.sql", "SELECT 1 AS a;\n\nSELECT\n  nope;\nSELECT 2 AS b;");

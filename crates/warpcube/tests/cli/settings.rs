@@ -36,6 +36,28 @@ fn a_flag_wins_over_the_environment_over_a_file_over_the_default() {
 }
 
 #[test]
+fn reset_gives_back_what_the_session_started_with() {
+    let place = Place::new();
+    place.write("config/warpcube/config.toml", "[datafusion.execution]\nbatch_size = 4096\n");
+    let shown = |sql: &str| place.csv(sql).lines().last().unwrap().to_string();
+    let name = "datafusion.execution.batch_size";
+    assert_eq!(shown(&format!("SET {name} = 100; RESET {name}; SHOW {name}")), format!("{name},4096"));
+    // These filters give wrong answers: no reset switches them on, nor a setting that means several.
+    let filters = "datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown";
+    let all = "datafusion.optimizer.enable_dynamic_filter_pushdown";
+    for sql in [format!("RESET {filters}"), format!("RESET {all}"), format!("SET {all} = true")] {
+        assert_eq!(shown(&format!("{sql}; SHOW {filters}")), format!("{filters},false"), "{sql}");
+    }
+    assert_eq!(shown(&format!("SET {filters} = true; SHOW {filters}")), format!("{filters},true"));
+    // Lists of files are not kept, so that files that are added are seen.
+    let refused = place.run(&["-c", "RESET datafusion.runtime.list_files_cache_limit"]).error(1);
+    assert!(refused.starts_with("SQL-005 "), "{refused}");
+    // What the one setting says does not undo the other.
+    let set = "SET datafusion.runtime.memory_limit = '64M'; SET warpcube.spill_folder = 'spilled'";
+    assert_eq!(shown(&format!("{set}; SHOW datafusion.runtime.memory_limit")), "datafusion.runtime.memory_limit,64M");
+}
+
+#[test]
 fn another_configuration_file() {
     let place = Place::new();
     place.write("mine.toml", "max_rows = 7\n");
