@@ -202,7 +202,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             export -f one
             export logs
             for program in "$@"; do
-                "$program" --list views encoded | sed -n "s|^\(.*\): test$|one $program \1|p"
+                "$program" --list views:: ladder:: encoded:: | sed -n "s|^\(.*\): test$|one $program \1|p"
             done | xargs -P "${JOBS:-15}" -d "\n" -n 1 bash -c | tee "$logs/failed.txt"
             grep -h "ERROR SUMMARY" "$logs"/*.log | sort | uniq -c
             [ ! -s "$logs/failed.txt" ]

@@ -28,7 +28,7 @@ use crate::load::{ColumnSource, LoadLimits, LoadReport, Room, load};
 use crate::profiler::profile;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::StagingPool;
-use crate::transcode::{distinct, encode_copies};
+use crate::transcode::{compile_all, distinct, encode_copies};
 
 /// How long to wait for another statement before looking again.
 const WAIT: Duration = Duration::from_millis(20);
@@ -157,6 +157,11 @@ impl Residency {
                 Err(Refusal::Caller(error)) => return Err(error),
             }
         }
+    }
+
+    /// Compiles all that columns are encoded with, as well as it can be: loads compile what they need, sooner.
+    pub fn compile_encoders(&self) -> Result<()> {
+        compile_all(&self.device)
     }
 
     /// Copies of a plain column's segments in another encoding, made on the device; the column stays as it is.

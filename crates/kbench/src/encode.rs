@@ -65,6 +65,7 @@ fn encodings(
 pub(crate) fn run(arguments: &EncodeArgs) -> std::result::Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
     let mut results = Vec::new();
+    Residency::new(device.clone()).compile_encoders().map_err(|error| error.to_string())?;
     println!("{:<32} {:>9} {:>9} {:>9}", "case", "ms", "GB/s", "bits");
     for content in CONTENTS {
         let residency = Residency::new(device.clone());

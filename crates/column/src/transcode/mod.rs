@@ -9,17 +9,17 @@
 mod codes;
 mod delta;
 mod forms;
+mod programs;
 mod scratch;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use warpcube_gpu::{
-    Device, DeviceBuffer, Effort, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class,
-};
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Stream, size_class};
 
 pub(crate) use codes::distinct;
 pub(crate) use delta::fitting_delta;
+pub(crate) use programs::{DELTA, PACKED, PROFILE, Parts, compile_all, prepare_early};
 pub(crate) use scratch::Scratch;
 
 use crate::build::VECTOR_ROWS;
@@ -29,29 +29,8 @@ use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
 use forms::Prepared;
+use programs::{ALP, BLOCKS, BYTES, CODES, PATCHES, RUNS, SUMS, program};
 
-/// The name of a program and the parts of its source.
-pub(crate) type Parts = (&'static str, &'static [&'static str]);
-
-/// A program of parts. A first load waits for it, and what it does it does at the speed of memory anyway.
-fn source(name: &str, parts: &[&str]) -> Program {
-    Program { effort: Effort::Less, ..Program::new(name, parts.concat()) }
-}
-
-/// What all kernels begin with.
-const COMMON: &str = include_str!("../../kernels/encode.cuh");
-const WALK: &str = include_str!("../../kernels/encode_walk.cuh");
-const OFFSETS: &str = include_str!("../../kernels/encode_offsets.cuh");
-const SUMS: Parts = ("encode_sums", &[COMMON, include_str!("../../kernels/encode_sums.cuh")]);
-const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../kernels/encode_bytes.cuh")]);
-const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../kernels/encode_runs.cuh")]);
-const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/encode_blocks.cuh")]);
-pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
-const PATCHES: Parts = ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
-const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
-pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
-const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
-pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
 /// Threads of a block; a warp takes a vector, or a group of a vector.
 const BLOCK: u32 = 256;
 /// Warps of a block.
@@ -60,22 +39,6 @@ pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
 /// Segments of a launch: `WC_SEGMENTS`.
 const LAUNCH_SEGMENTS: usize = 16;
-/// Programs that encode most columns.
-const COMMON_PROGRAMS: [Parts; 6] = [PROFILE, PACKED, DELTA, PATCHES, SUMS, CODES];
-
-/// Has the programs compiled that a load will ask for, while it reads. Not for an emulated device, whose compiler takes
-/// seconds for each.
-pub(crate) fn prepare_early(device: &Device) {
-    if device.info().emulated {
-        return;
-    }
-    let programs = COMMON_PROGRAMS.map(|(name, parts)| source(name, parts)).into_iter();
-    let missing: Vec<Program> = programs.filter(|program| !device.is_compiled(program)).collect();
-    if !missing.is_empty() {
-        device.compile_early(missing);
-    }
-}
-
 /// Bytes of scratch memory that is given back after a column.
 const SCRATCH_LARGE: usize = 8 << 10;
 /// Plain bytes after which a batch is encoded and plain forms are dropped.
@@ -171,17 +134,17 @@ impl<'a> Workshop<'a> {
 
     /// Compiles programs side by side, those too that may follow: most columns are packed.
     pub(crate) fn prepare(&self, programs: &[Parts]) -> Result<()> {
-        let programs: Vec<Program> = programs.iter().map(|(name, parts)| source(name, parts)).collect();
+        let programs: Vec<Program> = programs.iter().map(|parts| program(self.device, *parts)).collect();
         self.device.compile_all(&programs)?;
         Ok(())
     }
 
     /// A kernel of a program.
-    pub(crate) fn kernel(&self, (program, parts): Parts, name: &'static str) -> Result<Kernel> {
+    pub(crate) fn kernel(&self, parts: Parts, name: &'static str) -> Result<Kernel> {
         if let Some(kernel) = self.kernels.borrow().get(name) {
             return Ok(kernel.clone());
         }
-        let kernel = self.device.compile(&source(program, parts))?.kernel(name)?;
+        let kernel = self.device.compile(&program(self.device, parts))?.kernel(name)?;
         self.kernels.borrow_mut().insert(name, kernel.clone());
         Ok(kernel)
     }
@@ -410,8 +373,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
 
 #[cfg(test)]
 mod tests {
-    use warpcube_gpu::cuda::nvrtc;
-    use warpcube_gpu::{EmulatorOptions, GpuError, Reservation};
+    use warpcube_gpu::{EmulatorOptions, Reservation};
 
     use super::*;
     use crate::encoding::{Alp, Delta, Dictionary, Nsf, Nsv, Packed, Plain, Profile, encode};
@@ -554,22 +516,6 @@ mod tests {
                     stream.download(encoded.values(), 0, &mut found).expect("in range");
                     let expected = encode(&encoding, &plain(*rows)).expect("it holds the values");
                     assert!(found == expected, "{encoding:?} of {storage:?}: {rows} rows");
-                }
-            }
-        }
-    }
-
-    /// Ampere, Hopper, Blackwell for workstations.
-    const ARCHITECTURES: [u32; 3] = [80, 90, 120];
-
-    #[test]
-    fn kernels_compile_for_gpus() {
-        for (name, parts) in [SUMS, BYTES, RUNS, BLOCKS, PACKED, PATCHES, ALP, DELTA, CODES, PROFILE] {
-            for architecture in ARCHITECTURES {
-                match nvrtc::compile(&source(name, parts), architecture) {
-                    Ok(cubin) => assert!(!cubin.is_empty()),
-                    Err(GpuError::CompilerUnavailable { .. }) => return,
-                    Err(error) => panic!("{name} for sm_{architecture}: {error:?}"),
                 }
             }
         }

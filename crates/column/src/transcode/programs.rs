@@ -1,0 +1,98 @@
+//! The programs that look at columns and encode them, and when they are compiled.
+//!
+//! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; from the next load on
+//! better programs are compiled behind it.
+
+use warpcube_gpu::{Device, Effort, Program};
+
+use crate::error::Result;
+
+/// The name of a program and the parts of its source.
+pub(crate) type Parts = (&'static str, &'static [&'static str]);
+
+/// A program of parts, as good as it is worth: what it does it does at the speed of memory anyway.
+fn source((name, parts): Parts) -> Program {
+    Program { effort: Effort::Less, ..Program::new(name, parts.concat()) }
+}
+
+/// The same for a first load, which waits for the compiler.
+fn quick_source(parts: Parts) -> Program {
+    Program { effort: Effort::Least, ..source(parts) }
+}
+
+/// The better program if it is at hand, or else the one that is sooner compiled. An emulated device has but one.
+pub(super) fn program(device: &Device, parts: Parts) -> Program {
+    let better = source(parts);
+    if device.info().emulated || device.is_at_hand(&better) { better } else { quick_source(parts) }
+}
+
+/// What all kernels begin with.
+const COMMON: &str = include_str!("../../kernels/encode.cuh");
+const WALK: &str = include_str!("../../kernels/encode_walk.cuh");
+const OFFSETS: &str = include_str!("../../kernels/encode_offsets.cuh");
+pub(super) const SUMS: Parts = ("encode_sums", &[COMMON, include_str!("../../kernels/encode_sums.cuh")]);
+pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../kernels/encode_bytes.cuh")]);
+pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../kernels/encode_runs.cuh")]);
+pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/encode_blocks.cuh")]);
+pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
+pub(super) const PATCHES: Parts =
+    ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
+pub(super) const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
+pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
+pub(super) const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
+pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
+/// Programs that encode most columns.
+const USUAL: [Parts; 6] = [PROFILE, PACKED, DELTA, PATCHES, SUMS, CODES];
+/// All others.
+const OTHERS: [Parts; 4] = [BYTES, RUNS, BLOCKS, ALP];
+
+/// Has the programs compiled that a load will ask for, while it reads: in a first load the sooner ones, in a later one
+/// the better ones of those that were used, for the next. Not for an emulated device, whose compiler takes seconds for
+/// each.
+pub(crate) fn prepare_early(device: &Device) {
+    if device.info().emulated {
+        return;
+    }
+    let is_missing = |program: &Program| !device.is_compiled(program);
+    let missing: Vec<Program> = USUAL.map(|parts| program(device, parts)).into_iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        device.compile_early(missing);
+        return;
+    }
+    let used = USUAL.into_iter().chain(OTHERS).filter(|parts| device.is_compiled(&quick_source(*parts)));
+    let better: Vec<Program> = used.map(source).filter(|program| !device.is_at_hand(program)).collect();
+    if !better.is_empty() {
+        device.compile_behind(better);
+    }
+}
+
+/// Compiles all programs as good as they are worth.
+pub(crate) fn compile_all(device: &Device) -> Result<()> {
+    let programs: Vec<Program> = USUAL.into_iter().chain(OTHERS).map(source).collect();
+    device.compile_all(&programs)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::GpuError;
+    use warpcube_gpu::cuda::nvrtc;
+
+    use super::*;
+
+    /// Ampere, Hopper, Blackwell for workstations.
+    const ARCHITECTURES: [u32; 3] = [80, 90, 120];
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        for program in USUAL.into_iter().chain(OTHERS).flat_map(|parts| [source(parts), quick_source(parts)]) {
+            for architecture in ARCHITECTURES {
+                match nvrtc::compile(&program, architecture) {
+                    Ok(cubin) => assert!(!cubin.is_empty()),
+                    Err(GpuError::CompilerUnavailable { .. }) => return,
+                    Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name),
+                }
+            }
+        }
+    }
+}
