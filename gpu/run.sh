@@ -79,14 +79,20 @@ for stage in "$@"; do
             --json "$out/ssb-h200-sf100.json"
         ;;
     ssb-turns)
-        # Plain columns and encoded ones in turn, a process each: first loads, from files that have just been read, and
-        # device times.
+        # Plain columns and encoded ones in turn, a process each: first loads, from files that have just been read, with
+        # kernels at hand and without, and device times.
         limit ssb-turns 300 bash -c '
             out=$1 data=$2 program=$3
+            run() {
+                "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding "$1" --runs "$2" --json "$3" \
+                    >/dev/null || exit 1
+            }
             for turn in 0 1 2 3 4 5; do
                 for encoding in plain auto; do
-                    "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding $encoding --runs 15 \
-                        --json "$out/turn-$turn-$encoding.part" >/dev/null || exit 1
+                    run $encoding 15 "$out/turn-$turn-$encoding.part"
+                    cache=$(mktemp -d)
+                    WARPCUBE_CACHE=$cache CUDA_CACHE_DISABLE=1 run $encoding 1 "$out/turn-$turn-$encoding-cold.part"
+                    rm -rf "$cache"
                 done
             done
             python3 - "$out" <<EOF
@@ -94,12 +100,14 @@ import json, sys
 read = lambda turn, encoding: json.load(open("%s/turn-%d-%s.part" % (sys.argv[1], turn, encoding)))
 # The first turn brings files and kernels near.
 turns = [(read(turn, "plain"), read(turn, "auto")) for turn in range(1, 6)]
+cold = [(read(turn, "plain-cold"), read(turn, "auto-cold")) for turn in range(1, 6)]
 whole = {key: turns[0][0][key] for key in ("device", "driver", "date", "commit")}
 whole["suite"], whole["params"] = "turns", {"sf": 20, "device": "cuda"}
-def row(case, figure):
+def row(case, figure, turns=turns):
     plain, auto = [[figure(turn[which]) for turn in turns] for which in (0, 1)]
     return {"case": case, "plain_ms": plain, "auto_ms": auto}
-whole["results"] = [row("loading", lambda run: run["loading"]["ms"])]
+loading = lambda run: run["loading"]["ms"]
+whole["results"] = [row("loading", loading), row("loading, nothing compiled", loading, cold)]
 for number, query in enumerate(turns[0][0]["results"]):
     whole["results"].append(row(query["case"], lambda run: run["results"][number]["device_ms"]))
 json.dump(whole, open(sys.argv[1] + "/turns-h200-sf20.json", "w"), indent=2)
