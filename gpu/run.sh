@@ -180,13 +180,14 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         export files=${WARPCUBE_SQLLOGICTEST:+datafusion_files::} WARPCUBE_SQLLOGICTEST_ALL=1
         CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda WARPCUBE_TUNING=tiers=0 \
             limit sql-encodings 400 bash -c '
-            for encoding in plain packed nsf nsv rle gpu-for gpu-dfor delta dictionary alp mixed; do
+            rm -f "$2"/encoding-*.log
+            for encoding in ${ENCODINGS:-plain packed nsf nsv rle gpu-for gpu-dfor delta dictionary alp mixed}; do
                 WARPCUBE_TEST_ENCODING=$encoding "$1" slt::our_files random_queries ssb:: $files --test-threads 1 \
                     >"$2/encoding-$encoding.log" 2>&1 &
             done
             wait
             grep -H "^test result" "$2"/encoding-*.log
-            [ "$(grep -c "^test result: ok" "$2"/encoding-*.log | grep -c ":1$")" -eq 11 ]
+            [ "$(grep -l "^test result: ok" "$2"/encoding-*.log | wc -l)" -eq "$(ls "$2"/encoding-*.log | wc -l)" ]
         ' sql-encodings "$tests" "$out"
         ;;
     column)
