@@ -36,9 +36,10 @@ pub(super) fn is_data(name: &str) -> bool {
     !name.starts_with(['.', '_']) && !name.ends_with(KEPT_SUFFIX)
 }
 
-/// Whether a folder of this name in a table's folder holds a partition of the table.
+/// Whether a folder of this name in a table's folder holds a partition of the table, and is not one that a statement
+/// writes into that will be one.
 pub(super) fn is_partition(name: &str) -> bool {
-    name.contains('=')
+    name.contains('=') && !name.starts_with('.')
 }
 
 /// Whether a list of what is below `prefix` has the file.
@@ -107,5 +108,32 @@ impl ObjectStore for Hiding {
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         self.0.rename_opts(from, to, options).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_have_what_holds_data() {
+        let below = |prefix: &str, file: &str| is_shown(Some(&Path::from(prefix)), &Path::from(file));
+        for shown in ["t/a.parquet", "t/k=1/a.parquet", "t/k=1/_j=2/a.parquet"] {
+            assert!(below("t", shown), "{shown}");
+        }
+        for hidden in [
+            "t/._a.parquet",
+            "t/_SUCCESS",
+            "t/.t-0.warpcols",
+            "t/a.parquet.warpcols",
+            "t/sub/a.parquet",
+            "t/.k=1.77-0.partial/a.parquet",
+            "t/k=1/.j=2.77-0.partial/a.parquet",
+        ] {
+            assert!(!below("t", hidden), "{hidden}");
+        }
+        // What is above is of no interest.
+        assert!(below("_t/.hidden/sub", "_t/.hidden/sub/a.parquet"));
+        assert!(is_shown(None, &Path::from("a.parquet")));
     }
 }
