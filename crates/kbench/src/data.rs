@@ -17,7 +17,7 @@ pub(crate) enum Content {
     Uniform { bits: u32 },
     /// Doubles that are hundredths, uniform in `0 .. 2^bits`.
     Hundredths { bits: u32 },
-    /// Uniform in 12 bits, but about one in 128 has 31.
+    /// Uniform in 12 bits, but about one in 16,384 has 31.
     Outliers,
     /// Runs of 19 equal values of 31 bits.
     Runs,
@@ -65,7 +65,7 @@ impl Made {
         let share = || (mixed >> 11) as f64 / (1u64 << 53) as f64;
         let value = || match self.content {
             Content::Uniform { bits } | Content::Hundredths { bits } => (mixed & ((1 << bits) - 1)) as u32 as i32,
-            Content::Outliers if mixed >> 40 & 0x7f == 0 => (mixed & 0x7fff_ffff) as i32,
+            Content::Outliers if mixed >> 40 & 0x3fff == 0 => (mixed & 0x7fff_ffff) as i32,
             Content::Outliers => (mixed & 0xfff) as i32,
             Content::Runs => (mix(row as u64 / 19) & 0x7fff_ffff) as i32,
             Content::Few => (mix(mixed % 1000) & 0x7fff_ffff) as i32,

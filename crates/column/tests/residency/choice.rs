@@ -53,6 +53,14 @@ fn integers_are_packed_where_nothing_is_much_smaller() {
 fn wide_outliers_are_patches() {
     let outliers = |row: u64| if row.is_multiple_of(60) { (mixed(row) >> 20) as i64 } else { mixed(row) as i64 & 31 };
     check(integers(outliers), "packed(5, references, patches)");
+    // Where patches save less than reading them costs, there are none.
+    let short = |every: u64| -> ArrayRef {
+        let value = |row: u64| if row % every == 7 { mixed(row) as i32 & 0x3fff_ffff } else { mixed(row) as i32 & 31 };
+        Arc::new(Int32Array::from_iter_values((0..ROWS).map(value)))
+    };
+    check(short(60), "packed(10) dictionary(699)");
+    check(short(9), "plain");
+    check(short(20_000), "packed(5, references, patches)");
 }
 
 #[test]
