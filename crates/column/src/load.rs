@@ -106,6 +106,8 @@ pub struct LoadLimits {
     pub encoding: EncodingChoice,
     /// Most host memory for copies of columns that leave the device.
     pub host_bytes: u64,
+    /// Whether to fail, rather than to wait, where statements that run hold memory that it wants.
+    pub gives_way: bool,
 }
 
 impl Default for LoadLimits {
@@ -117,6 +119,7 @@ impl Default for LoadLimits {
             rows_done: Arc::default(),
             encoding: EncodingChoice::default(),
             host_bytes: 0,
+            gives_way: false,
         }
     }
 }

@@ -105,6 +105,8 @@ impl Drop for Active {
 impl Residency {
     /// An empty device.
     pub fn new(device: Device) -> Residency {
+        // Threads have the priority of the one that starts them, which may be a load's in the background.
+        rayon::current_num_threads();
         Residency {
             device,
             staging: StagingPool::default(),
@@ -143,7 +145,7 @@ impl Residency {
                     self.keep(requests, &tables, limits, &mut done);
                     return Ok(Pinned { tables, transient, loaded: done.report, _active: active });
                 }
-                Err(Refusal::Column(ColumnError::OverBudget { .. })) if !alone || others => {
+                Err(Refusal::Column(ColumnError::OverBudget { .. })) if !limits.gives_way && (!alone || others) => {
                     if limits.cancelled.load(Ordering::Relaxed) {
                         return Err(ColumnError::from(GpuError::Cancelled).into());
                     }

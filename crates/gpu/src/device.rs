@@ -54,16 +54,16 @@ struct Jobs {
 }
 
 /// How much less a thread counts that compiles in the background: a third of one that works on a statement (nice(2)).
-#[cfg(target_os = "linux")]
-const BEHIND_NICENESS: libc::c_int = 5;
+const BEHIND_NICENESS: u8 = 5;
 
-/// Lets statements have the cores first: nobody waits for this thread, nor for those it starts.
-fn stand_back() {
+/// Lets others have the cores before this thread and those it starts: it counts as `niceness` (up to 19) says in
+/// nice(2), a third of another thread at 5, a thirtieth at 15. Linux alone knows that of threads.
+pub fn stand_back(niceness: u8) {
     // SAFETY: the call takes numbers alone; on Linux it concerns the calling thread, and one that is refused changes
     // nothing.
     #[cfg(target_os = "linux")]
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, BEHIND_NICENESS);
+        libc::setpriority(libc::PRIO_PROCESS, 0, niceness.into());
     }
 }
 
@@ -217,7 +217,7 @@ impl Device {
         }
         let device = self.clone();
         std::thread::spawn(move || {
-            stand_back();
+            stand_back(BEHIND_NICENESS);
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
@@ -239,7 +239,7 @@ impl Device {
     /// they are at hand or do not compile.
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
         self.compile_elsewhere(programs, || {
-            stand_back();
+            stand_back(BEHIND_NICENESS);
             done
         });
     }

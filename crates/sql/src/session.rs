@@ -136,6 +136,12 @@ struct Inner {
     lean: Mutex<Option<(u64, SessionState)>>,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.planner.aside().close();
+    }
+}
+
 /// The settings of a session's start.
 struct Start {
     /// Those of ours.
@@ -523,6 +529,24 @@ impl Session {
     /// The session's device.
     pub fn device(&self) -> &DeviceSlot {
         &self.inner.device
+    }
+
+    /// Waits until nothing is under way beside the statements: columns that come to the device, kernels that are
+    /// compiled; whether columns were coming. Blocks.
+    pub fn settle(&self) -> bool {
+        let came = self.inner.planner.aside().wait();
+        let device = &self.inner.device;
+        if let Some(device) = device.is_open().then(|| device.get()).flatten() {
+            device.settle();
+        }
+        came
+    }
+
+    /// Stops what is under way beside the statements, and waits until it has stopped: a process that ends while
+    /// something is compiled would take the compiler apart under its own hands. Blocks.
+    pub fn close(&self) {
+        self.inner.planner.aside().close();
+        self.settle();
     }
 
     /// DataFusion's own context below this session, for embedding programs and tests. Rows that are written through it

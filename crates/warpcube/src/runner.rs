@@ -69,6 +69,12 @@ enum Taken {
 /// Asks a running statement how far it is.
 type HowFar = Box<dyn Fn() -> Progress + Send>;
 
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
+
 /// Runs statements in a session.
 pub(crate) struct Runner {
     pub(crate) session: Session,

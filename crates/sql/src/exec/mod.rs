@@ -1,5 +1,6 @@
 //! Device work in a physical plan: planner, execution node, table sources, residency statements.
 
+mod aside;
 mod device_exec;
 mod engines;
 mod explain;
@@ -13,6 +14,7 @@ mod row_groups;
 mod source;
 mod work;
 
+pub(crate) use aside::{Aside, Coming};
 pub(crate) use engines::Engines;
 pub(crate) use explain::FragmentRun;
 pub use partial::split_aggregations;

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::aside::Aside;
 use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
@@ -23,7 +24,7 @@ use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::float_sums::make_exact;
 use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
-use crate::placement::{Basis, Placer, Placing};
+use crate::placement::{Basis, Declined, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -39,14 +40,21 @@ pub(crate) struct DevicePlanner {
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
     placer: Arc<Placer>,
+    aside: Arc<Aside>,
     known: Arc<Known>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        let (refusals, placer, known) = Default::default();
-        DevicePlanner { engines, catalog, refusals, placer, known }
+        let (refusals, placer, known): (Arc<Refusals>, Arc<Placer>, _) = Default::default();
+        let aside = Arc::new(Aside::new(refusals.clone(), placer.clone()));
+        DevicePlanner { engines, catalog, refusals, placer, aside, known }
+    }
+
+    /// What comes to the device beside the statements.
+    pub(crate) fn aside(&self) -> &Aside {
+        &self.aside
     }
 
     /// Grows with each fragment found unfit for the device, and when the device is lost; plans made before are worth
@@ -95,7 +103,8 @@ impl DevicePlanner {
         facts.float_sums = *float_sums;
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
-        facts.placing = auto.then(|| Placing::new(&self.placer, engine, load_threads(&settings), factor));
+        facts.placing =
+            auto.then(|| Placing::new((&self.placer, &self.aside), engine, load_threads(&settings), factor));
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
@@ -135,6 +144,8 @@ impl DevicePlanner {
         }
         if !matches!(planned.plan, LogicalPlan::Explain(_)) {
             self.placer.pay(&planned.declined);
+            let coming = planned.declined.iter().filter_map(Declined::coming);
+            coming.for_each(|coming| self.aside.start(coming, &self.engines, state));
         }
         let extension = DeviceExtension {
             engines: self.engines.clone(),

@@ -300,7 +300,7 @@ async fn off_the_workers<T: Send + 'static>(short: bool, work: impl FnOnce() -> 
 }
 
 /// Whether the same fragment over the same tables would be refused again.
-fn is_lasting(error: &EngineError) -> bool {
+pub(super) fn is_lasting(error: &EngineError) -> bool {
     match error {
         EngineError::Unsupported(_) => true,
         EngineError::Column(error) => error.is_unsupported(),

@@ -183,7 +183,7 @@ fn device(
         return Err(reason);
     }
     if let Some(placing) = &facts.placing {
-        lowered.groups_max = Some(placing.place(&lowered)?);
+        lowered = placing.place(lowered)?;
     }
     for argument in &mut lowered.arguments {
         let plan = lower(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;

@@ -1,12 +1,12 @@
 //! Where a fragment runs under placement `auto`.
 //!
 //! A fragment runs on the GPU when all its columns are there. Otherwise the GPU's time, with opening the device,
-//! loading and compiling, is estimated beside the CPU's ([`cost`]), and the load is made if the whole takes at most
-//! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
-//! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, the
-//! load is made. So no first statement waits for a load that costs it dearly, and no table that is asked for again and
-//! again stays on the CPU for ever. What groups a whole table into more groups than pay to bring back is the CPU's,
-//! loaded or not.
+//! loading and compiling, is estimated beside the CPU's ([`cost`]), and the statement waits for the load if the whole
+//! takes at most `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU
+//! because of it leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too
+//! much, the load is made in the background ([`Aside`]). So no statement waits for a load that costs it dearly, and no
+//! table that is asked for again and again stays on the CPU for ever. What groups a whole table into more groups than
+//! pay to bring back is the CPU's, loaded or not.
 
 mod cost;
 
@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use warpcube_column::{Changes, Storage, Whereabouts, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Step};
 
+use crate::exec::{Aside, Coming};
 use crate::lower::{Lowered, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
 
@@ -58,11 +59,21 @@ pub(crate) struct Declined {
     pays: f64,
     /// The credit that the load wants.
     wants: f64,
+    /// The fragment, if the credit covers that.
+    coming: Option<Coming>,
+}
+
+impl Declined {
+    /// The fragment, if it is to come to the device in the background.
+    pub(crate) fn coming(&self) -> Option<&Coming> {
+        self.coming.as_ref()
+    }
 }
 
 /// What decides where the fragments of one statement run.
 pub(crate) struct Placing {
     placer: Arc<Placer>,
+    aside: Arc<Aside>,
     engine: Option<Arc<Engine>>,
     cores: usize,
     factor: Option<f64>,
@@ -99,6 +110,12 @@ impl Placer {
         }
     }
 
+    /// Takes a table's credit: a load that it would have paid for has failed.
+    pub(crate) fn forfeit(&self, key: &str) {
+        self.credits.lock().remove(key);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
     fn credit(&self, table: &TableInfo) -> f64 {
         let credits = self.credits.lock();
         credits.get(&table.key).filter(|(version, _)| *version == table.version).map_or(0.0, |(_, seconds)| *seconds)
@@ -107,8 +124,14 @@ impl Placer {
 
 impl Placing {
     /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
-    pub(crate) fn new(placer: &Arc<Placer>, engine: Option<Arc<Engine>>, cores: usize, factor: Option<f64>) -> Placing {
-        Placing { placer: placer.clone(), engine, cores, factor, declined: Mutex::default() }
+    pub(crate) fn new(
+        (placer, aside): (&Arc<Placer>, &Arc<Aside>),
+        engine: Option<Arc<Engine>>,
+        cores: usize,
+        factor: Option<f64>,
+    ) -> Placing {
+        let (placer, aside) = (placer.clone(), aside.clone());
+        Placing { placer, aside, engine, cores, factor, declined: Mutex::default() }
     }
 
     /// The fragments that were left to the CPU because of a load.
@@ -116,33 +139,39 @@ impl Placing {
         self.declined.into_inner()
     }
 
-    /// Most groups of the fragment's result that are worth bringing back, if the fragment is to run on the device.
+    /// The fragment, if it is to run on the device, with the most groups of its result that are worth bringing back.
     ///
     /// # Errors
     /// Why it is to run on the CPU.
-    pub(crate) fn place(&self, lowered: &Lowered) -> Result<u64, Reason> {
-        let passes = self.passes(lowered);
+    pub(crate) fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
+        let passes = self.passes(&lowered);
         let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
         let machine = Machine { cores: self.cores, open: self.engine.is_some(), emulated };
         let costs = Costs::of(&passes, machine);
         let groups_max = costs.groups_max(lowered.finish.len());
         let is_there = |pass: &PassWork| pass.columns.iter().all(|column| column.place == Place::Device);
-        let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN));
-        let (Some(factor), Some(largest)) = (self.factor, largest) else { return Ok(groups_max) };
-        if let Some(groups) = self.groups_expected(lowered).filter(|groups| *groups > groups_max) {
+        let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN)).cloned();
+        let expected = self.groups_expected(&lowered).filter(|groups| *groups > groups_max);
+        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
+        let (Some(factor), Some(largest)) = (self.factor, largest) else { return Ok(lowered) };
+        if let Some(groups) = expected {
             return Err(format!("a result of about {groups} groups, more than pay to bring back"));
         }
         if passes.iter().all(is_there) && machine.open {
-            return Ok(groups_max);
+            return Ok(lowered);
         }
         let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
-        let credit = self.placer.credit(largest);
-        if wants <= credit {
-            return Ok(groups_max);
+        let under_way = self.aside.is_under_way(&lowered.identity);
+        if wants <= 0.0 && !under_way {
+            return Ok(lowered);
         }
+        let paid = wants <= self.placer.credit(&largest);
         let (key, version) = (largest.key.clone(), largest.version.clone());
-        self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants });
-        Err(reason(&costs))
+        let coming = || Coming { lowered: Arc::new(lowered), table: key.clone() };
+        let coming = (paid || under_way).then(coming);
+        let remark = if coming.is_some() { ", where it comes in the background" } else { "" };
+        self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants, coming });
+        Err(reason(&costs) + remark)
     }
 
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
@@ -255,7 +284,7 @@ mod tests {
     use super::*;
 
     fn declined(version: &str, pays: f64, wants: f64) -> Declined {
-        Declined { key: "t".into(), version: version.into(), pays, wants }
+        Declined { key: "t".into(), version: version.into(), pays, wants, coming: None }
     }
 
     #[test]
@@ -266,6 +295,8 @@ mod tests {
         assert_eq!(placer.changes(), 0);
         placer.pay(&[declined("1", 0.2, 0.5)]);
         assert_eq!(placer.changes(), 1, "now it is worth planning again");
+        placer.forfeit("t");
+        assert_eq!((placer.changes(), placer.credits.lock().len()), (2, 0), "a load that failed has to be earned anew");
     }
 
     #[test]

@@ -96,6 +96,11 @@ async fn files_that_differ_are_read_as_datafusion_reads_them() {
     same_on_device(&device, &cpu, "SELECT few, count(*), sum(d15), max(many) FROM t GROUP BY few").await;
 }
 
+/// Waits for what comes in the background; whether anything did.
+fn settle(session: &Session) -> bool {
+    tokio::task::block_in_place(|| session.settle())
+}
+
 async fn place_of(session: &Session, sql: &str) -> (Place, String) {
     let (_, summary) = run(session, sql).await.unwrap();
     let fragment = summary.fragments.last().expect("a fragment").clone();
@@ -146,12 +151,67 @@ async fn statements_on_the_cpu_pay_for_a_load() {
     for explain in [format!("EXPLAIN {sql}"), format!("EXPLAIN {sql}")] {
         session.collect(&explain).await.unwrap();
     }
-    assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "what is only explained pays nothing");
+    assert!(!settle(&session), "what is only explained pays nothing");
+    let (place, reason) = place_of(&session, sql).await;
+    assert!(place == Place::Cpu && !reason.ends_with("background"), "{reason}");
+    assert!(!settle(&session));
+    let (place, reason) = place_of(&session, sql).await;
+    assert!(place == Place::Cpu && reason.ends_with(", where it comes in the background"), "{reason}");
+    settle(&session);
+    assert_eq!(device_tables(&session).await.len(), 2);
     assert_eq!(place_of(&session, sql).await.0, Place::Gpu);
     let other = "SELECT max(column1) AS s FROM t";
-    assert_eq!(place_of(&session, other).await.0, Place::Gpu, "its columns are there, or its table has credit");
+    assert_eq!(place_of(&session, other).await.0, Place::Gpu, "its columns are there");
     session.collect("INSERT INTO t VALUES (3, 30)").await.unwrap();
     assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "another version begins with nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_unfit_for_the_device_is_found_in_the_background() {
+    let session = auto(&[("warpcube.load_factor", "0.5")]);
+    session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20), (1, 30)").await.unwrap();
+    session.collect("CREATE TABLE twice AS VALUES (1, 100), (1, 200)").await.unwrap();
+    let sql = "SELECT sum(t.column2 * twice.column2) AS s FROM t JOIN twice ON t.column1 = twice.column1";
+    for _ in 0..2 {
+        let (batches, summary) = run(&session, sql).await.unwrap();
+        assert_eq!(rows(&batches)[0], "| 12000 |");
+        assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Cpu), "{:?}", summary.fragments);
+    }
+    assert!(settle(&session));
+    let (place, reason) = place_of(&session, sql).await;
+    assert!(place == Place::Cpu && reason.starts_with("ENG-001"), "{reason}");
+    assert!(!settle(&session), "it is not tried again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_in_the_background_that_fails_has_to_be_earned_anew() {
+    let settings = [("warpcube.load_factor", "0.5"), ("warpcube.device_memory", "1MiB")];
+    let session = auto(&[settings[0], settings[1], ("warpcube.encoding", "plain")]);
+    session.collect("CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 500000)").await.unwrap();
+    let mut tries = 0;
+    for _ in 0..6 {
+        let (batches, summary) = run(&session, "SELECT sum(v) AS s FROM t").await.unwrap();
+        assert_eq!(rows(&batches)[0], "| 125000250000 |");
+        let reason = summary.fragments[0].reason.clone().unwrap_or_default();
+        assert!(summary.fragments[0].place == Place::Cpu && reason.starts_with("estimated cheaper"), "{reason}");
+        tries += usize::from(settle(&session));
+    }
+    assert_eq!(tries, 3, "every other statement pays first");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_closes_stops_what_is_under_way() {
+    let session = auto(&[("warpcube.load_factor", "0.5")]);
+    session.collect("CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 3000000)").await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(place_of(&session, "SELECT sum(v * v % 7) AS s FROM t").await.0, Place::Cpu);
+    }
+    tokio::task::block_in_place(|| session.close());
+    assert_eq!(device_tables(&session).await, [], "the load was stopped");
+    for _ in 0..2 {
+        assert_eq!(place_of(&session, "SELECT sum(v * v % 7) AS s FROM t").await.0, Place::Cpu);
+        assert!(!settle(&session), "and none begins");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,7 +46,9 @@ pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, 
     let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
     let tables = data::make(&suite, arguments.sf, &folder, host)?;
 
-    host.run(all(suite, arguments.clone(), session, tables))
+    let done = host.run(all(suite, arguments.clone(), session.clone(), tables));
+    session.close();
+    done
 }
 
 async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(String, PathBuf)>) -> Result<()> {

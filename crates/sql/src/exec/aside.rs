@@ -1,0 +1,162 @@
+//! What comes to the device beside the statements: columns that statements on the CPU have paid for, and kernels.
+//!
+//! A fragment that is worth its load by now, and whose statement the CPU runs all the same, is run on a thread of its
+//! own that leaves the cores to statements: its columns come, its kernels are compiled, and what makes it unfit for the
+//! device is found, before a statement waits for any of it. Nobody takes its rows.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
+use warpcube_column::{LoadLimits, TableRequest};
+use warpcube_engine::{Engine, EngineError, RunOptions};
+use warpcube_gpu::{CancelSwitch, stand_back};
+
+use super::engines::Engines;
+use super::source::{TableColumns, load_limits, load_threads};
+use super::work::is_lasting;
+use crate::lower::{Lowered, Refusals};
+use crate::placement::Placer;
+use crate::settings::Settings;
+
+/// How much less its threads count than those of statements, in nice(2): a thirtieth of one each.
+const NICENESS: u8 = 15;
+
+/// The background work of a session.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    refusals: Arc<Refusals>,
+    placer: Arc<Placer>,
+    work: Mutex<Work>,
+    /// Told whenever some of it ends.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    closed: bool,
+    /// What is under way, by the identity of its fragment, and what stops it.
+    fragments: HashMap<String, Arc<CancelSwitch>>,
+}
+
+/// A fragment that is worth its load.
+#[derive(Debug, Clone)]
+pub(crate) struct Coming {
+    /// The fragment.
+    pub(crate) lowered: Arc<Lowered>,
+    /// The table whose credit pays.
+    pub(crate) table: String,
+}
+
+/// Takes a fragment off the list, however its work ended.
+struct UnderWay {
+    aside: Arc<Aside>,
+    identity: String,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.aside.work.lock().fragments.remove(&self.identity);
+        self.aside.ended.notify_all();
+    }
+}
+
+impl Aside {
+    /// No work so far; `refusals` are told of fragments that are found unfit, `placer` of loads that failed.
+    pub(crate) fn new(refusals: Arc<Refusals>, placer: Arc<Placer>) -> Aside {
+        Aside { refusals, placer, work: Mutex::default(), ended: Condvar::new() }
+    }
+
+    /// Whether a fragment is under way.
+    pub(crate) fn is_under_way(&self, identity: &str) -> bool {
+        self.work.lock().fragments.contains_key(identity)
+    }
+
+    /// Has a fragment run on a thread of its own, unless it is under way. The runtime it is called from drives scans.
+    pub(crate) fn start(self: &Arc<Aside>, coming: &Coming, engines: &Arc<Engines>, state: &Arc<SessionState>) {
+        let identity = coming.lowered.identity.clone();
+        let cancel: Arc<CancelSwitch> = Arc::default();
+        {
+            let mut work = self.work.lock();
+            if work.closed || work.fragments.contains_key(&identity) {
+                return;
+            }
+            work.fragments.insert(identity.clone(), cancel.clone());
+        }
+        let under_way = UnderWay { aside: self.clone(), identity };
+        let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
+        let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
+            let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
+            stand_back(NICENESS);
+            let aside = &under_way.aside;
+            let run = || match engines.get() {
+                Some(engine) => aside.run(&coming, &engine, state, runtime, cancel),
+                // Why is told to the next statement that asks for it.
+                None => aside.placer.forfeit(&coming.table),
+            };
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                aside.placer.forfeit(&coming.table);
+            }
+        });
+        if let Err(error) = thread {
+            tracing::warn!(%error, "no thread for what would come to the device");
+        }
+    }
+
+    fn run(
+        &self,
+        coming: &Coming,
+        engine: &Engine,
+        state: Arc<SessionState>,
+        runtime: Handle,
+        cancel: Arc<CancelSwitch>,
+    ) {
+        let lowered = &coming.lowered;
+        let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let limits = LoadLimits { cancelled: cancel.flag().clone(), gives_way: true, ..load_limits(&settings) };
+        let requests = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
+            let source = TableColumns::new(info.clone(), state.clone(), runtime.clone(), load_threads(&settings));
+            TableRequest { source: Arc::new(source), columns: table.columns.clone() }
+        });
+        let requests: Vec<TableRequest> = requests.collect();
+        let outcome = match lowered.arguments.is_empty() {
+            true => {
+                let options = RunOptions { limits, cancel, groups_max: lowered.groups_max, ..RunOptions::default() };
+                engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options).map(drop)
+            }
+            // Values of subqueries are known to the statement alone.
+            false => engine.residency().admit(&requests, &limits, |_| Ok::<_, EngineError>(0)).map(drop),
+        };
+        match outcome {
+            Ok(()) => tracing::info!("came to the device"),
+            Err(error) if is_lasting(&error) => {
+                tracing::info!(%error, "stays on the CPU after all");
+                self.refusals.remember(&lowered.identity, error.to_string());
+            }
+            Err(error) => {
+                tracing::info!(%error, "did not come to the device");
+                self.placer.forfeit(&coming.table);
+            }
+        }
+    }
+
+    /// Waits until nothing is under way; whether anything was.
+    pub(crate) fn wait(&self) -> bool {
+        let mut work = self.work.lock();
+        let was = !work.fragments.is_empty();
+        while !work.fragments.is_empty() {
+            self.ended.wait(&mut work);
+        }
+        was
+    }
+
+    /// Stops what is under way and begins nothing more.
+    pub(crate) fn close(&self) {
+        let mut work = self.work.lock();
+        work.closed = true;
+        work.fragments.values().for_each(|cancel| cancel.throw());
+    }
+}
