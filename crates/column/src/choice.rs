@@ -40,6 +40,8 @@ const RUN_ROWS: [u64; 2] = [128, 16];
 const DELTA_TRIED: f64 = 2.0;
 /// Rows of which at most one is smaller than the one before it where differences are looked at.
 const DELTA_ROWS: u64 = 1024;
+/// Columns of fewer rows save nothing that is worth compiling what makes differences.
+const DELTA_ROWS_MIN: u64 = 16 << 10;
 /// Vectors of a sample.
 const SAMPLE_VECTORS: usize = 16;
 
@@ -104,7 +106,8 @@ fn of_runs(column: &Candidate<'_>) -> Option<Contender> {
 /// Differences, if values rise and a sample of them is better than what leads.
 fn rising(column: &Candidate<'_>, leader: &Contender) -> Result<Option<Contender>> {
     let storage = column.known.storage;
-    if leader.bits <= DELTA_TRIED || column.profile.descents * DELTA_ROWS > rows(column) {
+    let (rows, descents) = (rows(column), column.profile.descents);
+    if leader.bits <= DELTA_TRIED || rows < DELTA_ROWS_MIN || descents * DELTA_ROWS > rows {
         return Ok(None);
     }
     let contender = |delta: Delta| {

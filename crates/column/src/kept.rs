@@ -128,7 +128,8 @@ impl KeptFiles {
             }
             Ok(column)
         };
-        let outcomes: Vec<Result<Option<ResidentColumn>, Trouble>> = found.par_iter().map(restore).collect();
+        let outcomes: Vec<Result<Option<ResidentColumn>, Trouble>> =
+            limits.share(|| found.par_iter().map(restore).collect());
         let mut columns = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             match outcome {

@@ -16,6 +16,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use warpcube_gpu::Device;
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
@@ -43,8 +44,7 @@ pub trait ColumnSource: Send + Sync {
     fn version(&self) -> String;
 
     /// Looks at the table once more: the version of its content now, which [`ColumnSource::version`] gives from then
-    /// on.
-    /// Called after each load, so that content that changed meanwhile is not taken for that of another version.
+    /// on. Called after each load, so that content that changed meanwhile is not taken for that of another version.
     fn look_again(&self) -> Result<String> {
         Ok(self.version())
     }
@@ -108,6 +108,24 @@ pub struct LoadLimits {
     pub host_bytes: u64,
     /// Whether to fail, rather than to wait, where statements that run hold memory that it wants.
     pub gives_way: bool,
+    /// Threads that sort and merge; those of the process if none are named.
+    pub pool: Option<Arc<ThreadPool>>,
+}
+
+impl LoadLimits {
+    /// The same limits for a load with threads of its own, which have the priority of the thread that asks for them.
+    pub fn with_own_threads(self) -> LoadLimits {
+        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build().map(Arc::new);
+        LoadLimits { pool: pool.ok(), ..self }
+    }
+
+    /// Does work whose parts the load's threads share.
+    pub(crate) fn share<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
 }
 
 impl Default for LoadLimits {
@@ -120,6 +138,7 @@ impl Default for LoadLimits {
             encoding: EncodingChoice::default(),
             host_bytes: 0,
             gives_way: false,
+            pool: None,
         }
     }
 }
@@ -375,7 +394,10 @@ impl Job<'_> {
         // Dictionaries are merged side by side: the end of a merge is the work of one thread.
         let open: Vec<usize> = (0..self.targets.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
         let failure = Failure::default();
-        open.into_par_iter().filter_map(|column| self.close_column(column).err()).for_each(|error| failure.note(error));
+        self.limits.share(|| {
+            let failed = open.into_par_iter().filter_map(|column| self.close_column(column).err());
+            failed.for_each(|error| failure.note(error));
+        });
         failure.end()?;
         // Plain forms have served the columns behind them; kept for a next load they would count as memory in use.
         self.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
@@ -401,7 +423,7 @@ impl Job<'_> {
         let sizes = parts.iter().map(|part| part.segment.values().bytes());
         self.sizes.lock().extend(sizes);
         self.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
-        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits.encoding)?;
+        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits)?;
         *self.closed[column].lock() = Some(resident);
         Ok(())
     }
@@ -525,12 +547,12 @@ fn close_column(
     target: &Target,
     parts: Vec<Arrived>,
     room: &dyn Room,
-    encoding: EncodingChoice,
+    limits: &LoadLimits,
 ) -> Result<ResidentColumn> {
     let mut statistics = parts.iter().fold(Statistics::default(), |all, part| all.then(&part.statistics));
     let dictionary = match &target.strings {
         Some(strings) => {
-            let Merged { dictionary, remaps } = strings.merge()?;
+            let Merged { dictionary, remaps } = limits.share(|| strings.merge())?;
             remap(device, &remaps, &parts, room)?;
             statistics.integers = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
             statistics.strictly_ascending = false;
@@ -541,7 +563,7 @@ fn close_column(
     let storage = Storage::of(&target.data_type).expect("checked when the load began");
     let segments = parts.into_iter().map(|part| part.segment).collect();
     let known = Known { storage, range: statistics.integers, strings: dictionary.is_some() };
-    let encoded = encode_column(device, room, encoding, known, segments)?;
+    let encoded = encode_column(device, room, limits.encoding, known, segments)?;
     Ok(ResidentColumn::new(
         target.index,
         target.name.clone(),

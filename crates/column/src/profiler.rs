@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
-use crate::transcode::{BLOCK_WARPS, DELTA, PACKED, PROFILE, Scratch, Source, Workshop, flip};
+use crate::transcode::{BLOCK_WARPS, PACKED, PROFILE, Scratch, Source, Workshop, flip};
 
 /// Widths of offsets, 0 to 64.
 const WIDTHS: usize = 65;
@@ -44,8 +44,8 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     let buffer = memory.buffer();
     workshop.stream.upload(buffer, totals_at, bytemuck::cast_slice(&totals))?;
     workshop.stream.fill(buffer, registers_at, 0, bytes - registers_at)?;
-    // Whatever the choice is likely to need: a compiler that works beside others costs no time.
-    workshop.prepare(if storage.is_float() { &[PROFILE, PACKED] } else { &[PROFILE, PACKED, DELTA] })?;
+    // Most columns are packed: a compiler that works beside another costs no time.
+    workshop.prepare(&[PROFILE, PACKED])?;
     let of_vectors = workshop.kernel(PROFILE, "profile_vectors")?;
     let of_column = workshop.kernel(PROFILE, "profile_column")?;
     let mut first = 0;

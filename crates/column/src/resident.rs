@@ -28,7 +28,7 @@ use crate::load::{ColumnSource, LoadLimits, LoadReport, Room, load};
 use crate::profiler::profile;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::StagingPool;
-use crate::transcode::{compile_all, distinct, encode_copies};
+use crate::transcode::{compile_all, distinct, encode_copies, has_encoders, prepare_behind};
 
 /// How long to wait for another statement before looking again.
 const WAIT: Duration = Duration::from_millis(20);
@@ -91,6 +91,8 @@ pub struct Residency {
     /// Read while a statement is being admitted, written by one that wants to be the only one.
     admission: RwLock<()>,
     active: Arc<AtomicUsize>,
+    /// Statements that have read columns from their sources.
+    loads: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -105,8 +107,6 @@ impl Drop for Active {
 impl Residency {
     /// An empty device.
     pub fn new(device: Device) -> Residency {
-        // Threads have the priority of the one that starts them, which may be a load's in the background.
-        rayon::current_num_threads();
         Residency {
             device,
             staging: StagingPool::default(),
@@ -116,6 +116,7 @@ impl Residency {
             evicting: Mutex::new(()),
             admission: RwLock::new(()),
             active: Arc::default(),
+            loads: AtomicUsize::new(0),
         }
     }
 
@@ -142,6 +143,10 @@ impl Residency {
             let (outcome, others) = self.admit_once(requests, limits, &transient, &mut done, alone);
             match outcome {
                 Ok((tables, transient, active)) => {
+                    // What is run once pays for nothing more.
+                    if !done.read.is_empty() && self.loads.fetch_add(1, Ordering::Relaxed) > 0 {
+                        prepare_behind(&self.device);
+                    }
                     self.keep(requests, &tables, limits, &mut done);
                     return Ok(Pinned { tables, transient, loaded: done.report, _active: active });
                 }
@@ -164,6 +169,11 @@ impl Residency {
     /// Compiles all that columns are encoded with, as well as it can be: loads compile what they need, sooner.
     pub fn compile_encoders(&self) -> Result<()> {
         compile_all(&self.device)
+    }
+
+    /// Whether what most columns are encoded with is compiled: a load waits for it otherwise.
+    pub fn has_encoders(&self) -> bool {
+        has_encoders(&self.device)
     }
 
     /// Copies of a plain column's segments in another encoding, made on the device; the column stays as it is.
@@ -232,13 +242,17 @@ impl Residency {
         transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
         done: &mut Done,
     ) -> std::result::Result<(Vec<PinnedTable>, Reservation), Refusal<E>> {
-        let mut tables = Vec::with_capacity(requests.len());
-        for (number, request) in requests.iter().enumerate() {
-            let table = self.pin(request, limits, &mut done.report, |column| {
+        // The largest first: what it is encoded with is compiled while it is read, and there for the others.
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|number| std::cmp::Reverse(requests[*number].source.rows()));
+        let mut tables: Vec<Option<PinnedTable>> = requests.iter().map(|_| None).collect();
+        for number in order {
+            let table = self.pin(&requests[number], limits, &mut done.report, |column| {
                 done.read.insert((number, column));
             })?;
-            tables.push(table);
+            tables[number] = Some(table);
         }
+        let tables: Vec<PinnedTable> = tables.into_iter().flatten().collect();
         let bytes = transient(&tables).map_err(Refusal::Caller)?;
         let reservation = self.evicting_for("hash tables and results", limits).reserve(bytes)?;
         Ok((tables, reservation))

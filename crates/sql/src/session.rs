@@ -6,6 +6,7 @@
 
 mod assign;
 mod encoded;
+mod on_device;
 mod own;
 mod prepared;
 pub(crate) mod staged;
@@ -35,7 +36,7 @@ use tracing::Instrument;
 use crate::baseline::avoid_wrong_filters;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
-use crate::device_tables::{DeviceTable, DeviceTables};
+use crate::device_tables::DeviceTables;
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, Engines};
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
@@ -134,12 +135,6 @@ struct Inner {
     changes: AtomicU64,
     /// The state for plans with nothing to optimise, made under that number of changes.
     lean: Mutex<Option<(u64, SessionState)>>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.planner.aside().close();
-    }
 }
 
 /// The settings of a session's start.
@@ -526,47 +521,10 @@ impl Session {
         self.inner.catalog.generation()
     }
 
-    /// The session's device.
-    pub fn device(&self) -> &DeviceSlot {
-        &self.inner.device
-    }
-
-    /// Waits until nothing is under way beside the statements: columns that come to the device, kernels that are
-    /// compiled; whether columns were coming. Blocks.
-    pub fn settle(&self) -> bool {
-        let came = self.inner.planner.aside().wait();
-        let device = &self.inner.device;
-        if let Some(device) = device.is_open().then(|| device.get()).flatten() {
-            device.settle();
-        }
-        came
-    }
-
-    /// Stops what is under way beside the statements, and waits until it has stopped: a process that ends while
-    /// something is compiled would take the compiler apart under its own hands. Blocks.
-    pub fn close(&self) {
-        self.inner.planner.aside().close();
-        self.settle();
-    }
-
     /// DataFusion's own context below this session, for embedding programs and tests. Rows that are written through it
     /// into memory tables are not noticed: write with [`Session::execute`].
     pub fn context(&self) -> &SessionContext {
         &self.inner.context
-    }
-
-    /// Registers what keeps tables in device memory.
-    pub fn set_device_tables(&self, tables: Arc<dyn DeviceTables>) {
-        *self.inner.device_tables.write() = Some(tables);
-    }
-
-    /// What is in device memory, as `SHOW DEVICE TABLES` tells it.
-    pub fn resident_tables(&self) -> Vec<DeviceTable> {
-        self.device_tables().map_or_else(Vec::new, |tables| tables.show())
-    }
-
-    fn device_tables(&self) -> Option<Arc<dyn DeviceTables>> {
-        self.inner.device_tables.read().clone()
     }
 }
 

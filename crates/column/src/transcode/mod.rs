@@ -19,7 +19,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Pa
 
 pub(crate) use codes::distinct;
 pub(crate) use delta::fitting_delta;
-pub(crate) use programs::{DELTA, PACKED, PROFILE, Parts, compile_all, prepare_early};
+pub(crate) use programs::{PACKED, PROFILE, Parts, compile_all, has_encoders, prepare_behind, prepare_early};
 pub(crate) use scratch::Scratch;
 
 use crate::build::VECTOR_ROWS;
@@ -29,7 +29,7 @@ use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
 use forms::Prepared;
-use programs::{ALP, BLOCKS, BYTES, CODES, PATCHES, RUNS, SUMS, program};
+use programs::{ALP, BLOCKS, BYTES, CODES, DELTA, PATCHES, RUNS, SUMS, program};
 
 /// Threads of a block; a warp takes a vector, or a group of a vector.
 const BLOCK: u32 = 256;

@@ -1,7 +1,7 @@
 //! The programs that look at columns and encode them, and when they are compiled.
 //!
-//! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; from the next load on
-//! better programs are compiled behind it.
+//! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; once a second statement
+//! has loaded something, better programs are compiled behind it.
 
 use warpcube_gpu::{Device, Effort, Program};
 
@@ -46,9 +46,8 @@ const USUAL: [Parts; 6] = [PROFILE, PACKED, DELTA, PATCHES, SUMS, CODES];
 /// All others.
 const OTHERS: [Parts; 4] = [BYTES, RUNS, BLOCKS, ALP];
 
-/// Has the programs compiled that a load will ask for, while it reads: in a first load the sooner ones, in a later one
-/// the better ones of those that were used, for the next. Not for an emulated device, whose compiler takes seconds for
-/// each.
+/// Has the programs compiled that a first load will ask for, while it reads. Not for an emulated device, whose compiler
+/// takes seconds for each.
 pub(crate) fn prepare_early(device: &Device) {
     if device.info().emulated {
         return;
@@ -57,8 +56,16 @@ pub(crate) fn prepare_early(device: &Device) {
     let missing: Vec<Program> = USUAL.map(|parts| program(device, parts)).into_iter().filter(is_missing).collect();
     if !missing.is_empty() {
         device.compile_early(missing);
-        return;
     }
+}
+
+/// Whether what encodes most columns need not be compiled first.
+pub(crate) fn has_encoders(device: &Device) -> bool {
+    [PROFILE, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
+}
+
+/// Has better programs compiled, in place of those that a load has used, for the next.
+pub(crate) fn prepare_behind(device: &Device) {
     let used = USUAL.into_iter().chain(OTHERS).filter(|parts| device.is_compiled(&quick_source(*parts)));
     let better: Vec<Program> = used.map(source).filter(|program| !device.is_at_hand(program)).collect();
     if !better.is_empty() {

@@ -82,6 +82,12 @@ fn what_rises_is_differences() {
     check(integers(|row| row as i64 * 1_000 - if row % 5_000 == 7 { 1_010 } else { 0 }), "delta(8, differences 10)");
     check(integers(|row| (row as i64 % 5_000) * 1_000_003), "delta(10, differences 0)");
     check(integers(|row| (row as i64 % 500) * 1_000_003), "packed(10) dictionary(500)");
+    // A few vectors save nothing.
+    let few: ArrayRef = Arc::new(Int64Array::from_iter_values((0..9_000).map(|row| row * 1_000_003)));
+    let source = Source::new("few", vec![("x", few)], &[9_000], 4096);
+    let limits = LoadLimits { encoding: EncodingChoice::Auto, ..LoadLimits::default() };
+    let pinned = admit_with(&residency(256 << 20), &[source.request(&[0])], 0, &limits).unwrap();
+    assert_eq!(pinned.tables[0].columns[0].encoding(), "packed(32, references)");
     // Differences that are no smaller than what they lie between.
     check(integers(|row| (row * 400 + mixed(row) % 400) as i64), "packed(20, references)");
 }

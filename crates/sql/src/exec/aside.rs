@@ -117,6 +117,7 @@ impl Aside {
         let lowered = &coming.lowered;
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let limits = LoadLimits { cancelled: cancel.flag().clone(), gives_way: true, ..load_limits(&settings) };
+        let limits = limits.with_own_threads();
         let requests = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
             let source = TableColumns::new(info.clone(), state.clone(), runtime.clone(), load_threads(&settings));
             TableRequest { source: Arc::new(source), columns: table.columns.clone() }

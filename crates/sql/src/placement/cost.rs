@@ -76,6 +76,8 @@ pub(crate) struct Machine {
     pub(crate) cores: usize,
     /// Whether the device is open already.
     pub(crate) open: bool,
+    /// Whether what columns are encoded with has to be compiled first.
+    pub(crate) encoders_missing: bool,
     /// Whether the device is emulated: it then counts as fast as the CPU, since its own speed says nothing.
     pub(crate) emulated: bool,
 }
@@ -101,6 +103,8 @@ const OPEN_SECONDS: f64 = 0.4;
 /// generated. (SSB's two to five passes take 0.11 to 0.24 s.)
 const COMPILE_SECONDS: f64 = 0.03;
 const COMPILE_PASS_SECONDS: f64 = 0.042;
+/// Compiling what columns are encoded with, while the first ones are read.
+const ENCODERS_SECONDS: f64 = 0.3;
 /// Launches, copies and waits of a statement on the device.
 const DEVICE_FIXED_SECONDS: f64 = 0.001;
 /// Planning and starting a statement's operators on the CPU.
@@ -128,7 +132,8 @@ impl Costs {
         if machine.emulated {
             return Costs { open: 0.0, load: 0.0, compile: 0.0, run: cpu, cpu };
         }
-        let load = passes.iter().map(|pass| pass.load_seconds(cores)).sum();
+        let load: f64 = passes.iter().map(|pass| pass.load_seconds(cores)).sum();
+        let load = if machine.encoders_missing && load > 0.0 { load.max(ENCODERS_SECONDS) } else { load };
         let bytes: f64 = passes.iter().map(PassWork::device_bytes).sum();
         Costs {
             open: if machine.open { 0.0 } else { OPEN_SECONDS },
@@ -217,11 +222,30 @@ impl PassWork {
     }
 }
 
+/// Distinct values that the rows which pass so many filters have, of those that a column's rows have.
+pub(crate) fn values_met(distinct: u64, rows: u64, filters: u32) -> u64 {
+    if filters == 0 {
+        return distinct;
+    }
+    // Rows that pass meet a value as often on average; how often each is by chance (Poisson).
+    let passing = rows as f64 * FILTER_SHARE.powi(filters as i32);
+    (distinct as f64 * (1.0 - (-passing / distinct.max(1) as f64).exp())) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SIXTEEN: Machine = Machine { cores: 16, open: true, emulated: false };
+    #[test]
+    fn few_values_are_met_by_many_rows_and_many_by_as_many_rows() {
+        assert_eq!(values_met(1000, 5000, 0), 1000);
+        assert_eq!(values_met(1000, 1 << 20, 2), 1000);
+        let met = values_met(1 << 30, 1 << 20, 1);
+        assert!((met as f64 / f64::from(1 << 19) - 1.0).abs() < 0.01, "{met}");
+        assert_eq!(values_met(0, 0, 3), 0);
+    }
+
+    const SIXTEEN: Machine = Machine { cores: 16, open: true, encoders_missing: false, emulated: false };
 
     fn pass(rows: u64, columns: &[(Kind, Place)], probes: u32, sink: SinkWork) -> PassWork {
         let columns = columns.iter().map(|(kind, place)| ColumnWork { kind: *kind, place: *place }).collect();
@@ -271,8 +295,21 @@ mod tests {
     }
 
     #[test]
+    fn a_first_load_waits_for_a_compiler_unless_it_takes_longer() {
+        let load = |rows, encoders_missing| {
+            let passes = [pass(rows, &numbers(4, Place::Source), 0, SUM)];
+            Costs::of(&passes, Machine { encoders_missing, ..SIXTEEN }).load
+        };
+        assert_eq!(load(1_000_000, true), ENCODERS_SECONDS);
+        assert_eq!(load(1_000_000_000, true), load(1_000_000_000, false));
+        let there =
+            Costs::of(&[pass(1, &numbers(1, Place::Device), 0, SUM)], Machine { encoders_missing: true, ..SIXTEEN });
+        assert_eq!(there.load, 0.0);
+    }
+
+    #[test]
     fn the_emulated_device_is_as_fast_as_the_cpu() {
-        let emulated = Machine { emulated: true, open: false, cores: 2 };
+        let emulated = Machine { emulated: true, open: false, encoders_missing: true, cores: 2 };
         let costs = Costs::of(&[pass(1_000, &numbers(2, Place::Source), 1, SinkWork::Build)], emulated);
         assert_eq!(costs.gpu(), costs.cpu);
     }

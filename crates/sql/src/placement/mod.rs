@@ -146,23 +146,29 @@ impl Placing {
     pub(crate) fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
         let passes = self.passes(&lowered);
         let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
-        let machine = Machine { cores: self.cores, open: self.engine.is_some(), emulated };
+        // Of a device that is closed nothing is known: mostly an earlier process has compiled them.
+        let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.place == Place::Source);
+        let engine = self.engine.as_ref().filter(|_| reads);
+        let encoders_missing = engine.is_some_and(|engine| !engine.residency().has_encoders());
+        let machine = Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated };
         let costs = Costs::of(&passes, machine);
         let groups_max = costs.groups_max(lowered.finish.len());
         let is_there = |pass: &PassWork| pass.columns.iter().all(|column| column.place == Place::Device);
         let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN)).cloned();
-        let expected = self.groups_expected(&lowered).filter(|groups| *groups > groups_max);
+        let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
         let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
         let (Some(factor), Some(largest)) = (self.factor, largest) else { return Ok(lowered) };
-        if let Some(groups) = expected {
-            return Err(format!("a result of about {groups} groups, more than pay to bring back"));
+        let too_many = expected > groups_max;
+        if too_many && is_certain {
+            return Err(format!("a result of about {expected} groups, more than pay to bring back"));
         }
         if passes.iter().all(is_there) && machine.open {
             return Ok(lowered);
         }
         let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
         let under_way = self.aside.is_under_way(&lowered.identity);
-        if wants <= 0.0 && !under_way {
+        // What is likely to be found unfit is no statement's to wait for.
+        if wants <= 0.0 && !under_way && !too_many {
             return Ok(lowered);
         }
         let paid = wants <= self.placer.credit(&largest);
@@ -196,17 +202,23 @@ impl Placing {
         fragment.pipelines.iter().map(pass).collect()
     }
 
-    /// Groups that the result of grouping a whole table by columns of it has at least: as many as one of the columns
-    /// has distinct values. None where rows are filtered or joined first, or nothing is known of the columns.
-    fn groups_expected(&self, lowered: &Lowered) -> Option<u64> {
-        let root = lowered.fragment.pipelines.last().filter(|root| root.steps.is_empty())?;
+    /// Groups that the result of grouping a table by columns of it is expected to have, by the column with the most
+    /// distinct values, and whether that is certain: where rows are filtered first, their share is a guess. None where
+    /// rows are joined first, or nothing is known of the columns.
+    fn groups_expected(&self, lowered: &Lowered) -> Option<(u64, bool)> {
+        let root = lowered.fragment.pipelines.last()?;
         let Sink::Aggregate { groups, .. } = &root.sink else { return None };
+        if root.steps.iter().any(|step| matches!(step, Step::Probe(_))) {
+            return None;
+        }
         let (info, columns) = (&lowered.tables[root.table], &lowered.fragment.tables[root.table].columns);
         let distinct = |(key, _): &(Expr, _)| match key {
             Expr::Reg(register) => self.distinct_values(info, *columns.get(*register)?),
             _ => None,
         };
-        groups.iter().filter_map(distinct).max()
+        let distinct = groups.iter().filter_map(distinct).max()?;
+        let rows = info.rows.unwrap_or(ROWS_UNKNOWN);
+        Some((cost::values_met(distinct, rows, root.steps.len() as u32), root.steps.is_empty()))
     }
 
     /// Distinct values of a column, as its load counted them or as footers let expect.

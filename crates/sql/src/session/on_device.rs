@@ -1,0 +1,52 @@
+//! What a session has on its device, and what is under way there.
+
+use std::sync::Arc;
+
+use super::{Inner, Session};
+use crate::device::DeviceSlot;
+use crate::device_tables::{DeviceTable, DeviceTables};
+
+impl Session {
+    /// The session's device.
+    pub fn device(&self) -> &DeviceSlot {
+        &self.inner.device
+    }
+
+    /// Waits until nothing is under way beside the statements: columns that come to the device, kernels that are
+    /// compiled; whether columns were coming. Blocks.
+    pub fn settle(&self) -> bool {
+        let came = self.inner.planner.aside().wait();
+        let device = &self.inner.device;
+        if let Some(device) = device.is_open().then(|| device.get()).flatten() {
+            device.settle();
+        }
+        came
+    }
+
+    /// Stops what is under way beside the statements, and waits until it has stopped: a process that ends while
+    /// something is compiled would take the compiler apart under its own hands. Blocks.
+    pub fn close(&self) {
+        self.inner.planner.aside().close();
+        self.settle();
+    }
+
+    /// Registers what keeps tables in device memory.
+    pub fn set_device_tables(&self, tables: Arc<dyn DeviceTables>) {
+        *self.inner.device_tables.write() = Some(tables);
+    }
+
+    /// What is in device memory, as `SHOW DEVICE TABLES` tells it.
+    pub fn resident_tables(&self) -> Vec<DeviceTable> {
+        self.device_tables().map_or_else(Vec::new, |tables| tables.show())
+    }
+
+    pub(super) fn device_tables(&self) -> Option<Arc<dyn DeviceTables>> {
+        self.inner.device_tables.read().clone()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.planner.aside().close();
+    }
+}
