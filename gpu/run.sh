@@ -142,6 +142,11 @@ print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "
         bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
             --json "$out/ssb-h200-sf20-auto.json"
         ;;
+    interrupts)
+        # Ctrl-C in the shell: from the key to the next prompt, wherever a statement is.
+        limit interrupts-data 200 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --queries q1.1 --runs 1
+        limit interrupts 300 python3 gpu/interrupts.py "$warpcube" "$data/ssb20" "$out/interrupts-h200.json"
+        ;;
     tpch)
         bench tpch 500 tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
             --json "$out/tpch-h200-sf10.json"
@@ -272,7 +277,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, ssb-auto, ssb-threads," \
-            "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, tune, sanitizer, sql, sql-encodings," \
+            "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, interrupts, tune, sanitizer, sql, sql-encodings," \
             "column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

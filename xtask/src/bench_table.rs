@@ -12,8 +12,10 @@ use crate::measured;
 use crate::process::{Result, root};
 
 /// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 2] =
-    [("README.md", &["ssb", "tpch"]), ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns"])];
+const PAGES: [(&str, &[&str]); 2] = [
+    ("README.md", &["ssb", "tpch"]),
+    ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "interrupts"]),
+];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
 /// Longest line of a head.
@@ -91,6 +93,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "encode" => measured::encode(&results, &name),
                 "encode-cpu" => measured::encode_cpu(&results, &name),
                 "turns" => measured::turns(&results, &name),
+                "interrupts" => measured::interrupts(&results, &name),
                 _ => table(&results, &name),
             };
             tables.push(made.map_err(failed)?);

@@ -146,11 +146,32 @@ pub(crate) fn turns(results: &Value, name: &str) -> Result<String> {
     Ok(text)
 }
 
+/// Statements that were interrupted, and how long the next prompt took.
+pub(crate) fn interrupts(results: &Value, name: &str) -> Result<String> {
+    let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
+    text.push_str("| statement | interrupts | median, ms | most, ms |\n|---|---:|---:|---:|\n");
+    for case in results["results"].as_array().ok_or("no 'results'")? {
+        let figure = |key: &str| case[key].as_f64().ok_or_else(|| format!("no '{key}'"));
+        let (count, median, most) = (figure("interrupts")?, figure("median_ms")?, figure("most_ms")?);
+        text.push_str(&format!("| {} | {count} | {median:.0} | {most:.0} |\n", name_of(case)?));
+    }
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn interrupts_are_counted() {
+        let case = json!({"case": "GPU, loading", "interrupts": 9, "median_ms": 11.4, "most_ms": 80.6});
+        let results = json!({"suite": "interrupts", "device": "D", "date": "2026-01-31", "results": [case]});
+        let text = interrupts(&results, "x.json").unwrap();
+        assert!(text.ends_with("|---|---:|---:|---:|\n| GPU, loading | 9 | 11 | 81 |\n"), "{text}");
+        assert!(interrupts(&json!({"suite": "interrupts", "device": "D"}), "x.json").is_err());
+    }
 
     #[test]
     fn encodings_are_side_by_side() {

@@ -27,7 +27,8 @@ use crate::encoding::{
 };
 use crate::error::ColumnError;
 use crate::layout::Layout;
-use crate::load::{ColumnSource, LoadLimits, LoadReport, Loaded, Room, place};
+use crate::limits::{LoadLimits, LoadReport};
+use crate::load::{ColumnSource, Loaded, Room, place};
 use crate::segment::{Lookup, ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
 use crate::storage::{Storage, is_string};

@@ -8,7 +8,9 @@ use crate::error::Result;
 use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
-use crate::transcode::{BLOCK_WARPS, PACKED, PROFILE, Scratch, Source, Workshop, flip};
+use crate::transcode::{
+    BLOCK_WARPS, PACKED, PROFILE_ANY, PROFILE_COLUMN, Parts, Scratch, Source, Workshop, flip, profile_words,
+};
 
 /// Widths of offsets, 0 to 64.
 const WIDTHS: usize = 65;
@@ -44,12 +46,20 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     let buffer = memory.buffer();
     workshop.stream.upload(buffer, totals_at, bytemuck::cast_slice(&totals))?;
     workshop.stream.fill(buffer, registers_at, 0, bytes - registers_at)?;
-    // Most columns are packed: a compiler that works beside another costs no time.
-    workshop.prepare(&[PROFILE, PACKED])?;
-    let of_vectors = workshop.kernel(PROFILE, "profile_vectors")?;
-    let of_column = workshop.kernel(PROFILE, "profile_column")?;
+    let words = |source: &Source| profile_words(storage.width()).filter(|_| !source.has_nulls());
+    let passes =
+        [sources.iter().find_map(words), sources.iter().any(|source| words(source).is_none()).then_some(PROFILE_ANY)];
+    // Most columns are packed: compilers that work side by side cost no more time.
+    let programs: Vec<Parts> = passes.into_iter().flatten().chain([PROFILE_COLUMN, PACKED]).collect();
+    workshop.prepare(&programs)?;
+    let of_column = workshop.kernel(PROFILE_COLUMN, "profile_column")?;
     let mut first = 0;
-    for segments in sources.chunks(SEGMENTS) {
+    let alike = sources.chunk_by(|one, next| one.has_nulls() == next.has_nulls());
+    for segments in alike.flat_map(|segments| segments.chunks(SEGMENTS)) {
+        let of_vectors = match segments.first().and_then(words) {
+            Some(parts) => workshop.kernel(parts, "profile_words")?,
+            None => workshop.kernel(PROFILE_ANY, "profile_any")?,
+        };
         let (mut params, mut firsts, begin) = (Params::new(), Vec::new(), first);
         for source in segments {
             params = source.add_to(params);

@@ -54,16 +54,31 @@ struct Jobs {
 }
 
 /// How much less a thread counts that compiles in the background: a third of one that works on a statement (nice(2)).
-const BEHIND_NICENESS: u8 = 5;
+#[cfg(target_os = "linux")]
+const BEHIND_NICENESS: libc::c_int = 5;
 
-/// Lets others have the cores before this thread and those it starts: it counts as `niceness` (up to 19) says in
-/// nice(2), a third of another thread at 5, a thirtieth at 15. Linux alone knows that of threads.
-pub fn stand_back(niceness: u8) {
-    // SAFETY: the call takes numbers alone; on Linux it concerns the calling thread, and one that is refused changes
+/// Lets statements have the cores first: nobody waits for this thread, nor for those it starts.
+fn stand_back() {
+    // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and one that is refused changes
     // nothing.
     #[cfg(target_os = "linux")]
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, niceness.into());
+        if libc::getpriority(libc::PRIO_PROCESS, 0) < BEHIND_NICENESS {
+            libc::setpriority(libc::PRIO_PROCESS, 0, BEHIND_NICENESS);
+        }
+    }
+}
+
+/// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped as
+/// soon as another thread wants it (`SCHED_IDLE` of sched(7), on Linux alone). A lower priority by nice(2) is not as
+/// much: a thread that wakes up waits for one of any priority until that one's slice of some milliseconds ends.
+pub fn run_when_idle() {
+    // SAFETY: the call reads the parameters it is given; it concerns the calling thread, and one that is refused
+    // changes nothing.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
     }
 }
 
@@ -217,7 +232,7 @@ impl Device {
         }
         let device = self.clone();
         std::thread::spawn(move || {
-            stand_back(BEHIND_NICENESS);
+            stand_back();
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
@@ -238,28 +253,40 @@ impl Device {
     /// Compiles programs in the background, side by side and beside whatever else is compiled, and calls `done` when
     /// they are at hand or do not compile.
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
-        self.compile_elsewhere(programs, || {
-            stand_back(BEHIND_NICENESS);
-            done
-        });
+        self.elsewhere(
+            move |device| {
+                stand_back();
+                device.compile_for_later(&programs);
+            },
+            done,
+        );
     }
 
-    /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
-    pub fn compile_early(&self, programs: Vec<Program>) {
-        self.compile_elsewhere(programs, || || ());
+    /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do. Then,
+    /// in the background, `others` that may be asked for.
+    pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
+        let work = move |device: &Device| {
+            device.compile_for_later(&programs);
+            stand_back();
+            device.compile_for_later(&others);
+        };
+        self.elsewhere(work, || ());
     }
 
-    /// Compiles programs on a thread of its own, which calls `begin` first and what that gives last.
-    fn compile_elsewhere<F: FnOnce()>(&self, programs: Vec<Program>, begin: impl FnOnce() -> F + Send + 'static) {
+    /// Compiles programs side by side; who asks for them next is told of errors.
+    fn compile_for_later(&self, programs: &[Program]) {
+        if let Err(error) = self.compile_all(programs) {
+            tracing::debug!(%error, "compiling in the background failed");
+        }
+    }
+
+    /// Does work on a thread of its own, which [`Device::settle`] waits for, and then what is `done`.
+    fn elsewhere(&self, work: impl FnOnce(&Device) + Send + 'static, done: impl FnOnce() + Send + 'static) {
         self.shared.behind.jobs.lock().aside += 1;
         let device = self.clone();
         std::thread::spawn(move || {
             let ended = Aside(&device.shared.behind);
-            let done = begin();
-            // Who asks for them next tells the error.
-            if let Err(error) = device.compile_all(&programs) {
-                tracing::debug!(%error, "compiling in the background failed");
-            }
+            work(&device);
             drop(ended);
             done();
         });

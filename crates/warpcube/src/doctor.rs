@@ -42,6 +42,8 @@ struct Compiler {
 #[derive(Debug, Serialize)]
 struct Findings {
     version: &'static str,
+    /// The commit the program was built from, if it was built from one.
+    commit: Option<&'static str>,
     /// The version of NVIDIA's kernel driver, where one is loaded and tells it.
     driver: Option<String>,
     gpus: Vec<Gpu>,
@@ -120,7 +122,8 @@ fn judge(
     }
     let usable = nvrtc.is_some() && gpus.iter().any(|gpu| gpu.problem.is_none());
     let cache_folder = folder.map(|folder| folder.display().to_string());
-    Findings { version: env!("CARGO_PKG_VERSION"), driver: None, gpus, nvrtc, cache_folder, usable, problems }
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("WARPCUBE_COMMIT"));
+    Findings { version, commit, driver: None, gpus, nvrtc, cache_folder, usable, problems }
 }
 
 fn driver() -> Option<String> {
@@ -187,7 +190,8 @@ fn unwritable(folder: &Path) -> Option<String> {
 fn text(findings: &Findings) -> String {
     let mut text = String::new();
     let mut line = |line: String| text.push_str(&(line + "\n"));
-    line(format!("Warpcube {}", findings.version));
+    let commit = findings.commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
+    line(format!("Warpcube {}{commit}", findings.version));
     if findings.gpus.is_empty() {
         line("GPU           none".into());
     }

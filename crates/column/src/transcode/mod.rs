@@ -19,7 +19,9 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Pa
 
 pub(crate) use codes::distinct;
 pub(crate) use delta::fitting_delta;
-pub(crate) use programs::{PACKED, PROFILE, Parts, compile_all, has_encoders, prepare_behind, prepare_early};
+pub(crate) use programs::{
+    PACKED, PROFILE_ANY, PROFILE_COLUMN, Parts, compile_all, has_encoders, prepare_behind, prepare_early, profile_words,
+};
 pub(crate) use scratch::Scratch;
 
 use crate::build::VECTOR_ROWS;
@@ -63,6 +65,11 @@ impl Source {
     /// Other values of the same rows.
     fn with(&self, values: DeviceBuffer, storage: Storage) -> Source {
         Source { values, validity: self.validity.clone(), rows: self.rows, storage }
+    }
+
+    /// Whether there is a word of validity.
+    pub(crate) fn has_nulls(&self) -> bool {
+        self.validity.is_some()
     }
 
     /// Whole vectors, the last one padded.

@@ -3,6 +3,8 @@
 //! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; once a second statement
 //! has loaded something, better programs are compiled behind it.
 
+use std::collections::BTreeSet;
+
 use warpcube_gpu::{Device, Effort, Program};
 
 use crate::error::Result;
@@ -40,28 +42,50 @@ pub(super) const PATCHES: Parts =
 pub(super) const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
 pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
 pub(super) const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
-pub(crate) const PROFILE: Parts = ("profile", &[COMMON, WALK, include_str!("../../kernels/profile.cuh")]);
+const PASS: &str = include_str!("../../kernels/profile.cuh");
+const WORDS: &str = include_str!("../../kernels/profile_words.cuh");
+const PROFILE_WORDS4: Parts = ("profile_words4", &[COMMON, PASS, "#define WC_PROFILE_WORD uint32_t\n", WORDS]);
+const PROFILE_WORDS8: Parts = ("profile_words8", &[COMMON, PASS, "#define WC_PROFILE_WORD uint64_t\n", WORDS]);
+pub(crate) const PROFILE_ANY: Parts =
+    ("profile_any", &[COMMON, PASS, WALK, include_str!("../../kernels/profile_any.cuh")]);
+pub(crate) const PROFILE_COLUMN: Parts =
+    ("profile_column", &[COMMON, PASS, include_str!("../../kernels/profile_column.cuh")]);
 /// Programs that encode most columns.
-const USUAL: [Parts; 6] = [PROFILE, PACKED, DELTA, PATCHES, SUMS, CODES];
+const USUAL: [Parts; 7] = [PROFILE_COLUMN, PACKED, PROFILE_ANY, DELTA, PATCHES, SUMS, CODES];
 /// All others.
-const OTHERS: [Parts; 4] = [BYTES, RUNS, BLOCKS, ALP];
+const OTHERS: [Parts; 6] = [PROFILE_WORDS4, PROFILE_WORDS8, BYTES, RUNS, BLOCKS, ALP];
 
-/// Has the programs compiled that a first load will ask for, while it reads. Not for an emulated device, whose compiler
-/// takes seconds for each.
-pub(crate) fn prepare_early(device: &Device) {
+/// The pass over segments of values of so many bytes that have no NULLs, where there is one for such.
+pub(crate) fn profile_words(width: usize) -> Option<Parts> {
+    match width {
+        4 => Some(PROFILE_WORDS4),
+        8 => Some(PROFILE_WORDS8),
+        _ => None,
+    }
+}
+
+/// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
+/// that it may ask for. Not for an emulated device, whose compiler takes seconds for each.
+pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) {
     if device.info().emulated {
         return;
     }
     let is_missing = |program: &Program| !device.is_compiled(program);
-    let missing: Vec<Program> = USUAL.map(|parts| program(device, parts)).into_iter().filter(is_missing).collect();
-    if !missing.is_empty() {
-        device.compile_early(missing);
+    let missing = |parts: &[Parts]| -> Vec<Program> {
+        parts.iter().map(|parts| program(device, *parts)).filter(is_missing).collect()
+    };
+    let widths: BTreeSet<usize> = widths.into_iter().collect();
+    let passes = widths.into_iter().filter_map(profile_words);
+    let first: Vec<Parts> = passes.chain([PROFILE_COLUMN, PACKED]).collect();
+    let (first, others) = (missing(&first), missing(&USUAL));
+    if !first.is_empty() || !others.is_empty() {
+        device.compile_early(first, others);
     }
 }
 
 /// Whether what encodes most columns need not be compiled first.
 pub(crate) fn has_encoders(device: &Device) -> bool {
-    [PROFILE, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
+    [PROFILE_COLUMN, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
 }
 
 /// Has better programs compiled, in place of those that a load has used, for the next.

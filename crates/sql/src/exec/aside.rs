@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use warpcube_column::{LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions};
-use warpcube_gpu::{CancelSwitch, stand_back};
+use warpcube_gpu::{CancelSwitch, run_when_idle};
 
 use super::engines::Engines;
 use super::source::{TableColumns, load_limits, load_threads};
@@ -21,9 +21,6 @@ use super::work::is_lasting;
 use crate::lower::{Lowered, Refusals};
 use crate::placement::Placer;
 use crate::settings::Settings;
-
-/// How much less its threads count than those of statements, in nice(2): a thirtieth of one each.
-const NICENESS: u8 = 15;
 
 /// The background work of a session.
 #[derive(Debug)]
@@ -90,7 +87,7 @@ impl Aside {
         let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
         let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
-            stand_back(NICENESS);
+            run_when_idle();
             let aside = &under_way.aside;
             let run = || match engines.get() {
                 Some(engine) => aside.run(&coming, &engine, state, runtime, cancel),

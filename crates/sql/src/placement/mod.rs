@@ -167,11 +167,13 @@ impl Placing {
         }
         let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
         let under_way = self.aside.is_under_way(&lowered.identity);
+        let credit = self.placer.credit(&largest);
+        tracing::debug!(what = lowered.what, ?costs, wants, credit, expected, under_way, "has to be loaded");
         // What is likely to be found unfit is no statement's to wait for.
         if wants <= 0.0 && !under_way && !too_many {
             return Ok(lowered);
         }
-        let paid = wants <= self.placer.credit(&largest);
+        let paid = wants <= credit;
         let (key, version) = (largest.key.clone(), largest.version.clone());
         let coming = || Coming { lowered: Arc::new(lowered), table: key.clone() };
         let coming = (paid || under_way).then(coming);

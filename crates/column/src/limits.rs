@@ -1,0 +1,102 @@
+//! What a load is asked for, and what it tells afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::layout::EncodingChoice;
+
+/// Bounds of a load.
+#[derive(Debug, Clone)]
+pub struct LoadLimits {
+    /// Most distinct strings of a column.
+    pub dictionary_values: usize,
+    /// Threads that decode and encode.
+    pub threads: usize,
+    /// Raised to stop the load.
+    pub cancelled: Arc<AtomicBool>,
+    /// Rows read so far, for progress bars; columns read apart count by their share.
+    pub rows_done: Arc<AtomicU64>,
+    /// How columns are to lie on the device.
+    pub encoding: EncodingChoice,
+    /// Most host memory for copies of columns that leave the device.
+    pub host_bytes: u64,
+    /// Whether to fail, rather than to wait, where statements that run hold memory that it wants.
+    pub gives_way: bool,
+    /// Threads that sort and merge; those of the process if none are named.
+    pub pool: Option<Arc<ThreadPool>>,
+}
+
+impl LoadLimits {
+    /// The same limits for a load with threads of its own, which have the priority of the thread that asks for them.
+    pub fn with_own_threads(self) -> LoadLimits {
+        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build().map(Arc::new);
+        LoadLimits { pool: pool.ok(), ..self }
+    }
+
+    /// Does work whose parts the load's threads share.
+    pub(crate) fn share<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+}
+
+impl Default for LoadLimits {
+    fn default() -> LoadLimits {
+        LoadLimits {
+            dictionary_values: 4 << 20,
+            threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+            cancelled: Arc::default(),
+            rows_done: Arc::default(),
+            encoding: EncodingChoice::default(),
+            host_bytes: 0,
+            gives_way: false,
+            pool: None,
+        }
+    }
+}
+
+/// What a load did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadReport {
+    /// Rows read.
+    pub rows: u64,
+    /// Bytes that went to the device: values as they were decoded, with their validity.
+    pub bytes: u64,
+    /// Wall time.
+    pub elapsed: Duration,
+    /// Time all threads spent encoding.
+    pub encode: Duration,
+    /// Time all threads spent decoding, encoding and handing over to the device.
+    pub busy: Duration,
+    /// Bytes of `bytes` that came encoded, from copies on the host and from files: nothing was decoded for them.
+    pub restored: u64,
+    /// Bytes of the files that encoded columns were written to.
+    pub written: u64,
+    /// What was wrong with files of encoded columns.
+    pub warnings: Vec<String>,
+}
+
+impl LoadReport {
+    /// Adds what another load did.
+    pub fn add(&mut self, other: &LoadReport) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.elapsed += other.elapsed;
+        self.encode += other.encode;
+        self.busy += other.busy;
+        self.restored += other.restored;
+        self.written += other.written;
+        self.warnings.extend_from_slice(&other.warnings);
+    }
+
+    /// Gigabytes (10⁹ bytes) decoded and encoded a second and core; zero where nothing was.
+    pub fn gigabytes_per_second_core(&self) -> f64 {
+        let decoded = self.bytes.saturating_sub(self.restored);
+        if self.busy.is_zero() { 0.0 } else { decoded as f64 / self.busy.as_secs_f64() / 1e9 }
+    }
+}
