@@ -277,8 +277,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, ssb-auto, ssb-threads," \
-            "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, interrupts, tune, sanitizer, sql, sql-encodings," \
-            "column, column-sanitizer, sql-sanitizer, fuzz" >&2
+            "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, interrupts, tune, sanitizer, sql," \
+            "sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

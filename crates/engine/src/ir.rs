@@ -377,14 +377,27 @@ impl Expr {
 impl Fragment {
     /// The fragment with `arguments` in place of [`Literal::Argument`], by position.
     pub fn with_arguments(&self, arguments: &[Expr]) -> Fragment {
-        let mut fragment = self.clone();
-        let mut fill = |expr: &mut Expr| {
+        self.changed(|expr| {
             if let Expr::Literal(Literal::Argument(position), _) = expr
                 && let Some(argument) = arguments.get(*position)
             {
                 *expr = argument.clone();
             }
-        };
+        })
+    }
+
+    /// The fragment without the values of its literals: mostly, fragments of one shape have the same kernels.
+    pub fn shape(&self) -> Fragment {
+        self.changed(|expr| match expr {
+            Expr::Literal(value, _) => *value = Literal::Null,
+            Expr::Text(text) => *text = Arc::default(),
+            _ => {}
+        })
+    }
+
+    /// The fragment with its expressions changed from the inside out.
+    fn changed(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
+        let mut fragment = self.clone();
         for pipeline in &mut fragment.pipelines {
             for step in &mut pipeline.steps {
                 match step {

@@ -232,7 +232,7 @@ impl Device {
         }
         let device = self.clone();
         std::thread::spawn(move || {
-            stand_back();
+            run_when_idle();
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
@@ -262,8 +262,8 @@ impl Device {
         );
     }
 
-    /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do. Then,
-    /// in the background, `others` that may be asked for.
+    /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
+    /// Then, in the background, `others` that may be asked for.
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let work = move |device: &Device| {
             device.compile_for_later(&programs);

@@ -25,8 +25,8 @@ pub const PREFIX: &str = "warpcube";
 
 /// Dictionary entries of one string column past which it stays on the CPU.
 const DICTIONARY_LIMIT_DEFAULT: usize = 4 << 20;
-/// What a first load may take, in times of what the CPU takes without it.
-const LOAD_FACTOR_DEFAULT: f64 = 1.2;
+/// What a first load may take that a statement waits for, in times of what the CPU takes without it: estimates are off.
+const LOAD_FACTOR_DEFAULT: f64 = 0.8;
 /// Rows of a table shown on a terminal.
 const MAX_ROWS_DEFAULT: usize = 100;
 
@@ -209,9 +209,10 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.load_factor",
-        expected: "a number such as '1.2'",
-        description: "Under device and placement 'auto', columns are brought to the device if the statement is then \
-                      estimated to take at most this many times as long as on the CPU; '0' loads by LOAD TABLE alone.",
+        expected: "a number such as '0.8'",
+        description: "Under device and placement 'auto', a statement waits for columns to be brought to the device if \
+                      it is then estimated to take at most this many times as long as on the CPU; '0' loads by LOAD \
+                      TABLE alone.",
         get: |s| s.load_factor.to_string(),
         set: |s, v| {
             s.load_factor = v.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor >= 0.0)?;

@@ -162,6 +162,9 @@ fn offsets_of<T: Native>(
     reference
 }
 
+/// Rows that are looked at together for one that is to be a patch.
+const ROWS_TOGETHER: usize = 16;
+
 /// A packed segment being written vector after vector.
 pub(crate) struct PackedWriter<'a, W> {
     packed: Packed,
@@ -256,8 +259,14 @@ impl Packed {
     /// Makes patches of a group's offsets that are too wide; the first of their rows.
     fn wider<W: Word>(&self, offsets: &[W; GROUP_ROWS], patches: &mut PatchWriter<W>) -> Option<usize> {
         let mut first = None;
-        if offsets.iter().fold(W::default(), |all, offset| all | *offset).significant() > self.width {
-            for (row, offset) in offsets.iter().enumerate().filter(|(_, offset)| offset.significant() > self.width) {
+        let is_wider = |offset: W| offset.significant() > self.width;
+        // Few of them, so several rows are looked at together.
+        for (number, together) in offsets.as_chunks::<ROWS_TOGETHER>().0.iter().enumerate() {
+            if !is_wider(together.iter().fold(W::default(), |all, offset| all | *offset)) {
+                continue;
+            }
+            for (row, offset) in together.iter().enumerate().filter(|(_, offset)| is_wider(**offset)) {
+                let row = number * ROWS_TOGETHER + row;
                 first.get_or_insert(row);
                 patches.push(row, *offset);
             }

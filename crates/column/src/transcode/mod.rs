@@ -31,7 +31,7 @@ use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
 use forms::Prepared;
-use programs::{ALP, BLOCKS, BYTES, CODES, DELTA, PATCHES, RUNS, SUMS, program};
+use programs::{ALP, BLOCKS, BOUNDS, BYTES, CODES, DELTA, PATCHES, RUNS, SUMS, program};
 
 /// Threads of a block; a warp takes a vector, or a group of a vector.
 const BLOCK: u32 = 256;

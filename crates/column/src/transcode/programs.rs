@@ -37,6 +37,7 @@ pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../k
 pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../kernels/encode_runs.cuh")]);
 pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/encode_blocks.cuh")]);
 pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
+pub(super) const BOUNDS: Parts = ("encode_bounds", &[COMMON, OFFSETS, include_str!("../../kernels/encode_bounds.cuh")]);
 pub(super) const PATCHES: Parts =
     ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
 pub(super) const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
@@ -51,7 +52,7 @@ pub(crate) const PROFILE_ANY: Parts =
 pub(crate) const PROFILE_COLUMN: Parts =
     ("profile_column", &[COMMON, PASS, include_str!("../../kernels/profile_column.cuh")]);
 /// Programs that encode most columns.
-const USUAL: [Parts; 7] = [PROFILE_COLUMN, PACKED, PROFILE_ANY, DELTA, PATCHES, SUMS, CODES];
+const USUAL: [Parts; 8] = [PROFILE_COLUMN, PACKED, BOUNDS, CODES, PROFILE_ANY, DELTA, PATCHES, SUMS];
 /// All others.
 const OTHERS: [Parts; 6] = [PROFILE_WORDS4, PROFILE_WORDS8, BYTES, RUNS, BLOCKS, ALP];
 
@@ -76,7 +77,7 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
     };
     let widths: BTreeSet<usize> = widths.into_iter().collect();
     let passes = widths.into_iter().filter_map(profile_words);
-    let first: Vec<Parts> = passes.chain([PROFILE_COLUMN, PACKED]).collect();
+    let first: Vec<Parts> = passes.chain([PROFILE_COLUMN, PACKED, BOUNDS, CODES]).collect();
     let (first, others) = (missing(&first), missing(&USUAL));
     if !first.is_empty() || !others.is_empty() {
         device.compile_early(first, others);

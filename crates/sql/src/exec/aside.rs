@@ -1,10 +1,11 @@
 //! What comes to the device beside the statements: columns that statements on the CPU have paid for, and kernels.
 //!
-//! A fragment that is worth its load by now, and whose statement the CPU runs all the same, is run on a thread of its
-//! own that leaves the cores to statements: its columns come, its kernels are compiled, and what makes it unfit for the
-//! device is found, before a statement waits for any of it. Nobody takes its rows.
+//! A fragment that is worth its load by now, or that lacks its kernels alone, and whose statement the CPU runs all the
+//! same, is run on a thread of its own that leaves the cores to statements: its columns come, its kernels are compiled,
+//! and what makes it unfit for the device is found, before a statement waits for any of it. Nobody takes its rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -22,12 +23,19 @@ use crate::lower::{Lowered, Refusals};
 use crate::placement::Placer;
 use crate::settings::Settings;
 
+/// Shapes that are remembered.
+const TRIED_MAX: usize = 4096;
+/// One thread of so many of a session's takes part: more would take the bandwidth of its memory from statements.
+const THREADS_SHARE: usize = 4;
+
 /// The background work of a session.
 #[derive(Debug)]
 pub(crate) struct Aside {
     refusals: Arc<Refusals>,
     placer: Arc<Placer>,
     work: Mutex<Work>,
+    /// Shapes of fragments that were brought here, whatever came of it.
+    tried: Mutex<HashSet<u64>>,
     /// Told whenever some of it ends.
     ended: Condvar,
 }
@@ -61,15 +69,27 @@ impl Drop for UnderWay {
     }
 }
 
+/// Fragments that differ in literals alone have one shape.
+fn shape(lowered: &Lowered) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{:?}", lowered.fragment.shape()).hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Aside {
     /// No work so far; `refusals` are told of fragments that are found unfit, `placer` of loads that failed.
     pub(crate) fn new(refusals: Arc<Refusals>, placer: Arc<Placer>) -> Aside {
-        Aside { refusals, placer, work: Mutex::default(), ended: Condvar::new() }
+        Aside { refusals, placer, work: Mutex::default(), tried: Mutex::default(), ended: Condvar::new() }
     }
 
     /// Whether a fragment is under way.
     pub(crate) fn is_under_way(&self, identity: &str) -> bool {
         self.work.lock().fragments.contains_key(identity)
+    }
+
+    /// Whether a fragment of this shape was brought here before: all that can be known of it is known by now.
+    pub(crate) fn has_tried(&self, lowered: &Lowered) -> bool {
+        self.tried.lock().contains(&shape(lowered))
     }
 
     /// Has a fragment run on a thread of its own, unless it is under way. The runtime it is called from drives scans.
@@ -82,6 +102,13 @@ impl Aside {
                 return;
             }
             work.fragments.insert(identity.clone(), cancel.clone());
+        }
+        {
+            let mut tried = self.tried.lock();
+            if tried.len() >= TRIED_MAX {
+                tried.clear();
+            }
+            tried.insert(shape(&coming.lowered));
         }
         let under_way = UnderWay { aside: self.clone(), identity };
         let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
@@ -113,7 +140,9 @@ impl Aside {
     ) {
         let lowered = &coming.lowered;
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        let limits = LoadLimits { cancelled: cancel.flag().clone(), gives_way: true, ..load_limits(&settings) };
+        let limits = load_limits(&settings);
+        let threads = limits.threads.div_ceil(THREADS_SHARE);
+        let limits = LoadLimits { cancelled: cancel.flag().clone(), gives_way: true, threads, ..limits };
         let limits = limits.with_own_threads();
         let requests = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
             let source = TableColumns::new(info.clone(), state.clone(), runtime.clone(), load_threads(&settings));

@@ -1,12 +1,13 @@
 //! Where a fragment runs under placement `auto`.
 //!
-//! A fragment runs on the GPU when all its columns are there. Otherwise the GPU's time, with opening the device,
-//! loading and compiling, is estimated beside the CPU's ([`cost`]), and the statement waits for the load if the whole
-//! takes at most `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU
-//! because of it leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too
-//! much, the load is made in the background ([`Aside`]). So no statement waits for a load that costs it dearly, and no
-//! table that is asked for again and again stays on the CPU for ever. What groups a whole table into more groups than
-//! pay to bring back is the CPU's, loaded or not.
+//! A fragment runs on the GPU when all its columns are there and one of its shape ran there before, or compiling it is
+//! estimated to pay at once. Otherwise the GPU's time, with opening the device, loading and compiling, is estimated
+//! beside the CPU's ([`cost`]), and the statement waits for the load if the whole takes at most `warpcube.load_factor`
+//! times as long. A load is an investment: a statement that was kept on the CPU because of it leaves its time on the
+//! CPU to the credit of its largest table, and once the credit covers what is too much, the load is made in the
+//! background ([`Aside`]). So no statement waits for a load that costs it dearly, and no table that is asked for again
+//! and again stays on the CPU for ever. What groups a whole table into more groups than pay to bring back is the CPU's,
+//! loaded or not.
 
 mod cost;
 
@@ -28,6 +29,8 @@ use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
 const ROWS_UNKNOWN: u64 = 1_000_000;
 /// Bytes of a string where that is not known.
 const TEXT_BYTES_UNKNOWN: f64 = 24.0;
+/// What compiling and running may take of a statement's time on the CPU for the statement to wait for it.
+const COMPILE_FACTOR: f64 = 0.8;
 /// Credits that are kept.
 const CREDITS_MAX: usize = 1024;
 
@@ -145,15 +148,8 @@ impl Placing {
     /// Why it is to run on the CPU.
     pub(crate) fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
         let passes = self.passes(&lowered);
-        let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
-        // Of a device that is closed nothing is known: mostly an earlier process has compiled them.
-        let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.place == Place::Source);
-        let engine = self.engine.as_ref().filter(|_| reads);
-        let encoders_missing = engine.is_some_and(|engine| !engine.residency().has_encoders());
-        let machine = Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated };
-        let costs = Costs::of(&passes, machine);
+        let costs = Costs::of(&passes, self.machine(&passes));
         let groups_max = costs.groups_max(lowered.finish.len());
-        let is_there = |pass: &PassWork| pass.columns.iter().all(|column| column.place == Place::Device);
         let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN)).cloned();
         let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
         let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
@@ -162,24 +158,40 @@ impl Placing {
         if too_many && is_certain {
             return Err(format!("a result of about {expected} groups, more than pay to bring back"));
         }
-        if passes.iter().all(is_there) && machine.open {
-            return Ok(lowered);
-        }
-        let wants = if factor > 0.0 { costs.gpu() - factor * costs.cpu } else { f64::INFINITY };
+        let columns = || passes.iter().flat_map(|pass| &pass.columns);
+        let is_there = self.engine.is_some() && columns().all(|column| column.place == Place::Device);
         let under_way = self.aside.is_under_way(&lowered.identity);
-        let credit = self.placer.credit(&largest);
-        tracing::debug!(what = lowered.what, ?costs, wants, credit, expected, under_way, "has to be loaded");
-        // What is likely to be found unfit is no statement's to wait for.
-        if wants <= 0.0 && !under_way && !too_many {
+        let is_known = !under_way && self.aside.has_tried(&lowered);
+        if is_there && is_known {
             return Ok(lowered);
         }
-        let paid = wants <= credit;
+        let wants = match (is_there, factor > 0.0) {
+            (true, _) => costs.gpu() - factor.max(COMPILE_FACTOR) * costs.cpu,
+            (false, true) => costs.gpu() - factor * costs.cpu,
+            (false, false) => f64::INFINITY,
+        };
+        // What may well be found unfit is no statement's to wait for.
+        if wants <= 0.0 && !under_way && (is_known || !too_many) {
+            return Ok(lowered);
+        }
+        let credit = self.placer.credit(&largest);
+        tracing::debug!(what = lowered.what, ?costs, wants, credit, expected, under_way, "not there yet");
         let (key, version) = (largest.key.clone(), largest.version.clone());
-        let coming = || Coming { lowered: Arc::new(lowered), table: key.clone() };
-        let coming = (paid || under_way).then(coming);
-        let remark = if coming.is_some() { ", where it comes in the background" } else { "" };
+        // Kernels cost nobody anything that are compiled in the background.
+        let comes = under_way || is_there || wants <= credit;
+        let coming = comes.then(|| Coming { lowered: Arc::new(lowered), table: key.clone() });
+        let remark = if comes { ", where it comes in the background" } else { "" };
         self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants, coming });
         Err(reason(&costs) + remark)
+    }
+
+    fn machine(&self, passes: &[PassWork]) -> Machine {
+        let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
+        // Of a device that is closed nothing is known: mostly an earlier process has compiled them.
+        let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.place == Place::Source);
+        let engine = self.engine.as_ref().filter(|_| reads);
+        let encoders_missing = engine.is_some_and(|engine| !engine.residency().has_encoders());
+        Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated }
     }
 
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
