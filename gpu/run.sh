@@ -73,6 +73,11 @@ for stage in "$@"; do
         limit distributions 580 "$kbench" encodings --encodings "$all" --bits 4,8,12,16,24 --decode --distributions \
             --runs 9 --json "$out/distributions-h200.json"
         ;;
+    distributions-packed)
+        # The encoding whose parameters are chosen, patches among them, by itself.
+        limit distributions-packed 200 "$kbench" encodings --encodings plain,packed --bits 8 --decode --distributions \
+            --runs 9 --json "$out/distributions-h200-packed.json"
+        ;;
     encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
@@ -87,7 +92,7 @@ for stage in "$@"; do
                 "$program" ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding "$1" --runs "$2" --json "$3" \
                     >/dev/null || exit 1
             }
-            for turn in 0 1 2 3 4 5; do
+            for turn in $(seq 0 "${TURNS:-5}"); do
                 for encoding in plain auto; do
                     run $encoding 15 "$out/turn-$turn-$encoding.part"
                     cache=$(mktemp -d)
@@ -95,12 +100,13 @@ for stage in "$@"; do
                     rm -rf "$cache"
                 done
             done
-            python3 - "$out" <<EOF
+            python3 - "$out" "${TURNS:-5}" <<EOF
 import json, sys
 read = lambda turn, encoding: json.load(open("%s/turn-%d-%s.part" % (sys.argv[1], turn, encoding)))
 # The first turn brings files and kernels near.
-turns = [(read(turn, "plain"), read(turn, "auto")) for turn in range(1, 6)]
-cold = [(read(turn, "plain-cold"), read(turn, "auto-cold")) for turn in range(1, 6)]
+counted = range(1, int(sys.argv[2]) + 1)
+turns = [(read(turn, "plain"), read(turn, "auto")) for turn in counted]
+cold = [(read(turn, "plain-cold"), read(turn, "auto-cold")) for turn in counted]
 whole = {key: turns[0][0][key] for key in ("device", "driver", "date", "commit")}
 whole["suite"], whole["params"] = "turns", {"sf": 20, "device": "cuda"}
 def row(case, figure, turns=turns):
@@ -277,8 +283,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, ssb-auto, ssb-threads," \
-            "ssb-cpu, ssb100, encodings, deltas, distributions, encode, tpch, interrupts, tune, sanitizer, sql," \
-            "sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
+            "ssb-cpu, ssb100, encodings, deltas, distributions, distributions-packed, encode, tpch, interrupts, tune," \
+            "sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

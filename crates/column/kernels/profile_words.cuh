@@ -21,30 +21,25 @@ template <> struct WcQuad<uint64_t> {
     static WC_INLINE uint32_t bits(uint64_t offset) { return 64 - __clzll((long long)offset); }
 };
 
-// A vector of which the first `rows` rows are there, four values a lane at a time. Keys are words here: in the order of
-// the values, with the bit of `flip` turned.
-WC_DEVICE WcEnds wc_profile_words(
-    WcProfile& seen, const WC_PROFILE_WORD* values, WC_PROFILE_WORD flip, uint32_t rows, uint32_t lane
-) {
-    typedef WC_PROFILE_WORD Word;
-    const Word at_end = values[rows - 1] ^ flip;
-    values += 4 * lane;
-    Word low = ~(Word)0, high = 0, first = 0, last = 0;
-#pragma unroll 4
-    for (uint32_t quad = 0; quad < 8; ++quad) {
-        const WcQuad<Word> four(values + 128 * quad);
-        // Rows that are there, from the lane's first one on. Before each of them all lanes have theirs.
-        const int left = (int)rows - (int)(128 * quad + 4 * lane);
+// Keys so far, in words: in the order of the values, with the bit of `flip` turned.
+struct WcKeys {
+    WC_PROFILE_WORD low, high, first, last;  // `last` of the lane's quad before
+
+    // Four rows a lane, of which the first `left` are there. All lanes before one with a row have all theirs.
+    WC_INLINE void take(
+        WcProfile& seen, const WcQuad<WC_PROFILE_WORD>& four, WC_PROFILE_WORD flip, bool begins, uint32_t lane, int left
+    ) {
         // The key before the lane's: the first lane's is the last lane's of the quad before.
-        const Word own = four.at[3] ^ flip;
-        Word before = __shfl_sync(WC_FULL_MASK, lane == 31 ? last : own, (int)((lane + 31) % 32));
-        const bool is_first = quad == 0 && lane == 0;
+        const WC_PROFILE_WORD own = four.at[3] ^ flip;
+        WC_PROFILE_WORD before = __shfl_sync(WC_FULL_MASK, lane == 31 ? last : own, (int)((lane + 31) % 32));
+        const bool is_first = begins && lane == 0;
         if (is_first) first = four.at[0] ^ flip;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const Word key = i < left ? four.at[i] ^ flip : before;
-            low = i < left && key < low ? key : low;
-            high = i < left && key > high ? key : high;
+            const WC_PROFILE_WORD key = four.at[i] ^ flip;
+            if (i >= left) break;
+            low = key < low ? key : low;
+            high = key > high ? key : high;
             // Before the first row there is 0, which no key is below.
             seen.descents += key < before;
             if (key != before || (is_first && i == 0)) {
@@ -55,19 +50,41 @@ WC_DEVICE WcEnds wc_profile_words(
         }
         last = own;
     }
-    low = (Word)wc_warp_min(low);
-    high = (Word)wc_warp_max(high);
+};
+
+// A vector of which the first `rows` rows are there, four values a lane at a time.
+WC_DEVICE WcEnds wc_profile_words(
+    WcProfile& seen, const WC_PROFILE_WORD* values, WC_PROFILE_WORD flip, uint32_t rows, uint32_t lane
+) {
+    typedef WC_PROFILE_WORD Word;
+    const Word at_end = values[rows - 1] ^ flip;
+    values += 4 * lane;
+    // Quads of which all lanes have all rows, and the lane's rows of the one behind.
+    const uint32_t whole = rows / 128;
+    const int left = (int)(rows % 128) - 4 * (int)lane;
+    WcKeys keys{~(Word)0, 0, 0, 0};
+#pragma unroll 1
+    for (uint32_t half = 0; half < 2; ++half) {
+        const WcQuad<Word> fours[4] = {values + 512 * half, values + 512 * half + 128, values + 512 * half + 256,
+                                       values + 512 * half + 384};
+#pragma unroll
+        for (uint32_t quad = 0; quad < 4; ++quad) {
+            if (4 * half + quad < whole) keys.take(seen, fours[quad], flip, half + quad == 0, lane, 4);
+        }
+    }
+    if (rows % 128 != 0) keys.take(seen, values + 128 * whole, flip, whole == 0, lane, left);
+    const Word low = (Word)wc_warp_min(keys.low), high = (Word)wc_warp_max(keys.high);
 #pragma unroll 4
     for (uint32_t quad = 0; quad < 8; ++quad) {
         const WcQuad<Word> four(values + 128 * quad);
-        const int left = (int)rows - (int)(128 * quad + 4 * lane);
+        const int there = quad < whole ? 4 : quad == whole ? left : 0;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            seen.count_width(WcQuad<Word>::bits(i < left ? (four.at[i] ^ flip) - low : 0), lane);
+            seen.count_width(WcQuad<Word>::bits(i < there ? (four.at[i] ^ flip) - low : 0), lane);
         }
     }
     seen.valid += (rows + 31 - lane) / 32;
-    return WcEnds{low, high, first, at_end};
+    return WcEnds{low, high, keys.first, at_end};
 }
 
 // Purpose: the pass. Parameters, outputs and mapping: profile.cuh. Bytes: the values once, and once more from the

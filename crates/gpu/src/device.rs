@@ -53,32 +53,21 @@ struct Jobs {
     aside: usize,
 }
 
-/// How much less a thread counts that compiles in the background: a third of one that works on a statement (nice(2)).
-#[cfg(target_os = "linux")]
-const BEHIND_NICENESS: libc::c_int = 5;
+/// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere, and one that
+/// compiles better kernels: a third and a tenth of one that works on a statement (nice(2)).
+const ASIDE_NICENESS: u8 = 5;
+const BEHIND_NICENESS: u8 = 10;
 
-/// Lets statements have the cores first: nobody waits for this thread, nor for those it starts.
-fn stand_back() {
+/// Lets other threads have the cores first: this one and those it starts count less, as `niceness` (up to 19) says in
+/// nice(2): a third of another thread at 5, a tenth at 10. On Linux alone; elsewhere nothing changes.
+pub fn stand_back(niceness: u8) {
     // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and one that is refused changes
     // nothing.
     #[cfg(target_os = "linux")]
     unsafe {
-        if libc::getpriority(libc::PRIO_PROCESS, 0) < BEHIND_NICENESS {
-            libc::setpriority(libc::PRIO_PROCESS, 0, BEHIND_NICENESS);
+        if libc::getpriority(libc::PRIO_PROCESS, 0) < libc::c_int::from(niceness) {
+            libc::setpriority(libc::PRIO_PROCESS, 0, niceness.into());
         }
-    }
-}
-
-/// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped as
-/// soon as another thread wants it (`SCHED_IDLE` of sched(7), on Linux alone). A lower priority by nice(2) is not as
-/// much: a thread that wakes up waits for one of any priority until that one's slice of some milliseconds ends.
-pub fn run_when_idle() {
-    // SAFETY: the call reads the parameters it is given; it concerns the calling thread, and one that is refused
-    // changes nothing.
-    #[cfg(target_os = "linux")]
-    unsafe {
-        let parameters = libc::sched_param { sched_priority: 0 };
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
     }
 }
 
@@ -232,7 +221,7 @@ impl Device {
         }
         let device = self.clone();
         std::thread::spawn(move || {
-            run_when_idle();
+            stand_back(BEHIND_NICENESS);
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
@@ -255,7 +244,7 @@ impl Device {
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
         self.elsewhere(
             move |device| {
-                stand_back();
+                stand_back(ASIDE_NICENESS);
                 device.compile_for_later(&programs);
             },
             done,
@@ -267,7 +256,7 @@ impl Device {
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let work = move |device: &Device| {
             device.compile_for_later(&programs);
-            stand_back();
+            stand_back(ASIDE_NICENESS);
             device.compile_for_later(&others);
         };
         self.elsewhere(work, || ());

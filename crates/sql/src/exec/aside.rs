@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use warpcube_column::{LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions};
-use warpcube_gpu::{CancelSwitch, run_when_idle};
+use warpcube_gpu::{CancelSwitch, stand_back};
 
 use super::engines::Engines;
 use super::source::{TableColumns, load_limits, load_threads};
@@ -25,6 +25,9 @@ use crate::settings::Settings;
 
 /// Shapes that are remembered.
 const TRIED_MAX: usize = 4096;
+/// How much less its threads count than those of statements, in nice(2): a tenth of one each. Less would starve it for
+/// as long as statements keep all cores busy, and with it whoever waits for a lock that it holds.
+const NICENESS: u8 = 10;
 /// One thread of so many of a session's takes part: more would take the bandwidth of its memory from statements.
 const THREADS_SHARE: usize = 4;
 
@@ -114,7 +117,7 @@ impl Aside {
         let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
         let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
-            run_when_idle();
+            stand_back(NICENESS);
             let aside = &under_way.aside;
             let run = || match engines.get() {
                 Some(engine) => aside.run(&coming, &engine, state, runtime, cancel),
@@ -158,7 +161,10 @@ impl Aside {
             false => engine.residency().admit(&requests, &limits, |_| Ok::<_, EngineError>(0)).map(drop),
         };
         match outcome {
-            Ok(()) => tracing::info!("came to the device"),
+            Ok(()) => {
+                tracing::info!("came to the device");
+                self.placer.note_arrival();
+            }
             Err(error) if is_lasting(&error) => {
                 tracing::info!(%error, "stays on the CPU after all");
                 self.refusals.remember(&lowered.identity, error.to_string());

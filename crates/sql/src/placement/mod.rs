@@ -49,7 +49,7 @@ pub(crate) struct Basis {
     pub(crate) open: bool,
     /// Columns that had come and left.
     pub(crate) columns: Changes,
-    /// Loads that credits had come to cover.
+    /// Loads that credits had come to cover, and that were made.
     pub(crate) credits: u64,
 }
 
@@ -90,7 +90,8 @@ impl std::fmt::Debug for Placing {
 }
 
 impl Placer {
-    /// Grows whenever a credit covers a load that was declined before.
+    /// Grows whenever a credit covers a load that was declined before, and whenever what comes in the background is
+    /// there or has failed.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -111,6 +112,11 @@ impl Placer {
                 self.changes.fetch_add(1, Ordering::AcqRel);
             }
         }
+    }
+
+    /// Notes that a fragment is on the device now, its kernels included.
+    pub(crate) fn note_arrival(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Takes a table's credit: a load that it would have paid for has failed.
