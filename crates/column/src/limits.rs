@@ -23,7 +23,8 @@ pub struct LoadLimits {
     pub encoding: EncodingChoice,
     /// Most host memory for copies of columns that leave the device.
     pub host_bytes: u64,
-    /// Whether to fail, rather than to wait, where statements that run hold memory that it wants.
+    /// Whether to fail where there is no room, rather than to wait for statements that run, and whether another load
+    /// that does not may stop it ([`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)) rather than wait for it.
     pub gives_way: bool,
     /// Threads that sort and merge; those of the process if none are named.
     pub pool: Option<Arc<ThreadPool>>,

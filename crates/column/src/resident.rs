@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -94,6 +94,19 @@ pub struct Residency {
     active: Arc<AtomicUsize>,
     /// Statements that have read columns from their sources.
     loads: AtomicUsize,
+    /// What stops the load in progress, if it gives way to others.
+    giving_way: Mutex<Option<Arc<AtomicBool>>>,
+    /// Loads that wait for one in progress and give no way.
+    hurrying: AtomicUsize,
+}
+
+/// Takes back what stops a load.
+struct GivingWay<'a>(&'a Mutex<Option<Arc<AtomicBool>>>);
+
+impl Drop for GivingWay<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
 }
 
 #[derive(Debug)]
@@ -118,6 +131,8 @@ impl Residency {
             admission: RwLock::new(()),
             active: Arc::default(),
             loads: AtomicUsize::new(0),
+            giving_way: Mutex::default(),
+            hurrying: AtomicUsize::new(0),
         }
     }
 
@@ -226,6 +241,9 @@ impl Residency {
         done: &mut Done,
         alone: bool,
     ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
+        if alone {
+            self.stop_what_gives_way(limits);
+        }
         let _exclusive = alone.then(|| self.admission.write());
         let _shared = (!alone).then(|| self.admission.read());
         let others = self.active.load(Ordering::Acquire) > 0;
@@ -259,6 +277,13 @@ impl Residency {
         Ok((tables, reservation))
     }
 
+    /// Stops the load in progress if it gives way, for one that does not and would wait for it.
+    fn stop_what_gives_way(&self, limits: &LoadLimits) {
+        if let Some(cancelled) = self.giving_way.lock().as_ref().filter(|_| !limits.gives_way) {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn evicting_for<'a>(&'a self, table: &'a str, limits: &LoadLimits) -> Evicting<'a> {
         Evicting { residency: self, table, host_bytes: limits.host_bytes }
     }
@@ -276,7 +301,17 @@ impl Residency {
         if let (Some(table), _) = self.book.lock().pin(&key, &version, columns, true) {
             return Ok(table);
         }
+        self.hurrying.fetch_add(usize::from(!limits.gives_way), Ordering::SeqCst);
+        self.stop_what_gives_way(limits);
         let _loading = self.loading.lock();
+        self.hurrying.fetch_sub(usize::from(!limits.gives_way), Ordering::SeqCst);
+        let _giving_way = limits.gives_way.then(|| {
+            *self.giving_way.lock() = Some(limits.cancelled.clone());
+            GivingWay(&self.giving_way)
+        });
+        if limits.gives_way && self.hurrying.load(Ordering::SeqCst) > 0 {
+            return Err(GpuError::Cancelled.into());
+        }
         let (found, kept) = self.book.lock().pin(&key, &version, columns, false);
         if let Some(table) = found {
             return Ok(table);

@@ -256,8 +256,9 @@ impl Device {
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let work = move |device: &Device| {
             device.compile_for_later(&programs);
-            stand_back(ASIDE_NICENESS);
-            device.compile_for_later(&others);
+            if !others.is_empty() {
+                device.compile_behind(others);
+            }
         };
         self.elsewhere(work, || ());
     }
@@ -279,6 +280,11 @@ impl Device {
             drop(ended);
             done();
         });
+    }
+
+    /// Forgets what waits to be compiled in the background and was not begun.
+    pub fn forget_waiting(&self) {
+        self.shared.behind.jobs.lock().waiting.clear();
     }
 
     /// Waits until nothing is compiled in the background; a process that ends meanwhile may take the compiler apart

@@ -9,20 +9,23 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use datafusion::catalog::MemTable;
 use datafusion::execution::SessionState;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
-use warpcube_column::{LoadLimits, TableRequest};
+use warpcube_column::{ColumnError, LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions};
-use warpcube_gpu::{CancelSwitch, stand_back};
+use warpcube_gpu::{CancelSwitch, GpuError, stand_back};
 
 use super::engines::Engines;
 use super::source::{TableColumns, load_limits, load_threads};
 use super::work::is_lasting;
-use crate::lower::{Lowered, Refusals};
+use crate::lower::{Lowered, Refusals, TableInfo};
 use crate::placement::Placer;
 use crate::settings::Settings;
 
+/// Fragments that are under way at a time.
+const FRAGMENTS_MAX: usize = 4;
 /// Shapes that are remembered.
 const TRIED_MAX: usize = 4096;
 /// How much less its threads count than those of statements, in nice(2): a tenth of one each. Less would starve it for
@@ -57,17 +60,29 @@ pub(crate) struct Coming {
     pub(crate) lowered: Arc<Lowered>,
     /// The table whose credit pays.
     pub(crate) table: String,
+    /// How much.
+    pub(crate) wants: f64,
 }
 
 /// Takes a fragment off the list, however its work ended.
 struct UnderWay {
     aside: Arc<Aside>,
     identity: String,
+    shape: u64,
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
+        {
+            let mut tried = self.aside.tried.lock();
+            if tried.len() >= TRIED_MAX {
+                tried.clear();
+            }
+            tried.insert(self.shape);
+        }
         self.aside.work.lock().fragments.remove(&self.identity);
+        // Statements that were planned meanwhile are worth planning again, and only now.
+        self.aside.placer.note_change();
         self.aside.ended.notify_all();
     }
 }
@@ -90,34 +105,28 @@ impl Aside {
         self.work.lock().fragments.contains_key(identity)
     }
 
-    /// Whether a fragment of this shape was brought here before: all that can be known of it is known by now.
+    /// Whether a fragment of this shape was under way before, whatever came of it.
     pub(crate) fn has_tried(&self, lowered: &Lowered) -> bool {
         self.tried.lock().contains(&shape(lowered))
     }
 
-    /// Has a fragment run on a thread of its own, unless it is under way. The runtime it is called from drives scans.
+    /// Has a fragment run on a thread of its own, unless it is under way or others are; a next statement asks again. The
+    /// runtime it is called from drives scans.
     pub(crate) fn start(self: &Arc<Aside>, coming: &Coming, engines: &Arc<Engines>, state: &Arc<SessionState>) {
         let identity = coming.lowered.identity.clone();
         let cancel: Arc<CancelSwitch> = Arc::default();
         {
             let mut work = self.work.lock();
-            if work.closed || work.fragments.contains_key(&identity) {
+            if work.closed || work.fragments.len() >= FRAGMENTS_MAX || work.fragments.contains_key(&identity) {
                 return;
             }
             work.fragments.insert(identity.clone(), cancel.clone());
         }
-        {
-            let mut tried = self.tried.lock();
-            if tried.len() >= TRIED_MAX {
-                tried.clear();
-            }
-            tried.insert(shape(&coming.lowered));
-        }
-        let under_way = UnderWay { aside: self.clone(), identity };
+        self.placer.spend(&coming.table, coming.wants);
+        let under_way = UnderWay { aside: self.clone(), identity, shape: shape(&coming.lowered) };
         let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
         let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
-            stand_back(NICENESS);
             let aside = &under_way.aside;
             let run = || match engines.get() {
                 Some(engine) => aside.run(&coming, &engine, state, runtime, cancel),
@@ -127,6 +136,9 @@ impl Aside {
             if catch_unwind(AssertUnwindSafe(run)).is_err() {
                 aside.placer.forfeit(&coming.table);
             }
+            // Whoever waits for the end finds the device held by nobody here.
+            drop((coming, engines));
+            drop(under_way);
         });
         if let Err(error) = thread {
             tracing::warn!(%error, "no thread for what would come to the device");
@@ -142,6 +154,13 @@ impl Aside {
         cancel: Arc<CancelSwitch>,
     ) {
         let lowered = &coming.lowered;
+        // Scans of other tables may have the runtime start threads, which statements go on with.
+        let reads_alone = |info: &Arc<TableInfo>| {
+            info.provider.is::<MemTable>() || info.parquet.as_ref().is_some_and(|files| files.table().is_some())
+        };
+        if lowered.tables.iter().all(reads_alone) {
+            stand_back(NICENESS);
+        }
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let limits = load_limits(&settings);
         let threads = limits.threads.div_ceil(THREADS_SHARE);
@@ -161,13 +180,15 @@ impl Aside {
             false => engine.residency().admit(&requests, &limits, |_| Ok::<_, EngineError>(0)).map(drop),
         };
         match outcome {
-            Ok(()) => {
-                tracing::info!("came to the device");
-                self.placer.note_arrival();
-            }
+            Ok(()) => tracing::info!("came to the device"),
             Err(error) if is_lasting(&error) => {
                 tracing::info!(%error, "stays on the CPU after all");
                 self.refusals.remember(&lowered.identity, error.to_string());
+            }
+            // A load that a statement waits for went first.
+            Err(EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {
+                tracing::info!("gave way");
+                self.placer.refund(&coming.table, coming.wants);
             }
             Err(error) => {
                 tracing::info!(%error, "did not come to the device");

@@ -28,7 +28,7 @@ use crate::placement::{Basis, Declined, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
-use crate::values::{DeviceChoice, FloatSums, Placement};
+use crate::values::{DeviceChoice, Encoding, FloatSums, Placement};
 
 /// Why nothing is placed on a device that was lost.
 const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
@@ -103,8 +103,8 @@ impl DevicePlanner {
         facts.float_sums = *float_sums;
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
-        facts.placing =
-            auto.then(|| Placing::new((&self.placer, &self.aside), engine, load_threads(&settings), factor));
+        let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
+        facts.placing = auto.then(|| Placing::new((&self.placer, &self.aside), engine, loads, factor));
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.engines.get().is_none() {

@@ -1,7 +1,7 @@
 //! Where a fragment runs under placement `auto`.
 //!
-//! A fragment runs on the GPU when all its columns are there and one of its shape ran there before, or compiling it is
-//! estimated to pay at once. Otherwise the GPU's time, with opening the device, loading and compiling, is estimated
+//! A fragment runs on the GPU when all its columns are there and one of its shape was brought there before, or compiling
+//! it is estimated to pay at once. Otherwise the GPU's time, with opening the device, loading and compiling, is estimated
 //! beside the CPU's ([`cost`]), and the statement waits for the load if the whole takes at most `warpcube.load_factor`
 //! times as long. A load is an investment: a statement that was kept on the CPU because of it leaves its time on the
 //! CPU to the credit of its largest table, and once the credit covers what is too much, the load is made in the
@@ -79,6 +79,8 @@ pub(crate) struct Placing {
     aside: Arc<Aside>,
     engine: Option<Arc<Engine>>,
     cores: usize,
+    /// Whether columns are encoded when they come.
+    encodes: bool,
     factor: Option<f64>,
     declined: Mutex<Vec<Declined>>,
 }
@@ -114,15 +116,28 @@ impl Placer {
         }
     }
 
-    /// Notes that a fragment is on the device now, its kernels included.
-    pub(crate) fn note_arrival(&self) {
+    /// Notes that what came in the background is there, or has failed.
+    pub(crate) fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes what a load wants from a table's credit.
+    pub(crate) fn spend(&self, key: &str, wants: f64) {
+        if let Some((_, credit)) = self.credits.lock().get_mut(key) {
+            *credit = (*credit - wants.max(0.0)).max(0.0);
+        }
+    }
+
+    /// Gives back what a load wanted that was not made.
+    pub(crate) fn refund(&self, key: &str, wants: f64) {
+        if let Some((_, credit)) = self.credits.lock().get_mut(key) {
+            *credit += wants.max(0.0);
+        }
     }
 
     /// Takes a table's credit: a load that it would have paid for has failed.
     pub(crate) fn forfeit(&self, key: &str) {
         self.credits.lock().remove(key);
-        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     fn credit(&self, table: &TableInfo) -> f64 {
@@ -133,14 +148,15 @@ impl Placer {
 
 impl Placing {
     /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
+    /// Loads have so many cores, and encode columns or do not.
     pub(crate) fn new(
         (placer, aside): (&Arc<Placer>, &Arc<Aside>),
         engine: Option<Arc<Engine>>,
-        cores: usize,
+        (cores, encodes): (usize, bool),
         factor: Option<f64>,
     ) -> Placing {
         let (placer, aside) = (placer.clone(), aside.clone());
-        Placing { placer, aside, engine, cores, factor, declined: Mutex::default() }
+        Placing { placer, aside, engine, cores, encodes, factor, declined: Mutex::default() }
     }
 
     /// The fragments that were left to the CPU because of a load.
@@ -185,7 +201,11 @@ impl Placing {
         let (key, version) = (largest.key.clone(), largest.version.clone());
         // Kernels cost nobody anything that are compiled in the background.
         let comes = under_way || is_there || wants <= credit;
-        let coming = comes.then(|| Coming { lowered: Arc::new(lowered), table: key.clone() });
+        let coming = comes.then(|| {
+            // What lacks its kernels alone costs no load.
+            let wants = if is_there { 0.0 } else { wants };
+            Coming { lowered: Arc::new(lowered), table: key.clone(), wants }
+        });
         let remark = if comes { ", where it comes in the background" } else { "" };
         self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants, coming });
         Err(reason(&costs) + remark)
@@ -195,7 +215,7 @@ impl Placing {
         let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
         // Of a device that is closed nothing is known: mostly an earlier process has compiled them.
         let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.place == Place::Source);
-        let engine = self.engine.as_ref().filter(|_| reads);
+        let engine = self.engine.as_ref().filter(|_| reads && self.encodes);
         let encoders_missing = engine.is_some_and(|engine| !engine.residency().has_encoders());
         Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated }
     }
@@ -328,7 +348,7 @@ mod tests {
         placer.pay(&[declined("1", 0.2, 0.5)]);
         assert_eq!(placer.changes(), 1, "now it is worth planning again");
         placer.forfeit("t");
-        assert_eq!((placer.changes(), placer.credits.lock().len()), (2, 0), "a load that failed has to be earned anew");
+        assert_eq!(placer.credits.lock().len(), 0, "a load that failed has to be earned anew");
     }
 
     #[test]

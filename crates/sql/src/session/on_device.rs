@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use warpcube_gpu::Device;
+
 use super::{Inner, Session};
 use crate::device::DeviceSlot;
 use crate::device_tables::{DeviceTable, DeviceTables};
@@ -16,18 +18,26 @@ impl Session {
     /// compiled; whether columns were coming. Blocks.
     pub fn settle(&self) -> bool {
         let came = self.inner.planner.aside().wait();
-        let device = &self.inner.device;
-        if let Some(device) = device.is_open().then(|| device.get()).flatten() {
+        if let Some(device) = self.open_device() {
             device.settle();
         }
         came
     }
 
-    /// Stops what is under way beside the statements, and waits until it has stopped: a process that ends while
-    /// something is compiled would take the compiler apart under its own hands. Blocks.
+    /// Stops loads that are under way beside the statements, and waits until they have ended and what is being compiled
+    /// is: a process that ends while something is compiled would take the compiler apart under its own hands. Blocks.
     pub fn close(&self) {
         self.inner.planner.aside().close();
+        if let Some(device) = self.open_device() {
+            device.forget_waiting();
+        }
         self.settle();
+    }
+
+    /// The device, if it is open.
+    fn open_device(&self) -> Option<Device> {
+        let device = &self.inner.device;
+        device.is_open().then(|| device.get()).flatten()
     }
 
     /// Registers what keeps tables in device memory.
