@@ -53,20 +53,19 @@ struct Jobs {
     aside: usize,
 }
 
-/// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere, and one that
-/// compiles better kernels: a third and a tenth of one that works on a statement (nice(2)).
-const ASIDE_NICENESS: u8 = 5;
-const BEHIND_NICENESS: u8 = 10;
+/// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere: a third of one
+/// that works on a statement (nice(2)).
+#[cfg(target_os = "linux")]
+const ASIDE_NICENESS: libc::c_int = 5;
 
-/// Lets other threads have the cores first: this one and those it starts count less, as `niceness` (up to 19) says in
-/// nice(2): a third of another thread at 5, a tenth at 10. On Linux alone; elsewhere nothing changes.
-pub fn stand_back(niceness: u8) {
+/// Lets statements have the cores first: this thread and those it starts count less. On Linux alone.
+fn stand_back() {
     // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and one that is refused changes
     // nothing.
     #[cfg(target_os = "linux")]
     unsafe {
-        if libc::getpriority(libc::PRIO_PROCESS, 0) < libc::c_int::from(niceness) {
-            libc::setpriority(libc::PRIO_PROCESS, 0, niceness.into());
+        if libc::getpriority(libc::PRIO_PROCESS, 0) < ASIDE_NICENESS {
+            libc::setpriority(libc::PRIO_PROCESS, 0, ASIDE_NICENESS);
         }
     }
 }
@@ -221,7 +220,7 @@ impl Device {
         }
         let device = self.clone();
         std::thread::spawn(move || {
-            stand_back(BEHIND_NICENESS);
+            device.leave_the_cores();
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
@@ -244,7 +243,7 @@ impl Device {
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
         self.elsewhere(
             move |device| {
-                stand_back(ASIDE_NICENESS);
+                stand_back();
                 device.compile_for_later(&programs);
             },
             done,
@@ -256,9 +255,9 @@ impl Device {
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let work = move |device: &Device| {
             device.compile_for_later(&programs);
-            if !others.is_empty() {
-                device.compile_behind(others);
-            }
+            // A load may wait for one of them: they get their share of the cores.
+            stand_back();
+            device.compile_for_later(&others);
         };
         self.elsewhere(work, || ());
     }
@@ -280,6 +279,23 @@ impl Device {
             drop(ended);
             done();
         });
+    }
+
+    /// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped
+    /// as soon as another thread wants it (`SCHED_IDLE` of sched(7), on Linux alone). Niceness is not as much: a thread
+    /// that wakes up waits for a nicer one until that one's slice of some milliseconds ends. Threads that work for an
+    /// emulated device, whose compilers take seconds, stand back by their niceness.
+    pub fn leave_the_cores(&self) {
+        if self.info().emulated {
+            return stand_back();
+        }
+        // SAFETY: the call reads the parameters it is given; it concerns the calling thread, and one that is refused
+        // changes nothing.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            let parameters = libc::sched_param { sched_priority: 0 };
+            libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
+        }
     }
 
     /// Forgets what waits to be compiled in the background and was not begun.

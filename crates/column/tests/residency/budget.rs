@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use warpcube_column::{ColumnError, LoadLimits};
 use warpcube_gpu::{GpuError, size_class};
@@ -138,6 +138,35 @@ fn a_cancelled_load_stops_and_leaves_nothing() {
     assert_eq!(residency.device().pool().usage().reserved, 0);
     assert_eq!(limits.rows_done.load(Ordering::SeqCst), 4096);
     drop(admit(&residency, &source, &[0], 0).unwrap());
+}
+
+#[test]
+fn a_load_that_gives_way_is_stopped_by_one_that_does_not() {
+    let (late, urgent) = (Source::integers("late", 1, ROWS), Source::integers("urgent", 1, ROWS));
+    let residency = residency(8 * column_bytes());
+    late.0.held.store(true, Ordering::SeqCst);
+    let limits = LoadLimits { cancelled: Arc::default(), gives_way: true, ..plain() };
+    let patience = Instant::now() + Duration::from_secs(60);
+    std::thread::scope(|scope| {
+        let gives_way = scope.spawn(|| admit_with(&residency, &[late.request(&[0])], 0, &limits).map(|_| ()));
+        while late.0.reading.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let goes_first = scope.spawn(|| drop(admit(&residency, &urgent, &[0], 0).unwrap()));
+        // The scan that is held ends in any case.
+        while !limits.cancelled.load(Ordering::SeqCst) && Instant::now() < patience {
+            std::thread::yield_now();
+        }
+        late.0.held.store(false, Ordering::SeqCst);
+        let error = gives_way.join().unwrap().unwrap_err();
+        assert!(matches!(error, ColumnError::Gpu(GpuError::Cancelled)), "{error}");
+        goes_first.join().unwrap();
+    });
+    assert_eq!(residency.summaries().len(), 1);
+    let again = LoadLimits { gives_way: true, ..plain() };
+    drop(admit_with(&residency, &[late.request(&[0])], 0, &again).unwrap());
+    let lacks_room = admit_with(&residency, &[late.request(&[0])], 8 * column_bytes(), &again);
+    assert!(matches!(lacks_room.map(|_| ()).unwrap_err(), ColumnError::OverBudget { .. }));
 }
 
 #[test]

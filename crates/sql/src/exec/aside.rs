@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use warpcube_column::{ColumnError, LoadLimits, TableRequest};
 use warpcube_engine::{Engine, EngineError, RunOptions};
-use warpcube_gpu::{CancelSwitch, GpuError, stand_back};
+use warpcube_gpu::{CancelSwitch, GpuError};
 
 use super::engines::Engines;
 use super::source::{TableColumns, load_limits, load_threads};
@@ -28,9 +28,6 @@ use crate::settings::Settings;
 const FRAGMENTS_MAX: usize = 4;
 /// Shapes that are remembered.
 const TRIED_MAX: usize = 4096;
-/// How much less its threads count than those of statements, in nice(2): a tenth of one each. Less would starve it for
-/// as long as statements keep all cores busy, and with it whoever waits for a lock that it holds.
-const NICENESS: u8 = 10;
 /// One thread of so many of a session's takes part: more would take the bandwidth of its memory from statements.
 const THREADS_SHARE: usize = 4;
 
@@ -110,8 +107,8 @@ impl Aside {
         self.tried.lock().contains(&shape(lowered))
     }
 
-    /// Has a fragment run on a thread of its own, unless it is under way or others are; a next statement asks again. The
-    /// runtime it is called from drives scans.
+    /// Has a fragment run on a thread of its own, unless it is under way or others are; a next statement asks again.
+    /// The runtime it is called from drives scans.
     pub(crate) fn start(self: &Arc<Aside>, coming: &Coming, engines: &Arc<Engines>, state: &Arc<SessionState>) {
         let identity = coming.lowered.identity.clone();
         let cancel: Arc<CancelSwitch> = Arc::default();
@@ -159,7 +156,7 @@ impl Aside {
             info.provider.is::<MemTable>() || info.parquet.as_ref().is_some_and(|files| files.table().is_some())
         };
         if lowered.tables.iter().all(reads_alone) {
-            stand_back(NICENESS);
+            engine.device().leave_the_cores();
         }
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let limits = load_limits(&settings);

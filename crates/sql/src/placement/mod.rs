@@ -1,13 +1,13 @@
 //! Where a fragment runs under placement `auto`.
 //!
-//! A fragment runs on the GPU when all its columns are there and one of its shape was brought there before, or compiling
-//! it is estimated to pay at once. Otherwise the GPU's time, with opening the device, loading and compiling, is estimated
-//! beside the CPU's ([`cost`]), and the statement waits for the load if the whole takes at most `warpcube.load_factor`
-//! times as long. A load is an investment: a statement that was kept on the CPU because of it leaves its time on the
-//! CPU to the credit of its largest table, and once the credit covers what is too much, the load is made in the
-//! background ([`Aside`]). So no statement waits for a load that costs it dearly, and no table that is asked for again
-//! and again stays on the CPU for ever. What groups a whole table into more groups than pay to bring back is the CPU's,
-//! loaded or not.
+//! A fragment runs on the GPU when all its columns are there and one of its shape was brought there before, or
+//! compiling it is estimated to pay at once. Otherwise the GPU's time, with opening the device, loading and compiling,
+//! is estimated beside the CPU's ([`cost`]), and the statement waits for the load if the whole takes at most
+//! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
+//! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, it pays
+//! for the load, which is made in the background ([`Aside`]). So no statement waits for a load that costs it dearly,
+//! and no table that is asked for again and again stays on the CPU for ever. What groups a whole table into more groups
+//! than pay to bring back is the CPU's, loaded or not.
 
 mod cost;
 
