@@ -260,11 +260,10 @@ impl Packed {
     fn wider<W: Word>(&self, offsets: &[W; GROUP_ROWS], patches: &mut PatchWriter<W>) -> Option<usize> {
         let mut first = None;
         let is_wider = |offset: W| offset.significant() > self.width;
+        let has_wider = |offsets: &[W]| is_wider(offsets.iter().fold(W::default(), |all, offset| all | *offset));
+        let parts: &[[W; ROWS_TOGETHER]] = if has_wider(offsets) { offsets.as_chunks().0 } else { &[] };
         // Few of them, so several rows are looked at together.
-        for (number, together) in offsets.as_chunks::<ROWS_TOGETHER>().0.iter().enumerate() {
-            if !is_wider(together.iter().fold(W::default(), |all, offset| all | *offset)) {
-                continue;
-            }
+        for (number, together) in parts.iter().enumerate().filter(|(_, together)| has_wider(*together)) {
             for (row, offset) in together.iter().enumerate().filter(|(_, offset)| is_wider(**offset)) {
                 let row = number * ROWS_TOGETHER + row;
                 first.get_or_insert(row);
