@@ -54,6 +54,14 @@ pub struct NotCompiled {
 }
 
 impl EngineError {
+    /// Whether it was told to stop, while it loaded or ran.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))
+        )
+    }
+
     /// Whether the statement should run on the CPU instead, silently but counted.
     pub fn falls_back(&self) -> bool {
         match self {

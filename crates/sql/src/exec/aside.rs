@@ -13,12 +13,12 @@ use datafusion::catalog::MemTable;
 use datafusion::execution::SessionState;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, LoadLimits, TableRequest};
+use warpcube_column::LoadLimits;
 use warpcube_engine::{Engine, EngineError, RunOptions};
-use warpcube_gpu::{CancelSwitch, GpuError};
+use warpcube_gpu::CancelSwitch;
 
 use super::engines::Engines;
-use super::source::{TableColumns, load_limits, load_threads};
+use super::source::{load_limits, load_threads, requests};
 use super::work::is_lasting;
 use crate::lower::{Lowered, Refusals, TableInfo};
 use crate::placement::Placer;
@@ -61,21 +61,32 @@ pub(crate) struct Coming {
     pub(crate) wants: f64,
 }
 
+/// How the work for a fragment ended.
+enum Ended {
+    /// It is there, or is known to be unfit.
+    Done,
+    /// A load that a statement waits for went first, or the session closes.
+    GaveWay,
+    /// It did not come.
+    Failed,
+}
+
 /// Takes a fragment off the list, however its work ended.
 struct UnderWay {
     aside: Arc<Aside>,
     identity: String,
-    shape: u64,
+    /// Its shape, unless it gave way and has to be tried again.
+    shape: Option<u64>,
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        {
+        if let Some(shape) = self.shape {
             let mut tried = self.aside.tried.lock();
             if tried.len() >= TRIED_MAX {
                 tried.clear();
             }
-            tried.insert(self.shape);
+            tried.insert(shape);
         }
         self.aside.work.lock().fragments.remove(&self.identity);
         // Statements that were planned meanwhile are worth planning again, and only now.
@@ -120,18 +131,19 @@ impl Aside {
             work.fragments.insert(identity.clone(), cancel.clone());
         }
         self.placer.spend(&coming.table, coming.wants);
-        let under_way = UnderWay { aside: self.clone(), identity, shape: shape(&coming.lowered) };
+        let mut under_way = UnderWay { aside: self.clone(), identity, shape: Some(shape(&coming.lowered)) };
         let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
         let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
-            let aside = &under_way.aside;
-            let run = || match engines.get() {
-                Some(engine) => aside.run(&coming, &engine, state, runtime, cancel),
-                // Why is told to the next statement that asks for it.
-                None => aside.placer.forfeit(&coming.table),
-            };
-            if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                aside.placer.forfeit(&coming.table);
+            // Where there is no device, why is told to the next statement that asks for it.
+            let run = || engines.get().map(|engine| under_way.aside.run(&coming, &engine, state, runtime, cancel));
+            match catch_unwind(AssertUnwindSafe(run)) {
+                Ok(Some(Ended::Done)) => {}
+                Ok(Some(Ended::GaveWay)) => {
+                    under_way.aside.placer.refund(&coming.table, coming.wants);
+                    under_way.shape = None;
+                }
+                Ok(Some(Ended::Failed) | None) | Err(_) => under_way.aside.placer.forfeit(&coming.table),
             }
             // Whoever waits for the end finds the device held by nobody here.
             drop((coming, engines));
@@ -149,7 +161,7 @@ impl Aside {
         state: Arc<SessionState>,
         runtime: Handle,
         cancel: Arc<CancelSwitch>,
-    ) {
+    ) -> Ended {
         let lowered = &coming.lowered;
         // Scans of other tables may have the runtime start threads, which statements go on with.
         let reads_alone = |info: &Arc<TableInfo>| {
@@ -163,11 +175,7 @@ impl Aside {
         let threads = limits.threads.div_ceil(THREADS_SHARE);
         let limits = LoadLimits { cancelled: cancel.flag().clone(), gives_way: true, threads, ..limits };
         let limits = limits.with_own_threads();
-        let requests = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
-            let source = TableColumns::new(info.clone(), state.clone(), runtime.clone(), load_threads(&settings));
-            TableRequest { source: Arc::new(source), columns: table.columns.clone() }
-        });
-        let requests: Vec<TableRequest> = requests.collect();
+        let requests = requests(lowered, &state, &runtime, load_threads(&settings));
         let outcome = match lowered.arguments.is_empty() {
             true => {
                 let options = RunOptions { limits, cancel, groups_max: lowered.groups_max, ..RunOptions::default() };
@@ -177,19 +185,16 @@ impl Aside {
             false => engine.residency().admit(&requests, &limits, |_| Ok::<_, EngineError>(0)).map(drop),
         };
         match outcome {
-            Ok(()) => tracing::info!("came to the device"),
+            Ok(()) => Ended::Done,
             Err(error) if is_lasting(&error) => {
                 tracing::info!(%error, "stays on the CPU after all");
                 self.refusals.remember(&lowered.identity, error.to_string());
+                Ended::Done
             }
-            // A load that a statement waits for went first.
-            Err(EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {
-                tracing::info!("gave way");
-                self.placer.refund(&coming.table, coming.wants);
-            }
+            Err(error) if error.is_cancelled() => Ended::GaveWay,
             Err(error) => {
                 tracing::info!(%error, "did not come to the device");
-                self.placer.forfeit(&coming.table);
+                Ended::Failed
             }
         }
     }

@@ -19,12 +19,15 @@ use datafusion::prelude::SessionConfig;
 use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result};
+use warpcube_column::{
+    ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result, TableRequest,
+};
+use warpcube_engine::FragmentTable;
 
 use crate::error::{SqlError, panic_text};
 use crate::exec::kept::kept_in;
 use crate::exec::row_groups::ParquetTable;
-use crate::lower::{TableInfo, version_now};
+use crate::lower::{Lowered, TableInfo, version_now};
 use crate::settings::Settings;
 use crate::values::Encoding;
 
@@ -56,6 +59,20 @@ impl TableColumns {
         let described = *self.version.lock() == self.info.version;
         self.info.parquet.as_ref().filter(|_| described).and_then(|files| files.table())
     }
+}
+
+/// What a fragment reads of its tables, each in up to `partitions` parts.
+pub(super) fn requests(
+    lowered: &Lowered,
+    state: &Arc<SessionState>,
+    runtime: &Handle,
+    partitions: usize,
+) -> Vec<TableRequest> {
+    let request = |(info, table): (&Arc<TableInfo>, &FragmentTable)| TableRequest {
+        source: Arc::new(TableColumns::new(info.clone(), state.clone(), runtime.clone(), partitions)),
+        columns: table.columns.clone(),
+    };
+    lowered.tables.iter().zip(&lowered.fragment.tables).map(request).collect()
 }
 
 /// Threads that load columns, and parts that tables are read in: as many as a session has partitions.

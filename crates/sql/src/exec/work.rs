@@ -23,7 +23,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
-use warpcube_column::{ColumnError, LoadLimits, TableRequest};
+use warpcube_column::{ColumnError, LoadLimits};
 use warpcube_engine::{Engine, EngineError, NotCompiled, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError};
 
@@ -32,7 +32,7 @@ use super::explain::{FragmentRun, predict};
 use super::finish::{Cancelled, finish};
 use super::known::Known;
 use super::partial::{partial_plan, states};
-use super::source::{TableColumns, load_limits, load_threads};
+use super::source::{load_limits, load_threads, requests};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
 use crate::diagnose::{self, Suspect};
@@ -117,9 +117,7 @@ impl Work {
                     }
                 }
             }
-            Err(EngineError::Gpu(GpuError::Cancelled) | EngineError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {
-                Err(SqlError::Cancelled.into())
-            }
+            Err(error) if error.is_cancelled() => Err(SqlError::Cancelled.into()),
             Err(error) if may_fall_back(&error, &settings) => self.on_cpu(&error).await,
             Err(error) => Err(self.explained(SqlError::from(error)).await),
         }
@@ -139,14 +137,7 @@ impl Work {
         let (valued, options, partitions) = (valued.clone(), options.clone(), load_threads(settings));
         off_the_workers(short, move || {
             let _entered = span.entered();
-            let source =
-                |info: &Arc<_>| TableColumns::new(Arc::clone(info), state.clone(), runtime.clone(), partitions);
-            let requests: Vec<TableRequest> = lowered
-                .tables
-                .iter()
-                .zip(&lowered.fragment.tables)
-                .map(|(info, table)| TableRequest { source: Arc::new(source(info)), columns: table.columns.clone() })
-                .collect();
+            let requests = requests(&lowered, &state, &runtime, partitions);
             match &valued {
                 None => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options),
                 Some(valued) => engine.run_again(&valued.fragment, &valued.binding, &requests, &options),

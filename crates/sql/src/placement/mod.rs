@@ -183,17 +183,14 @@ impl Placing {
         let columns = || passes.iter().flat_map(|pass| &pass.columns);
         let is_there = self.engine.is_some() && columns().all(|column| column.place == Place::Device);
         let under_way = self.aside.is_under_way(&lowered.identity);
-        let is_known = !under_way && self.aside.has_tried(&lowered);
-        if is_there && is_known {
-            return Ok(lowered);
-        }
         let wants = match (is_there, factor > 0.0) {
             (true, _) => costs.gpu() - factor.max(COMPILE_FACTOR) * costs.cpu,
             (false, true) => costs.gpu() - factor * costs.cpu,
             (false, false) => f64::INFINITY,
         };
-        // What may well be found unfit is no statement's to wait for.
-        if wants <= 0.0 && !under_way && (is_known || !too_many) {
+        // What may well be found unfit is no statement's to wait for, unless it was tried.
+        let (pays, likely_fits) = (is_there || wants <= 0.0, wants <= 0.0 && !too_many);
+        if !under_way && pays && (likely_fits || self.aside.has_tried(&lowered)) {
             return Ok(lowered);
         }
         let credit = self.placer.credit(&largest);
