@@ -319,6 +319,7 @@ impl Job<'_> {
 
     /// Puts the chunks of a column together, merges its dictionaries, remaps and packs.
     fn close_column(&self, column: usize) -> Result<()> {
+        let _span = tracing::debug_span!("close", column = self.targets[column].name).entered();
         let mut parts: Vec<Vec<Arrived>> = Vec::new();
         for task in self.tasks.iter().filter(|task| task.columns.contains(&column)) {
             let at = column - task.columns.start;
