@@ -148,6 +148,44 @@ print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "
         bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
             --json "$out/ssb-h200-sf20-auto.json"
         ;;
+    first-runs)
+        # First runs under `auto`, in processes with an empty cache of kernels, each statement right behind DataFusion's.
+        limit first-runs 500 bash -c '
+            out=$1 data=$2 program=$3
+            for case in ssb:20:ssb20 tpch:10:tpch; do
+                IFS=: read -r suite sf folder <<<"$case"
+                arguments=("$suite" --sf "$sf" --dir "$data/$folder" --runs 1)
+                # Files that were just written still go to the disk.
+                "$program" "${arguments[@]}" --device cpu >/dev/null && sync || exit 1
+                for turn in $(seq 1 "${TURNS:-5}"); do
+                    cache=$(mktemp -d)
+                    WARPCUBE_CACHE=$cache CUDA_CACHE_DISABLE=1 "$program" "${arguments[@]}" --device auto --verify \
+                        --json "$out/first-$suite-$turn.part" >/dev/null || exit 1
+                    rm -rf "$cache"
+                done
+            done
+            python3 - "$out" "${TURNS:-5}" <<EOF
+import json, sys
+whole = None
+for suite in ("ssb", "tpch"):
+    parts = ["%s/first-%s-%d.part" % (sys.argv[1], suite, turn + 1) for turn in range(int(sys.argv[2]))]
+    turns = [json.load(open(part)) for part in parts]
+    if whole is None:
+        whole = {key: turns[0][key] for key in ("device", "driver", "date", "commit")}
+        whole.update(suite="first-runs", params={"device": "auto", "processes": len(turns)}, results=[])
+    for runs in zip(*(turn["results"] for turn in turns)):
+        case = "%s sf %g, %s" % (suite.upper(), turns[0]["params"]["sf"], runs[0]["case"])
+        rival = [run["rivals"]["datafusion_first_ms"] for run in runs]
+        whole["results"].append({"case": case, "datafusion_ms": rival, "auto_ms": [run["first_ms"] for run in runs]})
+json.dump(whole, open(sys.argv[1] + "/first-runs-h200.json", "w"), indent=2)
+median = lambda times: sorted(times)[len(times) // 2]
+for result in whole["results"]:
+    rival, own = median(result["datafusion_ms"]), median(result["auto_ms"])
+    print("%-20s %7.0f %7.0f %5.2f" % (result["case"], rival, own, own / rival))
+EOF
+            rm -f "$out"/first-*.part
+        ' first-runs "$out" "$data" "$warpcube"
+        ;;
     interrupts)
         # Ctrl-C in the shell: from the key to the next prompt, wherever a statement is.
         limit interrupts-data 200 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --queries q1.1 --runs 1
@@ -283,8 +321,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, ssb-auto, ssb-threads," \
-            "ssb-cpu, ssb100, encodings, deltas, distributions, distributions-packed, encode, tpch, interrupts, tune," \
-            "sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
+            "ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed, encode, tpch," \
+            "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

@@ -14,7 +14,7 @@ use crate::process::{Result, root};
 /// Pages, with the suites whose tables they show.
 const PAGES: [(&str, &[&str]); 2] = [
     ("README.md", &["ssb", "tpch"]),
-    ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "interrupts"]),
+    ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
 ];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
@@ -93,6 +93,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "encode" => measured::encode(&results, &name),
                 "encode-cpu" => measured::encode_cpu(&results, &name),
                 "turns" => measured::turns(&results, &name),
+                "first-runs" => measured::first_runs(&results, &name),
                 "interrupts" => measured::interrupts(&results, &name),
                 _ => table(&results, &name),
             };

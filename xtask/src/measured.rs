@@ -135,13 +135,26 @@ pub(crate) fn turns(results: &Value, name: &str) -> Result<String> {
     let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
     text.push_str("| case | plain, ms | encoded, ms | encoded over plain |\n|---|---:|---:|---:|\n");
     for case in results["results"].as_array().ok_or("no 'results'")? {
-        let median = |key: &str| -> Result<f64> {
-            let mut times: Vec<f64> = case[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-            times.sort_unstable_by(f64::total_cmp);
-            Ok(*times.get(times.len() / 2).ok_or_else(|| format!("no '{key}'"))?)
-        };
-        let (plain, auto) = (median("plain_ms")?, median("auto_ms")?);
+        let (plain, auto) = (median(case, "plain_ms")?, median(case, "auto_ms")?);
         text.push_str(&format!("| {} | {plain:.3} | {auto:.3} | {:.2} |\n", name_of(case)?, auto / plain));
+    }
+    Ok(text)
+}
+
+/// The median of a case's list of times.
+fn median(case: &Value, key: &str) -> Result<f64> {
+    let mut times: Vec<f64> = case[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    Ok(*times.get(times.len() / 2).ok_or_else(|| format!("no '{key}'"))?)
+}
+
+/// First runs beside DataFusion's: medians over several processes, and the ratio of the medians.
+pub(crate) fn first_runs(results: &Value, name: &str) -> Result<String> {
+    let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
+    text.push_str("| case | DataFusion, ms | first, ms | first over DataFusion |\n|---|---:|---:|---:|\n");
+    for case in results["results"].as_array().ok_or("no 'results'")? {
+        let (rival, own) = (median(case, "datafusion_ms")?, median(case, "auto_ms")?);
+        text.push_str(&format!("| {} | {rival:.0} | {own:.0} | {:.2} |\n", name_of(case)?, own / rival));
     }
     Ok(text)
 }
@@ -171,6 +184,15 @@ mod tests {
         let text = interrupts(&results, "x.json").unwrap();
         assert!(text.ends_with("|---|---:|---:|---:|\n| GPU, loading | 9 | 11 | 81 |\n"), "{text}");
         assert!(interrupts(&json!({"suite": "interrupts", "device": "D"}), "x.json").is_err());
+    }
+
+    #[test]
+    fn first_runs_are_medians() {
+        let case = json!({"case": "SSB, q1.1", "datafusion_ms": [100, 900, 200], "auto_ms": [10.2, 250, 700]});
+        let results = json!({"suite": "first-runs", "device": "D", "date": "2026-01-31", "results": [case]});
+        let text = first_runs(&results, "x.json").unwrap();
+        assert!(text.ends_with("|---|---:|---:|---:|\n| SSB, q1.1 | 200 | 250 | 1.25 |\n"), "{text}");
+        assert!(first_runs(&json!({"suite": "first-runs", "device": "D", "results": [{}]}), "x.json").is_err());
     }
 
     #[test]

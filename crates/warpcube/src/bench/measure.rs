@@ -47,7 +47,7 @@ pub(super) struct Measured {
     pub(super) loaded: (u64, Duration, Duration),
     /// Median time of plain DataFusion, warm, if it was measured.
     pub(super) datafusion: Option<Duration>,
-    /// The time of its first run, after ours.
+    /// The time of its first run, right before ours.
     pub(super) datafusion_first: Option<Duration>,
     /// Whether the answer is that of plain DataFusion, or the one in a file, if it was compared.
     pub(super) verified: Option<bool>,
@@ -215,6 +215,14 @@ impl Rival {
     }
 }
 
+/// Runs all cases in DataFusion before anything is timed.
+pub(super) async fn warm_up(baseline: &Baseline, cases: &[Case]) -> Result<()> {
+    for case in cases {
+        Rival::default().run(baseline, case).await?;
+    }
+    Ok(())
+}
+
 async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
     let clock = Instant::now();
     let named = |error: SqlError| CliError::from(error).at(case.name.clone());
@@ -244,8 +252,8 @@ async fn settle(session: &Session, case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// Runs a case once for its first time and, once it has settled, `runs` times warm. On the CPU plain DataFusion takes
-/// turns with it, since a machine is not as fast at one time as at another.
+/// Runs a case once for its first time and, once it has settled, `runs` times warm. Plain DataFusion's first run is
+/// right before ours, and on the CPU it takes turns with all of them: a machine is not as fast at one time as at another.
 pub(super) async fn case(
     session: &Session,
     case: &Case,
@@ -254,6 +262,9 @@ pub(super) async fn case(
 ) -> Result<(Measured, Rival)> {
     let mut rival = Rival::default();
     let beside = baseline.filter(|_| session.device().get().is_none());
+    if let Some(baseline) = baseline {
+        rival.run(baseline, case).await?;
+    }
     let (first_answer, first, first_time) = run(session, case).await?;
     let mut answer = first_answer.clone();
     settle(session, case).await?;
