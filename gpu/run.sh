@@ -149,7 +149,7 @@ print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "
             --json "$out/ssb-h200-sf20-auto.json"
         ;;
     first-runs)
-        # First runs under `auto`, in processes with an empty cache of kernels, each statement right behind DataFusion's.
+        # First runs under auto, in processes with an empty cache of kernels, each statement behind DataFusion's.
         limit first-runs 500 bash -c '
             out=$1 data=$2 program=$3
             for case in ssb:20:ssb20 tpch:10:tpch; do

@@ -253,7 +253,7 @@ async fn settle(session: &Session, case: &Case) -> Result<()> {
 }
 
 /// Runs a case once for its first time and, once it has settled, `runs` times warm. Plain DataFusion's first run is
-/// right before ours, and on the CPU it takes turns with all of them: a machine is not as fast at one time as at another.
+/// right before ours, and on the CPU it takes turns with the rest: a machine is not as fast at one time as at another.
 pub(super) async fn case(
     session: &Session,
     case: &Case,
