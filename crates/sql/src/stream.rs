@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::catalog::CatalogShared;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
+use crate::exec::Afterwards;
 use crate::progress::host_rows;
 use crate::report::StatementReport;
 use crate::session::staged::Staged;
@@ -55,6 +56,8 @@ pub(crate) struct Watched {
     pub(crate) deadline: Option<Deadline>,
     /// What a statement that writes has to do when it is done.
     pub(crate) writes: Option<Writes>,
+    /// What is to come to the device when it is over.
+    pub(crate) afterwards: Option<Afterwards>,
 }
 
 /// What a statement writes to.
@@ -110,8 +113,12 @@ impl Drop for Watched {
     fn drop(&mut self) {
         self.report.add_host_rows(host_rows(&self.plan));
         self.report.finish();
+        let was_cancelled = self.report.cancel().is_cancelled();
         // Whoever still works for this statement, on the device or in a blocking call, sees that nobody waits.
         self.report.cancel().cancel();
+        if let Some(afterwards) = self.afterwards.take().filter(|_| !was_cancelled) {
+            afterwards.begin();
+        }
         if let Some(writes) = &self.writes {
             writes.catalog.changed();
         }

@@ -1,13 +1,15 @@
 //! What comes to the device beside the statements: columns that statements on the CPU have paid for, and kernels.
 //!
 //! A fragment that is worth its load by now, or that lacks its kernels alone, and whose statement the CPU runs all the
-//! same, is run on a thread of its own that leaves the cores to statements: its columns come, its kernels are compiled,
-//! and what makes it unfit for the device is found, before a statement waits for any of it. Nobody takes its rows.
+//! same, is run when that is over, on a thread of its own that leaves the cores to others: its columns come, its
+//! kernels are compiled, and what makes it unfit for the device is found, before a statement waits for any of it.
+//! Nobody takes its rows.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::catalog::MemTable;
 use datafusion::execution::SessionState;
@@ -26,6 +28,8 @@ use crate::settings::Settings;
 
 /// Fragments that are under way at a time.
 const FRAGMENTS_MAX: usize = 4;
+/// Who asks once and leaves does not wait for a device to be opened.
+const GRACE: Duration = Duration::from_millis(20);
 /// Shapes that are remembered.
 const TRIED_MAX: usize = 4096;
 /// One thread of so many of a session's takes part: more would take the bandwidth of its memory from statements.
@@ -39,7 +43,7 @@ pub(crate) struct Aside {
     work: Mutex<Work>,
     /// Shapes of fragments that were brought here, whatever came of it.
     tried: Mutex<HashSet<u64>>,
-    /// Told whenever some of it ends.
+    /// Told whenever some of it ends, and when it is closed.
     ended: Condvar,
 }
 
@@ -59,6 +63,27 @@ pub(crate) struct Coming {
     pub(crate) table: String,
     /// How much.
     pub(crate) wants: f64,
+    /// What the table owes if it does not come: the fragment's time on both, in seconds.
+    pub(crate) debt: f64,
+}
+
+/// What is to come once a statement is over, which it would take bandwidth and cores from.
+pub(crate) struct Afterwards {
+    pub(super) aside: Arc<Aside>,
+    pub(super) fragments: Vec<Coming>,
+    pub(super) engines: Arc<Engines>,
+    pub(super) state: Arc<SessionState>,
+    /// Drives scans.
+    pub(super) runtime: Handle,
+}
+
+impl Afterwards {
+    /// The statement is over.
+    pub(crate) fn begin(self) {
+        for coming in self.fragments {
+            self.aside.start(coming, self.engines.clone(), self.state.clone(), self.runtime.clone());
+        }
+    }
 }
 
 /// How the work for a fragment ended.
@@ -119,8 +144,8 @@ impl Aside {
     }
 
     /// Has a fragment run on a thread of its own, unless it is under way or others are; a next statement asks again.
-    /// The runtime it is called from drives scans.
-    pub(crate) fn start(self: &Arc<Aside>, coming: &Coming, engines: &Arc<Engines>, state: &Arc<SessionState>) {
+    /// The runtime drives scans.
+    fn start(self: &Arc<Aside>, coming: Coming, engines: Arc<Engines>, state: Arc<SessionState>, runtime: Handle) {
         let identity = coming.lowered.identity.clone();
         let cancel: Arc<CancelSwitch> = Arc::default();
         {
@@ -132,9 +157,11 @@ impl Aside {
         }
         self.placer.spend(&coming.table, coming.wants);
         let mut under_way = UnderWay { aside: self.clone(), identity, shape: Some(shape(&coming.lowered)) };
-        let (coming, engines, state, runtime) = (coming.clone(), engines.clone(), state.clone(), Handle::current());
         let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
+            if under_way.aside.closes_within(GRACE) {
+                return;
+            }
             // Where there is no device, why is told to the next statement that asks for it.
             let run = || engines.get().map(|engine| under_way.aside.run(&coming, &engine, state, runtime, cancel));
             match catch_unwind(AssertUnwindSafe(run)) {
@@ -143,7 +170,7 @@ impl Aside {
                     under_way.aside.placer.refund(&coming.table, coming.wants);
                     under_way.shape = None;
                 }
-                Ok(Some(Ended::Failed) | None) | Err(_) => under_way.aside.placer.forfeit(&coming.table),
+                Ok(Some(Ended::Failed) | None) | Err(_) => under_way.aside.placer.forfeit(&coming.table, coming.debt),
             }
             // Whoever waits for the end finds the device held by nobody here.
             drop((coming, engines));
@@ -199,6 +226,13 @@ impl Aside {
         }
     }
 
+    /// Waits so long for the session to close; whether it does.
+    fn closes_within(&self, time: Duration) -> bool {
+        let mut work = self.work.lock();
+        self.ended.wait_while_for(&mut work, |work| !work.closed, time);
+        work.closed
+    }
+
     /// Waits until nothing is under way; whether anything was.
     pub(crate) fn wait(&self) -> bool {
         let mut work = self.work.lock();
@@ -214,5 +248,6 @@ impl Aside {
         let mut work = self.work.lock();
         work.closed = true;
         work.fragments.values().for_each(|cancel| cancel.throw());
+        self.ended.notify_all();
     }
 }

@@ -14,7 +14,7 @@ mod row_groups;
 mod source;
 mod work;
 
-pub(crate) use aside::{Aside, Coming};
+pub(crate) use aside::{Afterwards, Aside, Coming};
 pub(crate) use engines::Engines;
 pub(crate) use explain::FragmentRun;
 pub use partial::split_aggregations;

@@ -13,8 +13,9 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use tokio::runtime::Handle;
 
-use super::aside::Aside;
+use super::aside::{Afterwards, Aside, Coming};
 use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
@@ -127,6 +128,16 @@ impl DevicePlanner {
         Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
+    /// What is to come to the device once the statement of a plan is over, if anything is.
+    pub(crate) fn afterwards(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
+        if matches!(planned.plan, LogicalPlan::Explain(_)) {
+            return None;
+        }
+        let fragments: Vec<Coming> = planned.declined.iter().filter_map(Declined::coming).cloned().collect();
+        let (aside, engines, state) = (self.aside.clone(), self.engines.clone(), state.clone());
+        (!fragments.is_empty()).then(|| Afterwards { aside, fragments, engines, state, runtime: Handle::current() })
+    }
+
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
     pub(crate) async fn physical(
         &self,
@@ -144,8 +155,6 @@ impl DevicePlanner {
         }
         if !matches!(planned.plan, LogicalPlan::Explain(_)) {
             self.placer.pay(&planned.declined);
-            let coming = planned.declined.iter().filter_map(Declined::coming);
-            coming.for_each(|coming| self.aside.start(coming, &self.engines, state));
         }
         let extension = DeviceExtension {
             engines: self.engines.clone(),
@@ -191,8 +200,13 @@ impl QueryPlanner for DevicePlanner {
             .as_any()
             .downcast_ref::<SessionState>()
             .ok_or_else(|| DataFusionError::Internal("a session of another kind".into()))?;
-        let planned = self.lower(logical_plan, state).await?;
-        self.physical(&planned, &Arc::new(state.clone())).await
+        let (planned, state) = (self.lower(logical_plan, state).await?, Arc::new(state.clone()));
+        let plan = self.physical(&planned, &state).await?;
+        // Nobody tells when this is over.
+        if let Some(afterwards) = self.afterwards(&planned, &state) {
+            afterwards.begin();
+        }
+        Ok(plan)
     }
 }
 

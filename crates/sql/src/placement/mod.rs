@@ -5,9 +5,9 @@
 //! is estimated beside the CPU's ([`cost`]), and the statement waits for the load if the whole takes at most
 //! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
 //! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, it pays
-//! for the load, which is made in the background ([`Aside`]). So no statement waits for a load that costs it dearly,
-//! and no table that is asked for again and again stays on the CPU for ever. What groups a whole table into more groups
-//! than pay to bring back is the CPU's, loaded or not.
+//! for the load, which is made in the background when the statement is over ([`Aside`]). So no statement waits for a
+//! load that costs it dearly, and no table that is asked for again and again stays on the CPU for ever. What groups a
+//! whole table into more groups than pay to bring back is the CPU's, loaded or not.
 
 mod cost;
 
@@ -49,7 +49,7 @@ pub(crate) struct Basis {
     pub(crate) open: bool,
     /// Columns that had come and left.
     pub(crate) columns: Changes,
-    /// Loads that credits had come to cover, and that were made.
+    /// Loads that credits had nearly come to cover, and that were made.
     pub(crate) credits: u64,
 }
 
@@ -92,8 +92,8 @@ impl std::fmt::Debug for Placing {
 }
 
 impl Placer {
-    /// Grows whenever a credit covers a load that was declined before, and whenever what comes in the background is
-    /// there or has failed.
+    /// Grows whenever the next statement will cover a load that was declined before, and whenever what comes in the
+    /// background is there or has failed.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -110,7 +110,7 @@ impl Placer {
                 *credit = (fragment.version.clone(), 0.0);
             }
             credit.1 += fragment.pays;
-            if credit.1 >= fragment.wants {
+            if credit.1 + fragment.pays >= fragment.wants {
                 self.changes.fetch_add(1, Ordering::AcqRel);
             }
         }
@@ -124,7 +124,7 @@ impl Placer {
     /// Takes what a load wants from a table's credit.
     pub(crate) fn spend(&self, key: &str, wants: f64) {
         if let Some((_, credit)) = self.credits.lock().get_mut(key) {
-            *credit = (*credit - wants.max(0.0)).max(0.0);
+            *credit -= wants.max(0.0).min(credit.max(0.0));
         }
     }
 
@@ -135,9 +135,11 @@ impl Placer {
         }
     }
 
-    /// Takes a table's credit: a load that it would have paid for has failed.
-    pub(crate) fn forfeit(&self, key: &str) {
-        self.credits.lock().remove(key);
+    /// Takes a table's credit and leaves it a debt: a load that it would have paid for has failed.
+    pub(crate) fn forfeit(&self, key: &str, debt: f64) {
+        if let Some((_, credit)) = self.credits.lock().get_mut(key) {
+            *credit = -debt;
+        }
     }
 
     fn credit(&self, table: &TableInfo) -> f64 {
@@ -196,12 +198,12 @@ impl Placing {
         let credit = self.placer.credit(&largest);
         tracing::debug!(what = lowered.what, ?costs, wants, credit, expected, under_way, "not there yet");
         let (key, version) = (largest.key.clone(), largest.version.clone());
-        // Kernels cost nobody anything that are compiled in the background.
-        let comes = under_way || is_there || wants <= credit;
+        // Kernels cost nobody anything that are compiled in the background. A statement pays before it is over.
+        let comes = under_way || is_there || wants <= credit + costs.cpu;
         let coming = comes.then(|| {
             // What lacks its kernels alone costs no load.
             let wants = if is_there { 0.0 } else { wants };
-            Coming { lowered: Arc::new(lowered), table: key.clone(), wants }
+            Coming { lowered: Arc::new(lowered), table: key.clone(), wants, debt: costs.gpu() + costs.cpu }
         });
         let remark = if comes { ", where it comes in the background" } else { "" };
         self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants, coming });
@@ -339,20 +341,20 @@ mod tests {
     #[test]
     fn what_statements_pay_adds_up_until_it_covers_the_load() {
         let placer = Placer::default();
-        placer.pay(&[declined("1", 0.2, 0.5)]);
-        placer.pay(&[declined("1", 0.2, 0.5)]);
+        placer.pay(&[declined("1", 0.2, 0.7)]);
+        placer.pay(&[declined("1", 0.2, 0.7)]);
         assert_eq!(placer.changes(), 0);
-        placer.pay(&[declined("1", 0.2, 0.5)]);
-        assert_eq!(placer.changes(), 1, "now it is worth planning again");
-        placer.forfeit("t");
-        assert_eq!(placer.credits.lock().len(), 0, "a load that failed has to be earned anew");
+        placer.pay(&[declined("1", 0.2, 0.7)]);
+        assert_eq!(placer.changes(), 1, "the next one covers it, and is worth planning again");
+        placer.forfeit("t", 0.5);
+        assert_eq!(placer.credits.lock()["t"].1, -0.5, "a load that failed has to be earned anew");
     }
 
     #[test]
     fn another_version_of_a_table_begins_with_nothing() {
         let placer = Placer::default();
-        placer.pay(&[declined("1", 10.0, 11.0)]);
-        placer.pay(&[declined("2", 2.0, 11.0)]);
+        placer.pay(&[declined("1", 10.0, 21.0)]);
+        placer.pay(&[declined("2", 2.0, 21.0)]);
         assert_eq!(placer.changes(), 0);
         assert_eq!(placer.credits.lock()["t"], ("2".to_string(), 2.0));
     }
