@@ -100,9 +100,9 @@ pub(crate) struct Costs {
 /// Creating a context on the device.
 const OPEN_SECONDS: f64 = 0.4;
 /// Compiling a fragment's kernels, and the same for each pass; what is in the cache is not known before they are
-/// generated. (SSB's two to five passes take 0.11 to 0.24 s.)
+/// generated. (SSB's two to five passes take 0.15 to 0.29 s beside a CPU that is at the same fragment.)
 const COMPILE_SECONDS: f64 = 0.03;
-const COMPILE_PASS_SECONDS: f64 = 0.042;
+const COMPILE_PASS_SECONDS: f64 = 0.055;
 /// Compiling what columns are encoded with, while the first ones are read.
 const ENCODERS_SECONDS: f64 = 0.3;
 /// Launches, copies and waits of a statement on the device.
