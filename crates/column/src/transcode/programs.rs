@@ -66,10 +66,11 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
 }
 
 /// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
-/// that it may ask for. Not for an emulated device, whose compiler takes seconds for each.
-pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) {
+/// that it may ask for; whether any of the first is missing. Not for an emulated device, whose compiler takes seconds
+/// for each.
+pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) -> bool {
     if device.info().emulated {
-        return;
+        return false;
     }
     let is_missing = |program: &Program| !device.is_compiled(program);
     let missing = |parts: &[Parts]| -> Vec<Program> {
@@ -78,10 +79,12 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
     let widths: BTreeSet<usize> = widths.into_iter().collect();
     let passes = widths.into_iter().filter_map(profile_words);
     let first: Vec<Parts> = passes.chain([PROFILE_COLUMN, PACKED, BOUNDS, CODES]).collect();
+    let waits = first.iter().any(|parts| !device.is_at_hand(&program(device, *parts)));
     let (first, others) = (missing(&first), missing(&USUAL));
     if !first.is_empty() || !others.is_empty() {
         device.compile_early(first, others);
     }
+    waits
 }
 
 /// Whether what encodes most columns need not be compiled first.
