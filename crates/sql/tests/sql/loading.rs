@@ -201,6 +201,21 @@ async fn nothing_comes_while_a_statement_runs_or_for_one_that_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_all_formats_come_when_a_statement_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = auto(&[("warpcube.load_factor", "0.25")]);
+    for format in ["csv", "json", "parquet", "arrow"] {
+        let path = folder.path().join(format!("t.{format}"));
+        cpu().collect(&format!("COPY (VALUES (1, 10), (2, 20)) TO '{}'", path.display())).await.unwrap();
+        let sql = format!("SELECT sum(column2) AS s FROM '{}' WHERE column1 > 1", path.display());
+        assert_eq!(place_of(&session, &sql).await.0, Place::Cpu, "{format}");
+        assert!(settle(&session), "{format}");
+        let (place, reason) = place_of(&session, &sql).await;
+        assert_eq!(place, Place::Gpu, "{format}: {reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_unfit_for_the_device_is_found_in_the_background() {
     let session = auto(&[("warpcube.load_factor", "0.25")]);
     session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20), (1, 30)").await.unwrap();
