@@ -132,11 +132,23 @@ fn name_of(case: &Value) -> Result<&str> {
 
 /// The table of a file of the suite `turns`: medians of what was measured in turn.
 pub(crate) fn turns(results: &Value, name: &str) -> Result<String> {
+    ratios(results, name, ("plain", "plain_ms"), ("encoded", "auto_ms"), 3)
+}
+
+/// First runs beside DataFusion's: medians over several processes.
+pub(crate) fn first_runs(results: &Value, name: &str) -> Result<String> {
+    ratios(results, name, ("DataFusion", "datafusion_ms"), ("first", "auto_ms"), 0)
+}
+
+/// A table of the medians of two lists of times, each a name and a key, and their ratio.
+fn ratios(results: &Value, name: &str, below: (&str, &str), above: (&str, &str), digits: usize) -> Result<String> {
     let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
-    text.push_str("| case | plain, ms | encoded, ms | encoded over plain |\n|---|---:|---:|---:|\n");
+    let (rival, own) = (below.0, above.0);
+    text.push_str(&format!("| case | {rival}, ms | {own}, ms | {own} over {rival} |\n|---|---:|---:|---:|\n"));
     for case in results["results"].as_array().ok_or("no 'results'")? {
-        let (plain, auto) = (median(case, "plain_ms")?, median(case, "auto_ms")?);
-        text.push_str(&format!("| {} | {plain:.3} | {auto:.3} | {:.2} |\n", name_of(case)?, auto / plain));
+        let (rival, own) = (median(case, below.1)?, median(case, above.1)?);
+        let ratio = own / rival;
+        text.push_str(&format!("| {} | {rival:.digits$} | {own:.digits$} | {ratio:.2} |\n", name_of(case)?));
     }
     Ok(text)
 }
@@ -146,17 +158,6 @@ fn median(case: &Value, key: &str) -> Result<f64> {
     let mut times: Vec<f64> = case[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
     times.sort_unstable_by(f64::total_cmp);
     Ok(*times.get(times.len() / 2).ok_or_else(|| format!("no '{key}'"))?)
-}
-
-/// First runs beside DataFusion's: medians over several processes, and the ratio of the medians.
-pub(crate) fn first_runs(results: &Value, name: &str) -> Result<String> {
-    let mut text = format!("{}\n({}).\n\n", head(results)?, link(name));
-    text.push_str("| case | DataFusion, ms | first, ms | first over DataFusion |\n|---|---:|---:|---:|\n");
-    for case in results["results"].as_array().ok_or("no 'results'")? {
-        let (rival, own) = (median(case, "datafusion_ms")?, median(case, "auto_ms")?);
-        text.push_str(&format!("| {} | {rival:.0} | {own:.0} | {:.2} |\n", name_of(case)?, own / rival));
-    }
-    Ok(text)
 }
 
 /// Statements that were interrupted, and how long the next prompt took.

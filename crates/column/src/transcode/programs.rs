@@ -79,8 +79,8 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
     let widths: BTreeSet<usize> = widths.into_iter().collect();
     let passes = widths.into_iter().filter_map(profile_words);
     let first: Vec<Parts> = passes.chain([PROFILE_COLUMN, PACKED, BOUNDS, CODES]).collect();
-    let waits = first.iter().any(|parts| !device.is_at_hand(&program(device, *parts)));
     let (first, others) = (missing(&first), missing(&USUAL));
+    let waits = first.iter().any(|program| !device.is_at_hand(program));
     if !first.is_empty() || !others.is_empty() {
         device.compile_early(first, others);
     }

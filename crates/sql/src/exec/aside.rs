@@ -159,18 +159,20 @@ impl Aside {
         let mut under_way = UnderWay { aside: self.clone(), identity, shape: Some(shape(&coming.lowered)) };
         let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
-            if under_way.aside.closes_within(GRACE) {
-                return;
-            }
-            // Where there is no device, why is told to the next statement that asks for it.
-            let run = || engines.get().map(|engine| under_way.aside.run(&coming, &engine, state, runtime, cancel));
-            match catch_unwind(AssertUnwindSafe(run)) {
-                Ok(Some(Ended::Done)) => {}
-                Ok(Some(Ended::GaveWay)) => {
+            let run = || match under_way.aside.closes_within(GRACE) {
+                true => Ended::GaveWay,
+                // Where there is no device, why is told to the next statement that asks for it.
+                false => engines
+                    .get()
+                    .map_or(Ended::Failed, |engine| under_way.aside.run(&coming, &engine, state, runtime, cancel)),
+            };
+            match catch_unwind(AssertUnwindSafe(run)).unwrap_or(Ended::Failed) {
+                Ended::Done => {}
+                Ended::GaveWay => {
                     under_way.aside.placer.refund(&coming.table, coming.wants);
                     under_way.shape = None;
                 }
-                Ok(Some(Ended::Failed) | None) | Err(_) => under_way.aside.placer.forfeit(&coming.table, coming.debt),
+                Ended::Failed => under_way.aside.placer.forfeit(&coming.table, coming.debt),
             }
             // Whoever waits for the end finds the device held by nobody here.
             drop((coming, engines));

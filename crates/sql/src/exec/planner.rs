@@ -128,11 +128,13 @@ impl DevicePlanner {
         Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
-    /// What is to come to the device once the statement of a plan is over, if anything is.
-    pub(crate) fn afterwards(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
-        if matches!(planned.plan, LogicalPlan::Explain(_)) {
+    /// Takes what a statement pays by running fragments on the CPU; what is to come to the device when it is over, if
+    /// anything is.
+    pub(crate) fn pay(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
+        if planned.declined.is_empty() || matches!(planned.plan, LogicalPlan::Explain(_)) {
             return None;
         }
+        self.placer.pay(&planned.declined);
         let fragments: Vec<Coming> = planned.declined.iter().filter_map(Declined::coming).cloned().collect();
         let (aside, engines, state) = (self.aside.clone(), self.engines.clone(), state.clone());
         (!fragments.is_empty()).then(|| Afterwards { aside, fragments, engines, state, runtime: Handle::current() })
@@ -152,9 +154,6 @@ impl DevicePlanner {
             if explained == Some(Explained::Run) {
                 report.explain();
             }
-        }
-        if !matches!(planned.plan, LogicalPlan::Explain(_)) {
-            self.placer.pay(&planned.declined);
         }
         let extension = DeviceExtension {
             engines: self.engines.clone(),
@@ -203,7 +202,7 @@ impl QueryPlanner for DevicePlanner {
         let (planned, state) = (self.lower(logical_plan, state).await?, Arc::new(state.clone()));
         let plan = self.physical(&planned, &state).await?;
         // Nobody tells when this is over.
-        if let Some(afterwards) = self.afterwards(&planned, &state) {
+        if let Some(afterwards) = self.pay(&planned, &state) {
             afterwards.begin();
         }
         Ok(plan)

@@ -124,7 +124,7 @@ impl Placer {
     /// Takes what a load wants from a table's credit.
     pub(crate) fn spend(&self, key: &str, wants: f64) {
         if let Some((_, credit)) = self.credits.lock().get_mut(key) {
-            *credit -= wants.max(0.0).min(credit.max(0.0));
+            *credit -= wants.max(0.0);
         }
     }
 
@@ -199,13 +199,13 @@ impl Placing {
         tracing::debug!(what = lowered.what, ?costs, wants, credit, expected, under_way, "not there yet");
         let (key, version) = (largest.key.clone(), largest.version.clone());
         // Kernels cost nobody anything that are compiled in the background. A statement pays before it is over.
-        let comes = under_way || is_there || wants <= credit + costs.cpu;
-        let coming = comes.then(|| {
+        let begins = !under_way && (is_there || wants <= credit + costs.cpu);
+        let coming = begins.then(|| {
             // What lacks its kernels alone costs no load.
             let wants = if is_there { 0.0 } else { wants };
             Coming { lowered: Arc::new(lowered), table: key.clone(), wants, debt: costs.gpu() + costs.cpu }
         });
-        let remark = if comes { ", where it comes in the background" } else { "" };
+        let remark = if under_way || begins { ", where it comes in the background" } else { "" };
         self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants, coming });
         Err(reason(&costs) + remark)
     }
