@@ -120,6 +120,9 @@ pub(crate) trait Backend: Send + Sync {
     fn is_kept(&self, _program: &Program) -> bool {
         false
     }
+
+    /// Waits until it compiles nothing on its own.
+    fn settle(&self) {}
 }
 
 /// A queue of device work, run in order.

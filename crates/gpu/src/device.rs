@@ -316,6 +316,8 @@ impl Device {
         while jobs.running || jobs.aside > 0 {
             self.shared.behind.done.wait(&mut jobs);
         }
+        drop(jobs);
+        self.shared.backend.settle();
     }
 
     /// How many programs the compiler was run for, caches not counted.

@@ -1,11 +1,12 @@
 //! The session's device: opened when first asked for, or at once where the user insists on one.
 
 use parking_lot::Mutex;
+use warpcube_column::programs_of_first_loads;
 use warpcube_gpu::Device;
 
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
-use crate::values::{Budget, DeviceChoice};
+use crate::values::{Budget, DeviceChoice, Encoding};
 
 /// Holds the device that `warpcube.device` asks for.
 ///
@@ -21,8 +22,8 @@ pub struct DeviceSlot {
 enum State {
     #[default]
     Unset,
-    /// To be opened when asked for, with that budget.
-    Closed(Budget),
+    /// To be opened when asked for.
+    Closed(Cuda),
     Open(Device),
     Absent(String),
 }
@@ -33,11 +34,11 @@ impl DeviceSlot {
     /// # Errors
     /// [`SqlError::Device`] where a particular device is asked for and cannot be opened; nothing is changed then.
     pub fn choose(&self, settings: &Settings) -> Result<()> {
-        let budget = settings.device_memory;
+        let cuda = Cuda { budget: settings.device_memory, encodes: settings.encoding != Encoding::Plain };
         let next = match settings.device {
             DeviceChoice::Cpu => State::Absent("warpcube.device is 'cpu'".into()),
-            DeviceChoice::Auto => State::Closed(budget),
-            choice => State::Open(open(choice, budget)?),
+            DeviceChoice::Auto => State::Closed(cuda),
+            choice => State::Open(open(choice, cuda)?),
         };
         *self.state.lock() = next;
         Ok(())
@@ -56,8 +57,8 @@ impl DeviceSlot {
     /// The device, opened now if it was not yet; none where the session runs on the CPU alone.
     pub fn get(&self) -> Option<Device> {
         let mut state = self.state.lock();
-        if let State::Closed(budget) = *state {
-            *state = match open_cuda(0, budget) {
+        if let State::Closed(cuda) = *state {
+            *state = match cuda.open(0) {
                 Ok(device) => State::Open(device),
                 Err(error) => State::Absent(error.to_string()),
             };
@@ -87,29 +88,40 @@ impl DeviceSlot {
     }
 }
 
-fn open(choice: DeviceChoice, budget: Budget) -> Result<Device> {
+/// How a GPU is opened.
+#[derive(Debug, Clone, Copy)]
+struct Cuda {
+    budget: Budget,
+    /// Whether columns will be encoded, by programs that are compiled meanwhile.
+    encodes: bool,
+}
+
+impl Cuda {
+    fn open(self, ordinal: usize) -> warpcube_gpu::Result<Device> {
+        let bytes = match self.budget {
+            Budget::Auto => None,
+            Budget::Bytes(bytes) => Some(bytes),
+            Budget::Percent(_) => self.budget.bytes(Device::cuda(ordinal, None)?.memory()?.1),
+        };
+        Device::cuda_with(ordinal, bytes, |is_kept| match self.encodes {
+            true => programs_of_first_loads(is_kept),
+            false => Vec::new(),
+        })
+    }
+}
+
+fn open(choice: DeviceChoice, cuda: Cuda) -> Result<Device> {
     let opened = match choice {
-        DeviceChoice::Cuda(ordinal) => open_cuda(ordinal, budget),
+        DeviceChoice::Cuda(ordinal) => cuda.open(ordinal),
         DeviceChoice::Emulated => {
             // The emulated device has no memory of its own to take a share of.
-            let bytes = budget.bytes(EMULATED_MEMORY).unwrap_or(EMULATED_MEMORY);
+            let bytes = cuda.budget.bytes(EMULATED_MEMORY).unwrap_or(EMULATED_MEMORY);
             Device::emulated(warpcube_gpu::EmulatorOptions::default(), bytes)
         }
-        DeviceChoice::Auto | DeviceChoice::Cpu => open_cuda(0, budget),
+        DeviceChoice::Auto | DeviceChoice::Cpu => cuda.open(0),
     };
     opened.map_err(|error| SqlError::Device { choice: choice.to_string(), reason: error.to_string() })
 }
 
 /// Budget of the emulated device by default, in bytes.
 const EMULATED_MEMORY: u64 = 1 << 30;
-
-fn open_cuda(ordinal: usize, budget: Budget) -> warpcube_gpu::Result<Device> {
-    match budget {
-        Budget::Auto => Device::cuda(ordinal, None),
-        Budget::Bytes(bytes) => Device::cuda(ordinal, Some(bytes)),
-        Budget::Percent(_) => {
-            let total = Device::cuda(ordinal, None)?.memory()?.1;
-            Device::cuda(ordinal, budget.bytes(total))
-        }
-    }
-}

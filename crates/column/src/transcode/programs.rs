@@ -51,6 +51,8 @@ pub(crate) const PROFILE_ANY: Parts =
     ("profile_any", &[COMMON, PASS, WALK, include_str!("../../kernels/profile_any.cuh")]);
 pub(crate) const PROFILE_COLUMN: Parts =
     ("profile_column", &[COMMON, PASS, include_str!("../../kernels/profile_column.cuh")]);
+/// What every first load asks for, besides the pass over its values.
+const FIRST: [Parts; 4] = [PROFILE_COLUMN, PACKED, BOUNDS, CODES];
 /// Programs that encode most columns.
 const USUAL: [Parts; 8] = [PROFILE_COLUMN, PACKED, BOUNDS, CODES, PROFILE_ANY, DELTA, PATCHES, SUMS];
 /// All others.
@@ -63,6 +65,14 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
         8 => Some(PROFILE_WORDS8),
         _ => None,
     }
+}
+
+/// What first loads will wait for, of programs that are told not to be kept on disk: to be compiled while a device is
+/// opened.
+pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
+    let parts = [4, 8].into_iter().filter_map(profile_words).chain(FIRST);
+    let missing = parts.filter(|parts| !is_kept(&source(*parts))).map(quick_source);
+    missing.filter(|program| !is_kept(program)).collect()
 }
 
 /// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
@@ -78,7 +88,7 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
     };
     let widths: BTreeSet<usize> = widths.into_iter().collect();
     let passes = widths.into_iter().filter_map(profile_words);
-    let first: Vec<Parts> = passes.chain([PROFILE_COLUMN, PACKED, BOUNDS, CODES]).collect();
+    let first: Vec<Parts> = passes.chain(FIRST).collect();
     let (first, others) = (missing(&first), missing(&USUAL));
     let waits = first.iter().any(|program| !device.is_at_hand(program));
     if !first.is_empty() || !others.is_empty() {
@@ -117,6 +127,19 @@ mod tests {
 
     /// Ampere, Hopper, Blackwell for workstations.
     const ARCHITECTURES: [u32; 3] = [80, 90, 120];
+
+    #[test]
+    fn first_loads_wait_for_nothing_that_is_kept() {
+        assert_eq!(programs_of_first_loads(&|_| true), []);
+        let all = programs_of_first_loads(&|_| false);
+        assert!(all.len() == 6 && all.iter().all(|program| program.effort == Effort::Least));
+        let packed = all.iter().find(|program| program.name == PACKED.0).unwrap();
+        let better = Program { effort: Effort::Less, ..packed.clone() };
+        for kept in [packed, &better] {
+            let missing = programs_of_first_loads(&|program| program == kept);
+            assert!(missing.len() == 5 && !missing.contains(packed), "{:?} is at hand", kept.effort);
+        }
+    }
 
     #[test]
     fn kernels_compile_for_gpus() {

@@ -92,7 +92,7 @@ pub(super) fn version() -> Option<(i32, i32)> {
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 /// Refuses a device that cannot run the kernels.
-pub(super) fn check_capability(name: &str, (major, minor): (u32, u32)) -> Result<()> {
+fn check_capability(name: &str, (major, minor): (u32, u32)) -> Result<()> {
     match (major, minor) >= CAPABILITY_MIN {
         true => Ok(()),
         false => Err(unavailable(
@@ -129,16 +129,42 @@ unsafe impl Send for Context {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
 
+/// A device by its number.
+fn device(ordinal: usize) -> Result<sys::CUdevice> {
+    let devices = count()?;
+    if ordinal >= devices {
+        return Err(unavailable(
+            format!("there is no CUDA device {ordinal}, this host has {devices}"),
+            "name one of those that 'warpcube doctor' lists",
+        ));
+    }
+    check("opening a device", result::device::get(ordinal as i32))
+}
+
+fn attribute(device: sys::CUdevice, which: Attribute) -> Result<i64> {
+    // SAFETY: the driver gave the device handle, by `device`.
+    let value = unsafe { result::device::get_attribute(device, which) };
+    Ok(i64::from(check("asking for a device attribute", value)?))
+}
+
+/// Name of a device that kernels run on, for compilers: 90 for Hopper. No context is made.
+pub(super) fn architecture(ordinal: usize) -> Result<u32> {
+    let device = device(ordinal)?;
+    let name = check("asking for the device's name", result::device::get_name(device))?;
+    let (major, minor) = compute_capability(device)?;
+    check_capability(&name, (major, minor))?;
+    Ok(major * 10 + minor)
+}
+
+fn compute_capability(device: sys::CUdevice) -> Result<(u32, u32)> {
+    let major = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok((major as u32, minor as u32))
+}
+
 impl Context {
     pub(super) fn open(ordinal: usize) -> Result<Context> {
-        let devices = count()?;
-        if ordinal >= devices {
-            return Err(unavailable(
-                format!("there is no CUDA device {ordinal}, this host has {devices}"),
-                "name one of those that 'warpcube doctor' lists",
-            ));
-        }
-        let device = check("opening a device", result::device::get(ordinal as i32))?;
+        let device = device(ordinal)?;
         // SAFETY: the device handle was just given by the driver.
         let handle = check("creating a context", unsafe { result::primary_ctx::retain(device) })?;
         Ok(Context { device, handle })
@@ -151,9 +177,7 @@ impl Context {
     }
 
     fn attribute(&self, which: Attribute) -> Result<i64> {
-        // SAFETY: the device handle is valid.
-        let value = unsafe { result::device::get_attribute(self.device, which) };
-        Ok(i64::from(check("asking for a device attribute", value)?))
+        attribute(self.device, which)
     }
 }
 
@@ -178,10 +202,7 @@ pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> 
         name: check("asking for the device's name", result::device::get_name(context.device))?,
         ordinal,
         emulated: false,
-        compute_capability: (
-            context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
-            context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
-        ),
+        compute_capability: compute_capability(context.device)?,
         multiprocessors: context.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
         shared_memory_per_block: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
         shared_memory_per_multiprocessor: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?

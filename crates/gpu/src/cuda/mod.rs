@@ -3,6 +3,7 @@
 //! The driver library is looked for when asked for; without it every call here is an error with a reason, never a
 //! panic. Modules come from NVRTC ([`nvrtc`]) through a cache on disk ([`cache`]).
 
+mod ahead;
 mod cache;
 mod driver;
 pub mod nvrtc;
@@ -11,6 +12,7 @@ mod recording;
 mod stream;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
 
+use ahead::Ahead;
 pub use cache::{cache_folder, is_private};
 use driver::{Context, check};
 
@@ -36,7 +39,20 @@ impl Device {
     /// # Errors
     /// [`GpuError::Unavailable`] with the reason and its repair where there is no driver or no such device.
     pub fn cuda(ordinal: usize, budget: Option<u64>) -> Result<Device> {
-        let backend = CudaBackend::open(ordinal)?;
+        Device::cuda_with(ordinal, budget, |_| Vec::new())
+    }
+
+    /// As [`Device::cuda`], and has programs compiled while the driver sets the device up: those that `ahead` names,
+    /// which is told of each program whether it was kept on disk. Where that fails, who asks for the program is told.
+    ///
+    /// # Errors
+    /// As [`Device::cuda`].
+    pub fn cuda_with(
+        ordinal: usize,
+        budget: Option<u64>,
+        ahead: impl FnOnce(&dyn Fn(&Program) -> bool) -> Vec<Program>,
+    ) -> Result<Device> {
+        let backend = CudaBackend::open(ordinal, ahead)?;
         let budget = match budget {
             Some(bytes) => bytes,
             None => (backend.memory()?.0 as f64 * BUDGET_SHARE_DEFAULT) as u64,
@@ -59,15 +75,24 @@ struct CudaBackend {
     context: Arc<Context>,
     info: DeviceInfo,
     poker: poke::Poker,
+    ahead: Ahead,
 }
 
 impl CudaBackend {
-    fn open(ordinal: usize) -> Result<CudaBackend> {
+    fn open(ordinal: usize, ahead: impl FnOnce(&dyn Fn(&Program) -> bool) -> Vec<Program>) -> Result<CudaBackend> {
+        let architecture = driver::architecture(ordinal)?;
+        let programs = ahead(&|program| cache::is_kept(program, architecture));
+        let ahead = Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
+            Ok((image, _)) => Some(image),
+            Err(error) => {
+                tracing::debug!(%error, "compiling ahead failed");
+                None
+            }
+        });
         let context = Arc::new(Context::open(ordinal)?);
         let info = driver::describe(&context, ordinal)?;
-        driver::check_capability(&info.name, info.compute_capability)?;
         let poker = poke::Poker::new(context.clone())?;
-        Ok(CudaBackend { context, info, poker })
+        Ok(CudaBackend { context, info, poker, ahead })
     }
 }
 
@@ -128,12 +153,22 @@ impl Backend for CudaBackend {
 
     fn is_kept(&self, program: &Program) -> bool {
         let (major, minor) = self.info.compute_capability;
-        cache::is_kept(program, major * 10 + minor)
+        self.ahead.is_there(program) || cache::is_kept(program, major * 10 + minor)
+    }
+
+    fn settle(&self) {
+        self.ahead.wait();
     }
 
     fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {
         let (major, minor) = self.info.compute_capability;
-        let (cubin, compiled) = cache::cubin(program, major * 10 + minor)?;
+        let (cubin, compiled) = match self.ahead.image(program) {
+            Some(image) => (Cow::Borrowed(image), true),
+            None => {
+                let (image, compiled) = cache::cubin(program, major * 10 + minor)?;
+                (Cow::Owned(image), compiled)
+            }
+        };
         self.context.bind()?;
         // SAFETY: a context is current and `cubin` is a whole image made by NVRTC, checked by the cache.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) };
