@@ -45,7 +45,6 @@ pub(crate) const FIRST_DOWNLOAD_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct BoundFragment {
     pub(crate) pipelines: Vec<BoundPipeline>,
-    pub(crate) scans: Vec<Scan>,
     /// Launches in order.
     pub(crate) stages: Vec<Stage>,
     pub(crate) arena: Arena,
@@ -69,12 +68,6 @@ pub(crate) struct Compacted {
     pub(crate) capacity: u64,
 }
 
-/// What a pipeline's scan was cut into.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scan {
-    pub(crate) tickets: u32,
-}
-
 /// Sizes that may have to grow when a run finds them too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Guesses {
@@ -96,7 +89,7 @@ pub(crate) fn bind(
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
-    let (mut pipelines, mut scans, mut source) = (Vec::new(), Vec::new(), String::new());
+    let (mut pipelines, mut source) = (Vec::new(), String::new());
     let mut groups = None;
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let table = tables
@@ -106,7 +99,6 @@ pub(crate) fn bind(
             table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
         let forms: Vec<Form> = table.columns.iter().map(|column| Form::of(column)).collect();
         let distinct: Vec<_> = table.columns.iter().map(|column| column.distinct_integers().cloned()).collect();
-        let scan = lay_out_scan(&mut arena, table, info, tuning);
         let input = PipelineInput {
             index,
             pipeline,
@@ -122,13 +114,12 @@ pub(crate) fn bind(
             whole_sums: guesses.whole_sums,
             tuning,
         };
-        let bound = generate(&input, &scan, &mut arena)?;
+        let bound = generate(&input, |arena, step| lay_out_scan(arena, table, info, tuning, step), &mut arena)?;
         source.push_str(&bound.source);
         match &bound.sink {
             BoundSink::Table(table) => built[index] = Some(table.clone()),
             BoundSink::Groups(bound) => groups = Some(bound.clone()),
         }
-        scans.push(Scan { tickets: scan.tickets });
         pipelines.push(bound);
     }
     let groups = groups.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
@@ -146,7 +137,7 @@ pub(crate) fn bind(
         true => vec![program.as_ref().clone()],
         false => parts(&pipelines, &stages, compacted.is_some(), tuning),
     };
-    Ok(BoundFragment { pipelines, scans, stages, arena, control, program, parts, groups, compacted })
+    Ok(BoundFragment { pipelines, stages, arena, control, program, parts, groups, compacted })
 }
 
 /// Generated source behind what it calls.
@@ -209,12 +200,12 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
     }
 }
 
-/// Cuts a table into tickets: large ones keep the counter cool, small tables still give every warp work. The tickets of
-/// the last chunks are smaller, so that warps end together.
-fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning) -> ScanZones {
+/// Cuts a table into tickets: large ones keep the counter cool, those of small tables are single steps of so many rows,
+/// so that all warps have work. The tickets of the last chunks are smaller, so that warps end together.
+fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning, step: u64) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
-    let rows_min = tuning.step_rows_max();
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
+    let rows_min = if wanted < tuning.step_rows_max() { step } else { tuning.step_rows_max() };
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
     let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);

@@ -394,7 +394,7 @@ impl Engine {
         let (mut grid, mut firsts) = (0, Vec::with_capacity(stage.members.len()));
         for index in &stage.members {
             firsts.push(grid);
-            grid += most.min(bound.scans[*index].tickets.div_ceil(block / 32)).max(1);
+            grid += most.min(bound.pipelines[*index].tickets.div_ceil(block / 32)).max(1);
         }
         firsts.remove(0);
         Ok(Launch { kernel, shape: LaunchShape { grid, block, shared_bytes }, firsts })

@@ -62,8 +62,8 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Rows of the longest step of a warp; tickets have a multiple of them, and so of the groups and tiles that encoded
-    /// columns are decoded by.
+    /// Rows of the longest step of a warp: tickets of more than one step have a multiple of them, and so of the groups
+    /// and tiles that encoded columns are decoded by.
     pub(crate) fn step_rows_max(&self) -> u64 {
         let slots = [self.slots_narrow, self.slots_one, self.slots_two, self.slots_some, self.slots_many, TILE_SLOTS];
         slots.into_iter().max().unwrap_or(32) as u64 * 32

@@ -251,12 +251,11 @@ impl Device {
     }
 
     /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
-    /// Then, in the background, `others` that may be asked for.
+    /// Then, where cores are idle, `others` that may be asked for.
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let work = move |device: &Device| {
             device.compile_for_later(&programs);
-            // A load may wait for one of them: they get their share of the cores.
-            stand_back();
+            device.leave_the_cores();
             device.compile_for_later(&others);
         };
         self.elsewhere(work, || ());

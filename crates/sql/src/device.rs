@@ -103,10 +103,10 @@ impl Cuda {
             Budget::Bytes(bytes) => Some(bytes),
             Budget::Percent(_) => self.budget.bytes(Device::cuda(ordinal, None)?.memory()?.1),
         };
-        Device::cuda_with(ordinal, bytes, |is_kept| match self.encodes {
-            true => programs_of_first_loads(is_kept),
-            false => Vec::new(),
-        })
+        match self.encodes {
+            true => Device::cuda_with(ordinal, bytes, programs_of_first_loads),
+            false => Device::cuda(ordinal, bytes),
+        }
     }
 }
 

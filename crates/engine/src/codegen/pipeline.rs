@@ -102,6 +102,8 @@ pub(crate) struct BoundPipeline {
     pub(crate) min_blocks: u32,
     /// Dynamic shared memory of a block in bytes.
     pub(crate) shared_bytes: u32,
+    /// Tickets that the scan was cut into.
+    pub(crate) tickets: u32,
     /// What the sink leaves behind.
     pub(crate) sink: BoundSink,
     /// Estimated bytes read from columns.
@@ -110,7 +112,7 @@ pub(crate) struct BoundPipeline {
     pub(crate) order: Vec<Planned>,
 }
 
-/// Scan parameters that the runner fills: their zones are laid out by the caller.
+/// Scan parameters that the runner fills: their zones are laid out by who asks for the pipeline.
 pub(crate) struct ScanZones {
     /// Pointers: for each chunk, each column's values and validity.
     pub(crate) segments: Zone,
@@ -145,13 +147,18 @@ pub(super) struct Split {
     bytes: f64,
 }
 
-/// Writes the device function of a pipeline.
-pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Arena) -> Result<BoundPipeline> {
+/// Writes the device function of a pipeline; `lay_out` cuts its scan, and is told the rows of a step.
+pub(crate) fn generate(
+    input: &PipelineInput,
+    lay_out: impl FnOnce(&mut Arena, u64) -> ScanZones,
+    arena: &mut Arena,
+) -> Result<BoundPipeline> {
     let registers = order::templates(input.pipeline, input.columns, input.tables)?;
     let bitmap_bytes_max = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, bitmap_bytes_max)?;
     let order = planned.clone();
     let mut split = split(planned, input)?;
+    let scan = lay_out(arena, split.slots as u64 * 32);
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
@@ -171,7 +178,7 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
         next: 0,
         out: String::new(),
     };
-    let layout = writer.kernel(&name, scan, &plan)?;
+    let layout = writer.kernel(&name, &scan, &plan)?;
     let body = writer.out;
     let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index)));
     Ok(BoundPipeline {
@@ -181,6 +188,7 @@ pub(crate) fn generate(input: &PipelineInput, scan: &ScanZones, arena: &mut Aren
         block: layout.block,
         min_blocks: layout.min_blocks,
         shared_bytes: layout.shared_bytes as u32,
+        tickets: scan.tickets,
         sink: plan.bound(),
         bytes: split.bytes,
         order,

@@ -147,13 +147,13 @@ fn attribute(device: sys::CUdevice, which: Attribute) -> Result<i64> {
     Ok(i64::from(check("asking for a device attribute", value)?))
 }
 
-/// Name of a device that kernels run on, for compilers: 90 for Hopper. No context is made.
-pub(super) fn architecture(ordinal: usize) -> Result<u32> {
+/// The compute capability of a device that kernels run on. No context is made.
+pub(super) fn compute_capability_of(ordinal: usize) -> Result<(u32, u32)> {
     let device = device(ordinal)?;
     let name = check("asking for the device's name", result::device::get_name(device))?;
-    let (major, minor) = compute_capability(device)?;
-    check_capability(&name, (major, minor))?;
-    Ok(major * 10 + minor)
+    let capability = compute_capability(device)?;
+    check_capability(&name, capability)?;
+    Ok(capability)
 }
 
 fn compute_capability(device: sys::CUdevice) -> Result<(u32, u32)> {

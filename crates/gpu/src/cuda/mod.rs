@@ -6,6 +6,7 @@
 mod ahead;
 mod cache;
 mod driver;
+mod nvml;
 pub mod nvrtc;
 mod poke;
 mod recording;
@@ -32,6 +33,9 @@ use driver::{Context, check};
 /// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.
 const BUDGET_SHARE_DEFAULT: f64 = 0.90;
 
+/// Names programs to be compiled, and is told of each whether it was kept on disk.
+pub type ToCompile = fn(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program>;
+
 impl Device {
     /// Opens CUDA device number `ordinal`. `budget` is the most memory to use in bytes; by default nine tenths of what
     /// is free now.
@@ -42,16 +46,12 @@ impl Device {
         Device::cuda_with(ordinal, budget, |_| Vec::new())
     }
 
-    /// As [`Device::cuda`], and has programs compiled while the driver sets the device up: those that `ahead` names,
-    /// which is told of each program whether it was kept on disk. Where that fails, who asks for the program is told.
+    /// As [`Device::cuda`], and has programs compiled while the driver is started: those that `ahead` names. Where that
+    /// fails, who asks for the program is told.
     ///
     /// # Errors
     /// As [`Device::cuda`].
-    pub fn cuda_with(
-        ordinal: usize,
-        budget: Option<u64>,
-        ahead: impl FnOnce(&dyn Fn(&Program) -> bool) -> Vec<Program>,
-    ) -> Result<Device> {
+    pub fn cuda_with(ordinal: usize, budget: Option<u64>, ahead: ToCompile) -> Result<Device> {
         let backend = CudaBackend::open(ordinal, ahead)?;
         let budget = match budget {
             Some(bytes) => bytes,
@@ -78,17 +78,32 @@ struct CudaBackend {
     ahead: Ahead,
 }
 
+/// Begins to compile what is asked for and was not kept on disk.
+fn begin(ahead: ToCompile, (major, minor): (u32, u32)) -> Ahead {
+    let architecture = major * 10 + minor;
+    let programs = ahead(&|program| cache::is_kept(program, architecture));
+    Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
+        Ok((image, _)) => Some(image),
+        Err(error) => {
+            tracing::debug!(%error, "compiling ahead failed");
+            None
+        }
+    })
+}
+
 impl CudaBackend {
-    fn open(ordinal: usize, ahead: impl FnOnce(&dyn Fn(&Program) -> bool) -> Vec<Program>) -> Result<CudaBackend> {
-        let architecture = driver::architecture(ordinal)?;
-        let programs = ahead(&|program| cache::is_kept(program, architecture));
-        let ahead = Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
-            Ok((image, _)) => Some(image),
-            Err(error) => {
-                tracing::debug!(%error, "compiling ahead failed");
-                None
-            }
+    fn open(ordinal: usize, ahead: ToCompile) -> Result<CudaBackend> {
+        let _span = tracing::info_span!("open").entered();
+        // The driver takes some tenths of a second to start, which is when compilers have the cores to themselves.
+        let early = std::thread::spawn(move || {
+            let found = tracing::info_span!("nvml").in_scope(nvml::compute_capability)?;
+            Some((found, begin(ahead, found)))
         });
+        let capability = tracing::info_span!("start").in_scope(|| driver::compute_capability_of(ordinal));
+        let early = early.join().ok().flatten();
+        let capability = capability?;
+        let early = early.filter(|(found, _)| *found == capability);
+        let ahead = early.map_or_else(|| begin(ahead, capability), |(_, begun)| begun);
         let context = Arc::new(Context::open(ordinal)?);
         let info = driver::describe(&context, ordinal)?;
         let poker = poke::Poker::new(context.clone())?;
