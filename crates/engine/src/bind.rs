@@ -106,6 +106,8 @@ pub(crate) fn bind(
             distinct: &distinct,
             columns: &values,
             rows: table.rows(),
+            // Emulated devices have the tables of tests alone.
+            skips: table.rows() >= tuning.skip_rows || info.emulated,
             tables: &built,
             unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
             shared_limit: info.shared_memory_per_block,

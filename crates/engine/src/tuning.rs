@@ -41,6 +41,9 @@ pub struct Tuning {
     pub blocks_packed: u32,
     /// As `blocks`, for scans without one.
     pub blocks_in_place: u32,
+    /// Rows of the smallest table whose vectors are looked at before their rows: the warps of a GPU have those of a
+    /// smaller one in a step each. On emulated devices any table's are.
+    pub skip_rows: u64,
     /// Whether filters on loaded vectors come before probes, whatever their selectivity.
     pub filters_first: bool,
     /// Tickets a warp draws on average, were all of them large.
@@ -88,6 +91,7 @@ impl Default for Tuning {
             blocks: 4,
             blocks_packed: 4,
             blocks_in_place: 2,
+            skip_rows: 1 << 20,
             filters_first: true,
             tickets_per_warp: 4,
             small_tickets: 0.3,
@@ -131,6 +135,7 @@ impl FromStr for Tuning {
                 "blocks" => tuning.blocks = number()?.clamp(1, 8),
                 "blocks_packed" => tuning.blocks_packed = number()?.clamp(1, 8),
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
+                "skip_rows" => tuning.skip_rows = number()?.into(),
                 "filters_first" => tuning.filters_first = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,

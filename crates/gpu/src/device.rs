@@ -40,7 +40,7 @@ pub(crate) struct DeviceShared {
 #[derive(Default)]
 struct Behind {
     jobs: Mutex<Jobs>,
-    /// Told when the last one is done.
+    /// Told when the last one is done, and when nobody waits for a compiler any more.
     done: Condvar,
 }
 
@@ -51,6 +51,8 @@ struct Jobs {
     running: bool,
     /// Threads that work on what does not wait for those.
     aside: usize,
+    /// Calls that wait for a compiler.
+    urgent: usize,
 }
 
 /// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere: a third of one
@@ -76,6 +78,23 @@ struct Aside<'a>(&'a Behind);
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
         self.0.jobs.lock().aside -= 1;
+        self.0.done.notify_all();
+    }
+}
+
+/// A call that waits for a compiler, until it is dropped.
+struct Urgent<'a>(&'a Behind);
+
+impl Urgent<'_> {
+    fn begin(behind: &Behind) -> Urgent<'_> {
+        behind.jobs.lock().urgent += 1;
+        Urgent(behind)
+    }
+}
+
+impl Drop for Urgent<'_> {
+    fn drop(&mut self) {
+        self.0.jobs.lock().urgent -= 1;
         self.0.done.notify_all();
     }
 }
@@ -157,7 +176,9 @@ impl Device {
     /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
     pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
         self.check()?;
-        self.compile_in(&self.place(program), program)
+        let place = self.place(program);
+        let _urgent = Urgent::begin(&self.shared.behind);
+        self.compile_in(&place, program)
     }
 
     /// Where a program's module is, or will be.
@@ -186,6 +207,11 @@ impl Device {
     /// Programs, compiled and loaded side by side; their modules in the same order.
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
         self.check()?;
+        let _urgent = Urgent::begin(&self.shared.behind);
+        self.compile_side_by_side(programs)
+    }
+
+    fn compile_side_by_side(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
         let places: Vec<(Arc<Place>, &Program)> =
             programs.iter().map(|program| (self.place(program), program)).collect();
         std::thread::scope(|scope| {
@@ -209,8 +235,9 @@ impl Device {
         self.is_compiled(program) || self.shared.backend.is_kept(program)
     }
 
-    /// Compiles programs in the background, those of one call side by side, one call after the other. Where that fails
-    /// it is logged, and there are no modules.
+    /// Compiles programs in the background, those of one call side by side, one call after the other, and not while
+    /// anybody waits for a compiler: they share what lies in one process. Where that fails it is logged, and there are
+    /// no modules.
     pub fn compile_behind(&self, programs: Vec<Program>) -> Modules {
         let modules = Modules::default();
         let mut jobs = self.shared.behind.jobs.lock();
@@ -223,13 +250,16 @@ impl Device {
             device.leave_the_cores();
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
+                while jobs.urgent > 0 {
+                    device.shared.behind.done.wait(&mut jobs);
+                }
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
                     jobs.running = false;
                     device.shared.behind.done.notify_all();
                     return;
                 };
                 drop(jobs);
-                match device.compile_all(&programs) {
+                match device.compile_side_by_side(&programs) {
                     Ok(compiled) => drop(modules.set(compiled)),
                     Err(error) => tracing::warn!(%error, "compiling in the background failed"),
                 }
@@ -251,19 +281,22 @@ impl Device {
     }
 
     /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
-    /// Then, where cores are idle, `others` that may be asked for.
+    /// Then, in the background and one after the other, `others` that may be asked for.
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let work = move |device: &Device| {
+            let urgent = Urgent::begin(&device.shared.behind);
             device.compile_for_later(&programs);
-            device.leave_the_cores();
-            device.compile_for_later(&others);
+            drop(urgent);
+            for other in others {
+                device.compile_behind(vec![other]);
+            }
         };
         self.elsewhere(work, || ());
     }
 
     /// Compiles programs side by side; who asks for them next is told of errors.
     fn compile_for_later(&self, programs: &[Program]) {
-        if let Err(error) = self.compile_all(programs) {
+        if let Err(error) = self.compile_side_by_side(programs) {
             tracing::debug!(%error, "compiling in the background failed");
         }
     }
@@ -410,5 +443,33 @@ impl Kernel {
     /// How many blocks of this shape are resident on one multiprocessor; at least one for a shape that can run.
     pub fn blocks_per_multiprocessor(&self, block: u32, shared_bytes: u32) -> Result<u32> {
         self.module.backend.blocks_per_multiprocessor(&self.name, block, shared_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EmulatorOptions;
+
+    #[test]
+    fn the_background_waits_while_a_call_waits_for_a_compiler() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let program = |name: &str| {
+            let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{ p.out[0] = 1; }}");
+            Program::new(name, source)
+        };
+        let urgent = Urgent::begin(&device.shared.behind);
+        let behind = device.compile_behind(vec![program("behind")]);
+        // What was asked for later and does not wait is there first.
+        for name in ["aside", "beside"] {
+            let (done, is_done) = std::sync::mpsc::channel();
+            device.compile_aside(vec![program(name)], move || done.send(()).unwrap());
+            is_done.recv().unwrap();
+            assert!(device.is_compiled(&program(name)));
+        }
+        assert!(behind.get().is_none());
+        drop(urgent);
+        device.settle();
+        assert_eq!(behind.get().map(Vec::len), Some(1));
     }
 }

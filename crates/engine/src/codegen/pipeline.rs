@@ -59,6 +59,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) rows: u64,
     /// Tables built so far, by pipeline.
     pub(crate) tables: &'a [Option<BuiltTable>],
+    /// Whether vectors are left out whose bounds tell that they have no row.
+    pub(crate) skips: bool,
     /// Whether the table this pipeline builds is probed for payload, so that its keys must be unique.
     pub(crate) unique: bool,
     /// Shared memory a block may use, in bytes.

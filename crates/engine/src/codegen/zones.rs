@@ -100,12 +100,12 @@ pub(super) fn drops_vectors(item: &Item, forms: &[Form]) -> bool {
     column.and_then(|column| forms.get(column)).is_some_and(|form| form.is_clustered())
 }
 
-/// Whether a column's vectors have bounds that 64-bit integers hold.
+/// Whether a column's vectors have bounds that 64-bit integers hold and that are worth a look.
 fn bounded(scan: Scan, column: usize) -> bool {
     let Some((value, reader)) = scan.input.columns.get(column).zip(scan.readers.get(column)) else { return false };
     let fits = value.range.is_some_and(|(low, high)| low >= -(1 << 62) && high <= 1 << 62);
     let is_plain = value.dictionary.is_none() && !reader.is_coded();
-    fits && is_plain && scan.split.loaded.contains(&column) && reader.has_bounds()
+    scan.input.skips && fits && is_plain && scan.split.loaded.contains(&column) && reader.has_bounds()
 }
 
 /// Whether there may be vectors that no step needs to look at.

@@ -1,4 +1,4 @@
-//! Programs that are compiled while the driver is started, which takes as long as compilers do.
+//! Programs that are compiled while the driver makes a context, which takes as long as a compiler does.
 //!
 //! Nobody waits for them but who asks for one: opening a device takes no longer for it.
 

@@ -147,8 +147,8 @@ fn attribute(device: sys::CUdevice, which: Attribute) -> Result<i64> {
     Ok(i64::from(check("asking for a device attribute", value)?))
 }
 
-/// The compute capability of a device that kernels run on. No context is made.
-pub(super) fn compute_capability_of(ordinal: usize) -> Result<(u32, u32)> {
+/// Starts the driver, and gives the compute capability of a device that kernels run on; no context is made.
+pub(super) fn start(ordinal: usize) -> Result<(u32, u32)> {
     let device = device(ordinal)?;
     let name = check("asking for the device's name", result::device::get_name(device))?;
     let capability = compute_capability(device)?;

@@ -6,7 +6,6 @@
 mod ahead;
 mod cache;
 mod driver;
-mod nvml;
 pub mod nvrtc;
 mod poke;
 mod recording;
@@ -46,7 +45,7 @@ impl Device {
         Device::cuda_with(ordinal, budget, |_| Vec::new())
     }
 
-    /// As [`Device::cuda`], and has programs compiled while the driver is started: those that `ahead` names. Where that
+    /// As [`Device::cuda`], and has programs compiled while the driver makes a context: those that `ahead` names. Where that
     /// fails, who asks for the program is told.
     ///
     /// # Errors
@@ -78,32 +77,19 @@ struct CudaBackend {
     ahead: Ahead,
 }
 
-/// Begins to compile what is asked for and was not kept on disk.
-fn begin(ahead: ToCompile, (major, minor): (u32, u32)) -> Ahead {
-    let architecture = major * 10 + minor;
-    let programs = ahead(&|program| cache::is_kept(program, architecture));
-    Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
-        Ok((image, _)) => Some(image),
-        Err(error) => {
-            tracing::debug!(%error, "compiling ahead failed");
-            None
-        }
-    })
-}
-
 impl CudaBackend {
     fn open(ordinal: usize, ahead: ToCompile) -> Result<CudaBackend> {
         let _span = tracing::info_span!("open").entered();
-        // The driver takes some tenths of a second to start, which is when compilers have the cores to themselves.
-        let early = std::thread::spawn(move || {
-            let found = tracing::info_span!("nvml").in_scope(nvml::compute_capability)?;
-            Some((found, begin(ahead, found)))
+        let (major, minor) = driver::start(ordinal)?;
+        let architecture = major * 10 + minor;
+        let programs = ahead(&|program| cache::is_kept(program, architecture));
+        let ahead = Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
+            Ok((image, _)) => Some(image),
+            Err(error) => {
+                tracing::debug!(%error, "compiling ahead failed");
+                None
+            }
         });
-        let capability = tracing::info_span!("start").in_scope(|| driver::compute_capability_of(ordinal));
-        let early = early.join().ok().flatten();
-        let capability = capability?;
-        let early = early.filter(|(found, _)| *found == capability);
-        let ahead = early.map_or_else(|| begin(ahead, capability), |(_, begun)| begun);
         let context = Arc::new(Context::open(ordinal)?);
         let info = driver::describe(&context, ordinal)?;
         let poker = poke::Poker::new(context.clone())?;
