@@ -183,8 +183,10 @@ pub(crate) fn load(
         SegmentBuilder::new(&target.name, &target.data_type, None)?;
     }
     let scan = source.open(columns)?;
-    let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
-    let compiles = limits.encoding != EncodingChoice::Plain && prepare_early(device, storages.map(Storage::width));
+    if limits.encoding != EncodingChoice::Plain {
+        let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
+        prepare_early(device, storages.map(Storage::width));
+    }
     let tasks = tasks(scan.as_ref(), &targets);
     let job = Job {
         device,
@@ -207,10 +209,6 @@ pub(crate) fn load(
     std::thread::scope(|threads| {
         for _ in 0..limits.threads.clamp(1, job.tasks.len().max(1)) {
             threads.spawn(|| {
-                if compiles {
-                    // All columns wait for the same programs.
-                    device.let_compilers_first();
-                }
                 if let Err(error) = job.work(scan.as_ref()) {
                     job.failed.store(true, Ordering::Relaxed);
                     failure.note(error);

@@ -313,12 +313,6 @@ impl Device {
         });
     }
 
-    /// Lets compilers that others wait for have the cores first: this thread, and those it starts, count a third of one
-    /// of theirs from now on.
-    pub fn let_compilers_first(&self) {
-        stand_back();
-    }
-
     /// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped
     /// as soon as another thread wants it (`SCHED_IDLE` of sched(7), on Linux alone). Niceness is not as much: a thread
     /// that wakes up waits for a nicer one until that one's slice of some milliseconds ends. Threads that work for an

@@ -76,11 +76,10 @@ pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Progra
 }
 
 /// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
-/// that it may ask for; whether any of the first is missing. Not for an emulated device, whose compiler takes seconds
-/// for each.
-pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) -> bool {
+/// that it may ask for. Not for an emulated device, whose compiler takes seconds for each.
+pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) {
     if device.info().emulated {
-        return false;
+        return;
     }
     let is_missing = |program: &Program| !device.is_compiled(program);
     let missing = |parts: &[Parts]| -> Vec<Program> {
@@ -90,11 +89,9 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
     let passes = widths.into_iter().filter_map(profile_words);
     let first: Vec<Parts> = passes.chain(FIRST).collect();
     let (first, others) = (missing(&first), missing(&USUAL));
-    let waits = first.iter().any(|program| !device.is_at_hand(program));
     if !first.is_empty() || !others.is_empty() {
         device.compile_early(first, others);
     }
-    waits
 }
 
 /// Whether what encodes most columns need not be compiled first.

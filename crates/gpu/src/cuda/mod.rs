@@ -45,8 +45,8 @@ impl Device {
         Device::cuda_with(ordinal, budget, |_| Vec::new())
     }
 
-    /// As [`Device::cuda`], and has programs compiled while the driver makes a context: those that `ahead` names. Where that
-    /// fails, who asks for the program is told.
+    /// As [`Device::cuda`], and has programs compiled while the driver makes a context: those that `ahead` names.
+    /// Where that fails, who asks for the program is told.
     ///
     /// # Errors
     /// As [`Device::cuda`].
