@@ -41,4 +41,4 @@ pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
 pub use segment::{ResidentColumn, Segment, Traits};
 pub use statistics::Statistics;
 pub use storage::{Storage, is_string};
-pub use transcode::programs_of_first_loads;
+pub use transcode::{programs_of_first_loads, programs_of_plain_loads};

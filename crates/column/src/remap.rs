@@ -23,6 +23,11 @@ WC_KERNEL(remap_codes, RemapParams, 256, 1) {
 
 const BLOCK: u32 = 256;
 
+/// The program that remaps.
+pub(crate) fn program() -> Program {
+    Program::new("remap_codes", SOURCE)
+}
+
 /// Launches the remapping of `rows` codes by a table that begins in a buffer at an offset in bytes.
 pub(crate) fn remap_codes(
     device: &Device,
@@ -31,7 +36,7 @@ pub(crate) fn remap_codes(
     (table, offset): (&DeviceBuffer, usize),
     rows: usize,
 ) -> Result<()> {
-    let module: Arc<Module> = device.compile(&Program::new("remap_codes", SOURCE))?;
+    let module: Arc<Module> = device.compile(&program())?;
     let kernel = module.kernel("remap_codes")?;
     let grid = (rows as u32).div_ceil(BLOCK).clamp(1, device.info().multiprocessors * 8);
     let shape = LaunchShape { grid, block: BLOCK, shared_bytes: 0 };

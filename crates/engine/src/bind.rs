@@ -106,8 +106,7 @@ pub(crate) fn bind(
             distinct: &distinct,
             columns: &values,
             rows: table.rows(),
-            // Emulated devices have the tables of tests alone.
-            skips: table.rows() >= tuning.skip_rows || info.emulated,
+            skips: table.rows() >= tuning.skip_rows,
             tables: &built,
             unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
             shared_limit: info.shared_memory_per_block,
@@ -116,7 +115,7 @@ pub(crate) fn bind(
             whole_sums: guesses.whole_sums,
             tuning,
         };
-        let bound = generate(&input, |arena, step| lay_out_scan(arena, table, info, tuning, step), &mut arena)?;
+        let bound = generate(&input, |arena, least| lay_out_scan(arena, table, info, tuning, least), &mut arena)?;
         source.push_str(&bound.source);
         match &bound.sink {
             BoundSink::Table(table) => built[index] = Some(table.clone()),
@@ -202,12 +201,12 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
     }
 }
 
-/// Cuts a table into tickets: large ones keep the counter cool, those of small tables are single steps of so many rows,
+/// Cuts a table into tickets: large ones keep the counter cool, those of small tables have few rows, `least` or more,
 /// so that all warps have work. The tickets of the last chunks are smaller, so that warps end together.
-fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning, step: u64) -> ScanZones {
+fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
-    let rows_min = if wanted < tuning.step_rows_max() { step } else { tuning.step_rows_max() };
+    let rows_min = if wanted < tuning.step_rows_max() { least } else { tuning.step_rows_max() };
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
     let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);

@@ -302,6 +302,23 @@ pub enum Sink {
     },
 }
 
+impl Sink {
+    /// Calls `visit` with every register that is asked for.
+    pub fn registers(&self, visit: &mut impl FnMut(usize)) {
+        match self {
+            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+                keys.iter().chain(values).for_each(|expr| expr.registers(visit));
+            }
+            Sink::Aggregate { groups, aggregates } => {
+                groups.iter().for_each(|(expr, _)| expr.registers(visit));
+                for call in aggregates {
+                    call.argument.iter().chain(&call.filter).for_each(|expr| expr.registers(visit));
+                }
+            }
+        }
+    }
+}
+
 /// A scan with its steps and its sink.
 #[derive(Debug, Clone)]
 pub struct Pipeline {

@@ -120,7 +120,8 @@ impl Drop for Engine {
 impl Engine {
     /// An engine over a device with nothing on it.
     pub fn new(device: Device) -> Engine {
-        Engine { residency: Residency::new(device), streams: Mutex::default(), tuning: Tuning::default() }
+        let tuning = Tuning::of(device.info());
+        Engine { residency: Residency::new(device), streams: Mutex::default(), tuning }
     }
 
     /// The same engine with other choices in its kernels.

@@ -5,6 +5,8 @@
 
 use std::str::FromStr;
 
+use warpcube_gpu::DeviceInfo;
+
 use crate::codegen::column::TILE_SLOTS;
 
 /// What can be tuned.
@@ -42,7 +44,7 @@ pub struct Tuning {
     /// As `blocks`, for scans without one.
     pub blocks_in_place: u32,
     /// Rows of the smallest table whose vectors are looked at before their rows: the warps of a GPU have those of a
-    /// smaller one in a step each. On emulated devices any table's are.
+    /// smaller one in a step or two. By default those of any table are on emulated devices.
     pub skip_rows: u64,
     /// Whether filters on loaded vectors come before probes, whatever their selectivity.
     pub filters_first: bool,
@@ -65,8 +67,17 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Rows of the longest step of a warp: tickets of more than one step have a multiple of them, and so of the groups
-    /// and tiles that encoded columns are decoded by.
+    /// The defaults for a device.
+    pub fn of(info: &DeviceInfo) -> Tuning {
+        match info.emulated {
+            // It has the tables of tests.
+            true => Tuning { skip_rows: 0, ..Tuning::default() },
+            false => Tuning::default(),
+        }
+    }
+
+    /// Rows of the longest step of a warp: tickets have a multiple of them, but those that small tables are built by,
+    /// which have a multiple of their own steps. No encoding is decoded by more rows than a step has.
     pub(crate) fn step_rows_max(&self) -> u64 {
         let slots = [self.slots_narrow, self.slots_one, self.slots_two, self.slots_some, self.slots_many, TILE_SLOTS];
         slots.into_iter().max().unwrap_or(32) as u64 * 32

@@ -53,6 +53,8 @@ struct Jobs {
     aside: usize,
     /// Calls that wait for a compiler.
     urgent: usize,
+    /// How often what waits was forgotten.
+    forgotten: u64,
 }
 
 /// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere: a third of one
@@ -83,19 +85,19 @@ impl Drop for Aside<'_> {
 }
 
 /// A call that waits for a compiler, until it is dropped.
-struct Urgent<'a>(&'a Behind);
+struct Urgent(Arc<DeviceShared>);
 
-impl Urgent<'_> {
-    fn begin(behind: &Behind) -> Urgent<'_> {
-        behind.jobs.lock().urgent += 1;
-        Urgent(behind)
+impl Urgent {
+    fn begin(device: &Device) -> Urgent {
+        device.shared.behind.jobs.lock().urgent += 1;
+        Urgent(device.shared.clone())
     }
 }
 
-impl Drop for Urgent<'_> {
+impl Drop for Urgent {
     fn drop(&mut self) {
-        self.0.jobs.lock().urgent -= 1;
-        self.0.done.notify_all();
+        self.0.behind.jobs.lock().urgent -= 1;
+        self.0.behind.done.notify_all();
     }
 }
 
@@ -176,9 +178,8 @@ impl Device {
     /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
     pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
         self.check()?;
-        let place = self.place(program);
-        let _urgent = Urgent::begin(&self.shared.behind);
-        self.compile_in(&place, program)
+        let _urgent = Urgent::begin(self);
+        self.compile_in(&self.place(program), program)
     }
 
     /// Where a program's module is, or will be.
@@ -206,12 +207,12 @@ impl Device {
 
     /// Programs, compiled and loaded side by side; their modules in the same order.
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
-        self.check()?;
-        let _urgent = Urgent::begin(&self.shared.behind);
+        let _urgent = Urgent::begin(self);
         self.compile_side_by_side(programs)
     }
 
     fn compile_side_by_side(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
+        self.check()?;
         let places: Vec<(Arc<Place>, &Program)> =
             programs.iter().map(|program| (self.place(program), program)).collect();
         std::thread::scope(|scope| {
@@ -268,27 +269,40 @@ impl Device {
         modules
     }
 
-    /// Compiles programs in the background, side by side and beside whatever else is compiled, and calls `done` when
-    /// they are at hand or do not compile.
+    /// Compiles programs in the background, side by side and before what nobody waits for, and calls `done` when they
+    /// are at hand or do not compile.
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
+        let urgent = Urgent::begin(self);
         self.elsewhere(
             move |device| {
                 stand_back();
                 device.compile_for_later(&programs);
+                drop(urgent);
             },
             done,
         );
     }
 
     /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
-    /// Then, in the background and one after the other, `others` that may be asked for.
+    /// Then `others` that may be asked for, one after the other, none being begun while anybody waits for a compiler.
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
+        let urgent = Urgent::begin(self);
+        let forgotten = self.shared.behind.jobs.lock().forgotten;
         let work = move |device: &Device| {
-            let urgent = Urgent::begin(&device.shared.behind);
             device.compile_for_later(&programs);
             drop(urgent);
-            for other in others {
-                device.compile_behind(vec![other]);
+            // A load may wait for one of them: they get their share of the cores.
+            stand_back();
+            for other in &others {
+                let mut jobs = device.shared.behind.jobs.lock();
+                while jobs.urgent > 0 && jobs.forgotten == forgotten {
+                    device.shared.behind.done.wait(&mut jobs);
+                }
+                if jobs.forgotten != forgotten {
+                    return;
+                }
+                drop(jobs);
+                device.compile_for_later(std::slice::from_ref(other));
             }
         };
         self.elsewhere(work, || ());
@@ -332,7 +346,10 @@ impl Device {
 
     /// Forgets what waits to be compiled in the background and was not begun.
     pub fn forget_waiting(&self) {
-        self.shared.behind.jobs.lock().waiting.clear();
+        let mut jobs = self.shared.behind.jobs.lock();
+        jobs.waiting.clear();
+        jobs.forgotten += 1;
+        self.shared.behind.done.notify_all();
     }
 
     /// Waits until nothing is compiled in the background; a process that ends meanwhile may take the compiler apart
@@ -445,14 +462,15 @@ mod tests {
     use super::*;
     use crate::EmulatorOptions;
 
+    fn program(name: &str) -> Program {
+        let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{ p.out[0] = 1; }}");
+        Program::new(name, source)
+    }
+
     #[test]
     fn the_background_waits_while_a_call_waits_for_a_compiler() {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
-        let program = |name: &str| {
-            let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{ p.out[0] = 1; }}");
-            Program::new(name, source)
-        };
-        let urgent = Urgent::begin(&device.shared.behind);
+        let urgent = Urgent::begin(&device);
         let behind = device.compile_behind(vec![program("behind")]);
         // What was asked for later and does not wait is there first.
         for name in ["aside", "beside"] {
@@ -465,5 +483,23 @@ mod tests {
         drop(urgent);
         device.settle();
         assert_eq!(behind.get().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn what_may_be_asked_for_is_forgotten_when_nothing_more_is() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let urgent = Urgent::begin(&device);
+        device.compile_early(vec![program("first")], vec![program("other")]);
+        while !device.is_compiled(&program("first")) {
+            std::thread::yield_now();
+        }
+        device.forget_waiting();
+        // Nothing is waited for but what was begun.
+        device.settle();
+        drop(urgent);
+        assert!(!device.is_compiled(&program("other")));
+        device.compile_early(vec![], vec![program("other")]);
+        device.settle();
+        assert!(device.is_compiled(&program("other")));
     }
 }

@@ -1,7 +1,7 @@
 //! The session's device: opened when first asked for, or at once where the user insists on one.
 
 use parking_lot::Mutex;
-use warpcube_column::programs_of_first_loads;
+use warpcube_column::{programs_of_first_loads, programs_of_plain_loads};
 use warpcube_gpu::Device;
 
 use crate::error::{Result, SqlError};
@@ -40,7 +40,8 @@ impl DeviceSlot {
             DeviceChoice::Auto => State::Closed(cuda),
             choice => State::Open(open(choice, cuda)?),
         };
-        *self.state.lock() = next;
+        // A device that is given up may wait for its compilers.
+        let _before = std::mem::replace(&mut *self.state.lock(), next);
         Ok(())
     }
 
@@ -74,9 +75,14 @@ impl DeviceSlot {
         matches!(*self.state.lock(), State::Open(_))
     }
 
+    /// Whether the device is yet to be opened, as the settings say then.
+    pub fn is_closed(&self) -> bool {
+        matches!(*self.state.lock(), State::Closed(_))
+    }
+
     /// Whether the device was not opened yet and there seems to be one.
     pub fn may_open(&self) -> bool {
-        matches!(*self.state.lock(), State::Closed(_)) && Device::cuda_seems_present()
+        self.is_closed() && Device::cuda_seems_present()
     }
 
     /// Why there is no device, where there is none.
@@ -103,10 +109,8 @@ impl Cuda {
             Budget::Bytes(bytes) => Some(bytes),
             Budget::Percent(_) => self.budget.bytes(Device::cuda(ordinal, None)?.memory()?.1),
         };
-        match self.encodes {
-            true => Device::cuda_with(ordinal, bytes, programs_of_first_loads),
-            false => Device::cuda(ordinal, bytes),
-        }
+        let ahead = if self.encodes { programs_of_first_loads } else { programs_of_plain_loads };
+        Device::cuda_with(ordinal, bytes, ahead)
     }
 }
 

@@ -19,10 +19,10 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Pa
 
 pub(crate) use codes::distinct;
 pub(crate) use delta::fitting_delta;
-pub use programs::programs_of_first_loads;
 pub(crate) use programs::{
     PACKED, PROFILE_ANY, PROFILE_COLUMN, Parts, compile_all, has_encoders, prepare_behind, prepare_early, profile_words,
 };
+pub use programs::{programs_of_first_loads, programs_of_plain_loads};
 pub(crate) use scratch::Scratch;
 
 use crate::build::VECTOR_ROWS;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use warpcube_gpu::{Device, Effort, Program};
 
 use crate::error::Result;
+use crate::remap;
 
 /// The name of a program and the parts of its source.
 pub(crate) type Parts = (&'static str, &'static [&'static str]);
@@ -72,7 +73,12 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
 pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
     let parts = [4, 8].into_iter().filter_map(profile_words).chain(FIRST);
     let missing = parts.filter(|parts| !is_kept(&source(*parts))).map(quick_source);
-    missing.filter(|program| !is_kept(program)).collect()
+    missing.filter(|program| !is_kept(program)).chain(programs_of_plain_loads(is_kept)).collect()
+}
+
+/// As [`programs_of_first_loads`], where nothing is encoded.
+pub fn programs_of_plain_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
+    [remap::program()].into_iter().filter(|program| !is_kept(program)).collect()
 }
 
 /// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
@@ -129,12 +135,12 @@ mod tests {
     fn first_loads_wait_for_nothing_that_is_kept() {
         assert_eq!(programs_of_first_loads(&|_| true), []);
         let all = programs_of_first_loads(&|_| false);
-        assert!(all.len() == 6 && all.iter().all(|program| program.effort == Effort::Least));
+        assert_eq!(all.len(), 7);
         let packed = all.iter().find(|program| program.name == PACKED.0).unwrap();
         let better = Program { effort: Effort::Less, ..packed.clone() };
         for kept in [packed, &better] {
             let missing = programs_of_first_loads(&|program| program == kept);
-            assert!(missing.len() == 5 && !missing.contains(packed), "{:?} is at hand", kept.effort);
+            assert!(missing.len() == 6 && !missing.contains(packed), "{:?} is at hand", kept.effort);
         }
     }
 

@@ -149,7 +149,7 @@ pub(super) struct Split {
     bytes: f64,
 }
 
-/// Writes the device function of a pipeline; `lay_out` cuts its scan, and is told the rows of a step.
+/// Writes the device function of a pipeline; `lay_out` cuts its scan into tickets of so many rows or more.
 pub(crate) fn generate(
     input: &PipelineInput,
     lay_out: impl FnOnce(&mut Arena, u64) -> ScanZones,
@@ -160,7 +160,6 @@ pub(crate) fn generate(
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, bitmap_bytes_max)?;
     let order = planned.clone();
     let mut split = split(planned, input)?;
-    let scan = lay_out(arena, split.slots as u64 * 32);
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
@@ -168,9 +167,15 @@ pub(crate) fn generate(
         ColumnReader::new(column, *form, input.columns[column].valid.is_some(), &mut params)
     };
     let readers: Vec<ColumnReader> = input.forms.iter().enumerate().map(reader).collect();
-    if may_skip(Scan { input, split: &split, readers: &readers }) {
+    let skips = may_skip(Scan { input, split: &split, readers: &readers });
+    if skips {
         split.ahead = 1;
     }
+    // What waits for the build of a small table waits for its last warp.
+    let scan = match &input.pipeline.sink {
+        Sink::Build { .. } if !skips => lay_out(arena, split.slots as u64 * 32),
+        _ => lay_out(arena, input.tuning.step_rows_max()),
+    };
     let mut writer = KernelWriter {
         input,
         split: &split,
@@ -227,7 +232,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
             loaded = with_new;
-            match drops_vectors(&planned.item, input.forms) {
+            match input.skips && drops_vectors(&planned.item, input.forms) {
                 true => scanned *= planned.share,
                 false => share *= planned.share,
             }
@@ -240,7 +245,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     // Rows that are only added up are not worth a queue if what is added is there, or read whole anyway.
     let summed = single && rows.is_empty() && {
         let mut added = Vec::new();
-        sink_registers(&input.pipeline.sink, &mut added);
+        input.pipeline.sink.registers(&mut |register| added.push(register));
         added.retain(|register| !loaded.contains(register));
         added.sort_unstable();
         added.dedup();
@@ -260,7 +265,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         }
         left *= planned.share;
     }
-    sink_registers(&input.pipeline.sink, &mut wanted);
+    input.pipeline.sink.registers(&mut |register| wanted.push(register));
     if in_place && (summed || left >= tuning.in_place) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
@@ -314,21 +319,6 @@ fn eager(
             loaded.push(register);
             if vector_registers(loaded) > input.tuning.vector_registers {
                 loaded.pop();
-            }
-        }
-    }
-}
-
-fn sink_registers(sink: &Sink, wanted: &mut Vec<usize>) {
-    let mut visit = |register| wanted.push(register);
-    match sink {
-        Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-            keys.iter().chain(values).for_each(|expr| expr.registers(&mut visit));
-        }
-        Sink::Aggregate { groups, aggregates } => {
-            groups.iter().for_each(|(expr, _)| expr.registers(&mut visit));
-            for call in aggregates {
-                call.argument.iter().chain(&call.filter).for_each(|expr| expr.registers(&mut visit));
             }
         }
     }
@@ -476,7 +466,7 @@ impl KernelWriter<'_> {
     /// The dense steps that use a column, and those that are taken together with them, if nothing else uses it.
     fn uses(&self, column: usize) -> Vec<usize> {
         let mut later = Vec::new();
-        sink_registers(&self.input.pipeline.sink, &mut later);
+        self.input.pipeline.sink.registers(&mut |register| later.push(register));
         self.split.rows.iter().for_each(|planned| planned.item.registers(&mut |register| later.push(register)));
         if later.contains(&column) || self.split.asks_payload_by(column, &later) {
             return Vec::new();

@@ -1,6 +1,5 @@
-//! Programs that are compiled while the driver makes a context, which takes as long as a compiler does.
-//!
-//! Nobody waits for them but who asks for one: opening a device takes no longer for it.
+//! Programs that are compiled from the moment on that the driver makes a context, which takes as long as a compiler
+//! does. Nobody waits for them but who asks for one.
 
 use std::collections::HashMap;
 use std::fmt;

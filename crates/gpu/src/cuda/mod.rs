@@ -77,20 +77,27 @@ struct CudaBackend {
     ahead: Ahead,
 }
 
+/// Begins to compile what is asked for and was not kept on disk.
+fn begin(ahead: ToCompile, architecture: u32) -> Ahead {
+    let programs = ahead(&|program| cache::is_kept(program, architecture));
+    Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
+        Ok((image, _)) => Some(image),
+        Err(error) => {
+            tracing::debug!(%error, "compiling ahead failed");
+            None
+        }
+    })
+}
+
 impl CudaBackend {
     fn open(ordinal: usize, ahead: ToCompile) -> Result<CudaBackend> {
         let _span = tracing::info_span!("open").entered();
         let (major, minor) = driver::start(ordinal)?;
-        let architecture = major * 10 + minor;
-        let programs = ahead(&|program| cache::is_kept(program, architecture));
-        let ahead = Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
-            Ok((image, _)) => Some(image),
-            Err(error) => {
-                tracing::debug!(%error, "compiling ahead failed");
-                None
-            }
-        });
-        let context = Arc::new(Context::open(ordinal)?);
+        // To look for what is kept takes the compiler's version, and so the compiler.
+        let ahead = std::thread::spawn(move || begin(ahead, major * 10 + minor));
+        let context = Context::open(ordinal);
+        let ahead = ahead.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let context = Arc::new(context?);
         let info = driver::describe(&context, ordinal)?;
         let poker = poke::Poker::new(context.clone())?;
         Ok(CudaBackend { context, info, poker, ahead })

@@ -51,16 +51,16 @@ impl Engines {
         let mut engine = self.engine.lock();
         match engine.as_ref() {
             Some(engine) if engine.device().same(&device) => Some(engine.clone()),
-            _ => Some(engine.insert(Arc::new(Engine::new(device).with_tuning(tuning()))).clone()),
+            _ => {
+                let tuning = tuning().unwrap_or_else(|| Tuning::of(device.info()));
+                Some(engine.insert(Arc::new(Engine::new(device).with_tuning(tuning))).clone())
+            }
         }
     }
 }
 
 /// The tuning of `WARPCUBE_TUNING`; one that cannot be read is told and left out.
-fn tuning() -> Tuning {
-    let Ok(text) = std::env::var("WARPCUBE_TUNING") else { return Tuning::default() };
-    text.parse().unwrap_or_else(|error: String| {
-        tracing::error!(error, "WARPCUBE_TUNING is left out");
-        Tuning::default()
-    })
+fn tuning() -> Option<Tuning> {
+    let text = std::env::var("WARPCUBE_TUNING").ok()?;
+    text.parse().inspect_err(|error: &String| tracing::error!(error, "WARPCUBE_TUNING is left out")).ok()
 }

@@ -74,7 +74,8 @@ impl Session {
 
     /// Brings device, memory pool and partitions in line with changed settings.
     fn take_effect(&self, before: &Settings, after: &Settings) -> Result<()> {
-        if before.device != after.device || before.device_memory != after.device_memory {
+        let other = before.device != after.device || before.device_memory != after.device_memory;
+        if other || (before.encoding != after.encoding && self.inner.device.is_closed()) {
             self.inner.device.choose(after)?;
         }
         let state = self.inner.context.state_ref();
