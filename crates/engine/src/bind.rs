@@ -201,15 +201,17 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
     }
 }
 
-/// Cuts a table into tickets: large ones keep the counter cool, those of small tables have few rows, `least` or more,
-/// so that all warps have work. The tickets of the last chunks are smaller, so that warps end together.
+/// Cuts a table into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that warps
+/// end together. Small tables have one for each warp, of `least` rows or more.
 fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
     let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
+    let rows_min = tuning.step_rows_max();
     let wanted = table.rows() / (warps * tuning.tickets_per_warp);
-    let rows_min = if wanted < tuning.step_rows_max() { least } else { tuning.step_rows_max() };
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
     let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
+    let of_warp = table.rows().div_ceil(warps).next_multiple_of(least);
+    let (large, small) = if of_warp < rows_min { (of_warp, of_warp) } else { (large, small) };
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let (mut vectors, mut first_vectors) = (0u32, Vec::<u32>::new());
     let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);
