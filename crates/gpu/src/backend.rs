@@ -121,7 +121,7 @@ pub(crate) trait Backend: Send + Sync {
         false
     }
 
-    /// Waits until it compiles nothing on its own.
+    /// Begins to compile nothing more on its own, and waits until nothing is being compiled so.
     fn settle(&self) {}
 }
 

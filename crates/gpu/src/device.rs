@@ -17,7 +17,7 @@ use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
-use crate::program::Program;
+use crate::program::{Program, in_turn};
 use crate::stream::Stream;
 
 /// A device that can run kernels; cheap to clone.
@@ -283,13 +283,13 @@ impl Device {
         );
     }
 
-    /// Compiles programs on other threads, as those will that ask for them soon: they wait for what is left to do.
+    /// Compiles programs on other threads, in the order in which they will be asked for; who asks waits for the rest.
     /// Then `others` that may be asked for, one after the other, none being begun while anybody waits for a compiler.
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
         let urgent = Urgent::begin(self);
         let forgotten = self.shared.behind.jobs.lock().forgotten;
         let work = move |device: &Device| {
-            device.compile_for_later(&programs);
+            in_turn(&programs, |program| device.compile_for_later(std::slice::from_ref(program)));
             drop(urgent);
             // A load may wait for one of them: they get their share of the cores.
             stand_back();

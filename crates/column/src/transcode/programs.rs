@@ -52,8 +52,8 @@ pub(crate) const PROFILE_ANY: Parts =
     ("profile_any", &[COMMON, PASS, WALK, include_str!("../../kernels/profile_any.cuh")]);
 pub(crate) const PROFILE_COLUMN: Parts =
     ("profile_column", &[COMMON, PASS, include_str!("../../kernels/profile_column.cuh")]);
-/// What every first load asks for, besides the pass over its values.
-const FIRST: [Parts; 4] = [PROFILE_COLUMN, PACKED, BOUNDS, CODES];
+/// What every first load asks for, behind the pass over its values.
+const FIRST: [Parts; 4] = [PACKED, PROFILE_COLUMN, BOUNDS, CODES];
 /// Programs that encode most columns.
 const USUAL: [Parts; 8] = [PROFILE_COLUMN, PACKED, BOUNDS, CODES, PROFILE_ANY, DELTA, PATCHES, SUMS];
 /// All others.
@@ -68,12 +68,14 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
     }
 }
 
-/// What first loads will wait for, of programs that are told not to be kept on disk: to be compiled while a device is
-/// opened.
+/// What first loads will wait for, of programs that are told not to be kept on disk, in the order in which it is asked
+/// for: to be compiled while a device is opened.
 pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
-    let parts = [4, 8].into_iter().filter_map(profile_words).chain(FIRST);
-    let missing = parts.filter(|parts| !is_kept(&source(*parts))).map(quick_source);
-    missing.filter(|program| !is_kept(program)).chain(programs_of_plain_loads(is_kept)).collect()
+    let missing = |parts: &[Parts]| -> Vec<Program> {
+        let missing = parts.iter().filter(|parts| !is_kept(&source(**parts))).map(|parts| quick_source(*parts));
+        missing.filter(|program| !is_kept(program)).collect()
+    };
+    [missing(&[PROFILE_WORDS4]), missing(&FIRST), programs_of_plain_loads(is_kept), missing(&[PROFILE_WORDS8])].concat()
 }
 
 /// As [`programs_of_first_loads`], where nothing is encoded.
@@ -135,7 +137,7 @@ mod tests {
     fn first_loads_wait_for_nothing_that_is_kept() {
         assert_eq!(programs_of_first_loads(&|_| true), []);
         let all = programs_of_first_loads(&|_| false);
-        assert_eq!(all.len(), 7);
+        assert_eq!((all.len(), all[0].name.as_str(), all[1].name.as_str()), (7, PROFILE_WORDS4.0, PACKED.0));
         let packed = all.iter().find(|program| program.name == PACKED.0).unwrap();
         let better = Program { effort: Effort::Less, ..packed.clone() };
         for kept in [packed, &better] {

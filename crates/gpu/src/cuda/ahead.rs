@@ -3,25 +3,27 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use crate::program::Program;
+use crate::program::{Program, in_turn};
 
 type Compile = dyn Fn(&Program) -> Option<Vec<u8>> + Send + Sync;
 
 /// Programs that are being compiled, and those that were.
 pub(super) struct Ahead {
     work: Arc<Work>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Work {
     /// Machine code by the hash of its program, where it could be made; whoever comes first makes it.
     images: HashMap<String, OnceLock<Option<Vec<u8>>>>,
     compile: Box<Compile>,
+    ended: AtomicBool,
 }
 
 impl Work {
@@ -37,20 +39,24 @@ impl fmt::Debug for Ahead {
 }
 
 impl Ahead {
-    /// Begins with `programs`, a thread each; `compile` gives their machine code where it can.
+    /// Begins with `programs`, what is asked for first being first; `compile` gives their machine code where it can.
     pub(super) fn begin(
         programs: Vec<Program>,
         compile: impl Fn(&Program) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Ahead {
         let images = programs.iter().map(|program| (program.hash(), OnceLock::new())).collect();
-        let work = Arc::new(Work { images, compile: Box::new(compile) });
-        let begin = |program: Program| {
-            let work = work.clone();
-            // Without a thread it is compiled when it is asked for.
-            std::thread::Builder::new().spawn(move || _ = work.image(&program)).ok()
+        let work = Arc::new(Work { images, compile: Box::new(compile), ended: AtomicBool::new(false) });
+        let (shared, any) = (work.clone(), !programs.is_empty());
+        let all = move || {
+            in_turn(&programs, |program| {
+                if !shared.ended.load(Ordering::Relaxed) {
+                    shared.image(program);
+                }
+            });
         };
-        let threads = Mutex::new(programs.into_iter().filter_map(begin).collect());
-        Ahead { work, threads }
+        // Without a thread each is compiled when it is asked for.
+        let thread = any.then(|| std::thread::Builder::new().spawn(all).ok()).flatten();
+        Ahead { work, thread: Mutex::new(thread) }
     }
 
     /// The machine code of a program, which may have to be waited for; none if it is not one of these, or could not be
@@ -64,25 +70,26 @@ impl Ahead {
         self.work.images.get(&program.hash()).and_then(OnceLock::get).is_some_and(Option::is_some)
     }
 
-    /// Waits until none of them is being compiled.
-    pub(super) fn wait(&self) {
-        // Others that wait do so until all threads have been joined.
-        let mut threads = self.threads.lock();
-        threads.drain(..).for_each(|thread| drop(thread.join()));
+    /// Begins with no further program, and waits until none is being compiled.
+    pub(super) fn end(&self) {
+        self.work.ended.store(true, Ordering::Relaxed);
+        // Others that wait do so until the thread has been joined.
+        let mut thread = self.thread.lock();
+        drop(thread.take().map(JoinHandle::join));
     }
 }
 
 impl Drop for Ahead {
     /// Who finds no device may end the process.
     fn drop(&mut self) {
-        self.wait();
+        self.end();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -105,10 +112,33 @@ mod tests {
             threads.spawn(|| begun.wait());
             assert_eq!(ahead.image(&slow), Some(&b"s"[..]));
         });
-        ahead.wait();
-        assert!(ahead.is_there(&quick) && ahead.is_there(&slow));
         assert!(ahead.image(&broken).is_none() && !ahead.is_there(&broken));
+        ahead.end();
+        assert!(ahead.is_there(&quick) && ahead.is_there(&slow));
         assert!(ahead.image(&Program::new("other", "o")).is_none());
         assert_eq!(count.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn what_was_not_begun_is_left_when_a_device_goes() {
+        let programs: Vec<Program> = (0..9).map(|index| Program::new(format!("p{index}"), index.to_string())).collect();
+        let (begun, count) = (Arc::new(Barrier::new(3)), Arc::new(AtomicUsize::new(0)));
+        let (barrier, counted) = (begun.clone(), count.clone());
+        let ahead = Ahead::begin(programs.clone(), move |program| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            if ["p0", "p1"].contains(&program.name.as_str()) {
+                barrier.wait();
+            }
+            Some(Vec::new())
+        });
+        // Two are being compiled, in their order.
+        while count.load(Ordering::Relaxed) < 2 {
+            std::thread::yield_now();
+        }
+        ahead.work.ended.store(true, Ordering::Relaxed);
+        begun.wait();
+        ahead.end();
+        assert!(ahead.is_there(&programs[0]) && ahead.is_there(&programs[1]) && !ahead.is_there(&programs[2]));
+        assert_eq!(count.load(Ordering::Relaxed), 2);
     }
 }

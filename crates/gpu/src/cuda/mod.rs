@@ -165,7 +165,7 @@ impl Backend for CudaBackend {
     }
 
     fn settle(&self) {
-        self.ahead.wait();
+        self.ahead.end();
     }
 
     fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {
