@@ -183,10 +183,9 @@ pub(crate) fn load(
         SegmentBuilder::new(&target.name, &target.data_type, None)?;
     }
     let scan = source.open(columns)?;
-    if limits.encoding != EncodingChoice::Plain {
-        let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
-        prepare_early(device, storages.map(Storage::width));
-    }
+    let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
+    let encodes = limits.encoding != EncodingChoice::Plain;
+    let _urgent = encodes.then(|| prepare_early(device, storages.map(Storage::width))).flatten();
     let tasks = tasks(scan.as_ref(), &targets);
     let job = Job {
         device,

@@ -9,8 +9,9 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
@@ -53,8 +54,28 @@ struct Jobs {
     aside: usize,
     /// Calls that wait for a compiler.
     urgent: usize,
+    /// When the last of them ended.
+    quiet_since: Option<Instant>,
     /// How often what waits was forgotten.
     forgotten: u64,
+}
+
+/// How long nobody must have waited for a compiler before something is compiled that nobody waits for: a statement that
+/// has loaded its columns asks for its kernels at once.
+const GRACE: Duration = Duration::from_millis(20);
+
+impl Behind {
+    /// Waits until nobody has waited for a compiler for a while, or what waits is forgotten once more.
+    fn wait_for_quiet(&self, jobs: &mut MutexGuard<'_, Jobs>, forgotten: u64) {
+        while jobs.forgotten == forgotten {
+            let quiet = jobs.quiet_since.map_or(GRACE, |since| since.elapsed());
+            match jobs.urgent {
+                0 if quiet >= GRACE => return,
+                0 => _ = self.done.wait_for(jobs, GRACE - quiet),
+                _ => self.done.wait(jobs),
+            }
+        }
+    }
 }
 
 /// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere: a third of one
@@ -84,8 +105,14 @@ impl Drop for Aside<'_> {
     }
 }
 
-/// A call that waits for a compiler, until it is dropped.
-struct Urgent(Arc<DeviceShared>);
+/// A call that waits for a compiler, or will soon, until it is dropped.
+pub struct Urgent(Arc<DeviceShared>);
+
+impl fmt::Debug for Urgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Urgent")
+    }
+}
 
 impl Urgent {
     fn begin(device: &Device) -> Urgent {
@@ -96,7 +123,9 @@ impl Urgent {
 
 impl Drop for Urgent {
     fn drop(&mut self) {
-        self.0.behind.jobs.lock().urgent -= 1;
+        let mut jobs = self.0.behind.jobs.lock();
+        jobs.urgent -= 1;
+        jobs.quiet_since = Some(Instant::now());
         self.0.behind.done.notify_all();
     }
 }
@@ -251,8 +280,9 @@ impl Device {
             device.leave_the_cores();
             loop {
                 let mut jobs = device.shared.behind.jobs.lock();
-                while jobs.urgent > 0 {
-                    device.shared.behind.done.wait(&mut jobs);
+                if !jobs.waiting.is_empty() {
+                    let forgotten = jobs.forgotten;
+                    device.shared.behind.wait_for_quiet(&mut jobs, forgotten);
                 }
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
                     jobs.running = false;
@@ -284,9 +314,10 @@ impl Device {
     }
 
     /// Compiles programs on other threads, in the order in which they will be asked for; who asks waits for the rest.
-    /// Then `others` that may be asked for, one after the other, none being begun while anybody waits for a compiler.
-    pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) {
-        let urgent = Urgent::begin(self);
+    /// Then `others` that may be asked for, one after the other, none being begun while anybody waits for a compiler,
+    /// nor while what this returns is kept.
+    pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) -> Urgent {
+        let (urgent, kept) = (Urgent::begin(self), Urgent::begin(self));
         let forgotten = self.shared.behind.jobs.lock().forgotten;
         let work = move |device: &Device| {
             in_turn(&programs, |program| device.compile_for_later(std::slice::from_ref(program)));
@@ -295,9 +326,7 @@ impl Device {
             stand_back();
             for other in &others {
                 let mut jobs = device.shared.behind.jobs.lock();
-                while jobs.urgent > 0 && jobs.forgotten == forgotten {
-                    device.shared.behind.done.wait(&mut jobs);
-                }
+                device.shared.behind.wait_for_quiet(&mut jobs, forgotten);
                 if jobs.forgotten != forgotten {
                     return;
                 }
@@ -306,6 +335,7 @@ impl Device {
             }
         };
         self.elsewhere(work, || ());
+        kept
     }
 
     /// Compiles programs side by side; who asks for them next is told of errors.
@@ -489,16 +519,16 @@ mod tests {
     fn what_may_be_asked_for_is_forgotten_when_nothing_more_is() {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
         let urgent = Urgent::begin(&device);
-        device.compile_early(vec![program("first")], vec![program("other")]);
+        let kept = device.compile_early(vec![program("first")], vec![program("other")]);
         while !device.is_compiled(&program("first")) {
             std::thread::yield_now();
         }
         device.forget_waiting();
         // Nothing is waited for but what was begun.
         device.settle();
-        drop(urgent);
+        drop((urgent, kept));
         assert!(!device.is_compiled(&program("other")));
-        device.compile_early(vec![], vec![program("other")]);
+        drop(device.compile_early(vec![], vec![program("other")]));
         device.settle();
         assert!(device.is_compiled(&program("other")));
     }

@@ -20,7 +20,7 @@ mod stream;
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
 pub use buffer::{DeviceBuffer, HostBuffer, PART_BYTES_MIN};
 pub use cancel::{CancelSwitch, Watch};
-pub use device::{Device, Kernel, Module, Modules};
+pub use device::{Device, Kernel, Module, Modules, Urgent};
 pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};

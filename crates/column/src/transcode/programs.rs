@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use warpcube_gpu::{Device, Effort, Program};
+use warpcube_gpu::{Device, Effort, Program, Urgent};
 
 use crate::error::Result;
 use crate::remap;
@@ -84,10 +84,11 @@ pub fn programs_of_plain_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Progra
 }
 
 /// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
-/// that it may ask for. Not for an emulated device, whose compiler takes seconds for each.
-pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) {
+/// that it may ask for, once the load is over: they are not begun while what this returns is kept. Not for an emulated
+/// device, whose compiler takes seconds for each.
+pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = usize>) -> Option<Urgent> {
     if device.info().emulated {
-        return;
+        return None;
     }
     let is_missing = |program: &Program| !device.is_compiled(program);
     let missing = |parts: &[Parts]| -> Vec<Program> {
@@ -97,9 +98,7 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
     let passes = widths.into_iter().filter_map(profile_words);
     let first: Vec<Parts> = passes.chain(FIRST).collect();
     let (first, others) = (missing(&first), missing(&USUAL));
-    if !first.is_empty() || !others.is_empty() {
-        device.compile_early(first, others);
-    }
+    (!first.is_empty() || !others.is_empty()).then(|| device.compile_early(first, others))
 }
 
 /// Whether what encodes most columns need not be compiled first.
