@@ -207,8 +207,9 @@ impl Device {
     /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
     pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
         self.check()?;
-        let _urgent = Urgent::begin(self);
-        self.compile_in(&self.place(program), program)
+        let place = self.place(program);
+        let _urgent = (!is_there(&place)).then(|| Urgent::begin(self));
+        self.compile_in(&place, program)
     }
 
     /// Where a program's module is, or will be.
@@ -236,14 +237,17 @@ impl Device {
 
     /// Programs, compiled and loaded side by side; their modules in the same order.
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
-        let _urgent = Urgent::begin(self);
-        self.compile_side_by_side(programs)
+        let places = self.places(programs);
+        let _urgent = places.iter().any(|(place, _)| !is_there(place)).then(|| Urgent::begin(self));
+        self.compile_side_by_side(&places)
     }
 
-    fn compile_side_by_side(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
+    fn places<'a>(&self, programs: &'a [Program]) -> Vec<(Arc<Place>, &'a Program)> {
+        programs.iter().map(|program| (self.place(program), program)).collect()
+    }
+
+    fn compile_side_by_side(&self, places: &[(Arc<Place>, &Program)]) -> Result<Vec<Arc<Module>>> {
         self.check()?;
-        let places: Vec<(Arc<Place>, &Program)> =
-            programs.iter().map(|program| (self.place(program), program)).collect();
         std::thread::scope(|scope| {
             let missing = places.iter().filter(|(place, _)| !is_there(place));
             // What is left of it is done on this thread, which waits for those that others are at.
@@ -290,7 +294,7 @@ impl Device {
                     return;
                 };
                 drop(jobs);
-                match device.compile_side_by_side(&programs) {
+                match device.compile_side_by_side(&device.places(&programs)) {
                     Ok(compiled) => drop(modules.set(compiled)),
                     Err(error) => tracing::warn!(%error, "compiling in the background failed"),
                 }
@@ -340,7 +344,7 @@ impl Device {
 
     /// Compiles programs side by side; who asks for them next is told of errors.
     fn compile_for_later(&self, programs: &[Program]) {
-        if let Err(error) = self.compile_side_by_side(programs) {
+        if let Err(error) = self.compile_side_by_side(&self.places(programs)) {
             tracing::debug!(%error, "compiling in the background failed");
         }
     }
