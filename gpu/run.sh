@@ -225,9 +225,10 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     sql-encodings)
         # SQL files and fuzzed queries with columns in one encoding after the other, side by side; DataFusion's files
-        # too, where they are (WARPCUBE_SQLLOGICTEST).
+        # too, where they are (WARPCUBE_SQLLOGICTEST). Vectors of small tables are skipped as those of large ones are.
         export files=${WARPCUBE_SQLLOGICTEST:+datafusion_files::} WARPCUBE_SQLLOGICTEST_ALL=1
-        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda WARPCUBE_TUNING=tiers=0 \
+        CARGO_MANIFEST_DIR=$PWD/crates/sql WARPCUBE_TEST_DEVICE=cuda WARPCUBE_FUZZ_DEVICE=cuda \
+            WARPCUBE_TUNING=tiers=0,skip_rows=0 \
             limit sql-encodings 400 bash -c '
             rm -f "$2"/encoding-*.log
             for encoding in ${ENCODINGS:-plain packed nsf nsv rle gpu-for gpu-dfor delta dictionary alp mixed}; do
