@@ -1,6 +1,6 @@
 //! Codes of arrival to sorted codes, on the device.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Module, Params, Program, Stream};
 
@@ -25,7 +25,8 @@ const BLOCK: u32 = 256;
 
 /// The program that remaps.
 pub(crate) fn program() -> Program {
-    Program::new("remap_codes", SOURCE)
+    static PROGRAM: LazyLock<Program> = LazyLock::new(|| Program::new("remap_codes", SOURCE));
+    PROGRAM.clone()
 }
 
 /// Launches the remapping of `rows` codes by a table that begins in a buffer at an offset in bytes.

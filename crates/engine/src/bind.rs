@@ -156,7 +156,7 @@ fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool, tuning:
         let source = with_library(&format!("{members}{}", stage.source(pipelines)));
         let builds = stage.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
         let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
-        Program { effort, ..Program::new(stage.name.clone(), source) }
+        Program::new(stage.name.clone(), source).with_effort(effort)
     };
     let gather = compacted.then(|| Program::new("compact", format!("{PLAIN_LIBRARY}{LIBRARY}{COMPACT}")));
     stages.iter().map(stage).chain(gather).collect()

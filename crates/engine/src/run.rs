@@ -256,7 +256,7 @@ impl Engine {
         let emulated = u32::from(self.device().info().emulated);
         let (tiers, yields) = (self.tuning.tiers > emulated, elsewhere && self.tuning.yields > emulated);
         let in_haste = |program: &Program| match tiers && !self.device().is_at_hand(program) {
-            true => Program { effort: Effort::Least, ..program.clone() },
+            true => program.with_effort(Effort::Least),
             false => program.clone(),
         };
         let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
@@ -404,7 +404,7 @@ impl Engine {
 
 /// Writes a program to `folder` for people and for compilers beside the engine.
 fn dump(program: &Program, folder: &Path) -> Result<()> {
-    let path = folder.join(format!("{}-{}.cu", program.name, &program.hash()[..16]));
+    let path = folder.join(format!("{}-{}.cu", program.name(), &program.hash()[..16]));
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&path, program.full_source()))
         .map_err(|error| EngineError::Dump { path, error: error.to_string() })

@@ -20,6 +20,7 @@ use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
 use crate::program::{Program, in_turn};
 use crate::stream::Stream;
+use crate::threads::Threads;
 
 /// A device that can run kernels; cheap to clone.
 #[derive(Clone)]
@@ -33,8 +34,15 @@ pub(crate) struct DeviceShared {
     /// By the hash of a program the place of its module.
     modules: Mutex<HashMap<String, Arc<Place>>>,
     compiles: AtomicU64,
-    behind: Behind,
+    behind: Arc<Behind>,
     lost: AtomicBool,
+}
+
+impl Drop for DeviceShared {
+    /// The driver may serve other handles of the same device, which have use for the memory.
+    fn drop(&mut self) {
+        self.pool.trim(self.backend.as_ref());
+    }
 }
 
 /// What is compiled in the background.
@@ -43,6 +51,7 @@ struct Behind {
     jobs: Mutex<Jobs>,
     /// Told when the last one is done, and when nobody waits for a compiler any more.
     done: Condvar,
+    threads: Threads,
 }
 
 #[derive(Default)]
@@ -96,9 +105,9 @@ fn stand_back() {
 }
 
 /// A thread that compiles beside the others, until it is dropped.
-struct Aside<'a>(&'a Behind);
+struct Aside(Arc<Behind>);
 
-impl Drop for Aside<'_> {
+impl Drop for Aside {
     fn drop(&mut self) {
         self.0.jobs.lock().aside -= 1;
         self.0.done.notify_all();
@@ -130,8 +139,9 @@ impl Drop for Urgent {
     }
 }
 
-/// A module once it is there; who compiles it holds the lock, and others wait.
-type Place = Mutex<Option<Arc<Module>>>;
+/// A loaded program once it is there; who compiles it holds the lock, and others wait. It is no [`Module`], which keeps
+/// the device it is kept by.
+type Place = Mutex<Option<Arc<dyn BackendModule>>>;
 
 fn is_there(place: &Place) -> bool {
     place.try_lock().is_some_and(|module| module.is_some())
@@ -155,7 +165,7 @@ impl Device {
                 pool: Arc::new(MemoryPool::new(budget)),
                 modules: Mutex::new(HashMap::new()),
                 compiles: AtomicU64::new(0),
-                behind: Behind::default(),
+                behind: Arc::default(),
                 lost: AtomicBool::new(false),
             }),
         }
@@ -214,13 +224,15 @@ impl Device {
 
     /// Where a program's module is, or will be.
     fn place(&self, program: &Program) -> Arc<Place> {
-        self.shared.modules.lock().entry(program.hash()).or_default().clone()
+        self.shared.modules.lock().entry(program.hash().to_string()).or_default().clone()
     }
 
     fn compile_in(&self, place: &Place, program: &Program) -> Result<Arc<Module>> {
+        let module =
+            |backend| Arc::new(Module { name: program.name().to_string(), device: self.shared.clone(), backend });
         let mut place = place.lock();
-        if let Some(module) = place.as_ref() {
-            return Ok(module.clone());
+        if let Some(backend) = place.as_ref() {
+            return Ok(module(backend.clone()));
         }
         let loaded = self.shared.note(self.shared.backend.load(program));
         let (backend, compiled) = loaded.inspect_err(|error| {
@@ -231,8 +243,7 @@ impl Device {
         if compiled {
             self.shared.compiles.fetch_add(1, Ordering::Relaxed);
         }
-        let module = Arc::new(Module { name: program.name.clone(), device: self.shared.clone(), backend });
-        Ok(place.insert(module).clone())
+        Ok(module(place.insert(backend).clone()))
     }
 
     /// Programs, compiled and loaded side by side; their modules in the same order.
@@ -251,16 +262,19 @@ impl Device {
         std::thread::scope(|scope| {
             let missing = places.iter().filter(|(place, _)| !is_there(place));
             // What is left of it is done on this thread, which waits for those that others are at.
-            for (place, program) in missing.skip(1) {
-                scope.spawn(|| self.compile_in(place, program).is_ok());
-            }
-            places.iter().map(|(place, program)| self.compile_in(place, program)).collect()
+            let others =
+                missing.skip(1).map(|(place, program)| scope.spawn(|| self.compile_in(place, program).is_ok()));
+            let others: Vec<_> = others.collect();
+            let modules = places.iter().map(|(place, program)| self.compile_in(place, program)).collect();
+            // A scope ends before what its threads leave to the compiler's library does, and the process may be next.
+            others.into_iter().for_each(|other| drop(other.join()));
+            modules
         })
     }
 
     /// Whether a program was compiled in this process.
     pub fn is_compiled(&self, program: &Program) -> bool {
-        let place = self.shared.modules.lock().get(&program.hash()).cloned();
+        let place = self.shared.modules.lock().get(program.hash()).cloned();
         place.is_some_and(|place| is_there(&place))
     }
 
@@ -280,17 +294,18 @@ impl Device {
             return modules;
         }
         let device = self.clone();
-        std::thread::spawn(move || {
+        let work = move || {
             device.leave_the_cores();
+            let behind = device.shared.behind.clone();
             loop {
-                let mut jobs = device.shared.behind.jobs.lock();
+                let mut jobs = behind.jobs.lock();
                 if !jobs.waiting.is_empty() {
                     let forgotten = jobs.forgotten;
-                    device.shared.behind.wait_for_quiet(&mut jobs, forgotten);
+                    behind.wait_for_quiet(&mut jobs, forgotten);
                 }
                 let Some((programs, modules)) = jobs.waiting.pop_front() else {
                     jobs.running = false;
-                    device.shared.behind.done.notify_all();
+                    behind.done.notify_all();
                     return;
                 };
                 drop(jobs);
@@ -299,7 +314,12 @@ impl Device {
                     Err(error) => tracing::warn!(%error, "compiling in the background failed"),
                 }
             }
-        });
+        };
+        if let Err(error) = self.shared.behind.threads.spawn("behind", work) {
+            tracing::warn!(%error, "no thread to compile in the background");
+            jobs.waiting.clear();
+            jobs.running = false;
+        }
         modules
     }
 
@@ -352,13 +372,15 @@ impl Device {
     /// Does work on a thread of its own, which [`Device::settle`] waits for, and then what is `done`.
     fn elsewhere(&self, work: impl FnOnce(&Device) + Send + 'static, done: impl FnOnce() + Send + 'static) {
         self.shared.behind.jobs.lock().aside += 1;
-        let device = self.clone();
-        std::thread::spawn(move || {
-            let ended = Aside(&device.shared.behind);
+        let (device, ended) = (self.clone(), Aside(self.shared.behind.clone()));
+        let work = move || {
             work(&device);
             drop(ended);
             done();
-        });
+        };
+        if let Err(error) = self.shared.behind.threads.spawn("aside", work) {
+            tracing::warn!(%error, "no thread to compile in the background");
+        }
     }
 
     /// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped
@@ -386,14 +408,16 @@ impl Device {
         self.shared.behind.done.notify_all();
     }
 
-    /// Waits until nothing is compiled in the background; a process that ends meanwhile may take the compiler apart
-    /// under its own hands.
+    /// Waits until nothing is compiled, and until threads that did have ended: a process that ends meanwhile may take
+    /// the compiler apart under its own hands.
     pub fn settle(&self) {
-        let mut jobs = self.shared.behind.jobs.lock();
-        while jobs.running || jobs.aside > 0 {
-            self.shared.behind.done.wait(&mut jobs);
+        let behind = &self.shared.behind;
+        let mut jobs = behind.jobs.lock();
+        while jobs.running || jobs.aside > 0 || jobs.urgent > 0 {
+            behind.done.wait(&mut jobs);
         }
         drop(jobs);
+        behind.threads.join();
         self.shared.backend.settle();
     }
 
@@ -496,6 +520,23 @@ mod tests {
     use super::*;
     use crate::EmulatorOptions;
 
+    #[test]
+    fn a_device_that_nobody_holds_is_gone_with_all_it_compiled() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let behind = device.compile_behind(vec![program("behind")]);
+        let module = device.compile(&program("early")).unwrap();
+        drop(device.buffer(1, "a test").unwrap());
+        device.settle();
+        assert_eq!(behind.get().map(Vec::len), Some(1));
+        let (shared, pool) = (Arc::downgrade(&device.shared), device.pool().clone());
+        assert!(pool.usage().cached > 0);
+        drop((device, behind));
+        assert!(shared.upgrade().is_some(), "a module holds it");
+        drop(module);
+        assert!(shared.upgrade().is_none());
+        assert_eq!(pool.usage().cached, 0);
+    }
+
     fn program(name: &str) -> Program {
         let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{ p.out[0] = 1; }}");
         Program::new(name, source)
@@ -528,8 +569,8 @@ mod tests {
             std::thread::yield_now();
         }
         device.forget_waiting();
-        // Nothing is waited for but what was begun.
-        device.settle();
+        // The thread ends, whoever waits for a compiler.
+        device.shared.behind.threads.join();
         drop((urgent, kept));
         assert!(!device.is_compiled(&program("other")));
         drop(device.compile_early(vec![], vec![program("other")]));

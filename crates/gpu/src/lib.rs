@@ -16,6 +16,7 @@ mod pool;
 mod program;
 mod recording;
 mod stream;
+mod threads;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
 pub use buffer::{DeviceBuffer, HostBuffer, PART_BYTES_MIN};
@@ -27,3 +28,4 @@ pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{Effort, PRELUDE, Program};
 pub use recording::{Output, Recording, Work};
 pub use stream::{Mark, Params, Stream, Traffic};
+pub use threads::Threads;

@@ -3,7 +3,9 @@
 //! The same text is compiled by NVRTC for a GPU and by the host's C++ compiler for the emulated device; what differs
 //! between the two stands in `kernels/prelude.cuh`, which is put in front of every program.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -18,28 +20,29 @@ const COMPILERS: usize = 2;
 /// Does work for each program on a few threads, begun in their order, and waits for all of it.
 pub(crate) fn in_turn(programs: &[Program], work: impl Fn(&Program) + Sync) {
     let next = AtomicUsize::new(0);
-    std::thread::scope(|threads| {
-        for _ in 0..COMPILERS.min(programs.len()) {
-            threads.spawn(|| {
-                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    work(program);
-                }
-            });
-        }
+    std::thread::scope(|scope| {
+        let all = || {
+            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                work(program);
+            }
+        };
+        let threads: Vec<_> = (0..COMPILERS.min(programs.len())).map(|_| scope.spawn(all)).collect();
+        // A scope ends before what its threads leave to the compiler's library does, and the process may be next.
+        threads.into_iter().for_each(|thread| drop(thread.join()));
     });
 }
 
-/// Source of one or more kernels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    /// Name for messages, traces and dumps.
-    pub name: String,
-    /// CUDA C++ text without the prelude.
-    pub source: String,
-    /// Further compiler options, for example `-DWIDTH=16`.
-    pub options: Vec<String>,
-    /// How far the compiler is to optimize.
-    pub effort: Effort,
+/// Source of one or more kernels; cheap to clone.
+#[derive(Clone)]
+pub struct Program(Arc<Content>);
+
+struct Content {
+    name: String,
+    source: String,
+    options: Vec<String>,
+    effort: Effort,
+    /// What [`Program::hash`] gives, once it was asked for: it is asked for whenever a kernel is.
+    hash: OnceLock<String>,
 }
 
 /// How far a compiler optimizes, where it has the choice: the less, the sooner it is done.
@@ -57,26 +60,78 @@ pub enum Effort {
 impl Program {
     /// A program without further options.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Program {
-        Program { name: name.into(), source: source.into(), options: Vec::new(), effort: Effort::Full }
+        Program::of(name.into(), source.into(), Vec::new(), Effort::Full)
+    }
+
+    fn of(name: String, source: String, options: Vec<String>, effort: Effort) -> Program {
+        Program(Arc::new(Content { name, source, options, effort, hash: OnceLock::new() }))
+    }
+
+    /// The same with these further options of the compiler, for example `-DWIDTH=16`.
+    pub fn with_options(&self, options: Vec<String>) -> Program {
+        Program::of(self.0.name.clone(), self.0.source.clone(), options, self.0.effort)
+    }
+
+    /// The same, optimized so far.
+    pub fn with_effort(&self, effort: Effort) -> Program {
+        Program::of(self.0.name.clone(), self.0.source.clone(), self.0.options.clone(), effort)
+    }
+
+    /// Name for messages, traces and dumps.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// CUDA C++ text without the prelude.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// Further compiler options.
+    pub fn options(&self) -> &[String] {
+        &self.0.options
+    }
+
+    /// How far the compiler is to optimize.
+    pub fn effort(&self) -> Effort {
+        self.0.effort
     }
 
     /// What the compiler sees: the prelude, then the source.
     pub fn full_source(&self) -> String {
-        format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", self.name, self.source)
+        format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", self.name(), self.source())
     }
 
     /// Identity of the program's content: SHA-256 over prelude, source and options, in hexadecimal.
-    pub fn hash(&self) -> String {
-        let mut hasher = Sha256::new();
-        hasher.update(PRELUDE.as_bytes());
-        hasher.update([0]);
-        hasher.update(self.source.as_bytes());
-        for option in &self.options {
+    pub fn hash(&self) -> &str {
+        self.0.hash.get_or_init(|| {
+            let mut hasher = Sha256::new();
+            hasher.update(PRELUDE.as_bytes());
             hasher.update([0]);
-            hasher.update(option.as_bytes());
-        }
-        hasher.update([0, self.effort as u8]);
-        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+            hasher.update(self.source().as_bytes());
+            for option in self.options() {
+                hasher.update([0]);
+                hasher.update(option.as_bytes());
+            }
+            hasher.update([0, self.effort() as u8]);
+            hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        })
+    }
+}
+
+impl PartialEq for Program {
+    fn eq(&self, other: &Program) -> bool {
+        self.name() == other.name() && self.hash() == other.hash()
+    }
+}
+
+impl Eq for Program {}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut program = f.debug_struct("Program");
+        program.field("name", &self.name()).field("options", &self.options()).field("effort", &self.effort());
+        program.finish_non_exhaustive()
     }
 }
 
@@ -87,9 +142,9 @@ mod tests {
     #[test]
     fn the_hash_tells_options_and_source_apart() {
         let plain = Program::new("a", "x");
-        let option = Program { options: vec!["x".into()], ..Program::new("a", "") };
+        let option = Program::new("a", "").with_options(vec!["x".into()]);
         assert_ne!(plain.hash(), option.hash());
-        assert_ne!(plain.hash(), Program { effort: Effort::Less, ..plain.clone() }.hash());
+        assert_ne!(plain.hash(), plain.with_effort(Effort::Less).hash());
         assert_eq!(plain.hash(), Program::new("other name", "x").hash());
     }
 }

@@ -57,7 +57,7 @@ fn definitions_reach_the_compiler_and_options_of_gpus_do_not() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let source = "struct P { uint64_t* out; };\nWC_KERNEL(width, P, 32, 1) { p.out[0] = WIDTH; }";
     let options = vec!["-DWIDTH=17".into(), "--maxrregcount=64".into()];
-    let module = rig.device.compile(&Program { options, ..Program::new("width", source) }).unwrap();
+    let module = rig.device.compile(&Program::new("width", source).with_options(options)).unwrap();
     let output = rig.upload(&[0u64]);
     let width = module.kernel("width").unwrap();
     rig.stream.launch(&width, shape(1, 32, 0), &Params::new().buffer(&output)).unwrap();

@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -89,12 +90,16 @@ impl Host {
     }
 }
 
+/// How long the threads of a program that ends have to end before it.
+const END: Duration = Duration::from_millis(200);
+
 impl Drop for Host {
     fn drop(&mut self) {
+        // Threads that have nothing to do end at once, and give up what libraries keep for them while those are there.
         // A statement that was let go may still be busy; nobody waits for it.
         let work = self.lock().take();
         if let Some(work) = work {
-            work.shutdown_background();
+            work.shutdown_timeout(END);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; once a second statement
 //! has loaded something, better programs are compiled behind it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
 
 use warpcube_gpu::{Device, Effort, Program, Urgent};
 
@@ -13,20 +14,34 @@ use crate::remap;
 /// The name of a program and the parts of its source.
 pub(crate) type Parts = (&'static str, &'static [&'static str]);
 
+/// All programs by their names: as good as they are worth, and compiled sooner.
+static ALL: LazyLock<HashMap<&str, [Program; 2]>> = LazyLock::new(|| {
+    let all = USUAL.into_iter().chain(OTHERS).map(|(name, parts)| {
+        let better = Program::new(name, parts.concat()).with_effort(Effort::Less);
+        let quick = better.with_effort(Effort::Least);
+        (name, [better, quick])
+    });
+    all.collect()
+});
+
 /// A program of parts, as good as it is worth: what it does it does at the speed of memory anyway.
-fn source((name, parts): Parts) -> Program {
-    Program { effort: Effort::Less, ..Program::new(name, parts.concat()) }
+fn source((name, _): Parts) -> Program {
+    ALL[name][0].clone()
 }
 
 /// The same for a first load, which waits for the compiler.
-fn quick_source(parts: Parts) -> Program {
-    Program { effort: Effort::Least, ..source(parts) }
+fn quick_source((name, _): Parts) -> Program {
+    ALL[name][1].clone()
 }
 
 /// The better program if it is at hand, or else the one that is sooner compiled. An emulated device has but one.
 pub(super) fn program(device: &Device, parts: Parts) -> Program {
-    let better = source(parts);
-    if device.info().emulated || device.is_at_hand(&better) { better } else { quick_source(parts) }
+    let (better, quick) = (source(parts), quick_source(parts));
+    // Every column asks: to look at the disk takes longer than kernels do for a small one.
+    let is_better = device.info().emulated
+        || device.is_compiled(&better)
+        || (!device.is_compiled(&quick) && device.is_at_hand(&better));
+    if is_better { better } else { quick }
 }
 
 /// What all kernels begin with.
@@ -109,7 +124,7 @@ pub(crate) fn has_encoders(device: &Device) -> bool {
 /// Has better programs compiled, in place of those that a load has used, for the next.
 pub(crate) fn prepare_behind(device: &Device) {
     let used = USUAL.into_iter().chain(OTHERS).filter(|parts| device.is_compiled(&quick_source(*parts)));
-    let better: Vec<Program> = used.map(source).filter(|program| !device.is_at_hand(program)).collect();
+    let better: Vec<Program> = used.map(source).filter(|program| !device.is_compiled(program)).collect();
     if !better.is_empty() {
         device.compile_behind(better);
     }
@@ -136,12 +151,12 @@ mod tests {
     fn first_loads_wait_for_nothing_that_is_kept() {
         assert_eq!(programs_of_first_loads(&|_| true), []);
         let all = programs_of_first_loads(&|_| false);
-        assert_eq!((all.len(), all[0].name.as_str(), all[1].name.as_str()), (7, PROFILE_WORDS4.0, PACKED.0));
-        let packed = all.iter().find(|program| program.name == PACKED.0).unwrap();
-        let better = Program { effort: Effort::Less, ..packed.clone() };
+        assert_eq!((all.len(), all[0].name(), all[1].name()), (7, PROFILE_WORDS4.0, PACKED.0));
+        let packed = all.iter().find(|program| program.name() == PACKED.0).unwrap();
+        let better = packed.with_effort(Effort::Less);
         for kept in [packed, &better] {
             let missing = programs_of_first_loads(&|program| program == kept);
-            assert!(missing.len() == 6 && !missing.contains(packed), "{:?} is at hand", kept.effort);
+            assert!(missing.len() == 6 && !missing.contains(packed), "{:?} is at hand", kept.effort());
         }
     }
 
@@ -152,7 +167,7 @@ mod tests {
                 match nvrtc::compile(&program, architecture) {
                     Ok(cubin) => assert!(!cubin.is_empty()),
                     Err(GpuError::CompilerUnavailable { .. }) => return,
-                    Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name),
+                    Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name()),
                 }
             }
         }

@@ -208,7 +208,7 @@ fn keys_of_several_words() {
             )
         };
         let report = check_orders(&joined(calls.clone()), &[&facts, &side]);
-        assert!(report.program.unwrap().source.contains("wc_wide_find("), "{kind:?}");
+        assert!(report.program.unwrap().source().contains("wc_wide_find("), "{kind:?}");
         // The facts have keys several times over.
         check(&joined(calls), &[&side, &facts]);
     }

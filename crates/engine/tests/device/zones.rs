@@ -79,7 +79,7 @@ fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) -> Vec<String> {
         load(&engine, tables[0], &[choice; COLUMNS]);
         for fragment in fragments {
             let report = check_on(&engine, fragment, tables);
-            let source = report.program.unwrap().source.clone();
+            let source = report.program.unwrap().source().to_string();
             assert_eq!(source.contains("auto zone = "), !small, "{source}");
             if choice == EncodingChoice::Packed && !small {
                 sources.push(source);
@@ -99,7 +99,7 @@ fn what_a_sorted_column_leaves_of_vectors_is_added_up_in_place() {
     load(&engine, &table(), &[EncodingChoice::Packed; COLUMNS]);
     for (condition, queued) in [(clustered, false), (spread, true)] {
         let report = check_on(&engine, &filtered(condition), &[&table()]);
-        let source = report.program.unwrap().source.clone();
+        let source = report.program.unwrap().source().to_string();
         assert_eq!(source.contains("uint32_t queued = 0;"), queued, "{source}");
     }
 }

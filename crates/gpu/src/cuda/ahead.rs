@@ -1,5 +1,5 @@
-//! Programs that are compiled from the moment on that the driver makes a context, which takes as long as a compiler
-//! does. Nobody waits for them but who asks for one.
+//! Programs that are compiled while the driver starts and makes a context, which takes as long as two compilers do.
+//! Nobody waits for them but who asks for one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ struct Work {
 
 impl Work {
     fn image(&self, program: &Program) -> Option<&[u8]> {
-        self.images.get(&program.hash())?.get_or_init(|| (self.compile)(program)).as_deref()
+        self.images.get(program.hash())?.get_or_init(|| (self.compile)(program)).as_deref()
     }
 }
 
@@ -44,7 +44,7 @@ impl Ahead {
         programs: Vec<Program>,
         compile: impl Fn(&Program) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Ahead {
-        let images = programs.iter().map(|program| (program.hash(), OnceLock::new())).collect();
+        let images = programs.iter().map(|program| (program.hash().to_string(), OnceLock::new())).collect();
         let work = Arc::new(Work { images, compile: Box::new(compile), ended: AtomicBool::new(false) });
         let (shared, any) = (work.clone(), !programs.is_empty());
         let all = move || {
@@ -67,7 +67,7 @@ impl Ahead {
 
     /// Whether the machine code of a program is there by now.
     pub(super) fn is_there(&self, program: &Program) -> bool {
-        self.work.images.get(&program.hash()).and_then(OnceLock::get).is_some_and(Option::is_some)
+        self.work.images.get(program.hash()).and_then(OnceLock::get).is_some_and(Option::is_some)
     }
 
     /// Begins with no further program, and waits until none is being compiled.
@@ -101,10 +101,10 @@ mod tests {
         let (counted, barrier) = (count.clone(), begun.clone());
         let ahead = Ahead::begin(vec![quick.clone(), slow.clone(), broken.clone()], move |program| {
             counted.fetch_add(1, Ordering::Relaxed);
-            if program.name == "slow" {
+            if program.name() == "slow" {
                 barrier.wait();
             }
-            (program.name != "broken").then(|| program.source.clone().into_bytes())
+            (program.name() != "broken").then(|| program.source().as_bytes().to_vec())
         });
         assert_eq!(ahead.image(&quick), Some(&b"q"[..]));
         assert!(!ahead.is_there(&slow), "it is still being compiled");
@@ -126,7 +126,7 @@ mod tests {
         let (barrier, counted) = (begun.clone(), count.clone());
         let ahead = Ahead::begin(programs.clone(), move |program| {
             counted.fetch_add(1, Ordering::Relaxed);
-            if ["p0", "p1"].contains(&program.name.as_str()) {
+            if ["p0", "p1"].contains(&program.name()) {
                 barrier.wait();
             }
             Some(Vec::new())

@@ -34,7 +34,7 @@ pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bo
     {
         return Ok((image, false));
     }
-    let span = tracing::info_span!("compile", program = program.name);
+    let span = tracing::info_span!("compile", program = program.name());
     let image = span.in_scope(|| nvrtc::compile(program, architecture))?;
     if let Some(path) = &path
         && let Err(error) = write(path, &image)

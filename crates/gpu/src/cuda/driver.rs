@@ -1,7 +1,7 @@
 //! The driver library: presence, contexts, device facts, errors in words.
 
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
@@ -52,8 +52,9 @@ fn unavailable(reason: impl Into<String>, repair: &str) -> GpuError {
 
 /// Whether the driver library is there.
 pub(super) fn is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: only loads and unloads shared libraries by name.
-    unsafe { sys::is_culib_present() }
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
 /// Loads the driver library, once a process.

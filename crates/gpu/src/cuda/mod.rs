@@ -7,6 +7,7 @@ mod ahead;
 mod cache;
 mod driver;
 pub mod nvrtc;
+mod pci;
 mod poke;
 mod recording;
 mod stream;
@@ -15,7 +16,9 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
@@ -45,8 +48,8 @@ impl Device {
         Device::cuda_with(ordinal, budget, |_| Vec::new())
     }
 
-    /// As [`Device::cuda`], and has programs compiled while the driver makes a context: those that `ahead` names.
-    /// Where that fails, who asks for the program is told.
+    /// As [`Device::cuda`], and has programs compiled while the driver starts and makes a context: those that `ahead`
+    /// names. Where that fails, who asks for the program is told.
     ///
     /// # Errors
     /// As [`Device::cuda`].
@@ -92,11 +95,20 @@ fn begin(ahead: ToCompile, architecture: u32) -> Ahead {
 impl CudaBackend {
     fn open(ordinal: usize, ahead: ToCompile) -> Result<CudaBackend> {
         let _span = tracing::info_span!("open").entered();
-        let (major, minor) = driver::start(ordinal)?;
         // To look for what is kept takes the compiler's version, and so the compiler.
-        let ahead = std::thread::spawn(move || begin(ahead, major * 10 + minor));
+        let begin = |architecture| (architecture, thread::spawn(move || begin(ahead, architecture)));
+        let end = |begun: JoinHandle<Ahead>| begun.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let guessed = pci::architecture().filter(|_| driver::is_present()).map(begin);
+        let started = driver::start(ordinal).map(|(major, minor)| major * 10 + minor);
+        let begun = match (guessed, started) {
+            (Some((guess, begun)), Ok(architecture)) if guess == architecture => begun,
+            (guessed, started) => {
+                drop(guessed.map(|(_, begun)| end(begun)));
+                begin(started?).1
+            }
+        };
         let context = Context::open(ordinal);
-        let ahead = ahead.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let ahead = end(begun);
         let context = Arc::new(context?);
         let info = driver::describe(&context, ordinal)?;
         let poker = poke::Poker::new(context.clone())?;

@@ -165,11 +165,11 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     let api = api()?;
     let text = |text: String| CString::new(text).map_err(|_| GpuError::Contract("a NUL byte in a program".into()));
     let source = text(program.full_source())?;
-    let name = text(format!("{}.cu", program.name))?;
+    let name = text(format!("{}.cu", program.name()))?;
     let options = options(program, architecture, api.version).into_iter().map(text).collect::<Result<Vec<_>>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     let failed = |what: &str, status: Status| GpuError::Compile {
-        program: program.name.clone(),
+        program: program.name().to_string(),
         // SAFETY: NVRTC returns a static string for any status.
         log: format!("{what}: {}", unsafe { CStr::from_ptr((api.error_string)(status)) }.to_string_lossy()),
     };
@@ -184,7 +184,7 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     // SAFETY: the program is live and the option pointers too.
     let status = unsafe { (api.compile)(guard.handle, pointers.len() as c_int, pointers.as_ptr()) };
     if status != 0 {
-        return Err(GpuError::Compile { program: program.name.clone(), log: guard.log() });
+        return Err(GpuError::Compile { program: program.name().to_string(), log: guard.log() });
     }
     let mut size = 0;
     // SAFETY: the program was compiled; `size` is writable.
@@ -207,14 +207,14 @@ pub(super) fn options(program: &Program, architecture: u32, version: (i32, i32))
         vec![format!("-arch=sm_{architecture}"), "--std=c++17".into(), "--device-int128".into(), "-lineinfo".into()];
     // Results equal the CPU's: no contraction of a*b+c.
     options.push("--fmad=false".into());
-    let effort = match program.effort {
+    let effort = match program.effort() {
         _ if version < EFFORT_VERSION => None,
         Effort::Full => None,
         Effort::Less => Some("min"),
         Effort::Least => Some("mid"),
     };
     options.extend(effort.map(|given_up| format!("--Ofast-compile={given_up}")));
-    options.extend(program.options.iter().cloned());
+    options.extend(program.options().iter().cloned());
     options
 }
 

@@ -145,7 +145,7 @@ impl Backend for EmulatedBackend {
         }
         let (path, compiled) = self.shared.toolchain.object(program)?;
         let limits = (self.info.shared_memory_per_block, self.info.shared_memory_per_multiprocessor);
-        let module = EmulatedModule::load(&path, &program.name, self.shared.toolchain.clone(), limits)?;
+        let module = EmulatedModule::load(&path, program.name(), self.shared.toolchain.clone(), limits)?;
         Ok((Arc::new(module), compiled))
     }
 }

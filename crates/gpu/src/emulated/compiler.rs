@@ -155,7 +155,7 @@ impl Toolchain {
     pub(super) fn object(&self, program: &Program) -> Result<(PathBuf, bool)> {
         let mut hasher = Sha256::new();
         // The name is part of the object: failures tell places in the source by it.
-        hasher.update(format!("{}|{}|{}", self.identity, program.name, program.hash()));
+        hasher.update(format!("{}|{}|{}", self.identity, program.name(), program.hash()));
         let object = self.folder.join(format!("{}.so", hexadecimal(hasher, 20)));
         if object.exists() {
             return Ok((object, false));
@@ -163,16 +163,16 @@ impl Toolchain {
         let source = temporary(&object, "cc");
         let text = format!("#line 1 \"prelude.cuh\"\n{}", program.full_source());
         fs::write(&source, text).map_err(|error| GpuError::Compile {
-            program: program.name.clone(),
+            program: program.name().to_string(),
             log: format!("{}: {error}", source.display()),
         })?;
         let mut arguments: Vec<String> = common_flags(self.sanitize);
         arguments.extend(KERNEL_FLAGS.map(String::from));
-        arguments.extend(program.options.iter().filter(|o| o.starts_with("-D") || o.starts_with("-U")).cloned());
+        arguments.extend(program.options().iter().filter(|o| o.starts_with("-D") || o.starts_with("-U")).cloned());
         arguments.extend([format!("-I{}", self.include.display()), source.display().to_string()]);
         arguments.extend([self.library.display().to_string(), "-Wl,-rpath,$ORIGIN".into()]);
-        let span = tracing::info_span!("compile", program = program.name, emulated = true);
-        let built = span.in_scope(|| self.compiler.build(&object, &arguments, &KERNEL_LIBRARIES, &program.name));
+        let span = tracing::info_span!("compile", program = program.name(), emulated = true);
+        let built = span.in_scope(|| self.compiler.build(&object, &arguments, &KERNEL_LIBRARIES, program.name()));
         let _ = fs::remove_file(&source);
         built.map(|()| (object, true))
     }

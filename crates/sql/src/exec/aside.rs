@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use warpcube_column::LoadLimits;
 use warpcube_engine::{Engine, EngineError, RunOptions};
-use warpcube_gpu::CancelSwitch;
+use warpcube_gpu::{CancelSwitch, Threads};
 
 use super::engines::Engines;
 use super::source::{load_limits, load_threads, requests};
@@ -45,6 +45,7 @@ pub(crate) struct Aside {
     tried: Mutex<HashSet<u64>>,
     /// Told whenever some of it ends, and when it is closed.
     ended: Condvar,
+    threads: Threads,
 }
 
 #[derive(Debug, Default)]
@@ -130,7 +131,14 @@ fn shape(lowered: &Lowered) -> u64 {
 impl Aside {
     /// No work so far; `refusals` are told of fragments that are found unfit, `placer` of loads that failed.
     pub(crate) fn new(refusals: Arc<Refusals>, placer: Arc<Placer>) -> Aside {
-        Aside { refusals, placer, work: Mutex::default(), tried: Mutex::default(), ended: Condvar::new() }
+        Aside {
+            refusals,
+            placer,
+            work: Mutex::default(),
+            tried: Mutex::default(),
+            ended: Condvar::new(),
+            threads: Threads::default(),
+        }
     }
 
     /// Whether a fragment is under way.
@@ -157,7 +165,7 @@ impl Aside {
         }
         self.placer.spend(&coming.table, coming.wants);
         let mut under_way = UnderWay { aside: self.clone(), identity, shape: Some(shape(&coming.lowered)) };
-        let thread = std::thread::Builder::new().name("aside".into()).spawn(move || {
+        let work = move || {
             let _span = tracing::info_span!("aside", what = coming.lowered.what).entered();
             let run = || match under_way.aside.closes_within(GRACE) {
                 true => Ended::GaveWay,
@@ -177,8 +185,8 @@ impl Aside {
             // Whoever waits for the end finds the device held by nobody here.
             drop((coming, engines));
             drop(under_way);
-        });
-        if let Err(error) = thread {
+        };
+        if let Err(error) = self.threads.spawn("aside", work) {
             tracing::warn!(%error, "no thread for what would come to the device");
         }
     }
@@ -242,6 +250,8 @@ impl Aside {
         while !work.fragments.is_empty() {
             self.ended.wait(&mut work);
         }
+        drop(work);
+        self.threads.join();
         was
     }
 

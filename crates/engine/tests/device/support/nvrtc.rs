@@ -32,7 +32,7 @@ pub fn compile_everywhere(program: &Program) {
             eprintln!("skipped: generated programs are not compiled for GPUs: {error}");
         }
     });
-    let hash = program.hash();
+    let hash = program.hash().to_string();
     let Ok((_, (major, minor))) = nvrtc::location() else { return };
     if !DONE.lock().unwrap().get_or_insert_default().insert(hash.clone()) {
         return;
@@ -44,13 +44,13 @@ pub fn compile_everywhere(program: &Program) {
         if marker.exists() {
             continue;
         }
-        match nvrtc::compile(&Program { effort, ..program.clone() }, architecture) {
+        match nvrtc::compile(&program.with_effort(effort), architecture) {
             Ok(cubin) => {
                 assert!(!cubin.is_empty());
                 std::fs::write(&marker, "").unwrap();
             }
             Err(GpuError::CompilerUnavailable { .. }) => return,
-            Err(error) => panic!("sm_{architecture}: {error:?}\n{}", program.source),
+            Err(error) => panic!("sm_{architecture}: {error:?}\n{}", program.source()),
         }
     }
 }
