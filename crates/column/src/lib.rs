@@ -35,7 +35,7 @@ pub use error::{ColumnError, Result};
 pub use kept::ColumnFile;
 pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
 pub use layout::{EncodingChoice, Layout};
-pub use limits::{LoadLimits, LoadReport};
+pub use limits::{LoadLimits, LoadReport, OwnThreads};
 pub use load::{ColumnScan, ColumnSource};
 pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
 pub use segment::{ResidentColumn, Segment, Traits};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
+use warpcube_gpu::Threads;
 
 use crate::layout::EncodingChoice;
 
@@ -27,19 +28,42 @@ pub struct LoadLimits {
     /// that does not may stop it ([`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)) rather than wait for it.
     pub gives_way: bool,
     /// Threads that sort and merge; those of the process if none are named.
-    pub pool: Option<Arc<ThreadPool>>,
+    pub pool: Option<Arc<OwnThreads>>,
+}
+
+/// Threads of a load; they have ended when this has been dropped.
+#[derive(Debug)]
+pub struct OwnThreads {
+    /// None only once it is dropped.
+    pool: Option<ThreadPool>,
+    threads: Threads,
+}
+
+impl OwnThreads {
+    fn start(number: usize) -> Option<OwnThreads> {
+        let threads = Threads::default();
+        let start = |thread: ThreadBuilder| threads.spawn("load", || thread.run());
+        let pool = ThreadPoolBuilder::new().num_threads(number).spawn_handler(start).build().ok()?;
+        Some(OwnThreads { pool: Some(pool), threads })
+    }
+}
+
+impl Drop for OwnThreads {
+    fn drop(&mut self) {
+        drop(self.pool.take());
+        self.threads.join();
+    }
 }
 
 impl LoadLimits {
     /// The same limits for a load with threads of its own, which have the priority of the thread that asks for them.
     pub fn with_own_threads(self) -> LoadLimits {
-        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build().map(Arc::new);
-        LoadLimits { pool: pool.ok(), ..self }
+        LoadLimits { pool: OwnThreads::start(self.threads).map(Arc::new), ..self }
     }
 
     /// Does work whose parts the load's threads share.
     pub(crate) fn share<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        match &self.pool {
+        match self.pool.as_ref().and_then(|own| own.pool.as_ref()) {
             Some(pool) => pool.install(work),
             None => work(),
         }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use warpcube_gpu::Device;
+use warpcube_gpu::{Device, GpuError};
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
@@ -205,15 +206,16 @@ pub(crate) fn load(
         failed: AtomicBool::new(false),
     };
     let failure = Failure::default();
-    std::thread::scope(|threads| {
-        for _ in 0..limits.threads.clamp(1, job.tasks.len().max(1)) {
-            threads.spawn(|| {
-                if let Err(error) = job.work(scan.as_ref()) {
-                    job.failed.store(true, Ordering::Relaxed);
-                    failure.note(error);
-                }
-            });
-        }
+    std::thread::scope(|scope| {
+        let work = || {
+            if let Err(error) = job.work(scan.as_ref()) {
+                job.failed.store(true, Ordering::Relaxed);
+                failure.note(error);
+            }
+        };
+        let threads: Vec<_> = (0..limits.threads.clamp(1, job.tasks.len().max(1))).map(|_| scope.spawn(work)).collect();
+        // They may have compiled: a scope ends before what its threads leave to the compiler's library does.
+        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
     });
     failure.end()?;
     let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
@@ -260,6 +262,13 @@ fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
 }
 
 impl Job<'_> {
+    fn check_cancelled(&self) -> Result<()> {
+        match self.limits.cancelled.load(Ordering::Relaxed) {
+            true => Err(GpuError::Cancelled.into()),
+            false => Ok(()),
+        }
+    }
+
     /// One thread: takes tasks until there are none.
     fn work(&self, scan: &dyn ColumnScan) -> Result<()> {
         let mut uploader = Uploader::new(self.device, self.staging)?;
@@ -319,6 +328,7 @@ impl Job<'_> {
     /// Puts the chunks of a column together, merges its dictionaries, remaps and packs.
     fn close_column(&self, column: usize) -> Result<()> {
         let _span = tracing::debug_span!("close", column = self.targets[column].name).entered();
+        self.check_cancelled()?;
         let mut parts: Vec<Vec<Arrived>> = Vec::new();
         for task in self.tasks.iter().filter(|task| task.columns.contains(&column)) {
             let at = column - task.columns.start;
@@ -365,9 +375,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        if self.job.limits.cancelled.load(Ordering::Relaxed) {
-            return Err(warpcube_gpu::GpuError::Cancelled.into());
-        }
+        self.job.check_cancelled()?;
         if batch.num_columns() != self.builders.len() {
             let detail = format!("expected {} columns, found {}", self.builders.len(), batch.num_columns());
             return Err(ColumnError::Changed { table: self.job.table.to_string(), detail });

@@ -9,7 +9,7 @@ use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
 use crate::transcode::{
-    BLOCK_WARPS, PACKED, PROFILE_ANY, PROFILE_COLUMN, Parts, Scratch, Source, Workshop, flip, profile_words,
+    BASICS, BLOCK_WARPS, PACKED, PROFILE_ANY, Parts, Scratch, Source, Workshop, flip, profile_words,
 };
 
 /// Widths of offsets, 0 to 64.
@@ -50,9 +50,9 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     let passes =
         [sources.iter().find_map(words), sources.iter().any(|source| words(source).is_none()).then_some(PROFILE_ANY)];
     // Most columns are packed: compilers that work side by side cost no more time.
-    let programs: Vec<Parts> = passes.into_iter().flatten().chain([PROFILE_COLUMN, PACKED]).collect();
+    let programs: Vec<Parts> = passes.into_iter().flatten().chain([BASICS, PACKED]).collect();
     workshop.prepare(&programs)?;
-    let of_column = workshop.kernel(PROFILE_COLUMN, "profile_column")?;
+    let of_column = workshop.kernel(BASICS, "profile_column")?;
     let mut first = 0;
     let alike = sources.chunk_by(|one, next| one.has_nulls() == next.has_nulls());
     for segments in alike.flat_map(|segments| segments.chunks(SEGMENTS)) {

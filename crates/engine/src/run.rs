@@ -223,6 +223,10 @@ impl Engine {
                 self.improved(binding, cache, &pinned.tables, guesses)
             }
             Found::New(fragment) => {
+                // Who was let go may end the process, which no compiler may outlive.
+                if options.cancel.is_thrown() {
+                    return Err(GpuError::Cancelled.into());
+                }
                 if let Some(folder) = &options.dump {
                     dump(&fragment.program, folder)?;
                 }

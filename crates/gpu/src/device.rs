@@ -5,22 +5,21 @@
 //! that uses it (streams hold their arguments until they are synchronised); launches never wait. A device that was
 //! lost refuses every further call with [`GpuError::DeviceLost`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
+use crate::behind::{Aside, Behind, Compiling, Urgent, stand_back};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
 use crate::program::{Program, in_turn};
 use crate::stream::Stream;
-use crate::threads::Threads;
 
 /// A device that can run kernels; cheap to clone.
 #[derive(Clone)]
@@ -42,100 +41,6 @@ impl Drop for DeviceShared {
     /// The driver may serve other handles of the same device, which have use for the memory.
     fn drop(&mut self) {
         self.pool.trim(self.backend.as_ref());
-    }
-}
-
-/// What is compiled in the background.
-#[derive(Default)]
-struct Behind {
-    jobs: Mutex<Jobs>,
-    /// Told when the last one is done, and when nobody waits for a compiler any more.
-    done: Condvar,
-    threads: Threads,
-}
-
-#[derive(Default)]
-struct Jobs {
-    waiting: VecDeque<(Vec<Program>, Modules)>,
-    /// Whether there is a thread that works on them.
-    running: bool,
-    /// Threads that work on what does not wait for those.
-    aside: usize,
-    /// Calls that wait for a compiler.
-    urgent: usize,
-    /// When the last of them ended.
-    quiet_since: Option<Instant>,
-    /// How often what waits was forgotten.
-    forgotten: u64,
-}
-
-/// How long nobody must have waited for a compiler before something is compiled that nobody waits for: a statement that
-/// has loaded its columns asks for its kernels at once.
-const GRACE: Duration = Duration::from_millis(20);
-
-impl Behind {
-    /// Waits until nobody has waited for a compiler for a while, or what waits is forgotten once more.
-    fn wait_for_quiet(&self, jobs: &mut MutexGuard<'_, Jobs>, forgotten: u64) {
-        while jobs.forgotten == forgotten {
-            let quiet = jobs.quiet_since.map_or(GRACE, |since| since.elapsed());
-            match jobs.urgent {
-                0 if quiet >= GRACE => return,
-                0 => _ = self.done.wait_for(jobs, GRACE - quiet),
-                _ => self.done.wait(jobs),
-            }
-        }
-    }
-}
-
-/// How much less a thread counts that compiles beside a statement which takes its answer from elsewhere: a third of one
-/// that works on a statement (nice(2)).
-#[cfg(target_os = "linux")]
-const ASIDE_NICENESS: libc::c_int = 5;
-
-/// Lets statements have the cores first: this thread and those it starts count less. On Linux alone.
-fn stand_back() {
-    // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and one that is refused changes
-    // nothing.
-    #[cfg(target_os = "linux")]
-    unsafe {
-        if libc::getpriority(libc::PRIO_PROCESS, 0) < ASIDE_NICENESS {
-            libc::setpriority(libc::PRIO_PROCESS, 0, ASIDE_NICENESS);
-        }
-    }
-}
-
-/// A thread that compiles beside the others, until it is dropped.
-struct Aside(Arc<Behind>);
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        self.0.jobs.lock().aside -= 1;
-        self.0.done.notify_all();
-    }
-}
-
-/// A call that waits for a compiler, or will soon, until it is dropped.
-pub struct Urgent(Arc<DeviceShared>);
-
-impl fmt::Debug for Urgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Urgent")
-    }
-}
-
-impl Urgent {
-    fn begin(device: &Device) -> Urgent {
-        device.shared.behind.jobs.lock().urgent += 1;
-        Urgent(device.shared.clone())
-    }
-}
-
-impl Drop for Urgent {
-    fn drop(&mut self) {
-        let mut jobs = self.0.behind.jobs.lock();
-        jobs.urgent -= 1;
-        jobs.quiet_since = Some(Instant::now());
-        self.0.behind.done.notify_all();
     }
 }
 
@@ -218,7 +123,7 @@ impl Device {
     pub fn compile(&self, program: &Program) -> Result<Arc<Module>> {
         self.check()?;
         let place = self.place(program);
-        let _urgent = (!is_there(&place)).then(|| Urgent::begin(self));
+        let _urgent = (!is_there(&place)).then(|| Urgent::begin(&self.shared.behind));
         self.compile_in(&place, program)
     }
 
@@ -234,7 +139,9 @@ impl Device {
         if let Some(backend) = place.as_ref() {
             return Ok(module(backend.clone()));
         }
+        let compiling = Compiling::begin(&self.shared.behind);
         let loaded = self.shared.note(self.shared.backend.load(program));
+        drop(compiling);
         let (backend, compiled) = loaded.inspect_err(|error| {
             if let GpuError::Compile { program, log } = error {
                 tracing::error!(program, log, "a kernel did not compile");
@@ -249,7 +156,7 @@ impl Device {
     /// Programs, compiled and loaded side by side; their modules in the same order.
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
         let places = self.places(programs);
-        let _urgent = places.iter().any(|(place, _)| !is_there(place)).then(|| Urgent::begin(self));
+        let _urgent = places.iter().any(|(place, _)| !is_there(place)).then(|| Urgent::begin(&self.shared.behind));
         self.compile_side_by_side(&places)
     }
 
@@ -324,9 +231,9 @@ impl Device {
     }
 
     /// Compiles programs in the background, side by side and before what nobody waits for, and calls `done` when they
-    /// are at hand or do not compile.
+    /// are at hand or do not compile. Without a thread to do so `done` is dropped.
     pub fn compile_aside(&self, programs: Vec<Program>, done: impl FnOnce() + Send + 'static) {
-        let urgent = Urgent::begin(self);
+        let urgent = Urgent::begin(&self.shared.behind);
         self.elsewhere(
             move |device| {
                 stand_back();
@@ -341,7 +248,7 @@ impl Device {
     /// Then `others` that may be asked for, one after the other, none being begun while anybody waits for a compiler,
     /// nor while what this returns is kept.
     pub fn compile_early(&self, programs: Vec<Program>, others: Vec<Program>) -> Urgent {
-        let (urgent, kept) = (Urgent::begin(self), Urgent::begin(self));
+        let (urgent, kept) = (Urgent::begin(&self.shared.behind), Urgent::begin(&self.shared.behind));
         let forgotten = self.shared.behind.jobs.lock().forgotten;
         let work = move |device: &Device| {
             in_turn(&programs, |program| device.compile_for_later(std::slice::from_ref(program)));
@@ -413,7 +320,7 @@ impl Device {
     pub fn settle(&self) {
         let behind = &self.shared.behind;
         let mut jobs = behind.jobs.lock();
-        while jobs.running || jobs.aside > 0 || jobs.urgent > 0 {
+        while jobs.running || jobs.aside > 0 || jobs.compiling > 0 {
             behind.done.wait(&mut jobs);
         }
         drop(jobs);
@@ -545,7 +452,7 @@ mod tests {
     #[test]
     fn the_background_waits_while_a_call_waits_for_a_compiler() {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
-        let urgent = Urgent::begin(&device);
+        let urgent = Urgent::begin(&device.shared.behind);
         let behind = device.compile_behind(vec![program("behind")]);
         // What was asked for later and does not wait is there first.
         for name in ["aside", "beside"] {
@@ -563,7 +470,7 @@ mod tests {
     #[test]
     fn what_may_be_asked_for_is_forgotten_when_nothing_more_is() {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
-        let urgent = Urgent::begin(&device);
+        let urgent = Urgent::begin(&device.shared.behind);
         let kept = device.compile_early(vec![program("first")], vec![program("other")]);
         while !device.is_compiled(&program("first")) {
             std::thread::yield_now();

@@ -6,6 +6,7 @@
 //! launches never wait; a lost device is remembered and refuses further work.
 
 mod backend;
+mod behind;
 mod buffer;
 mod cancel;
 pub mod cuda;
@@ -19,9 +20,10 @@ mod stream;
 mod threads;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
+pub use behind::Urgent;
 pub use buffer::{DeviceBuffer, HostBuffer, PART_BYTES_MIN};
 pub use cancel::{CancelSwitch, Watch};
-pub use device::{Device, Kernel, Module, Modules, Urgent};
+pub use device::{Device, Kernel, Module, Modules};
 pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};

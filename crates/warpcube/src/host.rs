@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
-use warpcube_sql::SqlError;
+use warpcube_sql::{Session, SqlError};
 
 use crate::error::{CliError, Result};
 
@@ -87,6 +87,16 @@ impl Host {
     fn lock(&self) -> MutexGuard<'_, Option<Runtime>> {
         // A runtime is replaced as a whole, so a panic elsewhere leaves a good one.
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets go of a session for good, before the process ends.
+pub(crate) fn leave(session: &Session) {
+    session.close();
+    // The driver takes back what a process leaves, and sooner than it is given back; nor is a thread that lets go of
+    // the device last to do so beside the end.
+    if session.device().is_open() {
+        std::mem::forget(session.device().get());
     }
 }
 

@@ -20,7 +20,7 @@ use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
-use crate::host::Host;
+use crate::host::{self, Host};
 use crate::output::{Output, Target, Writing};
 use crate::progress::Bar;
 use crate::shell::commands::{self, Next};
@@ -71,7 +71,7 @@ type HowFar = Box<dyn Fn() -> Progress + Send>;
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.session.close();
+        host::leave(&self.session);
     }
 }
 

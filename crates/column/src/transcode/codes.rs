@@ -3,7 +3,7 @@
 use warpcube_gpu::{Device, Params};
 
 use super::scratch::{Regions, Scratch};
-use super::{CODES, Source, Workshop};
+use super::{BASICS, Source, Workshop};
 use crate::build::VECTOR_ROWS;
 use crate::encoding::Dictionary;
 use crate::error::Result;
@@ -27,7 +27,7 @@ pub(crate) fn distinct(
     limit: usize,
 ) -> Result<Option<Vec<u64>>> {
     let mut workshop = Workshop::new(device, room)?;
-    let kernel = workshop.kernel(CODES, "collect_distinct")?;
+    let kernel = workshop.kernel(BASICS, "collect_distinct")?;
     let slots = (SLOTS_PER_VALUE * limit.max(1)).next_power_of_two();
     let state_at = slots * size_of::<u64>();
     let memory = Scratch::new(&workshop, state_at + size_of::<u64>())?;
@@ -60,7 +60,7 @@ impl Codes {
         dictionary: &Dictionary,
         sources: &[Source],
     ) -> Result<Codes> {
-        let kernel = workshop.kernel(CODES, "look_up_codes")?;
+        let kernel = workshop.kernel(BASICS, "look_up_codes")?;
         let (keys, codes) = table(dictionary.values());
         let codes_at = size_of_val(keys.as_slice());
         let table = Scratch::new(workshop, codes_at + size_of_val(codes.as_slice()))?;

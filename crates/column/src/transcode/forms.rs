@@ -5,7 +5,7 @@ use warpcube_gpu::{DeviceBuffer, Params};
 use super::codes::Codes;
 use super::delta::DeltaForm;
 use super::scratch::{Counts, Regions, Scratch};
-use super::{ALP, BLOCK_WARPS, BLOCKS, BOUNDS, BYTES, PACKED, PATCHES, Parts, RUNS, Source, Workshop, flip};
+use super::{ALP, BASICS, BLOCK_WARPS, BLOCKS, BYTES, PACKED, PATCHES, Parts, RUNS, Source, Workshop, flip};
 use crate::build::VECTOR_ROWS;
 use crate::encoding::{Alp, Encoding, Nsf, Nsv, Packed};
 use crate::error::Result;
@@ -222,7 +222,7 @@ impl PackedForm {
         }
         // What marks patches finds bounds on the way.
         if let Some(bounds) = form.bounds.as_ref().filter(|_| !packed.patches) {
-            let kernel = workshop.kernel(BOUNDS, "vector_bounds")?;
+            let kernel = workshop.kernel(BASICS, "vector_bounds")?;
             let segments = sources.iter().enumerate();
             let segments =
                 segments.map(|(position, source)| (source.vectors(), bounds.add_to(source.params(), position)));

@@ -20,7 +20,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Pa
 pub(crate) use codes::distinct;
 pub(crate) use delta::fitting_delta;
 pub(crate) use programs::{
-    PACKED, PROFILE_ANY, PROFILE_COLUMN, Parts, compile_all, has_encoders, prepare_behind, prepare_early, profile_words,
+    BASICS, PACKED, PROFILE_ANY, Parts, compile_all, has_encoders, prepare_behind, prepare_early, profile_words,
 };
 pub use programs::{programs_of_first_loads, programs_of_plain_loads};
 pub(crate) use scratch::Scratch;
@@ -32,7 +32,7 @@ use crate::load::Room;
 use crate::segment::Segment;
 use crate::storage::Storage;
 use forms::Prepared;
-use programs::{ALP, BLOCKS, BOUNDS, BYTES, CODES, DELTA, PATCHES, RUNS, SUMS, program};
+use programs::{ALP, BLOCKS, BYTES, DELTA, PATCHES, RUNS, SUMS, program};
 
 /// Threads of a block; a warp takes a vector, or a group of a vector.
 const BLOCK: u32 = 256;

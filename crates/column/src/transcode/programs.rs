@@ -34,7 +34,8 @@ fn quick_source((name, _): Parts) -> Program {
     ALL[name][1].clone()
 }
 
-/// The better program if it is at hand, or else the one that is sooner compiled. An emulated device has but one.
+/// The better program if it is there, or at hand and the other is not there yet; or else the one that is sooner
+/// compiled. An emulated device has but one.
 pub(super) fn program(device: &Device, parts: Parts) -> Program {
     let (better, quick) = (source(parts), quick_source(parts));
     // Every column asks: to look at the disk takes longer than kernels do for a small one.
@@ -53,24 +54,33 @@ pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../k
 pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../kernels/encode_runs.cuh")]);
 pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../kernels/encode_blocks.cuh")]);
 pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, include_str!("../../kernels/encode_packed.cuh")]);
-pub(super) const BOUNDS: Parts = ("encode_bounds", &[COMMON, OFFSETS, include_str!("../../kernels/encode_bounds.cuh")]);
 pub(super) const PATCHES: Parts =
     ("encode_patches", &[COMMON, OFFSETS, include_str!("../../kernels/encode_patches.cuh")]);
 pub(super) const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../kernels/encode_alp.cuh")]);
 pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../kernels/encode_delta.cuh")]);
-pub(super) const CODES: Parts = ("encode_codes", &[COMMON, include_str!("../../kernels/encode_codes.cuh")]);
 const PASS: &str = include_str!("../../kernels/profile.cuh");
 const WORDS: &str = include_str!("../../kernels/profile_words.cuh");
 const PROFILE_WORDS4: Parts = ("profile_words4", &[COMMON, PASS, "#define WC_PROFILE_WORD uint32_t\n", WORDS]);
 const PROFILE_WORDS8: Parts = ("profile_words8", &[COMMON, PASS, "#define WC_PROFILE_WORD uint64_t\n", WORDS]);
 pub(crate) const PROFILE_ANY: Parts =
     ("profile_any", &[COMMON, PASS, WALK, include_str!("../../kernels/profile_any.cuh")]);
-pub(crate) const PROFILE_COLUMN: Parts =
-    ("profile_column", &[COMMON, PASS, include_str!("../../kernels/profile_column.cuh")]);
+/// What a column's profile is put together by, and what bounds of vectors and codes are made by: one program, since an
+/// empty one takes a compiler as long as what either adds.
+pub(crate) const BASICS: Parts = (
+    "encode_basics",
+    &[
+        COMMON,
+        OFFSETS,
+        PASS,
+        include_str!("../../kernels/profile_column.cuh"),
+        include_str!("../../kernels/encode_bounds.cuh"),
+        include_str!("../../kernels/encode_codes.cuh"),
+    ],
+);
 /// What every first load asks for, behind the pass over its values.
-const FIRST: [Parts; 4] = [PACKED, PROFILE_COLUMN, BOUNDS, CODES];
+const FIRST: [Parts; 2] = [PACKED, BASICS];
 /// Programs that encode most columns.
-const USUAL: [Parts; 8] = [PROFILE_COLUMN, PACKED, BOUNDS, CODES, PROFILE_ANY, DELTA, PATCHES, SUMS];
+const USUAL: [Parts; 6] = [BASICS, PACKED, PROFILE_ANY, DELTA, PATCHES, SUMS];
 /// All others.
 const OTHERS: [Parts; 6] = [PROFILE_WORDS4, PROFILE_WORDS8, BYTES, RUNS, BLOCKS, ALP];
 
@@ -83,14 +93,14 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
     }
 }
 
-/// What first loads will wait for, of programs that are told not to be kept on disk, in the order in which it is asked
-/// for: to be compiled while a device is opened.
+/// What nearly all first loads will wait for, of programs that are told not to be kept on disk, in the order in which
+/// it is asked for: to be compiled while a device is opened. More would take cores from the load.
 pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
     let missing = |parts: &[Parts]| -> Vec<Program> {
         let missing = parts.iter().filter(|parts| !is_kept(&source(**parts))).map(|parts| quick_source(*parts));
         missing.filter(|program| !is_kept(program)).collect()
     };
-    [missing(&[PROFILE_WORDS4]), missing(&FIRST), programs_of_plain_loads(is_kept), missing(&[PROFILE_WORDS8])].concat()
+    [missing(&[PROFILE_WORDS4]), missing(&FIRST), programs_of_plain_loads(is_kept)].concat()
 }
 
 /// As [`programs_of_first_loads`], where nothing is encoded.
@@ -118,7 +128,7 @@ pub(crate) fn prepare_early(device: &Device, widths: impl IntoIterator<Item = us
 
 /// Whether what encodes most columns need not be compiled first.
 pub(crate) fn has_encoders(device: &Device) -> bool {
-    [PROFILE_COLUMN, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
+    [BASICS, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
 }
 
 /// Has better programs compiled, in place of those that a load has used, for the next.
@@ -151,12 +161,12 @@ mod tests {
     fn first_loads_wait_for_nothing_that_is_kept() {
         assert_eq!(programs_of_first_loads(&|_| true), []);
         let all = programs_of_first_loads(&|_| false);
-        assert_eq!((all.len(), all[0].name(), all[1].name()), (7, PROFILE_WORDS4.0, PACKED.0));
+        assert_eq!((all.len(), all[0].name(), all[1].name()), (4, PROFILE_WORDS4.0, PACKED.0));
         let packed = all.iter().find(|program| program.name() == PACKED.0).unwrap();
         let better = packed.with_effort(Effort::Less);
         for kept in [packed, &better] {
             let missing = programs_of_first_loads(&|program| program == kept);
-            assert!(missing.len() == 6 && !missing.contains(packed), "{:?} is at hand", kept.effort());
+            assert!(missing.len() == 3 && !missing.contains(packed), "{:?} is at hand", kept.effort());
         }
     }
 

@@ -57,11 +57,20 @@ pub(super) fn is_present() -> bool {
     *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
+/// Whether there is the node that the driver is talked to by.
+fn has_node() -> bool {
+    Path::new("/dev/nvidiactl").exists()
+}
+
+/// Whether the driver is likely to start.
+pub(super) fn seems_to_start() -> bool {
+    has_node() && is_present()
+}
+
 /// Loads the driver library, once a process.
 fn initialise() -> Result<()> {
     if !is_present() {
-        let has_device = Path::new("/dev/nvidiactl").exists();
-        return Err(match has_device {
+        return Err(match has_node() {
             true => unavailable(
                 "the driver library libcuda.so was not found, though an NVIDIA device node exists",
                 "install the driver's compute library (package libcuda1, or run the container with --gpus all)",

@@ -98,7 +98,7 @@ impl CudaBackend {
         // To look for what is kept takes the compiler's version, and so the compiler.
         let begin = |architecture| (architecture, thread::spawn(move || begin(ahead, architecture)));
         let end = |begun: JoinHandle<Ahead>| begun.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let guessed = pci::architecture().filter(|_| driver::is_present()).map(begin);
+        let guessed = pci::architecture().filter(|_| driver::seems_to_start()).map(begin);
         let started = driver::start(ordinal).map(|(major, minor)| major * 10 + minor);
         let begun = match (guessed, started) {
             (Some((guess, begun)), Ok(architecture)) if guess == architecture => begun,

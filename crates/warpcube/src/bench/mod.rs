@@ -20,7 +20,7 @@ use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
 use crate::cli::BenchArgs;
 use crate::config;
 use crate::error::{CliError, Result};
-use crate::host::Host;
+use crate::host::{self, Host};
 use measure::{Measured, Memory, Threads};
 use suite::{Case, Suite};
 
@@ -47,7 +47,7 @@ pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, 
     let tables = data::make(&suite, arguments.sf, &folder, host)?;
 
     let done = host.run(all(suite, arguments.clone(), session.clone(), tables));
-    session.close();
+    host::leave(&session);
     done
 }
 
