@@ -29,10 +29,10 @@ pub(crate) struct Jobs {
     pub(crate) aside: usize,
     /// Calls that wait for a compiler.
     pub(crate) urgent: usize,
-    /// Programs that are being compiled or loaded.
-    pub(crate) compiling: usize,
     /// When the last of them ended.
     quiet_since: Option<Instant>,
+    /// Programs that are being compiled or loaded.
+    pub(crate) compiling: usize,
     /// How often what waits was forgotten.
     pub(crate) forgotten: u64,
 }
