@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
@@ -215,7 +216,10 @@ pub(crate) fn load(
         };
         let threads: Vec<_> = (0..limits.threads.clamp(1, job.tasks.len().max(1))).map(|_| scope.spawn(work)).collect();
         // They may have compiled: a scope ends before what its threads leave to the compiler's library does.
-        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let ended: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+        if let Some(panic) = ended.into_iter().find_map(Result::err) {
+            resume_unwind(panic);
+        }
     });
     failure.end()?;
     let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
@@ -262,13 +266,6 @@ fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
 }
 
 impl Job<'_> {
-    fn check_cancelled(&self) -> Result<()> {
-        match self.limits.cancelled.load(Ordering::Relaxed) {
-            true => Err(GpuError::Cancelled.into()),
-            false => Ok(()),
-        }
-    }
-
     /// One thread: takes tasks until there are none.
     fn work(&self, scan: &dyn ColumnScan) -> Result<()> {
         let mut uploader = Uploader::new(self.device, self.staging)?;
@@ -328,7 +325,6 @@ impl Job<'_> {
     /// Puts the chunks of a column together, merges its dictionaries, remaps and packs.
     fn close_column(&self, column: usize) -> Result<()> {
         let _span = tracing::debug_span!("close", column = self.targets[column].name).entered();
-        self.check_cancelled()?;
         let mut parts: Vec<Vec<Arrived>> = Vec::new();
         for task in self.tasks.iter().filter(|task| task.columns.contains(&column)) {
             let at = column - task.columns.start;
@@ -375,7 +371,9 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.job.check_cancelled()?;
+        if self.job.limits.cancelled.load(Ordering::Relaxed) {
+            return Err(GpuError::Cancelled.into());
+        }
         if batch.num_columns() != self.builders.len() {
             let detail = format!("expected {} columns, found {}", self.builders.len(), batch.num_columns());
             return Err(ColumnError::Changed { table: self.job.table.to_string(), detail });

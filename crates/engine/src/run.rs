@@ -223,7 +223,7 @@ impl Engine {
                 self.improved(binding, cache, &pinned.tables, guesses)
             }
             Found::New(fragment) => {
-                // Who was let go may end the process, which no compiler may outlive.
+                // Nobody waits for kernels of a statement that was let go.
                 if options.cancel.is_thrown() {
                     return Err(GpuError::Cancelled.into());
                 }

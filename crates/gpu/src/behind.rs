@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::device::Modules;
+use crate::error::{GpuError, Result};
 use crate::program::Program;
 use crate::threads::Threads;
 
@@ -35,6 +36,8 @@ pub(crate) struct Jobs {
     pub(crate) compiling: usize,
     /// How often what waits was forgotten.
     pub(crate) forgotten: u64,
+    /// Whether nothing is compiled any more.
+    pub(crate) closed: bool,
 }
 
 /// How long nobody must have waited for a compiler before something is compiled that nobody waits for: a statement that
@@ -42,16 +45,24 @@ pub(crate) struct Jobs {
 const GRACE: Duration = Duration::from_millis(20);
 
 impl Behind {
-    /// Waits until nobody has waited for a compiler for a while, or what waits is forgotten once more.
-    pub(crate) fn wait_for_quiet(&self, jobs: &mut MutexGuard<'_, Jobs>, forgotten: u64) {
+    /// Forgets what waits.
+    pub(crate) fn forget(&self, jobs: &mut Jobs) {
+        jobs.waiting.clear();
+        jobs.forgotten += 1;
+        self.done.notify_all();
+    }
+
+    /// Waits until nobody has waited for a compiler for a while; whether what waits was forgotten once more instead.
+    pub(crate) fn wait_for_quiet(&self, jobs: &mut MutexGuard<'_, Jobs>, forgotten: u64) -> bool {
         while jobs.forgotten == forgotten {
             let quiet = jobs.quiet_since.map_or(GRACE, |since| since.elapsed());
             match jobs.urgent {
-                0 if quiet >= GRACE => return,
+                0 if quiet >= GRACE => return false,
                 0 => _ = self.done.wait_for(jobs, GRACE - quiet),
                 _ => self.done.wait(jobs),
             }
         }
+        true
     }
 }
 
@@ -68,6 +79,19 @@ pub(crate) fn stand_back() {
     unsafe {
         if libc::getpriority(libc::PRIO_PROCESS, 0) < ASIDE_NICENESS {
             libc::setpriority(libc::PRIO_PROCESS, 0, ASIDE_NICENESS);
+        }
+    }
+}
+
+/// The thread that works on what waits, as long as it does not panic.
+pub(crate) struct Running(pub(crate) Arc<Behind>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut jobs = self.0.jobs.lock();
+            jobs.running = false;
+            self.0.forget(&mut jobs);
         }
     }
 }
@@ -111,9 +135,14 @@ impl Drop for Urgent {
 pub(crate) struct Compiling<'a>(&'a Behind);
 
 impl Compiling<'_> {
-    pub(crate) fn begin(behind: &Behind) -> Compiling<'_> {
-        behind.jobs.lock().compiling += 1;
-        Compiling(behind)
+    /// Begins, unless nothing is compiled any more.
+    pub(crate) fn begin(behind: &Behind) -> Result<Compiling<'_>> {
+        let mut jobs = behind.jobs.lock();
+        if jobs.closed {
+            return Err(GpuError::Cancelled);
+        }
+        jobs.compiling += 1;
+        Ok(Compiling(behind))
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
-use crate::behind::{Aside, Behind, Compiling, Urgent, stand_back};
+use crate::behind::{Aside, Behind, Compiling, Running, Urgent, stand_back};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
@@ -139,7 +139,7 @@ impl Device {
         if let Some(backend) = place.as_ref() {
             return Ok(module(backend.clone()));
         }
-        let compiling = Compiling::begin(&self.shared.behind);
+        let compiling = Compiling::begin(&self.shared.behind)?;
         let loaded = self.shared.note(self.shared.backend.load(program));
         drop(compiling);
         let (backend, compiled) = loaded.inspect_err(|error| {
@@ -196,14 +196,19 @@ impl Device {
     pub fn compile_behind(&self, programs: Vec<Program>) -> Modules {
         let modules = Modules::default();
         let mut jobs = self.shared.behind.jobs.lock();
+        if jobs.closed {
+            return modules;
+        }
         jobs.waiting.push_back((programs, modules.clone()));
         if std::mem::replace(&mut jobs.running, true) {
             return modules;
         }
+        drop(jobs);
         let device = self.clone();
         let work = move || {
             device.leave_the_cores();
             let behind = device.shared.behind.clone();
+            let _running = Running(behind.clone());
             loop {
                 let mut jobs = behind.jobs.lock();
                 if !jobs.waiting.is_empty() {
@@ -224,8 +229,9 @@ impl Device {
         };
         if let Err(error) = self.shared.behind.threads.spawn("behind", work) {
             tracing::warn!(%error, "no thread to compile in the background");
-            jobs.waiting.clear();
+            let mut jobs = self.shared.behind.jobs.lock();
             jobs.running = false;
+            self.shared.behind.forget(&mut jobs);
         }
         modules
     }
@@ -257,8 +263,7 @@ impl Device {
             stand_back();
             for other in &others {
                 let mut jobs = device.shared.behind.jobs.lock();
-                device.shared.behind.wait_for_quiet(&mut jobs, forgotten);
-                if jobs.forgotten != forgotten {
+                if device.shared.behind.wait_for_quiet(&mut jobs, forgotten) {
                     return;
                 }
                 drop(jobs);
@@ -278,7 +283,13 @@ impl Device {
 
     /// Does work on a thread of its own, which [`Device::settle`] waits for, and then what is `done`.
     fn elsewhere(&self, work: impl FnOnce(&Device) + Send + 'static, done: impl FnOnce() + Send + 'static) {
-        self.shared.behind.jobs.lock().aside += 1;
+        {
+            let mut jobs = self.shared.behind.jobs.lock();
+            if jobs.closed {
+                return;
+            }
+            jobs.aside += 1;
+        }
         let (device, ended) = (self.clone(), Aside(self.shared.behind.clone()));
         let work = move || {
             work(&device);
@@ -309,10 +320,15 @@ impl Device {
 
     /// Forgets what waits to be compiled in the background and was not begun.
     pub fn forget_waiting(&self) {
+        self.shared.behind.forget(&mut self.shared.behind.jobs.lock());
+    }
+
+    /// Compiles nothing more, whoever asks: calls that need a compiler are answered with [`GpuError::Cancelled`], and
+    /// nothing begins in the background. For a process that is about to end.
+    pub fn close(&self) {
         let mut jobs = self.shared.behind.jobs.lock();
-        jobs.waiting.clear();
-        jobs.forgotten += 1;
-        self.shared.behind.done.notify_all();
+        jobs.closed = true;
+        self.shared.behind.forget(&mut jobs);
     }
 
     /// Waits until nothing is compiled, and until threads that did have ended: a process that ends meanwhile may take
@@ -465,6 +481,28 @@ mod tests {
         drop(urgent);
         device.settle();
         assert_eq!(behind.get().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_closed_device_compiles_nothing_more() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        device.compile(&program("before")).unwrap();
+        let urgent = Urgent::begin(&device.shared.behind);
+        let (behind, kept) =
+            (device.compile_behind(vec![program("behind")]), device.compile_early(vec![], vec![program("other")]));
+        device.close();
+        // What waits for others to be done ends, whoever they are.
+        device.settle();
+        assert!(device.compile(&program("before")).is_ok());
+        assert!(matches!(device.compile(&program("after")), Err(GpuError::Cancelled)));
+        let later = device.compile_behind(vec![program("behind")]);
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        device.compile_aside(vec![program("aside")], move || done.send(()).unwrap());
+        assert!(is_done.recv().is_err(), "nobody is told of what does not begin");
+        drop((urgent, kept));
+        device.settle();
+        assert!(behind.get().is_none() && later.get().is_none());
+        assert!(["behind", "other", "aside", "after"].iter().all(|name| !device.is_compiled(&program(name))));
     }
 
     #[test]

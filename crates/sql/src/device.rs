@@ -70,6 +70,17 @@ impl DeviceSlot {
         }
     }
 
+    /// Opens no device from now on; the one that is open, if it is.
+    pub fn close(&self) -> Option<Device> {
+        let mut state = self.state.lock();
+        match &*state {
+            State::Open(device) => return Some(device.clone()),
+            State::Unset | State::Closed(_) => *state = State::Absent("the session is over".into()),
+            State::Absent(_) => {}
+        }
+        None
+    }
+
     /// Whether the device is open.
     pub fn is_open(&self) -> bool {
         matches!(*self.state.lock(), State::Open(_))
@@ -129,3 +140,20 @@ fn open(choice: DeviceChoice, cuda: Cuda) -> Result<Device> {
 
 /// Budget of the emulated device by default, in bytes.
 const EMULATED_MEMORY: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_that_is_closed_opens_nothing_and_gives_what_is_open() {
+        let slot = DeviceSlot::default();
+        slot.choose(&Settings { device: DeviceChoice::Auto, ..Settings::default() }).unwrap();
+        assert!(slot.is_closed() && slot.close().is_none());
+        assert!(!slot.may_open() && slot.get().is_none());
+        assert_eq!(slot.reason().as_deref(), Some("the session is over"));
+        let device = Device::emulated(warpcube_gpu::EmulatorOptions::default(), EMULATED_MEMORY).unwrap();
+        slot.take_up(device.clone());
+        assert!(slot.close().is_some_and(|open| open.same(&device)) && slot.is_open());
+    }
+}

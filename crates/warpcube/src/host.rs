@@ -4,12 +4,13 @@
 //! pause, so Ctrl-C and timeouts are watched from a runtime that does nothing else.
 
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
+use warpcube_gpu::Device;
 use warpcube_sql::{Session, SqlError};
 
 use crate::error::{CliError, Result};
@@ -19,6 +20,8 @@ pub(crate) struct Host {
     watch: Runtime,
     /// None only once the host is dropped.
     work: Mutex<Option<Runtime>>,
+    /// How many others still have threads, and who is told when one has none any more.
+    ending: Arc<(Mutex<usize>, Condvar)>,
 }
 
 impl Host {
@@ -26,7 +29,7 @@ impl Host {
     pub(crate) fn new() -> Result<Host> {
         let failed = |error: std::io::Error| CliError::Usage(format!("no threads to run on: {error}"));
         let watch = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        Ok(Host { watch, work: Mutex::new(Some(Runtime::new().map_err(failed)?)) })
+        Ok(Host { watch, work: Mutex::new(Some(Runtime::new().map_err(failed)?)), ending: Arc::default() })
     }
 
     /// Starts work on the working threads.
@@ -75,9 +78,28 @@ impl Host {
     pub(crate) fn abandon(&self) -> Result<()> {
         let fresh = Runtime::new().map_err(|error| CliError::Usage(format!("no threads to run on: {error}")))?;
         if let Some(old) = self.lock().replace(fresh) {
-            old.shutdown_background();
+            self.end(old);
         }
         Ok(())
+    }
+
+    /// Ends a runtime on a thread that waits for its threads, since nobody else does.
+    fn end(&self, runtime: Runtime) {
+        let (runtime, ending) = (Arc::new(Mutex::new(Some(runtime))), self.ending.clone());
+        let take = |runtime: &Mutex<Option<Runtime>>| runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        *count(&ending) += 1;
+        let theirs = runtime.clone();
+        let waiting = std::thread::Builder::new().name("end".into()).spawn(move || {
+            drop(take(&theirs));
+            *count(&ending) -= 1;
+            ending.1.notify_all();
+        });
+        if waiting.is_err() {
+            *count(&self.ending) -= 1;
+            if let Some(runtime) = take(&runtime) {
+                runtime.shutdown_background();
+            }
+        }
     }
 
     fn runtime(&self) -> Handle {
@@ -90,14 +112,19 @@ impl Host {
     }
 }
 
+fn count(ending: &(Mutex<usize>, Condvar)) -> MutexGuard<'_, usize> {
+    ending.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Lets go of a session for good, before the process ends.
 pub(crate) fn leave(session: &Session) {
+    let device = session.device().close();
+    // Statements that were let go may still be busy: they get no compiler that the end would take apart.
+    device.iter().for_each(Device::close);
     session.close();
     // The driver takes back what a process leaves, and sooner than it is given back; nor is a thread that lets go of
     // the device last to do so beside the end.
-    if session.device().is_open() {
-        std::mem::forget(session.device().get());
-    }
+    std::mem::forget(device);
 }
 
 /// How long the threads of a program that ends have to end before it.
@@ -106,10 +133,12 @@ const END: Duration = Duration::from_millis(200);
 impl Drop for Host {
     fn drop(&mut self) {
         // Threads that have nothing to do end at once, and give up what libraries keep for them while those are there.
-        // A statement that was let go may still be busy; nobody waits for it.
+        // A statement that was let go may still be busy; nobody waits for it any longer.
         let work = self.lock().take();
         if let Some(work) = work {
-            work.shutdown_timeout(END);
+            self.end(work);
         }
+        let ended = self.ending.1.wait_timeout_while(count(&self.ending), END, |threads| *threads > 0);
+        drop(ended);
     }
 }
