@@ -25,7 +25,7 @@ const DICTIONARY_WORTH: f64 = 0.8;
 /// Time to read an encoding, over that of a packed column of the same bits.
 const ALP: f64 = 1.1;
 const DICTIONARY: f64 = 1.2;
-/// Sums over delta columns take 1.1 to 1.5 times as long, single rows more: their offsets lie in several words.
+/// Sums over delta columns take 1.1 to 1.6 times as long, single rows more: their offsets lie in several words.
 const DELTA: f64 = 2.0;
 /// What patches cost who reads a column, in bits a value that take as long: where all vectors have some, and a row that
 /// is patched. Of 500 million values in the Zipf distributions of docs/measured.md, whose vectors have 8 to 31 patches,

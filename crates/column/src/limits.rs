@@ -34,9 +34,9 @@ pub struct LoadLimits {
 /// Threads of a load; they have ended when this has been dropped.
 #[derive(Debug)]
 pub struct OwnThreads {
-    /// None only once it is dropped.
-    pool: Option<ThreadPool>,
-    threads: Threads,
+    // Dropped in this order: the pool tells its threads to end, which are then waited for.
+    pool: ThreadPool,
+    _threads: Threads,
 }
 
 impl OwnThreads {
@@ -44,14 +44,7 @@ impl OwnThreads {
         let threads = Threads::default();
         let start = |thread: ThreadBuilder| threads.spawn("load", || thread.run());
         let pool = ThreadPoolBuilder::new().num_threads(number).spawn_handler(start).build().ok()?;
-        Some(OwnThreads { pool: Some(pool), threads })
-    }
-}
-
-impl Drop for OwnThreads {
-    fn drop(&mut self) {
-        drop(self.pool.take());
-        self.threads.join();
+        Some(OwnThreads { pool, _threads: threads })
     }
 }
 
@@ -63,8 +56,8 @@ impl LoadLimits {
 
     /// Does work whose parts the load's threads share.
     pub(crate) fn share<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        match self.pool.as_ref().and_then(|own| own.pool.as_ref()) {
-            Some(pool) => pool.install(work),
+        match &self.pool {
+            Some(own) => own.pool.install(work),
             None => work(),
         }
     }

@@ -8,17 +8,15 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use warpcube_gpu::{Device, GpuError};
+use warpcube_gpu::{Device, GpuError, beside};
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
@@ -207,20 +205,14 @@ pub(crate) fn load(
         failed: AtomicBool::new(false),
     };
     let failure = Failure::default();
-    std::thread::scope(|scope| {
-        let work = || {
-            if let Err(error) = job.work(scan.as_ref()) {
-                job.failed.store(true, Ordering::Relaxed);
-                failure.note(error);
-            }
-        };
-        let threads: Vec<_> = (0..limits.threads.clamp(1, job.tasks.len().max(1))).map(|_| scope.spawn(work)).collect();
-        // They may have compiled: a scope ends before what its threads leave to the compiler's library does.
-        let ended: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
-        if let Some(panic) = ended.into_iter().find_map(Result::err) {
-            resume_unwind(panic);
+    let work = |_| {
+        if let Err(error) = job.work(scan.as_ref()) {
+            job.failed.store(true, Ordering::Relaxed);
+            failure.note(error);
         }
-    });
+    };
+    // Whoever closes a column may compile.
+    beside(limits.threads.clamp(1, job.tasks.len().max(1)), work, || ());
     failure.end()?;
     let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
     let mut loaded = job.close(scan.partitions())?;

@@ -223,10 +223,6 @@ impl Engine {
                 self.improved(binding, cache, &pinned.tables, guesses)
             }
             Found::New(fragment) => {
-                // Nobody waits for kernels of a statement that was let go.
-                if options.cancel.is_thrown() {
-                    return Err(GpuError::Cancelled.into());
-                }
                 if let Some(folder) = &options.dump {
                     dump(&fragment.program, folder)?;
                 }

@@ -16,7 +16,7 @@ use crate::threads::Threads;
 #[derive(Default)]
 pub(crate) struct Behind {
     pub(crate) jobs: Mutex<Jobs>,
-    /// Told when the last one is done, and when nobody waits for a compiler any more.
+    /// Told when something of them ends or is forgotten.
     pub(crate) done: Condvar,
     pub(crate) threads: Threads,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Jobs {
     pub(crate) waiting: VecDeque<(Vec<Program>, Modules)>,
     /// Whether there is a thread that works on them.
     pub(crate) running: bool,
-    /// Threads that work on what does not wait for those.
+    /// Threads that compile in the background, that one among them.
     pub(crate) aside: usize,
     /// Calls that wait for a compiler.
     pub(crate) urgent: usize,
@@ -83,20 +83,7 @@ pub(crate) fn stand_back() {
     }
 }
 
-/// The thread that works on what waits, as long as it does not panic.
-pub(crate) struct Running(pub(crate) Arc<Behind>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let mut jobs = self.0.jobs.lock();
-            jobs.running = false;
-            self.0.forget(&mut jobs);
-        }
-    }
-}
-
-/// A thread that compiles beside the others, until it is dropped.
+/// A thread that compiles in the background, until it is dropped.
 pub(crate) struct Aside(pub(crate) Arc<Behind>);
 
 impl Drop for Aside {

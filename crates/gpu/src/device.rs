@@ -13,13 +13,14 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
-use crate::behind::{Aside, Behind, Compiling, Running, Urgent, stand_back};
+use crate::behind::{Aside, Behind, Compiling, Urgent, stand_back};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
 use crate::program::{Program, in_turn};
 use crate::stream::Stream;
+use crate::threads::beside;
 
 /// A device that can run kernels; cheap to clone.
 #[derive(Clone)]
@@ -166,17 +167,10 @@ impl Device {
 
     fn compile_side_by_side(&self, places: &[(Arc<Place>, &Program)]) -> Result<Vec<Arc<Module>>> {
         self.check()?;
-        std::thread::scope(|scope| {
-            let missing = places.iter().filter(|(place, _)| !is_there(place));
-            // What is left of it is done on this thread, which waits for those that others are at.
-            let others =
-                missing.skip(1).map(|(place, program)| scope.spawn(|| self.compile_in(place, program).is_ok()));
-            let others: Vec<_> = others.collect();
-            let modules = places.iter().map(|(place, program)| self.compile_in(place, program)).collect();
-            // A scope ends before what its threads leave to the compiler's library does, and the process may be next.
-            others.into_iter().for_each(|other| drop(other.join()));
-            modules
-        })
+        // What is left of it is done on this thread, which waits for those that others are at.
+        let missing: Vec<_> = places.iter().filter(|(place, _)| !is_there(place)).skip(1).collect();
+        let compile = |(place, program): &(Arc<Place>, &Program)| self.compile_in(place, program);
+        beside(missing.len(), |number| drop(compile(missing[number])), || places.iter().map(compile).collect())
     }
 
     /// Whether a program was compiled in this process.
@@ -196,44 +190,39 @@ impl Device {
     pub fn compile_behind(&self, programs: Vec<Program>) -> Modules {
         let modules = Modules::default();
         let mut jobs = self.shared.behind.jobs.lock();
-        if jobs.closed {
-            return modules;
-        }
         jobs.waiting.push_back((programs, modules.clone()));
         if std::mem::replace(&mut jobs.running, true) {
             return modules;
         }
         drop(jobs);
-        let device = self.clone();
-        let work = move || {
-            device.leave_the_cores();
-            let behind = device.shared.behind.clone();
-            let _running = Running(behind.clone());
-            loop {
-                let mut jobs = behind.jobs.lock();
-                if !jobs.waiting.is_empty() {
-                    let forgotten = jobs.forgotten;
-                    behind.wait_for_quiet(&mut jobs, forgotten);
-                }
-                let Some((programs, modules)) = jobs.waiting.pop_front() else {
-                    jobs.running = false;
-                    behind.done.notify_all();
-                    return;
-                };
-                drop(jobs);
-                match device.compile_side_by_side(&device.places(&programs)) {
-                    Ok(compiled) => drop(modules.set(compiled)),
-                    Err(error) => tracing::warn!(%error, "compiling in the background failed"),
-                }
-            }
-        };
-        if let Err(error) = self.shared.behind.threads.spawn("behind", work) {
-            tracing::warn!(%error, "no thread to compile in the background");
+        if !self.elsewhere(Device::work_behind, || ()) {
             let mut jobs = self.shared.behind.jobs.lock();
             jobs.running = false;
             self.shared.behind.forget(&mut jobs);
         }
         modules
+    }
+
+    /// Compiles what waits until nothing does.
+    fn work_behind(&self) {
+        self.leave_the_cores();
+        let behind = &self.shared.behind;
+        loop {
+            let mut jobs = behind.jobs.lock();
+            if !jobs.waiting.is_empty() {
+                let forgotten = jobs.forgotten;
+                behind.wait_for_quiet(&mut jobs, forgotten);
+            }
+            let Some((programs, modules)) = jobs.waiting.pop_front() else {
+                jobs.running = false;
+                return;
+            };
+            drop(jobs);
+            match self.compile_side_by_side(&self.places(&programs)) {
+                Ok(compiled) => drop(modules.set(compiled)),
+                Err(error) => tracing::warn!(%error, "compiling in the background failed"),
+            }
+        }
     }
 
     /// Compiles programs in the background, side by side and before what nobody waits for, and calls `done` when they
@@ -281,12 +270,13 @@ impl Device {
         }
     }
 
-    /// Does work on a thread of its own, which [`Device::settle`] waits for, and then what is `done`.
-    fn elsewhere(&self, work: impl FnOnce(&Device) + Send + 'static, done: impl FnOnce() + Send + 'static) {
+    /// Does work on a thread of its own, which [`Device::settle`] waits for, and then what is `done`; whether there is
+    /// such a thread.
+    fn elsewhere(&self, work: impl FnOnce(&Device) + Send + 'static, done: impl FnOnce() + Send + 'static) -> bool {
         {
             let mut jobs = self.shared.behind.jobs.lock();
             if jobs.closed {
-                return;
+                return false;
             }
             jobs.aside += 1;
         }
@@ -296,9 +286,8 @@ impl Device {
             drop(ended);
             done();
         };
-        if let Err(error) = self.shared.behind.threads.spawn("aside", work) {
-            tracing::warn!(%error, "no thread to compile in the background");
-        }
+        let spawned = self.shared.behind.threads.spawn("aside", work);
+        spawned.inspect_err(|error| tracing::warn!(%error, "no thread to compile in the background")).is_ok()
     }
 
     /// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped
@@ -336,7 +325,7 @@ impl Device {
     pub fn settle(&self) {
         let behind = &self.shared.behind;
         let mut jobs = behind.jobs.lock();
-        while jobs.running || jobs.aside > 0 || jobs.compiling > 0 {
+        while jobs.aside > 0 || jobs.compiling > 0 {
             behind.done.wait(&mut jobs);
         }
         drop(jobs);

@@ -30,4 +30,4 @@ pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{Effort, PRELUDE, Program};
 pub use recording::{Output, Recording, Work};
 pub use stream::{Mark, Params, Stream, Traffic};
-pub use threads::Threads;
+pub use threads::{Threads, beside};

@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
+use crate::threads::beside;
+
 /// The header that every program starts with: types, warp collectives, atomics, loads, for CUDA and emulated.
 pub const PRELUDE: &str = include_str!("../kernels/prelude.cuh");
 
@@ -20,16 +22,12 @@ const COMPILERS: usize = 2;
 /// Does work for each program on a few threads, begun in their order, and waits for all of it.
 pub(crate) fn in_turn(programs: &[Program], work: impl Fn(&Program) + Sync) {
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let all = || {
-            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                work(program);
-            }
-        };
-        let threads: Vec<_> = (0..COMPILERS.min(programs.len())).map(|_| scope.spawn(all)).collect();
-        // A scope ends before what its threads leave to the compiler's library does, and the process may be next.
-        threads.into_iter().for_each(|thread| drop(thread.join()));
-    });
+    let all = |_| {
+        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(program);
+        }
+    };
+    beside(COMPILERS.min(programs.len()), all, || ());
 }
 
 /// Source of one or more kernels; cheap to clone.

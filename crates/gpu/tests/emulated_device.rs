@@ -4,7 +4,6 @@ mod emulated_support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use emulated_support::{BUDGET, ORDERS, Rig, device, kernel, shape};
 use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, GpuError, LaneOrder, Params, Program};
@@ -169,47 +168,4 @@ fn a_loss_that_an_allocation_finds_is_remembered_too() {
     assert!(device.buffer(8, "a column").unwrap_err().is_device_lost());
     assert!(device.is_lost() && device.stream().is_err() && device.memory().is_err());
     assert_eq!(device.pool().usage().live, 0);
-}
-
-/// Prints what launches and compilations cost; run with `--ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn costs() {
-    let mut rig = Rig::new(LaneOrder::Forward);
-    let barriers = "struct P { uint64_t* out; };
-        WC_KERNEL(barriers, P, 1024, 1) {
-            for (int i = 0; i < 16; i++) __syncthreads();
-            for (int i = 0; i < 16; i++) p.out[0] = __shfl_xor_sync(WC_FULL_MASK, threadIdx.x, i);
-        }";
-    let trivial = "struct P { uint64_t* out; };\nWC_KERNEL(trivial, P, 1024, 1) { p.out[threadIdx.x] = 1; }";
-    let output = rig.upload(&vec![0u64; 1024]);
-    let params = Params::new().buffer(&output);
-    for (name, source) in [("trivial", trivial), ("barriers", barriers)] {
-        let kernel = kernel(&rig.device, name, source);
-        for (grid, block) in [(1, 32), (6, 256), (12, 1024)] {
-            let rounds = 100;
-            rig.stream.launch(&kernel, shape(grid, block, 0), &params).unwrap();
-            let clock = Instant::now();
-            for _ in 0..rounds {
-                rig.stream.launch(&kernel, shape(grid, block, 0), &params).unwrap();
-            }
-            let each = clock.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
-            println!("launch of {name}, {grid} x {block}: {each:.1} us");
-        }
-    }
-    for lines in [10, 100, 300] {
-        let body: String = (0..lines)
-            .map(|i| {
-                format!("if (wc_load_stream(p.out + threadIdx.x + {i}) > {i}) value += wc_warp_sum(value * {i});\n")
-            })
-            .collect();
-        let source = format!(
-            "// {:?}\nstruct P {{ uint64_t* out; }};\nWC_KERNEL(long_one, P, 32, 1) {{ uint64_t value = 1;\n{body}\n\
-             p.out[0] = value; }}",
-            std::time::SystemTime::now()
-        );
-        let from = std::time::Instant::now();
-        kernel(&rig.device, "long_one", &source);
-        println!("compilation of {lines} lines: {:.0} ms", from.elapsed().as_secs_f64() * 1e3);
-    }
 }

@@ -4,7 +4,8 @@
 //! pause, so Ctrl-C and timeouts are watched from a runtime that does nothing else.
 
 use std::future::Future;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -20,8 +21,9 @@ pub(crate) struct Host {
     watch: Runtime,
     /// None only once the host is dropped.
     work: Mutex<Option<Runtime>>,
-    /// How many others still have threads, and who is told when one has none any more.
-    ending: Arc<(Mutex<usize>, Condvar)>,
+    /// Held by each thread that ends a runtime, and told when none is left. None only once the host is dropped.
+    alive: Option<Sender<()>>,
+    ended: Mutex<Receiver<()>>,
 }
 
 impl Host {
@@ -29,7 +31,9 @@ impl Host {
     pub(crate) fn new() -> Result<Host> {
         let failed = |error: std::io::Error| CliError::Usage(format!("no threads to run on: {error}"));
         let watch = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        Ok(Host { watch, work: Mutex::new(Some(Runtime::new().map_err(failed)?)), ending: Arc::default() })
+        let (alive, ended) = channel();
+        let work = Mutex::new(Some(Runtime::new().map_err(failed)?));
+        Ok(Host { watch, work, alive: Some(alive), ended: Mutex::new(ended) })
     }
 
     /// Starts work on the working threads.
@@ -85,21 +89,9 @@ impl Host {
 
     /// Ends a runtime on a thread that waits for its threads, since nobody else does.
     fn end(&self, runtime: Runtime) {
-        let (runtime, ending) = (Arc::new(Mutex::new(Some(runtime))), self.ending.clone());
-        let take = |runtime: &Mutex<Option<Runtime>>| runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-        *count(&ending) += 1;
-        let theirs = runtime.clone();
-        let waiting = std::thread::Builder::new().name("end".into()).spawn(move || {
-            drop(take(&theirs));
-            *count(&ending) -= 1;
-            ending.1.notify_all();
-        });
-        if waiting.is_err() {
-            *count(&self.ending) -= 1;
-            if let Some(runtime) = take(&runtime) {
-                runtime.shutdown_background();
-            }
-        }
+        let alive = self.alive.clone();
+        // Without a thread to wait on this one does.
+        _ = std::thread::Builder::new().name("end".into()).spawn(move || drop((runtime, alive)));
     }
 
     fn runtime(&self) -> Handle {
@@ -110,10 +102,6 @@ impl Host {
         // A runtime is replaced as a whole, so a panic elsewhere leaves a good one.
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn count(ending: &(Mutex<usize>, Condvar)) -> MutexGuard<'_, usize> {
-    ending.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets go of a session for good, before the process ends.
@@ -138,7 +126,8 @@ impl Drop for Host {
         if let Some(work) = work {
             self.end(work);
         }
-        let ended = self.ending.1.wait_timeout_while(count(&self.ending), END, |threads| *threads > 0);
-        drop(ended);
+        self.alive = None;
+        // Nothing is ever sent: this waits until nobody could.
+        _ = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(END);
     }
 }

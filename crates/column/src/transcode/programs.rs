@@ -96,11 +96,9 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
 /// What nearly all first loads will wait for, of programs that are told not to be kept on disk, in the order in which
 /// it is asked for: to be compiled while a device is opened. More would take cores from the load.
 pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
-    let missing = |parts: &[Parts]| -> Vec<Program> {
-        let missing = parts.iter().filter(|parts| !is_kept(&source(**parts))).map(|parts| quick_source(*parts));
-        missing.filter(|program| !is_kept(program)).collect()
-    };
-    [missing(&[PROFILE_WORDS4]), missing(&FIRST), programs_of_plain_loads(is_kept)].concat()
+    let parts = [PROFILE_WORDS4].into_iter().chain(FIRST);
+    let missing = parts.filter(|parts| !is_kept(&source(*parts))).map(quick_source);
+    missing.filter(|program| !is_kept(program)).chain(programs_of_plain_loads(is_kept)).collect()
 }
 
 /// As [`programs_of_first_loads`], where nothing is encoded.

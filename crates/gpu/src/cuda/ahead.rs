@@ -5,18 +5,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
-
-use parking_lot::Mutex;
 
 use crate::program::{Program, in_turn};
+use crate::threads::Threads;
 
 type Compile = dyn Fn(&Program) -> Option<Vec<u8>> + Send + Sync;
 
 /// Programs that are being compiled, and those that were.
 pub(super) struct Ahead {
     work: Arc<Work>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Threads,
 }
 
 struct Work {
@@ -54,9 +52,12 @@ impl Ahead {
                 }
             });
         };
-        // Without a thread each is compiled when it is asked for.
-        let thread = any.then(|| std::thread::Builder::new().spawn(all).ok()).flatten();
-        Ahead { work, thread: Mutex::new(thread) }
+        let threads = Threads::default();
+        if any {
+            // Without a thread each is compiled when it is asked for.
+            _ = threads.spawn("ahead", all);
+        }
+        Ahead { work, threads }
     }
 
     /// The machine code of a program, which may have to be waited for; none if it is not one of these, or could not be
@@ -73,9 +74,7 @@ impl Ahead {
     /// Begins with no further program, and waits until none is being compiled.
     pub(super) fn end(&self) {
         self.work.ended.store(true, Ordering::Relaxed);
-        // Others that wait do so until the thread has been joined.
-        let mut thread = self.thread.lock();
-        drop(thread.take().map(JoinHandle::join));
+        self.threads.join();
     }
 }
 

@@ -96,19 +96,21 @@ impl CudaBackend {
     fn open(ordinal: usize, ahead: ToCompile) -> Result<CudaBackend> {
         let _span = tracing::info_span!("open").entered();
         // To look for what is kept takes the compiler's version, and so the compiler.
-        let begin = |architecture| (architecture, thread::spawn(move || begin(ahead, architecture)));
-        let end = |begun: JoinHandle<Ahead>| begun.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let guessed = pci::architecture().filter(|_| driver::seems_to_start()).map(begin);
+        let start = |architecture| thread::spawn(move || begin(ahead, architecture));
+        let begun = |thread: JoinHandle<Ahead>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let guess = pci::architecture().filter(|_| driver::seems_to_start());
+        let guessed = guess.map(start);
         let started = driver::start(ordinal).map(|(major, minor)| major * 10 + minor);
-        let begun = match (guessed, started) {
-            (Some((guess, begun)), Ok(architecture)) if guess == architecture => begun,
-            (guessed, started) => {
-                drop(guessed.map(|(_, begun)| end(begun)));
-                begin(started?).1
+        let thread = match guessed {
+            Some(thread) if started.as_ref().ok() == guess.as_ref() => thread,
+            // A wrong guess is taken back before anything else is begun.
+            wrong => {
+                drop(wrong.map(begun));
+                start(started?)
             }
         };
         let context = Context::open(ordinal);
-        let ahead = end(begun);
+        let ahead = begun(thread);
         let context = Arc::new(context?);
         let info = driver::describe(&context, ordinal)?;
         let poker = poke::Poker::new(context.clone())?;
