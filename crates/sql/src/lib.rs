@@ -16,6 +16,7 @@ mod exec;
 mod float_sums;
 mod lexer;
 mod lower;
+mod mend;
 mod nearest;
 mod placement;
 mod plans;

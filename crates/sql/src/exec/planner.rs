@@ -25,6 +25,7 @@ use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::float_sums::make_exact;
 use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
+use crate::mend;
 use crate::placement::{Basis, Declined, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
@@ -71,9 +72,16 @@ impl DevicePlanner {
         Basis { open: engine.is_some(), columns, credits: self.placer.changes() }
     }
 
-    /// Replaces what can run on the device in an optimised plan. What another session lowered is lowered again, for the
-    /// tables, settings and device there are here.
+    /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
     pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
+        let mut planned = self.lower_alone(plan, state).await?;
+        planned.plan = mend::for_cpu(planned.plan, state.config_options())?;
+        Ok(planned)
+    }
+
+    /// Replaces what can run on the device in an optimised plan; the rest is as it was, so that it may travel. What
+    /// another session lowered is lowered again, for the tables, settings and device there are here.
+    pub(crate) async fn lower_alone(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settled = codec::settle(plan, state).await?;
         let plan = settled.as_ref().unwrap_or(plan);
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
@@ -242,7 +250,7 @@ impl ExtensionPlanner for DeviceExtension {
         let indexes = lowered.arguments.iter().map(index).collect::<Result<_>>()?;
         let exec = DeviceExec::new(
             lowered.clone(),
-            node.original().clone(),
+            node.on_cpu().clone(),
             Arguments { results: context.results().clone(), indexes },
             engine,
             self.state.clone(),

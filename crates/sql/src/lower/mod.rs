@@ -33,6 +33,8 @@ pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables, version_now};
 
+use crate::mend;
+
 /// Why something stays on the CPU.
 pub(crate) type Reason = String;
 
@@ -185,10 +187,12 @@ fn device(
     if let Some(placing) = &facts.placing {
         lowered = placing.place(lowered)?;
     }
+    let on_cpu = |plan| mend::for_cpu(plan, &facts.options).map_err(|error| error.strip_backtrace());
     for argument in &mut lowered.arguments {
         let plan = lower(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;
-        argument.subquery = Arc::new(plan);
+        argument.subquery = Arc::new(on_cpu(plan)?);
     }
-    let node = DeviceNode::new(lowered, original);
+    let mended = on_cpu(original.clone())?;
+    let node = DeviceNode::new(lowered, original, mended);
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }

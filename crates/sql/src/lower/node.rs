@@ -16,19 +16,21 @@ use super::Lowered;
 pub(crate) struct DeviceNode {
     /// None where the node came from another session and was not planned here yet.
     lowered: Option<Arc<Lowered>>,
-    /// What the CPU runs instead.
+    /// The plan that the fragment stands for, as lowering saw it.
     original: LogicalPlan,
+    /// The same plan with its mends; none where the node came from another session.
+    on_cpu: Option<LogicalPlan>,
 }
 
 impl DeviceNode {
-    /// A node in place of `original`.
-    pub(crate) fn new(lowered: Lowered, original: LogicalPlan) -> DeviceNode {
-        DeviceNode { lowered: Some(Arc::new(lowered)), original }
+    /// A node in place of `original`; `on_cpu` is that plan with its mends.
+    pub(crate) fn new(lowered: Lowered, original: LogicalPlan, on_cpu: LogicalPlan) -> DeviceNode {
+        DeviceNode { lowered: Some(Arc::new(lowered)), original, on_cpu: Some(on_cpu) }
     }
 
     /// A node of another session's plan: what can run where is for the session that received it to say.
     pub(crate) fn received(original: LogicalPlan) -> DeviceNode {
-        DeviceNode { lowered: None, original }
+        DeviceNode { lowered: None, original, on_cpu: None }
     }
 
     /// The node that a plan is, if it is one.
@@ -45,6 +47,11 @@ impl DeviceNode {
     /// The plan it was lowered from.
     pub(crate) fn original(&self) -> &LogicalPlan {
         &self.original
+    }
+
+    /// What the CPU runs instead.
+    pub(crate) fn on_cpu(&self) -> &LogicalPlan {
+        self.on_cpu.as_ref().unwrap_or(&self.original)
     }
 }
 

@@ -50,7 +50,7 @@ impl Session {
         check_view(&state, &parsed)?;
         let plan = state.statement_to_plan(parsed).await?;
         let optimized = state.optimize(&plan)?;
-        let planned = self.inner.planner.lower(&optimized, &state).await?;
+        let planned = self.inner.planner.lower_alone(&optimized, &state).await?;
         codec::encode(&planned.plan, &state.task_ctx())
     }
 
