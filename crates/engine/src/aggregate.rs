@@ -3,8 +3,8 @@
 //! | aggregate | cells |
 //! |---|---|
 //! | COUNT | number of rows |
-//! | SUM of integers | sum modulo 2⁶⁴, as the CPU's wraps |
-//! | SUM of decimals | one sum where the value range times the row count fits 63 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows |
+//! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows. A total of integers that leaves 64 bits raises |
+//! | SUM of integers that wrap | sum modulo 2⁶⁴ |
 //! | SUM of floats | double sum, order undefined |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::window`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
@@ -16,7 +16,7 @@ use arrow::datatypes::DataType;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result, unsupported};
-use crate::ir::{AggregateCall, AggregateKind, Expr, Ty};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
 use crate::window::Window;
 
 /// How a cell takes a value.
@@ -91,7 +91,7 @@ pub(crate) enum Read {
         /// Cell that counts what is not finite.
         infinite: usize,
     },
-    /// Lower and upper sums of a wide decimal.
+    /// Sums of lower 32 bits and of upper parts.
     Wide(usize, usize),
     /// The image of an integer: `signed` flips the sign bit back, `turned` all bits.
     Image {
@@ -113,6 +113,8 @@ pub(crate) struct SumBounds {
     pub(crate) rows: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
+    /// What integers do that overflow.
+    pub(crate) overflow: Overflow,
 }
 
 /// What a cell that counts adds for a row.
@@ -170,7 +172,8 @@ impl Accumulators {
             self.push(Read::Integer(cell), call, None, None);
             return Ok(());
         };
-        let value = emitter.emit(argument)?;
+        // Rows that are left out raise nothing.
+        let value = emitter.emit_guarded(argument, filter.as_deref())?;
         let condition = match (&value.valid, &filter) {
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => Some(one.clone()),
@@ -184,7 +187,7 @@ impl Accumulators {
         }
         let count = condition.map(|condition| self.count(Some(condition)));
         let read = match call.kind {
-            AggregateKind::Sum => self.sum(&value, condition, bounds.rows)?,
+            AggregateKind::Sum => self.sum(&value, condition, bounds)?,
             AggregateKind::ExactSum => self.exact_sum(emitter, argument, &value, condition, bounds)?,
             kind => self.extreme(&value, condition, kind == AggregateKind::Min)?,
         };
@@ -202,26 +205,33 @@ impl Accumulators {
         self.outputs.push(Output { read, data_type: call.data_type.clone(), count, dictionary });
     }
 
-    fn sum(&mut self, value: &Value, condition: Option<&str>, rows: u64) -> Result<Read> {
+    fn sum(&mut self, value: &Value, condition: Option<&str>, bounds: SumBounds) -> Result<Read> {
         if value.dictionary.is_some() || value.ty == Ty::Bool {
             return unsupported("a sum of strings or truth values");
         }
         if value.ty.is_float() {
             return Ok(Read::Float(self.cell(CellOp::AddFloat, &format!("(double){}", value.code), condition)));
         }
-        let most = value.range.map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
-        let fits = most.is_some_and(|most| most.checked_mul(u128::from(rows.max(1))).is_some_and(|sum| sum < 1 << 63));
-        if value.ty != Ty::I128 || fits {
+        let rows = u128::from(bounds.rows.max(1));
+        let most = value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
+        let stays_below = |most: Option<u128>, limit: u128| {
+            most.and_then(|most| most.checked_mul(rows)).is_some_and(|sum| sum < limit)
+        };
+        let is_unsigned = value.ty.bounds().is_some_and(|(low, _)| low == 0);
+        let fits = stays_below(most, if is_unsigned { 1 << 64 } else { 1 << 63 });
+        let wraps = value.ty != Ty::I128 && bounds.overflow == Overflow::Wrap;
+        if fits || wraps {
             let code = format!("(uint64_t)(int64_t){}", value.code);
             return Ok(Read::Integer(self.bounded(CellOp::Add, &code, condition, most)));
         }
         // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
-        let upper = most.map_or(u128::MAX, |most| (most >> 32) + 1);
-        if rows >= 1 << 32 || upper.checked_mul(u128::from(rows.max(1))).is_none_or(|sum| sum >= 1 << 63) {
-            return unsupported("a sum of decimals whose upper parts may exceed 63 bits");
+        if rows >= 1 << 32 || !stays_below(most.map(|most| (most >> 32) + 1), 1 << 63) {
+            let what = if value.ty == Ty::I128 { "decimals" } else { "integers" };
+            return unsupported(format!("a sum of {what} whose upper parts may exceed 63 bits"));
         }
+        let wide = if value.ty == Ty::I128 || is_unsigned { "" } else { "(int64_t)" };
         let low = self.cell(CellOp::Add, &format!("(uint64_t)(uint32_t){}", value.code), condition);
-        let high = self.cell(CellOp::Add, &format!("(uint64_t)(int64_t)({} >> 32)", value.code), condition);
+        let high = self.cell(CellOp::Add, &format!("(uint64_t)(int64_t)({wide}{} >> 32)", value.code), condition);
         Ok(Read::Wide(low, high))
     }
 

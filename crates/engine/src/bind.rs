@@ -113,6 +113,7 @@ pub(crate) fn bind(
             control: Control { zone: control },
             group_slots: guesses.group_slots,
             whole_sums: guesses.whole_sums,
+            overflow: fragment.overflow,
             tuning,
         };
         let bound = generate(&input, |arena, least| lay_out_scan(arena, table, info, tuning, least), &mut arena)?;

@@ -103,7 +103,7 @@ pub enum Literal {
 pub enum UnaryOp {
     /// Logical negation.
     Not,
-    /// Arithmetic negation, wrapping.
+    /// Arithmetic negation; integers that leave their type do what [`Overflow`] says.
     Negate,
     /// Whether the operand is NULL; never NULL itself.
     IsNull,
@@ -116,13 +116,13 @@ pub enum UnaryOp {
 /// Operators of two operands; both have the same type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
-    /// Sum; integers wrap, decimals that overflow raise.
+    /// Sum; integers that leave their type do what [`Overflow`] says, decimals that may leave 128 bits are refused.
     Add,
     /// Difference.
     Sub,
     /// Product.
     Mul,
-    /// Quotient, truncated for integers; zero divisors raise.
+    /// Quotient, truncated for integers; zero divisors raise, as does the smallest integer by -1.
     Div,
     /// Remainder with the dividend's sign.
     Rem,
@@ -339,6 +339,18 @@ pub struct FragmentTable {
     pub columns: Vec<usize>,
 }
 
+/// What sums, differences, products, negations and SUMs of integers do that leave their type.
+///
+/// Quotients and conversions that do raise under both rules; decimals have 128 bits and are refused beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Overflow {
+    /// The row raises an evaluation error. A SUM raises only if its total leaves 64 bits, whatever the order of rows.
+    #[default]
+    Raise,
+    /// Results are taken modulo two to the power of the type's bits.
+    Wrap,
+}
+
 /// A whole piece of device work.
 #[derive(Debug, Clone)]
 pub struct Fragment {
@@ -346,6 +358,8 @@ pub struct Fragment {
     pub tables: Vec<FragmentTable>,
     /// Pipelines, builds before those that probe them, the root last.
     pub pipelines: Vec<Pipeline>,
+    /// What integers do that overflow.
+    pub overflow: Overflow,
 }
 
 impl Expr {

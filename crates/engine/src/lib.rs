@@ -32,7 +32,7 @@ pub use error::{EngineError, NotCompiled, Result};
 pub use float_sum::FloatSum;
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
-    Literal, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
+    Literal, Overflow, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
 };
 pub use predict::{PredictedPipeline, Prediction, TableFacts, in_bytes};
 pub use run::{Engine, RunOptions, RunReport, StageReport};

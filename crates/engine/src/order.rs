@@ -9,7 +9,7 @@ use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::ParamList;
 use crate::error::{EngineError, Result};
 use crate::estimate::selectivity;
-use crate::ir::{BinaryOp, Expr, JoinKind, Pipeline, Probe, Step};
+use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step};
 use crate::table::{BuiltTable, TableLayout};
 
 /// Time of a probe over that of a filter.
@@ -96,9 +96,9 @@ pub(crate) fn table<'a>(tables: &'a [Option<BuiltTable>], probe: &Probe) -> Resu
 }
 
 /// What is known of the values of `exprs`, and whether computing them can raise an error.
-pub(crate) fn analyse(exprs: &[&Expr], registers: &[Option<Value>]) -> Result<(Vec<Value>, bool)> {
+pub(crate) fn analyse(exprs: &[&Expr], registers: &[Option<Value>], overflow: Overflow) -> Result<(Vec<Value>, bool)> {
     let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
-    let mut emitter = Emitter::new(registers, &mut params, &mut arena, "0", &mut next);
+    let mut emitter = Emitter::new(registers, &mut params, &mut arena, ("0", overflow), &mut next);
     let values = exprs.iter().map(|expr| emitter.emit(expr)).collect::<Result<_>>()?;
     Ok((values, emitter.fallible))
 }
@@ -109,7 +109,7 @@ pub(crate) fn order(
     columns: usize,
     registers: &[Option<Value>],
     tables: &[Option<BuiltTable>],
-    bitmap_bytes_max: usize,
+    (overflow, bitmap_bytes_max): (Overflow, usize),
 ) -> Result<Vec<Planned>> {
     let mut waiting: Vec<Planned> = Vec::new();
     // Registers that filters read alone, with the share that passes all of them.
@@ -121,14 +121,14 @@ pub(crate) fn order(
                 let mut parts = Vec::new();
                 conjuncts(expr, &mut parts);
                 for part in parts {
-                    let (_, fallible) = analyse(&[&part], registers)?;
+                    let (_, fallible) = analyse(&[&part], registers, overflow)?;
                     let share = beside(&mut alone, &part, selectivity(&part, registers));
                     waiting.push(Planned { item: Item::Filter(part), share, cost: 1.0, fallible });
                 }
             }
             Step::Probe(probe) => {
                 let built = table(tables, probe)?;
-                let (_, fallible) = analyse(&probe.keys.iter().collect::<Vec<_>>(), registers)?;
+                let (_, fallible) = analyse(&probe.keys.iter().collect::<Vec<_>>(), registers, overflow)?;
                 let share = match probe.kind {
                     JoinKind::Inner | JoinKind::Semi => built.share,
                     JoinKind::Left => 1.0,

@@ -15,6 +15,7 @@ use crate::aggregate::{Output, Read};
 use crate::codegen::sink::BoundGroups;
 use crate::error::{EngineError, Result};
 use crate::float_sum::FloatSum;
+use crate::ir::Ty;
 
 /// Groups as they came from the device.
 #[derive(Debug, Default)]
@@ -92,6 +93,12 @@ fn aggregate(output: &Output, rows: &GroupRows, cell_count: usize) -> Result<Arr
         }
     };
     let values: Vec<Option<i128>> = groups().map(|group| valid(group).then(|| value(group))).collect();
+    let limits = Ty::of(&output.data_type).filter(|ty| *ty != Ty::I128).and_then(Ty::bounds);
+    if let (Read::Wide(_, _), Some((low, high))) = (output.read, limits)
+        && values.iter().flatten().any(|total| !(low..=high).contains(total))
+    {
+        return Err(EngineError::Evaluation("an overflow"));
+    }
     integers(&values, &output.data_type, output.dictionary.as_ref())
 }
 

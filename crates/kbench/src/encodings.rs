@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use serde_json::{Value, json};
 use warpcube_column::{EncodingChoice, LoadLimits, TableRequest};
 use warpcube_engine::{
-    AggregateCall, AggregateKind, BindingCache, Engine, Expr, Fragment, FragmentTable, Pipeline, RunOptions, RunReport,
-    Sink, Tuning,
+    AggregateCall, AggregateKind, BindingCache, Engine, Expr, Fragment, FragmentTable, Overflow, Pipeline, RunOptions,
+    RunReport, Sink, Tuning,
 };
 use warpcube_gpu::Device;
 
@@ -162,6 +162,7 @@ fn sum(is_float: bool) -> Fragment {
     Fragment {
         tables: vec![FragmentTable { name: "made".into(), columns: vec![0] }],
         pipelines: vec![Pipeline { table: 0, steps: Vec::new(), sink }],
+        overflow: Overflow::Raise,
     }
 }
 

@@ -12,10 +12,9 @@ use arrow::array::StringArray;
 use warpcube_column::Dictionary;
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::interval::interval;
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result, unsupported};
-use crate::ir::{BinaryOp, DatePart, Expr, Literal, Ty, UnaryOp};
+use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
 
 /// A computed value in kernel source.
@@ -79,7 +78,7 @@ pub(crate) fn c_type(ty: Ty, narrow: bool) -> &'static str {
     }
 }
 
-fn fits_i64(range: Option<(i128, i128)>) -> bool {
+pub(super) fn fits_i64(range: Option<(i128, i128)>) -> bool {
     range.is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into())
 }
 
@@ -93,6 +92,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) arena: &'a mut Arena,
     /// C expression of the pointer to the error slot.
     pub(crate) error_slot: &'a str,
+    /// What integers do that overflow.
+    pub(crate) overflow: Overflow,
     /// Counter for names, shared by the kernel.
     pub(crate) next: &'a mut usize,
     /// Statements so far.
@@ -107,11 +108,11 @@ impl<'a> Emitter<'a> {
         registers: &'a [Option<Value>],
         params: &'a mut ParamList,
         arena: &'a mut Arena,
-        error_slot: &'a str,
+        (error_slot, overflow): (&'a str, Overflow),
         next: &'a mut usize,
     ) -> Emitter<'a> {
         let (out, guards) = (String::new(), Vec::new());
-        Emitter { registers, params, arena, error_slot, next, out, fallible: false, guards }
+        Emitter { registers, params, arena, error_slot, overflow, next, out, fallible: false, guards }
     }
 
     /// A new name.
@@ -127,13 +128,13 @@ impl<'a> Emitter<'a> {
         name
     }
 
-    fn value(&mut self, ty: Ty, code: &str, valid: Option<String>, range: Option<(i128, i128)>) -> Value {
+    pub(super) fn value(&mut self, ty: Ty, code: &str, valid: Option<String>, range: Option<(i128, i128)>) -> Value {
         let narrow = ty == Ty::I128 && fits_i64(range);
         let code = self.define(c_type(ty, narrow), code);
         Value { code, valid, ty, narrow, range, magnitude: None, dictionary: None }
     }
 
-    fn both_valid(&mut self, left: &Value, right: &Value) -> Option<String> {
+    pub(super) fn both_valid(&mut self, left: &Value, right: &Value) -> Option<String> {
         match (&left.valid, &right.valid) {
             (None, None) => None,
             (Some(valid), None) | (None, Some(valid)) => Some(valid.clone()),
@@ -142,7 +143,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn raise(&mut self, condition: &str, valid: &Option<String>, code: &str) {
+    pub(super) fn raise(&mut self, condition: &str, valid: &Option<String>, code: &str) {
         self.fallible = true;
         let mut guard: Vec<String> = self.guards.clone();
         guard.extend(valid.clone());
@@ -155,6 +156,15 @@ impl<'a> Emitter<'a> {
     pub(crate) fn raise_flag(&mut self, condition: &str, flag: &str) {
         let _ =
             writeln!(self.out, "if ({condition}) atomicOr((uint32_t*)({} + 1), (uint32_t){flag});", self.error_slot);
+    }
+
+    /// Writes what computes `expr` for the rows for which `guard` holds, if there is one: the others raise nothing.
+    pub(crate) fn emit_guarded(&mut self, expr: &Expr, guard: Option<&str>) -> Result<Value> {
+        let guards = self.guards.len();
+        self.guards.extend(guard.map(str::to_string));
+        let value = self.emit(expr);
+        self.guards.truncate(guards);
+        value
     }
 
     /// Writes what computes `expr`.
@@ -320,77 +330,6 @@ impl<'a> Emitter<'a> {
             other => return Err(EngineError::Malformed(format!("{other:?} of floats"))),
         };
         Ok(self.value(left.ty, &code, valid, None))
-    }
-
-    fn integer_arithmetic(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<Value> {
-        let valid = self.both_valid(left, right);
-        let ty = left.ty;
-        let exact = interval(op, left.bounds(), right.bounds());
-        let limits = ty.bounds().expect("integers have bounds");
-        let inside = exact.is_some_and(|(low, high)| low >= limits.0 && high <= limits.1);
-        if ty == Ty::I128 && !inside {
-            return unsupported("a decimal result that may exceed 128 bits");
-        }
-        let range = if inside { exact } else { Some(limits) };
-        if matches!(op, BinaryOp::Div | BinaryOp::Rem) {
-            return self.integer_division(op, left, right, valid, range);
-        }
-        let operator = match op {
-            BinaryOp::Add => "+",
-            BinaryOp::Sub => "-",
-            BinaryOp::Mul => "*",
-            other => return Err(EngineError::Malformed(format!("{other:?} of integers"))),
-        };
-        let result_type = c_type(ty, ty == Ty::I128 && fits_i64(range));
-        // Unsigned arithmetic wraps by definition; 16-bit factors are widened first, or their product would overflow
-        // int.
-        let wide = match ty {
-            Ty::I128 if fits_i64(range) && left.narrow && right.narrow => "uint64_t",
-            Ty::I128 => "__int128",
-            Ty::I64 | Ty::U64 => "uint64_t",
-            _ => "uint32_t",
-        };
-        let code = format!("({result_type})(({wide}){} {operator} ({wide}){})", left.code, right.code);
-        Ok(self.value(ty, &code, valid, range))
-    }
-
-    fn integer_division(
-        &mut self,
-        op: BinaryOp,
-        left: &Value,
-        right: &Value,
-        valid: Option<String>,
-        range: Option<(i128, i128)>,
-    ) -> Result<Value> {
-        if left.ty == Ty::I128 && left.bounds().is_none_or(|(low, _)| low == i128::MIN) {
-            return unsupported("a division of decimals that may be the smallest of 128 bits");
-        }
-        let zero_inside = right.bounds().is_none_or(|(low, high)| low <= 0 && high >= 0);
-        if zero_inside {
-            self.raise(&format!("{} == 0", right.code), &valid, "WC_DIVIDE_BY_ZERO");
-        }
-        // Bounds speak of valid values of rows that get here: a NULL, a row on another branch or a slot without a row
-        // may divide anything.
-        let limits = left.ty.bounds().expect("integers have bounds");
-        let at_minimum = limits.0 < 0
-            && left.bounds().is_none_or(|(low, _)| low == limits.0)
-            && right.bounds().is_none_or(|(low, high)| low <= -1 && high >= -1);
-        let mut unsafe_divisor = format!("{} == 0", right.code);
-        let result_type = c_type(left.ty, left.ty == Ty::I128 && fits_i64(range));
-        let same_width = left.c_type() == result_type;
-        if limits.0 < 0 && left.c_type() != "__int128" && same_width {
-            let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
-            let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
-            if at_minimum {
-                self.raise(&overflows, &valid, "WC_OVERFLOW");
-            }
-            unsafe_divisor = format!("{unsafe_divisor} || ({overflows})");
-        }
-        let operator = if op == BinaryOp::Div { "/" } else { "%" };
-        let wide = if same_width { "" } else { "(__int128)" };
-        let quotient = format!("{wide}{} {operator} {}", left.code, right.code);
-        let code = format!("({unsafe_divisor}) ? ({result_type})0 : ({result_type})({quotient})");
-        Ok(self.value(left.ty, &code, valid, range))
     }
 
     fn cast(&mut self, value: &Value, ty: Ty) -> Result<Value> {
@@ -582,12 +521,3 @@ impl<'a> Emitter<'a> {
 /// The first and the last day of the CPU's calendar: years -262143 to 262142.
 const FIRST_DAY: i128 = -96_465_292;
 const LAST_DAY: i128 = 95_026_236;
-
-fn bits(ty: Ty) -> u32 {
-    match ty {
-        Ty::I8 | Ty::U8 => 8,
-        Ty::I16 | Ty::U16 => 16,
-        Ty::I32 | Ty::U32 => 32,
-        _ => 64,
-    }
-}

@@ -2,7 +2,7 @@
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`]
 //! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
-//! dictionaries meet), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed
+//! dictionaries meet, [`integers`] where numbers may overflow), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed
 //! values, [`staged`] what it keeps in shared memory, [`weight`] how long its steps may be, [`zones`] what it need not
 //! look at, [`frame`] what a sink does before and after.
 
@@ -11,6 +11,7 @@ pub(crate) mod column;
 mod compare;
 pub(crate) mod expr;
 mod frame;
+mod integers;
 pub(crate) mod interval;
 pub(crate) mod params;
 pub(crate) mod partials;

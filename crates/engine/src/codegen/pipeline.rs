@@ -24,7 +24,7 @@ use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::estimate::surviving_lines;
-use crate::ir::{JoinKind, Pipeline, Sink};
+use crate::ir::{JoinKind, Overflow, Pipeline, Sink};
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, TableLayout};
 use crate::tuning::Tuning;
@@ -71,6 +71,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) group_slots: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
+    /// What integers do that overflow.
+    pub(crate) overflow: Overflow,
     /// What does not change results.
     pub(crate) tuning: &'a Tuning,
 }
@@ -156,8 +158,8 @@ pub(crate) fn generate(
     arena: &mut Arena,
 ) -> Result<BoundPipeline> {
     let registers = order::templates(input.pipeline, input.columns, input.tables)?;
-    let bitmap_bytes_max = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
-    let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, bitmap_bytes_max)?;
+    let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
+    let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, limits)?;
     let order = planned.clone();
     let mut split = split(planned, input)?;
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
@@ -499,7 +501,8 @@ impl KernelWriter<'_> {
         for positions in self.dense_runs().collect::<Vec<_>>() {
             let asked = zones.asked_of(&positions.clone().collect::<Vec<_>>());
             let run = &self.split.dense[positions];
-            let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
+            let mut emitter =
+                Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
             let (mut conditions, mut range) = (Vec::new(), None);
             for planned in run {
                 conditions.push(match &planned.item {

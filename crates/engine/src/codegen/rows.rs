@@ -183,7 +183,8 @@ impl<'a> RowWriter<'a> {
 
     /// Lends an emitter over the row's registers and takes over its statements.
     pub(crate) fn with_emitter<R>(&mut self, write: impl FnOnce(&mut Emitter) -> R) -> R {
-        let mut emitter = Emitter::new(&self.registers, self.params, self.arena, self.error_slot, self.next);
+        let mut emitter =
+            Emitter::new(&self.registers, self.params, self.arena, (self.error_slot, self.input.overflow), self.next);
         let result = write(&mut emitter);
         let statements = emitter.out;
         self.out.push_str(&statements);

@@ -130,8 +130,8 @@ pub(crate) fn plan<'a>(
                 Sink::Extremes { .. } => &[Keep::Least, Keep::Most],
                 _ => &[Keep::Only],
             };
-            let (key_values, _) = order::analyse(&keys.iter().collect::<Vec<_>>(), registers)?;
-            let (known, _) = order::analyse(&values.iter().collect::<Vec<_>>(), registers)?;
+            let (key_values, _) = order::analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+            let (known, _) = order::analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
             let columns = |value: Value| kept.iter().map(move |keep| (value.clone(), *keep));
             let payload_values: Vec<(Value, Keep)> = known.into_iter().flat_map(columns).collect();
             let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
@@ -141,11 +141,11 @@ pub(crate) fn plan<'a>(
         }
         Sink::Aggregate { groups, aggregates } => {
             let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
-            let (values, _) = order::analyse(&exprs, registers)?;
+            let (values, _) = order::analyse(&exprs, registers, input.overflow)?;
             let pack = KeyPack::of_groups(&values)?;
             let columns =
                 groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
-            let sums = SumBounds { rows: input.rows, whole_sums: input.whole_sums };
+            let sums = SumBounds { rows: input.rows, whole_sums: input.whole_sums, overflow: input.overflow };
             let accumulators = accumulators(registers, aggregates, groups.is_empty(), sums)?;
             let cell_count = accumulators.cells.len();
             let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
@@ -213,7 +213,7 @@ fn accumulators(
     sums: SumBounds,
 ) -> Result<Accumulators> {
     let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
-    let mut emitter = Emitter::new(registers, &mut params, &mut arena, "0", &mut next);
+    let mut emitter = Emitter::new(registers, &mut params, &mut arena, ("0", sums.overflow), &mut next);
     fill(&mut emitter, aggregates, single, sums, None)
 }
 

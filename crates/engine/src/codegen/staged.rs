@@ -88,7 +88,8 @@ impl KernelWriter<'_> {
             let value = vector_value(&self.input.columns[column], &self.readers[column].looked_up("code".into()));
             let mut registers = vec![None; self.input.columns.len()];
             registers[column] = Some(Value { code: value, valid: None, ..self.input.columns[column].clone() });
-            let mut emitter = Emitter::new(&registers, self.params, self.arena, error_slot, &mut self.next);
+            let mut emitter =
+                Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
             let probe = Probe { build: staged.build, keys: vec![Expr::Reg(column)], kind: JoinKind::Semi };
             let found = dense_probe(&mut emitter, &probe, self.input.tables, None)?;
             let statements = emitter.out;

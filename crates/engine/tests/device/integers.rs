@@ -1,9 +1,10 @@
-//! Integers of all widths: sums, extremes, wrapping arithmetic, division, conversions.
+//! Integers of all widths: sums, extremes, wrapping arithmetic, division, conversions. What raises instead of wrapping
+//! is in `overflow`.
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt64Type};
-use warpcube_engine::{AggregateCall, BinaryOp, Expr, Ty, UnaryOp};
+use warpcube_engine::{AggregateCall, BinaryOp, Expr, Fragment, Overflow, Ty, UnaryOp};
 
 use crate::support::*;
 
@@ -71,6 +72,10 @@ fn sum_type(ty: Ty) -> DataType {
     if ty.bounds().unwrap().0 < 0 { DataType::Int64 } else { DataType::UInt64 }
 }
 
+fn wrapping(fragment: Fragment) -> Fragment {
+    Fragment { overflow: Overflow::Wrap, ..fragment }
+}
+
 #[test]
 fn every_width_is_summed_and_compared() {
     let calls = every_type(|ty, data_type, a, b| {
@@ -83,7 +88,7 @@ fn every_width_is_summed_and_compared() {
         ]
     });
     for nulls in [true, false] {
-        check(&single(COLUMNS, vec![], vec![], calls.clone()), &[&edges(2_100, nulls)]);
+        check(&wrapping(single(COLUMNS, vec![], vec![], calls.clone())), &[&edges(2_100, nulls)]);
     }
 }
 
@@ -94,7 +99,7 @@ fn arithmetic_wraps_at_the_operands_width() {
         let negated = min(unary(UnaryOp::Negate, a.clone()), data_type.clone());
         vec![of(BinaryOp::Add), of(BinaryOp::Sub), of(BinaryOp::Mul), negated]
     });
-    check(&single(COLUMNS, vec![], by_row(), calls), &[&edges(700, true)]);
+    check(&wrapping(single(COLUMNS, vec![], by_row(), calls)), &[&edges(700, true)]);
 }
 
 /// `then` where `when` holds, else NULL.

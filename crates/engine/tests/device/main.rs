@@ -11,6 +11,7 @@ mod groups;
 mod integers;
 mod joins;
 mod nulls;
+mod overflow;
 mod predictions;
 mod random;
 mod strings;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Subquery};
 use warpcube_engine::{
-    BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Pipeline, Probe, Sink, Step, UnaryOp,
+    BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline, Probe, Sink, Step, UnaryOp,
 };
 
 use super::Reason;
@@ -211,7 +211,8 @@ impl<'a> Tree<'a> {
         let (steps, table, mut translator) = writer.steps(self.root, sink)?;
         let sink = make_sink(&mut translator)?;
         writer.pipelines.push(Pipeline { table, steps, sink });
-        Ok((Fragment { tables: writer.tables, pipelines: writer.pipelines }, writer.infos))
+        let overflow = Overflow::Raise;
+        Ok((Fragment { tables: writer.tables, pipelines: writer.pipelines, overflow }, writer.infos))
     }
 }
 

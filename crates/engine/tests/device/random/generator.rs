@@ -2,10 +2,10 @@
 
 use arrow::array::{ArrayRef, BooleanArray, Int32Array, StringArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 use std::sync::Arc;
 use warpcube_engine::{
-    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Pipeline, Step, Ty, UnaryOp,
+    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Overflow, Pipeline, Step, Ty, UnaryOp,
 };
 
 use crate::support::*;
@@ -68,6 +68,8 @@ impl Generator {
             .map(|table| {
                 let seed = self.next();
                 let rows = if table == 0 { rows } else { 40 + self.below(100) };
+                // Where some rows hold the extremes of their types, arithmetic overflows in some programs.
+                let extreme = self.below(6) == 0;
                 let sparse = if table > 0 && self.below(3) == 0 { 10_000_019 } else { 1 };
                 let columns = COLUMNS.iter().enumerate().map(|(column, (_, data_type))| {
                     let null = self.nullable[table][column];
@@ -76,7 +78,7 @@ impl Generator {
                     let key = (table > 0 && column == 0).then_some(sparse);
                     (
                         ["k", "l", "b", "u", "f", "t", "s", "d", "date"][column],
-                        column_of(data_type, rows, key, valid, raw),
+                        column_of(data_type, rows, key.map_or(Content::Any { extreme }, Content::Key), valid, raw),
                     )
                 });
                 MemoryTable::new(&format!("t{table}"), columns.collect())
@@ -116,7 +118,8 @@ impl Generator {
         let groups = (0..self.below(5)).map(|_| self.group(&registers)).collect();
         let calls = (0..2 + self.below(7)).map(|_| self.call(&registers)).collect();
         pipelines.push(aggregates(0, steps, groups, calls));
-        fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines)
+        let overflow = self.one_of(&[Overflow::Raise, Overflow::Raise, Overflow::Wrap]);
+        Fragment { overflow, ..fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines) }
     }
 
     fn filter(&mut self, registers: &[Register]) -> Step {
@@ -263,18 +266,27 @@ fn text_contains(register: usize) -> Expr {
     })
 }
 
+/// What a column holds.
+#[derive(Clone, Copy)]
+enum Content {
+    /// Unique keys so far apart.
+    Key(i64),
+    /// Any values; extremes of the type among them, where these are asked for.
+    Any { extreme: bool },
+}
+
 fn column_of(
     data_type: &DataType,
     rows: usize,
-    key: Option<i64>,
+    content: Content,
     valid: impl Fn(usize) -> bool,
     raw: impl Fn(usize) -> u64,
 ) -> ArrayRef {
     let small = |bound: u64, offset: i64| {
         numbers::<Int64Type>(rows, |row| valid(row).then(|| (raw(row) % bound) as i64 + offset))
     };
-    match (data_type, key) {
-        (_, Some(stride)) => {
+    match (data_type, content) {
+        (_, Content::Key(stride)) => {
             let keys = numbers::<Int64Type>(rows, |row| valid(row).then_some(row as i64 * stride % 2_000_000_011));
             cast(&keys, data_type).unwrap()
         }
@@ -295,8 +307,17 @@ fn column_of(
             let wide = numbers::<UInt64Type>(rows, |row| valid(row).then(|| raw(row) % 65_536));
             cast(&wide, data_type).unwrap()
         }
-        (DataType::Int8, _) => cast(&small(256, -128), data_type).unwrap(),
-        (DataType::Int32, _) => cast(&small(120, -5), data_type).unwrap(),
-        _ => small(1 << 40, -(1 << 39)),
+        (DataType::Int8, _) => cast(&small(100, -50), data_type).unwrap(),
+        (DataType::Int32, Content::Any { extreme }) => {
+            let edge = |row: usize| (extreme && raw(row) % 41 == 7).then_some([i32::MIN, i32::MAX][row % 2]);
+            let value = |row: usize| valid(row).then(|| edge(row).unwrap_or((raw(row) % 120) as i32 - 5));
+            numbers::<Int32Type>(rows, value)
+        }
+        (_, Content::Any { extreme }) => {
+            let edge = |row: usize| (extreme && raw(row) % 43 == 7).then_some([i64::MIN, i64::MAX][row % 2]);
+            numbers::<Int64Type>(rows, |row| {
+                valid(row).then(|| edge(row).unwrap_or((raw(row) % (1 << 30)) as i64 - (1 << 29)))
+            })
+        }
     }
 }

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::datatypes::DataType;
 use warpcube_engine::{
     AggregateCall, AggregateKind, BinaryOp, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind, Literal,
-    Pipeline, Probe, Sink, Step, Ty, UnaryOp,
+    Overflow, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
 };
 
 pub fn reg(register: usize) -> Expr {
@@ -94,7 +94,7 @@ pub fn fragment(columns: &[usize], pipelines: Vec<Pipeline>) -> Fragment {
         name: format!("t{index}"),
         columns: (0..*columns).collect(),
     };
-    Fragment { tables: columns.iter().enumerate().map(table).collect(), pipelines }
+    Fragment { tables: columns.iter().enumerate().map(table).collect(), pipelines, overflow: Overflow::Raise }
 }
 
 /// A fragment over one table.

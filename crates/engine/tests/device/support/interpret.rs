@@ -10,8 +10,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::datatypes::DataType;
 use warpcube_engine::{
-    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, FloatSum, Fragment, JoinKind, Literal, Pipeline, Sink,
-    Step, Ty, UnaryOp,
+    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, FloatSum, Fragment, JoinKind, Literal, Overflow, Pipeline,
+    Sink, Step, Ty, UnaryOp,
 };
 
 use super::scalar::{Scalar, scalars};
@@ -59,7 +59,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
                 raised = true;
                 continue;
             }
-            match sink(pipeline, &registers, &mut table, &mut groups) {
+            match sink(pipeline, &registers, fragment.overflow, &mut table, &mut groups) {
                 Ok(true) if needs_unique => return Outcome::Duplicates,
                 Ok(_) => {}
                 Err(Raised) => raised = true,
@@ -67,7 +67,10 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         }
         built.push(table);
         if index + 1 == fragment.pipelines.len() && !raised && !maybe {
-            return Outcome::Rows(finish(pipeline, groups));
+            match finish(pipeline, groups, fragment.overflow) {
+                Ok(rows) => return Outcome::Rows(rows),
+                Err(Raised) => raised = true,
+            }
         }
     }
     Outcome::Raises { certain: raised }
@@ -94,7 +97,7 @@ fn follow(
     let mut pending = false;
     for step in &pipeline.steps {
         match step {
-            Step::Filter(expr) => match evaluate(expr, &registers) {
+            Step::Filter(expr) => match evaluate(expr, &registers, fragment.overflow) {
                 Ok((_, Some(value))) if value.int() != 0 => {}
                 Ok(_) => return (None, pending),
                 Err(Raised) => pending = true,
@@ -102,7 +105,7 @@ fn follow(
             Step::Probe(probe) => {
                 let mut keys = Vec::new();
                 for key in &probe.keys {
-                    match evaluate(key, &registers) {
+                    match evaluate(key, &registers, fragment.overflow) {
                         Ok((_, value)) => keys.push(value),
                         Err(Raised) => {
                             pending = true;
@@ -169,22 +172,28 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
 }
 
 /// Enters a row into the sink; whether its key was in the table already.
-fn sink(pipeline: &Pipeline, registers: &[Typed], table: &mut Table, groups: &mut Groups) -> Result<bool, Raised> {
+fn sink(
+    pipeline: &Pipeline,
+    registers: &[Typed],
+    rule: Overflow,
+    table: &mut Table,
+    groups: &mut Groups,
+) -> Result<bool, Raised> {
     match &pipeline.sink {
         Sink::Build { keys, payload } => {
-            let keys = keys.iter().map(|key| Ok(evaluate(key, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
+            let keys = keys.iter().map(|key| Ok(evaluate(key, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
             let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect::<Option<Vec<_>>>() else {
                 return Ok(false);
             };
-            let payload = payload.iter().map(|expr| evaluate(expr, registers)).collect::<Result<_, _>>()?;
+            let payload = payload.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<_, _>>()?;
             Ok(table.insert(keys, payload).is_some())
         }
         Sink::Extremes { keys, values } => {
-            let keys = keys.iter().map(|key| Ok(evaluate(key, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
+            let keys = keys.iter().map(|key| Ok(evaluate(key, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
             let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect::<Option<Vec<_>>>() else {
                 return Ok(false);
             };
-            let values = values.iter().map(|expr| evaluate(expr, registers)).collect::<Result<Vec<_>, _>>()?;
+            let values = values.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<Vec<_>, _>>()?;
             let nothing = || values.iter().flat_map(|(ty, _)| [(*ty, None), (*ty, None)]).collect();
             let entry = table.entry(keys).or_insert_with(nothing);
             for (extremes, (_, value)) in entry.chunks_exact_mut(2).zip(&values) {
@@ -200,13 +209,15 @@ fn sink(pipeline: &Pipeline, registers: &[Typed], table: &mut Table, groups: &mu
             Ok(false)
         }
         Sink::Aggregate { groups: by, aggregates } => {
-            let values = by.iter().map(|(expr, _)| Ok(evaluate(expr, registers)?.1)).collect::<Result<Vec<_>, _>>()?;
+            let values =
+                by.iter().map(|(expr, _)| Ok(evaluate(expr, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
             let mut arguments = Vec::new();
             for call in aggregates {
-                let argument = call.argument.as_ref().map(|expr| evaluate(expr, registers)).transpose()?;
-                let filter = call.filter.as_ref().map(|expr| evaluate(expr, registers)).transpose()?;
+                let filter = call.filter.as_ref().map(|expr| evaluate(expr, registers, rule)).transpose()?;
                 let takes = filter.is_none_or(|(_, value)| value.is_some_and(|value| value.int() != 0));
-                arguments.push((argument, takes));
+                // Rows that are left out raise nothing.
+                let argument = call.argument.as_ref().filter(|_| takes);
+                arguments.push((argument.map(|expr| evaluate(expr, registers, rule)).transpose()?, takes));
             }
             // Both zeros are one group.
             let zeros = |value| match value {
@@ -252,7 +263,7 @@ impl State {
         self.value = Some(match (self.value.take(), call.kind) {
             (None, _) => value,
             (Some(old), AggregateKind::Sum) if ty.is_float() => Scalar::Float(old.float() + value.float()),
-            (Some(old), AggregateKind::Sum) => Scalar::Int(old.int().wrapping_add(value.int())),
+            (Some(old), AggregateKind::Sum) => Scalar::Int(old.int() + value.int()),
             (Some(old), AggregateKind::Min) => {
                 if order(&value, &old).is_lt() {
                     value
@@ -270,24 +281,24 @@ impl State {
         });
     }
 
-    fn result(self, call: &AggregateCall) -> Option<Scalar> {
-        match (call.kind, &call.data_type) {
+    fn result(self, call: &AggregateCall, rule: Overflow) -> Result<Option<Scalar>, Raised> {
+        Ok(match (call.kind, &call.data_type) {
             (AggregateKind::Count, _) => Some(Scalar::Int(self.count)),
-            (AggregateKind::Sum, DataType::UInt64) => self.value.map(|v| Scalar::Int((v.int() as u64).into())),
-            (AggregateKind::Sum, DataType::Int64) => self.value.map(|v| Scalar::Int((v.int() as i64).into())),
+            (AggregateKind::Sum, DataType::UInt64) => self.value.map(|v| within(Ty::U64, v.int(), rule)).transpose()?,
+            (AggregateKind::Sum, DataType::Int64) => self.value.map(|v| within(Ty::I64, v.int(), rule)).transpose()?,
             _ => self.value,
-        }
+        })
     }
 }
 
-fn finish(pipeline: &Pipeline, mut groups: Groups) -> Vec<Vec<Option<Scalar>>> {
+fn finish(pipeline: &Pipeline, mut groups: Groups, rule: Overflow) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
     let Sink::Aggregate { groups: by, aggregates } = &pipeline.sink else { panic!("the root aggregates") };
     if by.is_empty() && groups.is_empty() {
         groups.insert(Vec::new(), (Vec::new(), vec![State::default(); aggregates.len()]));
     }
     let row = |(values, states): (Vec<Option<Scalar>>, Vec<State>)| {
-        let results = states.into_iter().zip(aggregates).map(|(state, call)| state.result(call));
-        values.into_iter().chain(results).collect()
+        let results = states.into_iter().zip(aggregates).map(|(state, call)| state.result(call, rule));
+        values.into_iter().map(Ok).chain(results).collect()
     };
     groups.into_values().map(row).collect()
 }
@@ -302,7 +313,7 @@ fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
 }
 
 /// The value of an expression for one row.
-pub fn evaluate(expr: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
+pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Typed, Raised> {
     Ok(match expr {
         Expr::Reg(register) => registers[*register].clone(),
         Expr::Literal(Literal::Null, ty) => (*ty, None),
@@ -310,33 +321,37 @@ pub fn evaluate(expr: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
         Expr::Literal(Literal::Float(value), ty) => (*ty, Some(Scalar::Float(rounded(*ty, *value)))),
         Expr::Literal(Literal::Int(value), ty) if ty.is_float() => (*ty, Some(Scalar::Float(*value as f64))),
         Expr::Literal(Literal::Int(value), ty) => (*ty, Some(Scalar::Int(*value))),
-        Expr::Unary(op, inner) => unary(*op, evaluate(inner, registers)?),
-        Expr::Binary(BinaryOp::And, left, right) => logic(false, left, right, registers)?,
-        Expr::Binary(BinaryOp::Or, left, right) => logic(true, left, right, registers)?,
-        Expr::Binary(op, left, right) => binary(*op, evaluate(left, registers)?, evaluate(right, registers)?)?,
-        Expr::Cast(inner, ty) => (*ty, evaluate(inner, registers)?.1.map(|value| convert(value, *ty)).transpose()?),
+        Expr::Unary(op, inner) => unary(*op, evaluate(inner, registers, rule)?, rule)?,
+        Expr::Binary(BinaryOp::And, left, right) => logic(false, left, right, registers, rule)?,
+        Expr::Binary(BinaryOp::Or, left, right) => logic(true, left, right, registers, rule)?,
+        Expr::Binary(op, left, right) => {
+            binary(*op, evaluate(left, registers, rule)?, evaluate(right, registers, rule)?, rule)?
+        }
+        Expr::Cast(inner, ty) => {
+            (*ty, evaluate(inner, registers, rule)?.1.map(|value| convert(value, *ty)).transpose()?)
+        }
         Expr::Rescale(inner, power) => {
-            let value = evaluate(inner, registers)?.1;
+            let value = evaluate(inner, registers, rule)?.1;
             (Ty::I128, value.map(|value| Scalar::Int(rescaled(value.int(), *power))))
         }
         Expr::DecimalToFloat(inner, scale) => {
-            let value = evaluate(inner, registers)?.1;
+            let value = evaluate(inner, registers, rule)?.1;
             (Ty::F64, value.map(|value| Scalar::Float(value.int() as f64 / 10f64.powi((*scale).into()))))
         }
         Expr::Case(branches, otherwise) => {
             for (when, then) in branches {
-                if evaluate(when, registers)?.1.is_some_and(|value| value.int() != 0) {
-                    return evaluate(then, registers);
+                if evaluate(when, registers, rule)?.1.is_some_and(|value| value.int() != 0) {
+                    return evaluate(then, registers, rule);
                 }
             }
-            evaluate(otherwise, registers)?
+            evaluate(otherwise, registers, rule)?
         }
         Expr::DatePart(part, inner) => {
-            let value = evaluate(inner, registers)?.1;
+            let value = evaluate(inner, registers, rule)?.1;
             (Ty::I32, value.map(|value| Scalar::Int(date_part(*part, value.int()))))
         }
         Expr::AddMonths(inner, months) => {
-            let value = evaluate(inner, registers)?.1;
+            let value = evaluate(inner, registers, rule)?.1;
             (Ty::I32, value.map(|value| Scalar::Int(months_later(value.int(), (*months).into()))))
         }
         Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
@@ -366,25 +381,25 @@ fn truth(value: bool) -> Option<Scalar> {
     Some(Scalar::Int(value.into()))
 }
 
-fn unary(op: UnaryOp, (ty, value): Typed) -> Typed {
+fn unary(op: UnaryOp, (ty, value): Typed, rule: Overflow) -> Result<Typed, Raised> {
     let is_true = |value: &Scalar| value.int() != 0;
-    match op {
+    Ok(match op {
         UnaryOp::Not => (Ty::Bool, value.map(|value| Scalar::Int((!is_true(&value)).into()))),
         UnaryOp::IsNull => (Ty::Bool, truth(value.is_none())),
         UnaryOp::IsNotNull => (Ty::Bool, truth(value.is_some())),
         UnaryOp::IsTrue => (Ty::Bool, truth(value.as_ref().is_some_and(is_true))),
         UnaryOp::Negate if ty.is_float() => (ty, value.map(|value| Scalar::Float(-value.float()))),
-        UnaryOp::Negate => (ty, value.map(|value| Scalar::Int(wrapped(ty, -value.int())))),
-    }
+        UnaryOp::Negate => (ty, value.map(|value| within(ty, -value.int(), rule)).transpose()?),
+    })
 }
 
 /// AND (`deciding` false) or OR (`deciding` true); the right side only where the left one does not decide.
-fn logic(deciding: bool, left: &Expr, right: &Expr, registers: &[Typed]) -> Result<Typed, Raised> {
-    let left = evaluate(left, registers)?.1.map(|value| value.int() != 0);
+fn logic(deciding: bool, left: &Expr, right: &Expr, registers: &[Typed], rule: Overflow) -> Result<Typed, Raised> {
+    let left = evaluate(left, registers, rule)?.1.map(|value| value.int() != 0);
     if left == Some(deciding) {
         return Ok((Ty::Bool, truth(deciding)));
     }
-    let right = evaluate(right, registers)?.1.map(|value| value.int() != 0);
+    let right = evaluate(right, registers, rule)?.1.map(|value| value.int() != 0);
     Ok((
         Ty::Bool,
         match (left, right) {
@@ -395,7 +410,7 @@ fn logic(deciding: bool, left: &Expr, right: &Expr, registers: &[Typed]) -> Resu
     ))
 }
 
-fn binary(op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, Raised> {
+fn binary(op: BinaryOp, left: Typed, right: Typed, rule: Overflow) -> Result<Typed, Raised> {
     let ty = left.0;
     assert_eq!(ty, right.0, "operands of {op:?}");
     let result = if op.is_comparison() { Ty::Bool } else { ty };
@@ -437,13 +452,23 @@ fn binary(op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, Raised> {
         }
     }
     let value = match op {
-        BinaryOp::Add => left.wrapping_add(right),
-        BinaryOp::Sub => left.wrapping_sub(right),
-        BinaryOp::Mul => left.wrapping_mul(right),
-        BinaryOp::Div => left / right,
-        _ => left % right,
+        BinaryOp::Add => left.checked_add(right),
+        BinaryOp::Sub => left.checked_sub(right),
+        // The product of two unsigned numbers of 64 bits may leave 128 with a sign.
+        BinaryOp::Mul if rule == Overflow::Wrap => Some(left.wrapping_mul(right)),
+        BinaryOp::Mul => left.checked_mul(right),
+        BinaryOp::Div => Some(left / right),
+        _ => Some(left % right),
     };
-    Ok((ty, Some(Scalar::Int(wrapped(ty, value)))))
+    Ok((ty, Some(within(ty, value.ok_or(Raised)?, rule)?)))
+}
+
+/// An exact result as a value of a type, if the rule lets it be one.
+fn within(ty: Ty, value: i128, rule: Overflow) -> Result<Scalar, Raised> {
+    match wrapped(ty, value) {
+        wrapped if wrapped == value || rule == Overflow::Wrap => Ok(Scalar::Int(wrapped)),
+        _ => Err(Raised),
+    }
 }
 
 fn wrapped(ty: Ty, value: i128) -> i128 {
