@@ -78,6 +78,17 @@ pub enum GpuError {
     /// The statement was cancelled while waiting for the device.
     #[error("GPU-009 cancelled")]
     Cancelled,
+    /// The device refuses a launch for what it asks for: shared memory, threads, registers or parameters. The device
+    /// and its other work go on.
+    #[error("GPU-010 {operation} was refused by the device: {code}: {message}")]
+    LaunchRefused {
+        /// The launch, with its kernel and shape.
+        operation: String,
+        /// The driver's symbolic error code.
+        code: String,
+        /// What the launch asks for and the device does not have, or the driver's own words.
+        message: String,
+    },
 }
 
 impl GpuError {

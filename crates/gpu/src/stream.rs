@@ -14,6 +14,9 @@ use crate::recording::{Recording, Work};
 /// Host data up to this size is copied aside, so that the upload need not be waited for.
 const STAGED_BYTES_MAX: usize = 256 << 10;
 
+/// The most bytes of parameters that a kernel takes, on every device that kernels run on (CUDA 12.1 and later).
+const PARAMS_BYTES_MAX: usize = 32_764;
+
 /// The parameter struct of a kernel, built member by member; every member has 8 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
@@ -203,7 +206,10 @@ impl Stream {
         self.synchronize()
     }
 
-    /// Copies `bytes` from one buffer to another.
+    /// Copies `bytes` from one buffer to another, or to a part of the same one.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] if a range leaves its buffer, or both overlap.
     pub fn copy(
         &mut self,
         target: &DeviceBuffer,
@@ -214,13 +220,19 @@ impl Stream {
     ) -> Result<()> {
         self.check_range(target, target_offset, bytes)?;
         self.check_range(source, source_offset, bytes)?;
-        if target.address() == source.address() {
-            return Err(GpuError::Contract("a copy within one buffer".into()));
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (to, from) = (target.address() + target_offset as u64, source.address() + source_offset as u64);
+        if to.abs_diff(from) < bytes as u64 {
+            return Err(GpuError::Contract(format!(
+                "a copy of {bytes} bytes to {} bytes from its source: the ranges overlap",
+                to.abs_diff(from)
+            )));
         }
         self.busy = true;
         self.buffers.extend([target.clone(), source.clone()]);
-        let (to, from) = (target.address() + target_offset as u64, source.address() + source_offset as u64);
-        // SAFETY: both ranges were checked, the buffers differ and are kept until the stream is synchronised.
+        // SAFETY: both ranges were checked, do not overlap, and their buffers are kept until the stream is synchronised.
         let result = unsafe { self.backend.copy(to, from, bytes) };
         self.device.note(result)
     }
@@ -331,10 +343,25 @@ pub(crate) fn check_launch(
     if params.buffers.iter().any(|buffer| !Arc::ptr_eq(buffer.device(), device)) {
         return Err(GpuError::Contract(format!("kernel '{}' was given a buffer of another device", kernel.name)));
     }
-    if shape.grid == 0 || shape.block == 0 || shape.block > kernel.attributes().threads_per_block_max {
+    if shape.grid == 0 || shape.block == 0 {
         return Err(GpuError::Contract(format!("kernel '{}' cannot be launched with {shape:?}", kernel.name)));
     }
-    device.check()
+    device.check()?;
+    let attributes = kernel.attributes();
+    let shared_bytes = shape.shared_bytes as usize + attributes.static_shared_bytes as usize;
+    let demands = [
+        ("threads", shape.block as usize, attributes.threads_per_block_max as usize),
+        ("bytes of shared memory", shared_bytes, device.backend.info().shared_memory_per_block),
+        ("bytes of parameters", params.size(), PARAMS_BYTES_MAX),
+    ];
+    match demands.iter().find(|(_, asked, limit)| asked > limit) {
+        None => Ok(()),
+        Some((what, asked, limit)) => Err(GpuError::LaunchRefused {
+            operation: format!("launching kernel '{}' as {shape:?}", kernel.name),
+            code: "LAUNCH_LIMIT".into(),
+            message: format!("it asks for {asked} {what}, and there are {limit}"),
+        }),
+    }
 }
 
 impl Drop for Stream {

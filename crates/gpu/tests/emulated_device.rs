@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use emulated_support::{BUDGET, ORDERS, Rig, device, kernel, shape};
-use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, GpuError, LaneOrder, Params, Program};
+use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, GpuError, LaneOrder, Params, Program, Work};
 
 const COPY: &str = "struct P { const uint64_t* in; uint64_t* out; int64_t n; };
 WC_KERNEL(copy, P, 256, 2) {
@@ -145,7 +145,7 @@ fn failures_come_when_they_are_asked_for() {
     let params = Params::new().buffer(&input).buffer(&output).i64(100);
     faults.refuse_launch(1);
     let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
-    assert!(matches!(error, GpuError::Driver { .. }) && !rig.device.is_lost(), "{error}");
+    assert!(matches!(error, GpuError::LaunchRefused { .. }) && !rig.device.is_lost(), "{error}");
     faults.take_compiler_away(true);
     let other = Program::new("other", "struct P { uint64_t* out; };\nWC_KERNEL(other, P, 32, 1) { p.out[0] = 1; }");
     let error = rig.device.compile(&other).err().expect("there is no compiler");
@@ -157,6 +157,49 @@ fn failures_come_when_they_are_asked_for() {
     let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
     assert!(error.is_device_lost() && rig.device.is_lost());
     assert!(rig.device.buffer(1, "too late").is_err());
+}
+
+#[test]
+fn a_launch_that_asks_for_too_much_is_refused_and_the_device_goes_on() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let copy = kernel(&rig.device, "copy", COPY);
+    let buffer = rig.upload(&[5u64; 100]);
+    let params = Params::new().buffer(&buffer).buffer(&buffer).i64(100);
+    let long = (0..4096).fold(Params::new(), |params, value| params.i64(value));
+    let limit = rig.device.info().shared_memory_per_block as u32;
+    let refusals = [
+        (shape(1, 512, 0), &params, "512 threads, and there are 256".to_string()),
+        (shape(1, 256, limit + 1), &params, format!("{} bytes of shared memory, and there are {limit}", limit + 1)),
+        (shape(1, 256, 0), &long, "32768 bytes of parameters, and there are 32764".to_string()),
+    ];
+    for (shape, params, words) in refusals {
+        let error = rig.stream.launch(&copy, shape, params).unwrap_err();
+        assert!(matches!(error, GpuError::LaunchRefused { .. }) && error.to_string().contains(&words), "{error}");
+        let mut work = Work::new(&rig.device);
+        let recorded = work.launch(&copy, shape, params, false).unwrap_err();
+        assert_eq!(recorded.to_string(), error.to_string());
+    }
+    rig.assert_works();
+}
+
+#[test]
+fn copies_whose_ranges_overlap_are_refused() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let values: Vec<u64> = (0..128).collect();
+    let buffer = rig.upload(&values);
+    let (head, tail) = (buffer.part(0, 768).unwrap(), buffer.part(512, 512).unwrap());
+    for (target, source, bytes) in
+        [(&buffer, &head, 8), (&head, &head, 1), (&tail, &buffer.part(256, 512).unwrap(), 257)]
+    {
+        let error = rig.stream.copy(target, 0, source, 0, bytes).unwrap_err();
+        assert!(matches!(&error, GpuError::Contract(_)), "{error}");
+    }
+    let error = rig.stream.copy(&buffer, 255, &buffer, 0, 256).unwrap_err();
+    assert_eq!(error.to_string(), "GPU-008 a copy of 256 bytes to 255 bytes from its source: the ranges overlap");
+    rig.stream.copy(&tail, 0, &head, 0, 512).unwrap();
+    rig.stream.copy(&head, 5, &head, 5, 0).unwrap();
+    let expected: Vec<u64> = (0..64).chain(0..64).collect();
+    assert_eq!(rig.download::<u64>(&buffer), expected);
 }
 
 #[test]

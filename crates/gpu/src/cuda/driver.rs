@@ -11,22 +11,34 @@ use crate::error::{GpuError, Result};
 
 /// Turns a driver status into our error; failures that end the context become [`GpuError::DeviceLost`].
 pub(super) fn check<T>(operation: &str, status: std::result::Result<T, DriverError>) -> Result<T> {
-    status.map_err(|DriverError(code)| {
-        let operation = operation.to_string();
-        let message = match DriverError(code).error_string() {
-            Ok(text) => text.to_string_lossy().into_owned(),
-            Err(_) => "no description".to_string(),
-        };
-        let lost = is_fatal(code);
-        let code = format!("{code:?}");
-        match lost {
-            true => GpuError::DeviceLost { operation, code, message },
-            false => GpuError::Driver { operation, code, message },
-        }
-    })
+    status.map_err(|DriverError(code)| to_error(operation, code, words(code), false))
 }
 
-/// Statuses after which every later call of the context fails (CUDA driver API, `CUresult`).
+/// As [`check`], for calls that launch a kernel or prepare its launch: a refusal of the launch alone becomes
+/// [`GpuError::LaunchRefused`].
+pub(super) fn check_launch<T>(operation: &str, status: std::result::Result<T, DriverError>) -> Result<T> {
+    status.map_err(|DriverError(code)| to_error(operation, code, words(code), true))
+}
+
+/// The driver's own words for a status.
+fn words(code: CUresult) -> String {
+    match DriverError(code).error_string() {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => "no description".to_string(),
+    }
+}
+
+fn to_error(operation: &str, code: CUresult, message: String, launch: bool) -> GpuError {
+    let (operation, name) = (operation.to_string(), format!("{code:?}"));
+    match code {
+        code if is_fatal(code) => GpuError::DeviceLost { operation, code: name, message },
+        code if launch && is_refusal(code) => GpuError::LaunchRefused { operation, code: name, message },
+        _ => GpuError::Driver { operation, code: name, message },
+    }
+}
+
+/// Statuses after which every later call of the context fails (CUDA driver API, `CUresult`): most are documented to
+/// leave the process in an inconsistent state. An invalid context is one of them because each call binds its own.
 fn is_fatal(code: CUresult) -> bool {
     use CUresult::*;
     matches!(
@@ -41,8 +53,33 @@ fn is_fatal(code: CUresult) -> bool {
             | CUDA_ERROR_INVALID_ADDRESS_SPACE
             | CUDA_ERROR_INVALID_PC
             | CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUDA_ERROR_CONTAINED
+            | CUDA_ERROR_TENSOR_MEMORY_LEAK
+            | CUDA_ERROR_EXTERNAL_DEVICE
+            | CUDA_ERROR_DEVICE_UNAVAILABLE
+            | CUDA_ERROR_MPS_CLIENT_TERMINATED
+            | CUDA_ERROR_INVALID_CONTEXT
             | CUDA_ERROR_CONTEXT_IS_DESTROYED
             | CUDA_ERROR_DEINITIALIZED
+            | CUDA_ERROR_UNKNOWN
+    )
+}
+
+/// Statuses by which the driver refuses one launch: a shape, shared memory or parameters that are not valid for the
+/// kernel, too many registers for so many threads, no room for the stacks of its threads.
+fn is_refusal(code: CUresult) -> bool {
+    use CUresult::*;
+    matches!(
+        code,
+        CUDA_ERROR_INVALID_VALUE
+            | CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+            | CUDA_ERROR_OUT_OF_MEMORY
+            | CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+            | CUDA_ERROR_INVALID_CLUSTER_SIZE
+            | CUDA_ERROR_INVALID_RESOURCE_TYPE
+            | CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
+            | CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
     )
 }
 
@@ -118,9 +155,10 @@ pub(super) fn count() -> Result<usize> {
     Ok(check("counting devices", result::device::get_count()).map_err(as_unavailable)? as usize)
 }
 
-fn as_unavailable(error: GpuError) -> GpuError {
+/// The error of a device that cannot be opened: no device is lost by it.
+pub(super) fn as_unavailable(error: GpuError) -> GpuError {
     match error {
-        GpuError::Driver { code, message, .. } => unavailable(
+        GpuError::Driver { code, message, .. } | GpuError::DeviceLost { code, message, .. } => unavailable(
             format!("the driver answers {code}: {message}"),
             "check 'nvidia-smi' and that this user may open /dev/nvidia*",
         ),
@@ -228,6 +266,47 @@ pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_launch_is_neither_a_lost_device_nor_a_defect() {
+        use CUresult::*;
+        let error = |code, launch| to_error("launching kernel 'k'", code, "words".into(), launch);
+        for code in [CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY] {
+            let refused = error(code, true);
+            assert!(matches!(&refused, GpuError::LaunchRefused { .. }) && !refused.is_device_lost(), "{refused}");
+            let text = format!("GPU-010 launching kernel 'k' was refused by the device: {code:?}: words");
+            assert_eq!(refused.to_string(), text);
+            // The same status of another call is a failure of that call.
+            assert!(matches!(error(code, false), GpuError::Driver { .. }));
+        }
+        assert!(matches!(error(CUDA_ERROR_INVALID_HANDLE, true), GpuError::Driver { .. }));
+    }
+
+    #[test]
+    fn statuses_that_end_a_context_lose_the_device() {
+        use CUresult::*;
+        let fatal = [
+            CUDA_ERROR_ILLEGAL_ADDRESS,
+            CUDA_ERROR_NVLINK_UNCORRECTABLE,
+            CUDA_ERROR_CONTAINED,
+            CUDA_ERROR_UNKNOWN,
+            CUDA_ERROR_EXTERNAL_DEVICE,
+            CUDA_ERROR_DEVICE_UNAVAILABLE,
+            CUDA_ERROR_MPS_CLIENT_TERMINATED,
+            CUDA_ERROR_INVALID_CONTEXT,
+        ];
+        for code in fatal {
+            for launch in [true, false] {
+                assert!(to_error("running kernels", code, "words".into(), launch).is_device_lost(), "{code:?}");
+            }
+            // A device that never opened was not lost.
+            let error = as_unavailable(to_error("starting the driver", code, "words".into(), false));
+            assert!(matches!(&error, GpuError::Unavailable { .. }), "{error}");
+        }
+        for code in [CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_READY, CUDA_ERROR_INVALID_IMAGE] {
+            assert!(!to_error("an operation", code, "words".into(), false).is_device_lost(), "{code:?}");
+        }
+    }
 
     #[test]
     fn devices_before_ampere_are_refused_with_the_reason() {

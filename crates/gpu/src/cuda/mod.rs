@@ -30,7 +30,7 @@ use crate::program::Program;
 
 use ahead::Ahead;
 pub use cache::{cache_folder, is_private};
-use driver::{Context, check};
+use driver::{Context, as_unavailable, check};
 
 /// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.
 const BUDGET_SHARE_DEFAULT: f64 = 0.90;
@@ -54,10 +54,10 @@ impl Device {
     /// # Errors
     /// As [`Device::cuda`].
     pub fn cuda_with(ordinal: usize, budget: Option<u64>, ahead: ToCompile) -> Result<Device> {
-        let backend = CudaBackend::open(ordinal, ahead)?;
+        let backend = CudaBackend::open(ordinal, ahead).map_err(as_unavailable)?;
         let budget = match budget {
             Some(bytes) => bytes,
-            None => (backend.memory()?.0 as f64 * BUDGET_SHARE_DEFAULT) as u64,
+            None => (backend.memory().map_err(as_unavailable)?.0 as f64 * BUDGET_SHARE_DEFAULT) as u64,
         };
         Ok(Device::new(Box::new(backend), budget))
     }

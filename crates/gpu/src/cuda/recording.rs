@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 
-use super::driver::{Context, check};
+use super::driver::{Context, check, check_launch};
 use super::stream::CudaStream;
 use crate::backend::{BackendRecording, BackendStream, WorkStep};
 use crate::error::{GpuError, Result};
@@ -44,7 +44,7 @@ impl CudaRecording {
         let made = captured.and(ended).and_then(|()| {
             // SAFETY: `graph` is the graph just captured and the handle is writable.
             let status = unsafe { sys::cuGraphInstantiateWithFlags(&mut recording.graph, graph, 0) };
-            check("preparing recorded work", status.result())
+            check_launch("preparing recorded work", status.result())
         });
         if !graph.is_null() {
             // SAFETY: given by the driver above, destroyed once; the executable graph does not need it.
@@ -90,7 +90,7 @@ impl CudaRecording {
     /// What the steps touch is valid until the stream is synchronised; the recording is not in flight.
     pub(super) unsafe fn launch(&mut self, stream: sys::CUstream) -> Result<()> {
         // SAFETY: graph and stream are live; the caller promises the rest.
-        check("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream) }.result())
+        check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream) }.result())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 
 use super::CudaModule;
-use super::driver::{Context, check};
+use super::driver::{Context, check, check_launch};
 use super::recording::CudaRecording;
 use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
@@ -67,7 +67,7 @@ impl CudaStream {
         // SAFETY: the one parameter is a struct passed by value, read during this call as the attribute is; its
         // addresses are valid by the caller's promise.
         let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
-        check(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
+        check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
 }
 

@@ -18,24 +18,18 @@ impl EmulatedStream {
     pub(super) fn new(shared: Arc<Shared>) -> EmulatedStream {
         EmulatedStream { shared }
     }
+}
 
-    fn check_launch(&self, kernel: &str, expected: usize, shape: LaunchShape, params: &[u8]) -> Result<()> {
-        // An empty struct has one byte in C++.
-        let given = params.len().max(1);
-        if given != expected {
-            return Err(GpuError::Emulator(format!(
-                "kernel '{kernel}': its parameter struct has {expected} bytes, the launcher gave {given}"
-            )));
-        }
-        let limit = self.shared.options.shared_memory_per_block;
-        if shape.shared_bytes as usize > limit {
-            return Err(GpuError::Emulator(format!(
-                "kernel '{kernel}': {} bytes of shared memory asked for, a block has at most {limit}",
-                shape.shared_bytes
-            )));
-        }
-        Ok(())
+/// Refuses parameters whose size is not that of the kernel's struct.
+fn check_params(kernel: &str, expected: usize, params: &[u8]) -> Result<()> {
+    // An empty struct has one byte in C++.
+    let given = params.len().max(1);
+    if given != expected {
+        return Err(GpuError::Emulator(format!(
+            "kernel '{kernel}': its parameter struct has {expected} bytes, the launcher gave {given}"
+        )));
     }
+    Ok(())
 }
 
 impl BackendStream for EmulatedStream {
@@ -80,8 +74,8 @@ impl BackendStream for EmulatedStream {
             return Err(lost(format!("kernel '{kernel}'")));
         }
         if self.shared.options.faults.launch_is_refused() {
-            return Err(GpuError::Driver {
-                operation: format!("launching kernel '{kernel}'"),
+            return Err(GpuError::LaunchRefused {
+                operation: format!("launching kernel '{kernel}' as {shape:?}"),
                 code: "EMULATED_REFUSAL".into(),
                 message: "a refusal asked for by a test".into(),
             });
@@ -92,7 +86,7 @@ impl BackendStream for EmulatedStream {
             .downcast_ref::<EmulatedModule>()
             .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not of the emulated device")))?;
         let found = module.kernel(kernel)?;
-        self.check_launch(kernel, found.params_bytes, shape, params)?;
+        check_params(kernel, found.params_bytes, params)?;
         // The kernel sees a copy, aligned as a struct with 16-byte members would be.
         let mut copy = vec![0u128; params.len().div_ceil(size_of::<u128>()).max(1)];
         bytemuck::cast_slice_mut::<u128, u8>(&mut copy)[..params.len()].copy_from_slice(params);

@@ -109,7 +109,7 @@ async fn a_kernel_that_fails_is_an_error_and_the_device_goes_on() {
     let (session, faults) = session("auto").await;
     faults.refuse_launch(1);
     let error = failed(&session).await;
-    assert!(error.starts_with("GPU-005 launching kernel '") && error.contains("EMULATED_REFUSAL"), "{error}");
+    assert!(error.starts_with("GPU-010 launching kernel '") && error.contains("EMULATED_REFUSAL"), "{error}");
     settle(&session).await;
     assert_eq!(answered(&session).await, (Place::Gpu, String::new()));
 }
