@@ -11,7 +11,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
 use crate::error::Result;
 
-/// A plain context of DataFusion with default settings, but for one that makes it give wrong answers.
+/// A plain context of DataFusion with the session's defaults of DataFusion's own settings.
 pub struct Baseline {
     context: SessionContext,
 }
@@ -25,14 +25,18 @@ impl std::fmt::Debug for Baseline {
 impl Default for Baseline {
     fn default() -> Self {
         let mut config = SessionConfig::new();
-        avoid_wrong_filters(config.options_mut());
+        right_defaults(config.options_mut());
         Baseline { context: SessionContext::new_with_config(config) }
     }
 }
 
-/// Switches off what makes DataFusion 55.2 give wrong answers: it lets the extremes of plain columns hide rows from the
-/// other aggregates beside them. With max(a) known, files and row groups of smaller a are left out of max(b + 0) too.
-pub(crate) fn avoid_wrong_filters(options: &mut ConfigOptions) {
+/// DataFusion's settings where its defaults are not SQL's, or give wrong answers in version 55.2.
+///
+/// - Literals with a point are decimals: `'4.07'::decimal(12, 2) = 4.07`.
+/// - The extremes of plain columns hide rows from the other aggregates beside them: with max(a) known, files and row
+///   groups of smaller a are left out of max(b + 0) too.
+pub(crate) fn right_defaults(options: &mut ConfigOptions) {
+    options.sql_parser.parse_float_as_decimal = true;
     options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
 }
 

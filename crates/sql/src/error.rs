@@ -84,6 +84,14 @@ pub enum SqlError {
     /// Bytes that are no plan, or a plan that this session cannot run.
     #[error("SQL-014 the encoded plan cannot be run here: {0}")]
     PlanDecode(String),
+    /// Expressions or queries nested deeper than `warpcube.depth_limit`.
+    #[error("SQL-015 nested {depth} levels deep, and warpcube.depth_limit is {limit}")]
+    TooDeep {
+        /// Levels found.
+        depth: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// A file or folder that is not there.
     #[error("FILE-001 {path}: no such file or folder{}", hint(.nearest))]
     FileMissing {

@@ -29,6 +29,7 @@ mod settings;
 mod show;
 mod statement;
 mod stream;
+mod syntax;
 mod values;
 
 pub use baseline::Baseline;
@@ -44,4 +45,4 @@ pub use session::{Execution, Session, SessionOptions};
 pub use settings::{Assignment, Origin, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;
 pub use statement::{OwnStatement, Script, ScriptStatement};
-pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Placement};
+pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Overflow, Placement};

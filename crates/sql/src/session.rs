@@ -33,12 +33,13 @@ use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
-use crate::baseline::avoid_wrong_filters;
+use crate::baseline::right_defaults;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
 use crate::error::{Result, SqlError};
-use crate::exec::{DevicePlanner, EngineTables, Engines};
+use crate::exec::{DevicePlanner, EngineTables, Engines, PlanningState};
+use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
 use crate::report::StatementReport;
@@ -47,6 +48,7 @@ use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
+use crate::syntax;
 use assign::{check_known, set_option};
 use prepared::Prepared;
 use staged::Staged;
@@ -170,7 +172,7 @@ impl Session {
         let mut runtime = RuntimeChoice::default();
         let mut assignments = options.assignments;
         assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
-        avoid_wrong_filters(config.options_mut());
+        right_defaults(config.options_mut());
         let mut others = BTreeMap::new();
         for Assignment { name, value, origin } in assignments {
             let set = if name.starts_with("warpcube.") {
@@ -201,6 +203,8 @@ impl Session {
             .with_config(config.with_option_extension(settings.clone()))
             .with_runtime_env(runtime::build(&settings)?)
             .with_default_features()
+            .with_expr_planners(mend::expr_planners())
+            .with_analyzer_rules(mend::analyzer_rules())
             .with_catalog_list(Arc::new(catalogs))
             .with_query_planner(planner.clone());
         for (name, factory) in catalog::table_factories() {
@@ -287,8 +291,7 @@ impl Session {
         let mut epoch = self.epoch();
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
-        let dialect = state.config_options().sql_parser.dialect;
-        let parsed = tracing::info_span!("parse").in_scope(|| parse(&state, sql, &dialect).and_then(rewrite))?;
+        let mut parsed = tracing::info_span!("parse").in_scope(|| syntax::parse(&state, sql).and_then(rewrite))?;
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
             (epoch, state) = self.freshen_prepared(&name).await?;
@@ -297,7 +300,13 @@ impl Session {
         check_view(&state, &parsed)?;
         let references = state.resolve_table_references(&parsed)?;
         let generation = epoch.catalog;
-        let plan = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await?;
+        let planned = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await;
+        let plan = match planned {
+            Err(error) if syntax::is_about_repeated_names(&error) && syntax::distinguish(&mut parsed) => {
+                state.statement_to_plan(parsed).instrument(tracing::info_span!("plan")).await.map_err(|_| error)?
+            }
+            planned => planned?,
+        };
         if let Some((optimized, is_new)) = self.by_template(&plan, &state, epoch)? {
             if is_new {
                 report.note_planned();
@@ -340,9 +349,14 @@ impl Session {
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
                 constant = plans::are_immutable(&execute.parameters)?;
-                let context = SessionContext::new_with_state(state.clone());
-                let plan = LogicalPlan::Statement(PlanStatement::Execute(execute));
-                context.execute_logical_plan(plan).await?.into_unoptimized_plan()
+                match self.executed_anew(&state, &execute)? {
+                    Some(plan) => plan,
+                    None => {
+                        let context = SessionContext::new_with_state(state.clone());
+                        let plan = LogicalPlan::Statement(PlanStatement::Execute(execute));
+                        context.execute_logical_plan(plan).await?.into_unoptimized_plan()
+                    }
+                }
             }
             plan => plan,
         };
@@ -455,7 +469,8 @@ impl Session {
                     .with_aggregate_functions(Vec::new())
                     .with_window_functions(Vec::new())
                     .build();
-                let config = state.config().clone().with_target_partitions(1);
+                let whole = Arc::new(PlanningState(self.inner.context.state()));
+                let config = state.config().clone().with_target_partitions(1).with_extension(whole);
                 let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();
                 lean.insert((settings, state)).1.clone()
             }
@@ -557,16 +572,6 @@ async fn check_drop(state: &SessionState, definition: &DdlStatement) -> Result<(
             Err(SqlError::Planning(format!("'{name}' is a {other}, no {wanted}; use DROP {statement}")))
         }
     }
-}
-
-/// One statement of SQL.
-fn parse(state: &SessionState, sql: &str, dialect: &datafusion::common::config::Dialect) -> Result<ParsedStatement> {
-    let parsed = state.sql_to_statement(sql, dialect).map_err(SqlError::from);
-    parsed.map_err(|error| match error {
-        SqlError::Unsupported(_) => SqlError::Syntax("expected one statement, found several".into()),
-        SqlError::Planning(_) => SqlError::Syntax("expected a statement".into()),
-        other => other,
-    })
 }
 
 /// The name of the prepared statement that an `EXECUTE` names.

@@ -17,7 +17,8 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Placement, boolean, parse_duration, show_duration,
+    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, boolean, parse_duration,
+    show_duration,
 };
 
 /// The prefix of every setting here.
@@ -25,6 +26,8 @@ pub const PREFIX: &str = "warpcube";
 
 /// Dictionary entries of one string column past which it stays on the CPU.
 const DICTIONARY_LIMIT_DEFAULT: usize = 4 << 20;
+/// What threads with stacks of 2 MiB hold.
+const DEPTH_LIMIT_DEFAULT: usize = 200;
 /// What a first load may take that a statement waits for, in times of what the CPU takes without it: estimates are off.
 const LOAD_FACTOR_DEFAULT: f64 = 0.8;
 /// Rows of a table shown on a terminal.
@@ -68,6 +71,10 @@ pub struct Settings {
     pub format: Format,
     /// Most rows of a table on a terminal; 0 means all.
     pub max_rows: usize,
+    /// Most levels that expressions and queries of a statement may be nested.
+    pub depth_limit: usize,
+    /// What integer arithmetic that overflows does.
+    pub overflow: Overflow,
     /// Whether the program writes times after each statement; none means that it does in the shell alone.
     pub timing: Option<bool>,
 }
@@ -92,6 +99,8 @@ impl Default for Settings {
             target_partitions: 0,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
+            depth_limit: DEPTH_LIMIT_DEFAULT,
+            overflow: Overflow::Error,
             timing: None,
         }
     }
@@ -120,6 +129,15 @@ const COUNT: &str = "a whole number";
 
 /// Every setting under `warpcube.`, by name.
 pub static SETTINGS: &[SettingInfo] = &[
+    SettingInfo {
+        name: "warpcube.depth_limit",
+        expected: COUNT,
+        description: "Most levels that expressions, set operations, joins and subqueries of a statement may be nested; \
+                      deeper ones are refused. A level takes stack of the threads that plan and run it: the program, \
+                      whose threads have 64 MiB, starts with 4000, a library on threads of 2 MiB with 200.",
+        get: |s| s.depth_limit.to_string(),
+        set: |s, v| v.parse().map(|value| s.depth_limit = value).ok(),
+    },
     SettingInfo {
         name: "warpcube.device",
         expected: "'auto', 'cuda', 'cuda:N' or 'cpu'",
@@ -233,6 +251,14 @@ pub static SETTINGS: &[SettingInfo] = &[
                       'auto' means no limit.",
         get: |s| s.memory_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.memory_limit = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.overflow",
+        expected: "'error' or 'wrap'",
+        description: "What integer arithmetic and sums of integers do that leave their type: 'error' ends the \
+                      statement with the expression's name, 'wrap' goes on with the lowest bits, as DataFusion does.",
+        get: |s| s.overflow.to_string(),
+        set: |s, v| v.parse().map(|value| s.overflow = value).ok(),
     },
     SettingInfo {
         name: "warpcube.placement",

@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
@@ -23,6 +23,7 @@ use crate::exec::Afterwards;
 use crate::progress::host_rows;
 use crate::report::StatementReport;
 use crate::session::staged::Staged;
+use crate::syntax::shown_name;
 
 /// When a statement must be done.
 #[derive(Debug, Clone, Copy)]
@@ -71,11 +72,19 @@ pub(crate) struct Writes {
 impl Watched {
     /// The rows.
     pub(crate) fn into_stream(self) -> SendableRecordBatchStream {
-        let schema: SchemaRef = self.inner.schema();
-        let rows = futures::stream::unfold(Some(self), |watched| async {
-            let mut watched = watched?;
+        let planned = self.inner.schema();
+        let schema = shown(&planned);
+        let renamed = (!Arc::ptr_eq(&planned, &schema)).then(|| schema.clone());
+        let rows = futures::stream::unfold(Some((self, renamed)), |watched| async {
+            let (mut watched, renamed) = watched?;
             match watched.next().await {
-                Ok(Some(batch)) => Some((Ok(batch), Some(watched))),
+                Ok(Some(batch)) => {
+                    let batch = match &renamed {
+                        Some(schema) => with_names(&batch, schema),
+                        None => Ok(batch),
+                    };
+                    Some((batch, Some((watched, renamed))))
+                }
                 Ok(None) => None,
                 Err(error) => Some((Err(DataFusionError::from(error)), None)),
             }
@@ -107,6 +116,22 @@ impl Watched {
         };
         Err(diagnose::explain(Suspect::of_plan(&self.plan), error).await)
     }
+}
+
+/// A batch with the names of another schema.
+fn with_names(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, DataFusionError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)?)
+}
+
+/// A result's schema with the names that are shown: several columns may have one name.
+fn shown(planned: &SchemaRef) -> SchemaRef {
+    if planned.fields().iter().all(|field| shown_name(field.name()) == field.name()) {
+        return planned.clone();
+    }
+    let field = |field: &Arc<Field>| field.as_ref().clone().with_name(shown_name(field.name()));
+    let fields: Vec<Field> = planned.fields().iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()))
 }
 
 impl Drop for Watched {

@@ -146,6 +146,16 @@ words! {
 }
 
 words! {
+    /// What integer arithmetic does whose result leaves its type.
+    Overflow {
+        /// The statement fails.
+        Error = "error",
+        /// The result wraps.
+        Wrap = "wrap",
+    }
+}
+
+words! {
     /// How the program writes a result.
     Format {
         /// A table, or what the extension of the output file says.

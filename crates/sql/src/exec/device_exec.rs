@@ -21,7 +21,6 @@ use warpcube_engine::{Engine, RunReport};
 
 use super::known::Known;
 use super::work::Work;
-use crate::catalog::CatalogShared;
 use crate::lower::{Lowered, Refusals};
 use crate::report::StatementReport;
 
@@ -51,7 +50,6 @@ pub(crate) struct DeviceExec {
     arguments: Arguments,
     engine: Arc<Engine>,
     state: Arc<SessionState>,
-    catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
     known: Arc<Known>,
     properties: Arc<PlanProperties>,
@@ -66,7 +64,6 @@ impl DeviceExec {
         arguments: Arguments,
         engine: Arc<Engine>,
         state: Arc<SessionState>,
-        catalog: Arc<CatalogShared>,
         refusals: Arc<Refusals>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
@@ -77,7 +74,6 @@ impl DeviceExec {
             arguments,
             engine,
             state,
-            catalog,
             refusals,
             known: Arc::default(),
             properties: Arc::new(properties(schema)),
@@ -120,7 +116,6 @@ impl DeviceExec {
             arguments: self.arguments.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
-            catalog: self.catalog.clone(),
             refusals: self.refusals.clone(),
             known: self.known.clone(),
             properties: self.properties.clone(),
@@ -250,7 +245,6 @@ impl ExecutionPlan for DeviceExec {
             arguments: self.arguments.clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
-            catalog: self.catalog.clone(),
             refusals: self.refusals.clone(),
             known: self.known.clone(),
             schema: self.schema(),

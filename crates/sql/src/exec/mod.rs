@@ -21,3 +21,4 @@ pub use partial::split_aggregations;
 pub(crate) use planner::DevicePlanner;
 pub(crate) use residency::EngineTables;
 pub(crate) use row_groups::ParquetFiles;
+pub(crate) use work::PlanningState;

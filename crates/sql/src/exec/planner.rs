@@ -30,7 +30,7 @@ use crate::placement::{Basis, Declined, Placer, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
-use crate::values::{DeviceChoice, Encoding, FloatSums, Placement};
+use crate::values::{DeviceChoice, Encoding, FloatSums, Overflow, Placement};
 
 /// Why nothing is placed on a device that was lost.
 const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
@@ -83,7 +83,7 @@ impl DevicePlanner {
     /// another session lowered is lowered again, for the tables, settings and device there are here.
     pub(crate) async fn lower_alone(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settled = codec::settle(plan, state).await?;
-        let plan = settled.as_ref().unwrap_or(plan);
+        let plan = &mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?;
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let plan = &match settings.float_sums {
             FloatSums::Fast => Cow::Borrowed(plan),
@@ -107,8 +107,12 @@ impl DevicePlanner {
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
         facts.refusals = self.refusals.clone();
-        let Settings { placement, dictionary_limit, device_memory, float_sums, .. } = &settings;
-        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums}");
+        let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, .. } = &settings;
+        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow}");
+        facts.overflow = match overflow {
+            Overflow::Error => warpcube_engine::Overflow::Raise,
+            Overflow::Wrap => warpcube_engine::Overflow::Wrap,
+        };
         facts.float_sums = *float_sums;
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
@@ -165,7 +169,6 @@ impl DevicePlanner {
         }
         let extension = DeviceExtension {
             engines: self.engines.clone(),
-            catalog: self.catalog.clone(),
             refusals: self.refusals.clone(),
             known: self.known.clone(),
             state: state.clone(),
@@ -220,7 +223,6 @@ impl QueryPlanner for DevicePlanner {
 /// Turns device nodes into device operators.
 struct DeviceExtension {
     engines: Arc<Engines>,
-    catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
     known: Arc<Known>,
     state: Arc<SessionState>,
@@ -254,7 +256,6 @@ impl ExtensionPlanner for DeviceExtension {
             Arguments { results: context.results().clone(), indexes },
             engine,
             self.state.clone(),
-            self.catalog.clone(),
             self.refusals.clone(),
         );
         Ok(Some(Arc::new(exec.beside(self.known.clone()))))

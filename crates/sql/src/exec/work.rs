@@ -34,7 +34,6 @@ use super::known::Known;
 use super::partial::{partial_plan, states};
 use super::source::{load_limits, load_threads, requests};
 use crate::cancel::ThrowOnDrop;
-use crate::catalog::CatalogShared;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::lower::{Lowered, Refusals, Valued, literal};
@@ -50,7 +49,6 @@ pub(super) struct Work {
     pub(super) arguments: Arguments,
     pub(super) engine: Arc<Engine>,
     pub(super) state: Arc<SessionState>,
-    pub(super) catalog: Arc<CatalogShared>,
     pub(super) refusals: Arc<Refusals>,
     pub(super) known: Arc<Known>,
     pub(super) schema: SchemaRef,
@@ -173,7 +171,7 @@ impl Work {
         if !diagnose::may_be_about_files(&error) {
             return error.into();
         }
-        let state = self.catalog.session().unwrap_or_else(|| self.state.as_ref().clone());
+        let state = planning_state(&self.state);
         let planner = DefaultPhysicalPlanner::default();
         match AssertUnwindSafe(planner.create_physical_plan(&self.original, &state)).catch_unwind().await {
             Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan), error).await.into(),
@@ -245,8 +243,7 @@ impl Work {
 
     /// The rows of the original plan.
     async fn cpu_rows(&self) -> Result<SendableRecordBatchStream> {
-        // The statement's own state may be one for plans with nothing to optimise; this one has.
-        let mut state = self.catalog.session().unwrap_or_else(|| self.state.as_ref().clone());
+        let mut state = planning_state(&self.state);
         if let Some(report) = &self.report {
             state.config_mut().set_extension(report.clone());
         }
@@ -302,6 +299,16 @@ pub(super) fn is_lasting(error: &EngineError) -> bool {
 /// Whether neither the device nor the placement was named, so that any place may give the answer.
 fn is_open(settings: &Settings) -> bool {
     settings.placement == Placement::Auto && !matches!(settings.device, DeviceChoice::Cuda(_))
+}
+
+/// A session's state as it was when a statement began, with all rules for physical plans: kept with the states of
+/// plans that have nothing to optimise.
+pub(crate) struct PlanningState(pub(crate) SessionState);
+
+/// The statement's state with all rules for physical plans: its own may be one for plans with nothing to optimise.
+fn planning_state(state: &SessionState) -> SessionState {
+    let whole = state.config().get_extension::<PlanningState>();
+    whole.map_or_else(|| state.clone(), |whole| whole.0.clone())
 }
 
 /// Whether the CPU may give the statement's answer instead. Not under placement `cuda`; where the device was named, for

@@ -62,7 +62,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     let tree = Tree::plan(&graph, &core, &sink)?;
     let mut finish: Vec<Finish> = (0..groups.len()).map(Finish::Group).collect();
     let result_types: Vec<DataType> = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-    let (fragment, tables) = tree.pipelines(&sink, |translator| {
+    let (mut fragment, tables) = tree.pipelines(&sink, |translator| {
         let mut device_groups = Vec::with_capacity(groups.len());
         for (group, data_type) in groups.iter().zip(&result_types) {
             device_groups.push((translator.translate(group)?, data_type.clone()));
@@ -74,6 +74,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         }
         Ok(Sink::Aggregate { groups: device_groups, aggregates })
     })?;
+    fragment.overflow = facts.overflow;
     Ok(Lowered {
         fragment,
         tables,

@@ -25,6 +25,7 @@ use crate::catalog::{FileMemory, FileSnapshot};
 use crate::exec::ParquetFiles;
 use crate::placement::Placing;
 use crate::values::FloatSums;
+use warpcube_engine::Overflow;
 
 /// A table of a statement.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub(crate) struct TableFacts {
     pub(crate) options: Arc<ConfigOptions>,
     /// How floats are added up.
     pub(crate) float_sums: FloatSums,
+    /// What integers do that overflow.
+    pub(crate) overflow: Overflow,
     /// What decides where fragments run; none if they run on the device wherever they can.
     pub(crate) placing: Option<Placing>,
 }

@@ -211,7 +211,7 @@ impl<'a> Tree<'a> {
         let (steps, table, mut translator) = writer.steps(self.root, sink)?;
         let sink = make_sink(&mut translator)?;
         writer.pipelines.push(Pipeline { table, steps, sink });
-        let overflow = Overflow::Raise;
+        let overflow = Overflow::default();
         Ok((Fragment { tables: writer.tables, pipelines: writer.pipelines, overflow }, writer.infos))
     }
 }

@@ -1,4 +1,7 @@
-//! Mends of DataFusion's defects: passes over the final plan, for what runs on the CPU.
+//! Mends of DataFusion's defects: rules before the optimiser, and passes over the final plan for what runs on the CPU.
+//!
+//! Rules of the analyzer change what a statement means where DataFusion reads it otherwise than SQL does; templates,
+//! views and prepared statements all go through them.
 //!
 //! Lowering looks at plain expressions, so that the passes come after it: they rewrite what stays in the lowered plan,
 //! and the plan that each device node keeps for the CPU. A pass leaves the names, types and order of columns as they
@@ -7,22 +10,54 @@
 //!
 //! Invariant: a plan is mended once. Device nodes hold plans that are mended already, and no pass looks into them.
 
+mod arithmetic;
+mod decimals;
+pub(crate) mod lists;
+mod mixed;
+mod names;
+mod set_operations;
+mod sums;
+
+use std::sync::Arc;
+
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
+use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 use crate::lower::DeviceNode;
 
+/// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
+pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.push(Arc::new(set_operations::CountDuplicates));
+    rules.push(Arc::new(decimals::ScaleDividends));
+    rules.push(Arc::new(arithmetic::CheckConstants));
+    rules.push(Arc::new(lists::HideLists));
+    rules
+}
+
+/// The planners of expressions: ours, then DataFusion's.
+pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(names::SessionExprPlanner)];
+    planners.extend(SessionStateDefaults::default_expr_planners());
+    planners
+}
+
 /// The plan with all mends that it needs; `options` are the session's settings.
-pub(crate) fn for_cpu(plan: LogicalPlan, _options: &ConfigOptions) -> Result<LogicalPlan> {
-    each_node(plan, |plan| Ok(Transformed::no(plan)))
+pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+    let plan = arithmetic::check(plan, options)?;
+    sums::check(plan, options)
 }
 
 /// Rewrites each node of a plan, inputs and subqueries before those that read them.
 fn each_node(
     plan: LogicalPlan,
-    rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+    mut rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<LogicalPlan> {
     let skip = |plan: LogicalPlan| {
         let next = match DeviceNode::of(&plan) {
@@ -31,5 +66,10 @@ fn each_node(
         };
         Ok(Transformed::new(plan, false, next))
     };
-    Ok(plan.transform_down_up_with_subqueries(skip, rewrite)?.data)
+    // A node whose inputs are passed over is still looked at itself.
+    let others = |plan: LogicalPlan| match DeviceNode::of(&plan) {
+        Some(_) => Ok(Transformed::no(plan)),
+        None => rewrite(plan),
+    };
+    Ok(plan.transform_down_up_with_subqueries(skip, others)?.data)
 }

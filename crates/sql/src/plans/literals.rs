@@ -1,7 +1,8 @@
 //! Lifting literals out of a plan, so that statements that differ in them alone are optimised once.
 //!
 //! Types are coerced and expressions simplified first, so that whatever can be concluded from the literals themselves
-//! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, `x IN (1, 2, 4, 8)`,
+//! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, the items of `x IN (1, 2, 4, 8)`
+//! (a call by then: [`crate::mend::lists`]),
 //! `x = DATE '1994-01-01' + INTERVAL '1' YEAR`; not `CAST(x AS BIGINT) < 5`, where what the optimiser can do depends on
 //! the value. Filters name no columns, and the types of what is lifted stay in the
 //! plan, so the result has the names and types it would have. All other literals belong to the shape too: NULLs and
@@ -16,10 +17,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, Subquery};
 
 use super::simplify;
+use crate::mend::lists;
 
 /// Most literals of a statement that are lifted.
 const LIFTED_MAX: usize = 256;
@@ -71,9 +73,11 @@ fn lift_comparisons(predicate: Expr, values: &mut Vec<ScalarValue>) -> Result<Ex
                 };
                 Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
             }
-            Expr::InList(InList { expr, list, negated }) if is_of_table(&expr)? && !is_cast(&expr) => {
-                let list = list.into_iter().map(|item| lift_one(item, values)).collect();
-                Transformed::yes(Expr::InList(InList { expr, list, negated }))
+            Expr::ScalarFunction(mut list) if is_list_of_table(&list)? => {
+                let (operand, items) = (list.args.remove(0), list.args);
+                let items = items.into_iter().map(|item| lift_one(item, values));
+                list.args = std::iter::once(operand).chain(items).collect();
+                Transformed::yes(Expr::ScalarFunction(list))
             }
             Expr::ScalarSubquery(subquery) => Transformed::yes(Expr::ScalarSubquery(lift_subquery(subquery, values)?)),
             Expr::InSubquery(mut within) => {
@@ -96,6 +100,14 @@ fn lift_subquery(subquery: Subquery, values: &mut Vec<ScalarValue>) -> Result<Su
     }
     let plan = lift_filters(subquery.subquery.as_ref().clone(), values)?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// Whether a function is a hidden IN list over something of a table.
+fn is_list_of_table(function: &ScalarFunction) -> Result<bool> {
+    match lists::operand(function) {
+        Some(operand) => Ok(is_of_table(operand)? && !is_cast(operand)),
+        None => Ok(false),
+    }
 }
 
 fn is_comparison(op: Operator) -> bool {

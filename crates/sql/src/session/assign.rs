@@ -8,7 +8,7 @@ use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStat
 use datafusion::prelude::SessionConfig;
 
 use super::Session;
-use crate::baseline::avoid_wrong_filters;
+use crate::baseline::right_defaults;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::runtime::{self, RuntimeChoice};
@@ -63,7 +63,7 @@ impl Session {
                 let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
                 self.inner.context.execute_logical_plan(plan).await?;
                 if SWITCHES_FILTERS.contains(&name) {
-                    avoid_wrong_filters(state.write().config_mut().options_mut());
+                    right_defaults(state.write().config_mut().options_mut());
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Session {
     }
 }
 
-/// Settings that switch filters on which [`avoid_wrong_filters`] switches off; the last is for those who mean it.
+/// Settings that switch filters on which [`right_defaults`] switches off; the last is for those who mean it.
 const SWITCHES_FILTERS: [&str; 2] = [
     "datafusion.optimizer.enable_dynamic_filter_pushdown",
     "datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown",
@@ -114,7 +114,7 @@ const SWITCHES_FILTERS: [&str; 2] = [
 pub(super) fn set_option(options: &mut ConfigOptions, name: &str, value: &str) -> Result<()> {
     options.set(name, value).map_err(|error| bad_value(name, value, &error.into()))?;
     if name == SWITCHES_FILTERS[0] {
-        avoid_wrong_filters(options);
+        right_defaults(options);
     }
     Ok(())
 }

@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use tracing::Instrument;
 
-use super::{Execution, Session, check_view, parse};
+use super::{Execution, Session, check_view};
 use crate::codec;
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 use crate::statement::OwnStatement;
 use crate::stream::Deadline;
+use crate::syntax;
 
 impl Session {
     /// Plans a query and gives its plan as bytes, which another session runs with [`Session::run_encoded`].
@@ -46,7 +47,7 @@ impl Session {
             return Err(SqlError::PlanEncode("expected a query, found a statement about the session".into()));
         }
         let state = self.inner.context.state();
-        let parsed = parse(&state, sql, &state.config_options().sql_parser.dialect)?;
+        let parsed = syntax::parse(&state, sql)?;
         check_view(&state, &parsed)?;
         let plan = state.statement_to_plan(parsed).await?;
         let optimized = state.optimize(&plan)?;

@@ -13,9 +13,10 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Deallocate, Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::{Session, parse};
+use super::Session;
 use crate::error::{Result, SqlError};
 use crate::plans::{self, Epoch};
+use crate::syntax;
 
 /// What is needed to execute a prepared statement and to prepare it anew.
 pub(super) struct Prepared {
@@ -108,8 +109,7 @@ impl Session {
     async fn prepare_anew(&self, prepared: &Prepared, name: &str) -> Result<()> {
         let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
         let state = self.inner.context.state();
-        let dialect = state.config_options().sql_parser.dialect;
-        let statement = parse(&state, &prepared.sql, &dialect)?;
+        let statement = syntax::parse(&state, &prepared.sql)?;
         let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };
@@ -119,6 +119,15 @@ impl Session {
         self.inner.context.execute_logical_plan(plan).await?;
         self.keep_prepared(prepared.sql.clone(), prepared.tables.clone(), (generation, changes), prepare);
         Ok(())
+    }
+
+    /// The plan of a prepared statement with these parameters, not yet optimised; none where DataFusion has to judge.
+    ///
+    /// DataFusion's own prepared plan was optimised over placeholders, and concludes from them.
+    pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<Option<LogicalPlan>> {
+        let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
+        let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
+        Ok(Some(prepared.input.as_ref().clone().replace_params_with_values(&ParamValues::List(values))?))
     }
 
     /// The optimised plan of a prepared statement with these parameters, by its template.
@@ -133,15 +142,19 @@ impl Session {
             return Ok(None);
         }
         let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
-        let by_template = self.inner.templates.plan(&prepared.input, &values, epoch, state);
+        // A NULL may change the plan's shape.
+        if values.iter().any(|value| value.value().is_null()) {
+            return Ok(None);
+        }
+        let by_template = self.inner.templates.plan(&prepared.input, &ParamValues::List(values), epoch, state);
         let Some((plan, is_new)) = by_template else { return Ok(None) };
         // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
         Ok(Some((plans::simplify(plan, state)?, is_new)))
     }
 }
 
-/// The parameters as values of the prepared types; none where there are none, one is NULL, or DataFusion has to judge.
-fn values(fields: &[FieldRef], parameters: &[Expr], state: &SessionState) -> Option<ParamValues> {
+/// The parameters as values of the prepared types; none where there are none, or DataFusion has to judge.
+fn values(fields: &[FieldRef], parameters: &[Expr], state: &SessionState) -> Option<Vec<ScalarAndMetadata>> {
     if fields.is_empty() || fields.len() != parameters.len() {
         return None;
     }
@@ -153,8 +166,7 @@ fn values(fields: &[FieldRef], parameters: &[Expr], state: &SessionState) -> Opt
     let simplifier = ExprSimplifier::new(context);
     let value = |(field, parameter): (&FieldRef, &Expr)| {
         let Expr::Literal(value, metadata) = simplifier.simplify(parameter.clone()).ok()? else { return None };
-        let value = ScalarAndMetadata::new(value, metadata).cast_storage_to(field.data_type()).ok()?;
-        (!value.value().is_null()).then_some(value)
+        ScalarAndMetadata::new(value, metadata).cast_storage_to(field.data_type()).ok()
     };
-    fields.iter().zip(parameters).map(value).collect::<Option<Vec<_>>>().map(ParamValues::List)
+    fields.iter().zip(parameters).map(value).collect::<Option<Vec<_>>>()
 }

@@ -1,0 +1,111 @@
+//! Quotients of decimals with digits enough.
+//!
+//! DataFusion 55.2 gives a quotient four digits more than its dividend has behind the point: `1 / 3.0` is 0.3333. Here
+//! the dividend is given 16 digits first, so that a quotient has 20, as PostgreSQL's `1 / 3.0` has; both sides are
+//! decimals of 256 bits where 128 might not hold the dividend scaled up.
+//!
+//! The file goes once DataFusion's quotients have 16 significant digits.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Digits behind the point of a dividend, at least.
+const DIVIDEND_SCALE: i8 = 16;
+/// Digits that the quotient has more than the dividend.
+const MORE_DIGITS: i16 = 4;
+
+/// The rule that scales dividends.
+#[derive(Debug)]
+pub(crate) struct ScaleDividends;
+
+impl AnalyzerRule for ScaleDividends {
+    fn name(&self) -> &str {
+        "scale_dividends"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        // Who has literals as doubles has DataFusion's arithmetic of decimals, too.
+        if !config.sql_parser.parse_float_as_decimal {
+            return Ok(plan);
+        }
+        let scaled = plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            let schema = Arc::new(merge_schema(&plan.inputs()));
+            let is_quotient = |expr: &Expr| Ok(matches!(expr, Expr::BinaryExpr(b) if b.op == Operator::Divide));
+            let scaled = plan.map_expressions(|expr| {
+                if !expr.exists(is_quotient)? {
+                    return Ok(Transformed::no(expr));
+                }
+                let saved = names.save(&expr);
+                let scaled = expr.transform_up(|expr| scaled(expr, &schema))?;
+                Ok(scaled.update_data(|expr| saved.restore(expr)))
+            })?;
+            scaled.map_data(LogicalPlan::recompute_schema)
+        })?;
+        Ok(scaled.data)
+    }
+}
+
+fn scaled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let types = (left.get_type(schema), right.get_type(schema));
+    let same = |left, right| Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right });
+    let Some((dividend, divisor)) = types.0.ok().zip(types.1.ok()).and_then(|(l, r)| quotient_of(&l, &r)) else {
+        return Ok(Transformed::no(same(left, right)));
+    };
+    let cast = |expr: Box<Expr>, to: DataType| Box::new(Expr::Cast(Cast::new(expr, to)));
+    let right = match divisor {
+        Some(divisor) => cast(right, divisor),
+        None => right,
+    };
+    Ok(Transformed::yes(same(cast(left, dividend), right)))
+}
+
+/// What a dividend and, where it changes, a divisor become; none where they stay.
+fn quotient_of(left: &DataType, right: &DataType) -> Option<(DataType, Option<DataType>)> {
+    let parts = |data_type: &DataType| match *data_type {
+        DataType::Decimal128(precision, scale) => Some((precision, scale, false)),
+        DataType::Decimal256(precision, scale) => Some((precision, scale, true)),
+        _ => None,
+    };
+    let ((p1, s1, wide1), (p2, s2, wide2)) = (parts(left)?, parts(right)?);
+    if s1 >= DIVIDEND_SCALE {
+        return None;
+    }
+    let precision = i16::from(p1) + i16::from(DIVIDEND_SCALE - s1);
+    // Digits of the dividend when it is divided.
+    let digits = precision + MORE_DIGITS + i16::from(s2);
+    let wide = wide1 || wide2 || digits > i16::from(DECIMAL128_MAX_PRECISION);
+    if !wide {
+        return Some((DataType::Decimal128(precision as u8, DIVIDEND_SCALE), None));
+    }
+    let precision = precision.min(DECIMAL256_MAX_PRECISION.into()) as u8;
+    Some((DataType::Decimal256(precision, DIVIDEND_SCALE), (!wide2).then_some(DataType::Decimal256(p2, s2))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dividends_are_scaled_once() {
+        let of = |p, s| DataType::Decimal128(p, s);
+        let (dividend, divisor) = quotient_of(&of(10, 0), &of(2, 1)).unwrap();
+        assert_eq!((&dividend, divisor), (&of(26, 16), None));
+        assert_eq!(quotient_of(&dividend, &of(2, 1)), None);
+        let (dividend, divisor) = quotient_of(&of(25, 2), &of(25, 2)).unwrap();
+        assert_eq!((dividend, divisor), (DataType::Decimal256(39, 16), Some(DataType::Decimal256(25, 2))));
+        assert_eq!(quotient_of(&DataType::Float64, &of(2, 1)), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Floats beside decimals are doubles.
+//!
+//! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a NaN,
+//! 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats write. Here
+//! the decimal becomes a double, in comparisons and arithmetic ([`super::names`]), IN, BETWEEN, CASE, functions of several
+//! arguments, and columns of UNION.
+//!
+//! The file goes once DataFusion coerces a float and a decimal to a double.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule, before types are coerced.
+#[derive(Debug)]
+pub(crate) struct DoublesBesideFloats;
+
+impl AnalyzerRule for DoublesBesideFloats {
+    fn name(&self) -> &str {
+        "doubles_beside_floats"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+            LogicalPlan::Union(union) => in_union(union),
+            plan => in_expressions(plan),
+        })?;
+        Ok(changed.data)
+    }
+}
+
+fn in_expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    let schema = merge_schema(&plan.inputs());
+    let changed = plan.map_expressions(|expr| {
+        if !expr.exists(|expr| Ok(is_candidate(expr)))? {
+            return Ok(Transformed::no(expr));
+        }
+        let saved = names.save(&expr);
+        let changed = expr.transform_up(|expr| Ok(in_expression(expr, &schema)))?;
+        Ok(changed.update_data(|expr| saved.restore(expr)))
+    })?;
+    match changed.transformed {
+        true => changed.map_data(LogicalPlan::recompute_schema),
+        false => Ok(changed),
+    }
+}
+
+fn is_candidate(expr: &Expr) -> bool {
+    match expr {
+        Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) => true,
+        Expr::ScalarFunction(function) => function.args.len() > 1,
+        _ => false,
+    }
+}
+
+fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_mixed([left.as_ref(), &right], schema) => {
+            let (left, right) = doubles(*left, *right, schema);
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+        }
+        Expr::InList(InList { expr, list, negated }) if is_mixed(list.iter().chain([expr.as_ref()]), schema) => {
+            let list = list.into_iter().map(|item| double(item, schema)).collect();
+            Transformed::yes(Expr::InList(InList { expr: Box::new(double(*expr, schema)), list, negated }))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if is_mixed([expr.as_ref(), &low, &high], schema) => {
+            let [expr, low, high] = [expr, low, high].map(|expr| Box::new(double(*expr, schema)));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::Case(case) => in_case(case, schema),
+        Expr::ScalarFunction(mut function) if is_mixed(&function.args, schema) => {
+            function.args = function.args.into_iter().map(|argument| double(argument, schema)).collect();
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// What a CASE compares, and what it gives.
+fn in_case(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
+    let mut changed = false;
+    if let Some(operand) = case.expr.take() {
+        let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+        let mixed = is_mixed(whens.chain([operand.as_ref()]), schema);
+        changed |= mixed;
+        case.expr = Some(if mixed { Box::new(double(*operand, schema)) } else { operand });
+        if mixed {
+            let whens = case.when_then_expr.into_iter();
+            case.when_then_expr = whens.map(|(when, then)| (Box::new(double(*when, schema)), then)).collect();
+        }
+    }
+    let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
+    if is_mixed(results.chain(case.else_expr.as_deref()), schema) {
+        changed = true;
+        let whens = case.when_then_expr.into_iter();
+        case.when_then_expr = whens.map(|(when, then)| (when, Box::new(double(*then, schema)))).collect();
+        case.else_expr = case.else_expr.map(|otherwise| Box::new(double(*otherwise, schema)));
+    }
+    Transformed::new_transformed(Expr::Case(case), changed)
+}
+
+/// Columns of decimals become doubles where another input of the union has a float.
+fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let columns = union.inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
+    let of = |input: &Arc<LogicalPlan>, column: usize| input.schema().field(column).data_type().clone();
+    let mixed: Vec<bool> = (0..columns)
+        .map(|column| {
+            let types: Vec<DataType> = union.inputs.iter().map(|input| of(input, column)).collect();
+            types.iter().any(DataType::is_floating) && types.iter().any(is_decimal)
+        })
+        .collect();
+    if !mixed.contains(&true) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let cast = |input: Arc<LogicalPlan>| -> Result<Arc<LogicalPlan>> {
+        let schema = input.schema().clone();
+        let columns = schema.iter().enumerate().map(|(index, (table, field))| {
+            let column = Expr::from((table, field));
+            match mixed.get(index) {
+                Some(true) if is_decimal(field.data_type()) => {
+                    double(column, &schema).alias_qualified(table.cloned(), field.name())
+                }
+                _ => column,
+            }
+        });
+        Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), input)?)))
+    };
+    let inputs = union.inputs.into_iter().map(cast).collect::<Result<Vec<_>>>()?;
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// Two operands, the decimal one a double where the other is a float.
+pub(super) fn doubles(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    match is_mixed([&left, &right], schema) {
+        true => (double(left, schema), double(right, schema)),
+        false => (left, right),
+    }
+}
+
+fn is_decimal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _))
+}
+
+fn is_mixed<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+    let (mut floats, mut decimals) = (false, false);
+    for data_type in exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()) {
+        floats |= data_type.is_floating();
+        decimals |= is_decimal(&data_type);
+    }
+    floats && decimals
+}
+
+/// A decimal as a double; anything else as it is. A literal is rounded once, from its digits.
+fn double(expr: Expr, schema: &DFSchema) -> Expr {
+    if !expr.get_type(schema).is_ok_and(|data_type| is_decimal(&data_type)) {
+        return expr;
+    }
+    if let Expr::Literal(value @ (ScalarValue::Decimal128(Some(_), _, _) | ScalarValue::Decimal256(Some(_), _, _)), _) =
+        &expr
+        && let Some(number) = digits(value).and_then(|digits| digits.parse::<f64>().ok())
+    {
+        return Expr::Literal(ScalarValue::Float64(Some(number)), None);
+    }
+    Expr::Cast(Cast::new(Box::new(expr), DataType::Float64))
+}
+
+/// A decimal as a number with an exponent.
+fn digits(value: &ScalarValue) -> Option<String> {
+    match value {
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => Some(format!("{unscaled}e{}", -i16::from(*scale))),
+        ScalarValue::Decimal256(Some(unscaled), _, scale) => Some(format!("{unscaled}e{}", -i16::from(*scale))),
+        _ => None,
+    }
+}

@@ -1,0 +1,70 @@
+//! What the planner of expressions is told before DataFusion plans them.
+//!
+//! - Names of aggregates and windows leave casts out in DataFusion 55.2, so that `sum(i), sum(i::double)` are two columns
+//!   of one name and are refused. Arguments with a cast are given a name of their own, which tells it.
+//! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not where
+//!   an addition does. An argument with a name is left alone.
+//! - A float beside a decimal becomes a decimal of 15 digits behind the point, which a NaN is not and a large float does not
+//!   fit. Here the decimal becomes a double, as in PostgreSQL ([`super::mixed`] has the rest of it).
+//! - A TIME of one unit and a TIME of another have no common type: `t = TIME '10:00'` over a column of microseconds is
+//!   refused. Both become nanoseconds.
+//!
+//! The file goes once names tell casts, and times are coerced.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator};
+
+use super::mixed;
+
+/// The planner that comes before DataFusion's.
+#[derive(Debug)]
+pub(crate) struct SessionExprPlanner;
+
+impl ExprPlanner for SessionExprPlanner {
+    fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        raw.args = raw.args.into_iter().map(named).collect::<Result<_>>()?;
+        Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_window(&self, mut raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        raw.args = raw.args.into_iter().map(named).collect::<Result<_>>()?;
+        Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let is_time = |data_type: &DataType| matches!(data_type, DataType::Time32(_) | DataType::Time64(_));
+        let types = (raw.left.get_type(schema), raw.right.get_type(schema));
+        if let (Ok(left), Ok(right)) = types
+            && is_time(&left)
+            && is_time(&right)
+            && left != right
+        {
+            let to = DataType::Time64(TimeUnit::Nanosecond);
+            raw.left = Expr::Cast(Cast::new(Box::new(raw.left), to.clone()));
+            raw.right = Expr::Cast(Cast::new(Box::new(raw.right), to));
+        }
+        (raw.left, raw.right) = mixed::doubles(raw.left, raw.right, schema);
+        Ok(PlannerResult::Original(raw))
+    }
+}
+
+/// An argument with a name where it needs one: casts are told, and what the optimiser would take apart keeps its own.
+fn named(argument: Expr) -> Result<Expr> {
+    let has_cast = argument.exists(|expr| Ok(matches!(expr, Expr::Cast(_) | Expr::TryCast(_))))?;
+    Ok(match &argument {
+        Expr::Alias(_) => argument,
+        _ if has_cast => {
+            let name = argument.to_string();
+            argument.alias(name)
+        }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Plus | Operator::Minus, .. }) => {
+            let name = argument.schema_name().to_string();
+            argument.alias(name)
+        }
+        _ => argument,
+    })
+}

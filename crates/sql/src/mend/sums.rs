@@ -1,0 +1,458 @@
+//! Sums of integers and decimals whose total leaves their type are errors.
+//!
+//! DataFusion 55.2 adds with wrapping. Under `warpcube.overflow = 'error'` SUM of integers adds in 128 bits, SUM of
+//! decimals that might leave 128 bits in 256, so that only a total can be too large, whatever the order of rows. The
+//! functions have DataFusion's names and result types; their states are decimals wide enough.
+//!
+//! The file goes once DataFusion's SUM fails on overflow.
+
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
+use std::mem::size_of_val;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, Field,
+    FieldRef, Int64Type, UInt64Type, i256,
+};
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator, LogicalPlan,
+    ReversedUDAF, Signature, WindowFunctionDefinition,
+};
+
+use super::arithmetic::{is_checked, sql_name};
+use super::each_node;
+use crate::error::SqlError;
+
+/// Digits of decimals whose sums fit in 128 bits: 10^10 rows of them do.
+const NARROW_PRECISION: u8 = DECIMAL128_MAX_PRECISION - 10;
+
+/// The plan with checked sums.
+pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+    if !is_checked(options) {
+        return Ok(plan);
+    }
+    each_node(plan, |plan| {
+        if !matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = plan.inputs()[0].schema().clone();
+        let may_overflow = |args: &[Expr]| match args {
+            [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| may_overflow(&data_type)),
+            _ => false,
+        };
+        plan.map_expressions(|expr| {
+            expr.transform_up(|expr| {
+                Ok(match expr {
+                    Expr::AggregateFunction(mut function)
+                        if function.func.inner().is::<Sum>() && may_overflow(&function.params.args) =>
+                    {
+                        function.func = checked(&function.func);
+                        Transformed::yes(Expr::AggregateFunction(function))
+                    }
+                    Expr::WindowFunction(mut function) if may_overflow(&function.params.args) => match &function.fun {
+                        WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
+                            function.fun = WindowFunctionDefinition::AggregateUDF(checked(sum));
+                            Transformed::yes(Expr::WindowFunction(function))
+                        }
+                        _ => Transformed::no(Expr::WindowFunction(function)),
+                    },
+                    other => Transformed::no(other),
+                })
+            })
+        })
+    })
+}
+
+fn may_overflow(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Decimal128(precision, _) => *precision > NARROW_PRECISION,
+        other => other.is_integer(),
+    }
+}
+
+fn checked(original: &Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::new_from_impl(CheckedSum { original: original.clone() }))
+}
+
+/// SUM with an error in place of wrapping.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CheckedSum {
+    /// DataFusion's function, from which name, signature and types are taken.
+    original: Arc<AggregateUDF>,
+}
+
+/// The decimal that holds sums of a type.
+fn state_type(result: &DataType) -> DataType {
+    match result {
+        DataType::Decimal128(_, scale) => DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale),
+        _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+    }
+}
+
+impl AggregateUDFImpl for CheckedSum {
+    fn name(&self) -> &str {
+        self.original.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.original.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.original.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.original.return_type(arguments)
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let (result, name) = (arguments.return_field.data_type().clone(), arguments.name.to_string());
+        let is_distinct = arguments.is_distinct;
+        let sum: Box<dyn Accumulator> = match &result {
+            DataType::Int64 => Box::new(Total::<Int64Type, Decimal128Type>::new(name, result)),
+            DataType::UInt64 => Box::new(Total::<UInt64Type, Decimal128Type>::new(name, result)),
+            DataType::Decimal128(_, _) => Box::new(Total::<Decimal128Type, Decimal256Type>::new(name, result)),
+            other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
+        };
+        Ok(match is_distinct {
+            true => Box::new(DistinctTotal { values: self.original.accumulator(arguments)?, sum }),
+            false => sum,
+        })
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if arguments.is_distinct {
+            return self.original.state_fields(arguments);
+        }
+        let name = format_state_name(arguments.name, "checked sum");
+        Ok(vec![Arc::new(Field::new(name, state_type(arguments.return_field.data_type()), true))])
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs) -> bool {
+        !arguments.is_distinct
+    }
+
+    fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        let (result, name) = (arguments.return_field.data_type().clone(), arguments.name.to_string());
+        Ok(match &result {
+            DataType::Int64 => Box::new(Totals::<Int64Type, Decimal128Type>::new(name, result)),
+            DataType::UInt64 => Box::new(Totals::<UInt64Type, Decimal128Type>::new(name, result)),
+            DataType::Decimal128(_, _) => Box::new(Totals::<Decimal128Type, Decimal256Type>::new(name, result)),
+            other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
+        })
+    }
+
+    /// DataFusion's own sliding sum of distinct values.
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        match arguments.is_distinct {
+            true => self.original.create_sliding_accumulator(arguments),
+            false => self.accumulator(arguments),
+        }
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}
+
+/// A type of values, added up in a wider one.
+trait Widened<S: DecimalType>: ArrowPrimitiveType + Debug {
+    /// A value in the type of sums.
+    fn widen(value: Self::Native) -> S::Native;
+    /// A sum in the type of results, if it fits.
+    fn narrow(sum: S::Native, result: &DataType) -> Option<Self::Native>;
+    /// The sum of two sums; none past the widest type.
+    fn plus(a: S::Native, b: S::Native) -> Option<S::Native>;
+    /// Their difference.
+    fn minus(a: S::Native, b: S::Native) -> Option<S::Native>;
+}
+
+macro_rules! widened_integer {
+    ($type:ty, $native:ty) => {
+        impl Widened<Decimal128Type> for $type {
+            fn widen(value: $native) -> i128 {
+                value.into()
+            }
+
+            fn narrow(sum: i128, _result: &DataType) -> Option<$native> {
+                sum.try_into().ok()
+            }
+
+            fn plus(a: i128, b: i128) -> Option<i128> {
+                a.checked_add(b)
+            }
+
+            fn minus(a: i128, b: i128) -> Option<i128> {
+                a.checked_sub(b)
+            }
+        }
+    };
+}
+
+widened_integer!(Int64Type, i64);
+widened_integer!(UInt64Type, u64);
+
+impl Widened<Decimal256Type> for Decimal128Type {
+    fn widen(value: i128) -> i256 {
+        i256::from_i128(value)
+    }
+
+    fn narrow(sum: i256, result: &DataType) -> Option<i128> {
+        let DataType::Decimal128(precision, _) = result else { return None };
+        let sum = sum.to_i128()?;
+        (sum.unsigned_abs() < 10u128.pow((*precision).into())).then_some(sum)
+    }
+
+    fn plus(a: i256, b: i256) -> Option<i256> {
+        a.checked_add(b)
+    }
+
+    fn minus(a: i256, b: i256) -> Option<i256> {
+        a.checked_sub(b)
+    }
+}
+
+/// The error of a total that does not fit.
+fn overflowed(name: &str, total: impl fmt::Display, result: &DataType) -> DataFusionError {
+    let hint = if result.is_integer() { "; sum a decimal instead, CAST(… AS DECIMAL(38, 0))" } else { "" };
+    SqlError::Execution(format!("overflow: {name} is {total}, outside of {}{hint}", sql_name(result))).into()
+}
+
+/// What was added up, as text in an error.
+fn shown<S: DecimalType>(sum: S::Native, result: &DataType) -> String {
+    let scale = match result {
+        DataType::Decimal128(_, scale) => *scale,
+        _ => 0,
+    };
+    S::format_decimal(sum, S::MAX_PRECISION, scale)
+}
+
+/// One sum.
+struct Total<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> {
+    sum: S::Native,
+    /// Values in it; where states were merged, states.
+    count: i64,
+    name: String,
+    result: DataType,
+    of: PhantomData<fn(I)>,
+}
+
+impl<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> Debug for Total<I, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Total").field("sum", &self.sum).field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+impl<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> Total<I, S> {
+    fn new(name: String, result: DataType) -> Self {
+        Total { sum: S::default_value(), count: 0, name, result, of: PhantomData }
+    }
+
+    fn change(
+        &mut self,
+        values: impl Iterator<Item = S::Native>,
+        by: fn(S::Native, S::Native) -> Option<S::Native>,
+        count: i64,
+    ) -> Result<()> {
+        for value in values {
+            let sum = by(self.sum, value);
+            self.sum = sum.ok_or_else(|| overflowed(&self.name, "past all types", &self.result))?;
+            self.count += count;
+        }
+        Ok(())
+    }
+}
+
+impl<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> Accumulator for Total<I, S>
+where
+    PrimitiveArray<S>: From<Vec<Option<S::Native>>>,
+    PrimitiveArray<I>: From<Vec<Option<I::Native>>>,
+{
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.change(values[0].as_primitive::<I>().iter().flatten().map(I::widen), I::plus, 1)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.change(values[0].as_primitive::<I>().iter().flatten().map(I::widen), I::minus, -1)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let state = PrimitiveArray::<S>::from(vec![(self.count > 0).then_some(self.sum)]);
+        let state = state.with_data_type(state_type(&self.result));
+        Ok(vec![ScalarValue::try_from_array(&state, 0)?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.change(states[0].as_primitive::<S>().iter().flatten(), I::plus, 1)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.count == 0 {
+            return ScalarValue::try_from(&self.result);
+        }
+        let total = I::narrow(self.sum, &self.result)
+            .ok_or_else(|| overflowed(&self.name, shown::<S>(self.sum, &self.result), &self.result))?;
+        let total = PrimitiveArray::<I>::from(vec![Some(total)]).with_data_type(self.result.clone());
+        ScalarValue::try_from_array(&total, 0)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.name.capacity()
+    }
+}
+
+/// Distinct values are collected as DataFusion does it, then added.
+#[derive(Debug)]
+struct DistinctTotal {
+    values: Box<dyn Accumulator>,
+    sum: Box<dyn Accumulator>,
+}
+
+impl Accumulator for DistinctTotal {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.update_batch(values)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.values.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.values.merge_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let state = self.values.state()?;
+        let [ScalarValue::List(list)] = state.as_slice() else {
+            return Err(DataFusionError::Internal(format!("expected a list of distinct values, found {state:?}")));
+        };
+        self.sum.update_batch(&[list.values().clone()])?;
+        self.sum.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.size() + self.sum.size()
+    }
+}
+
+/// A sum for each group.
+struct Totals<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> {
+    sums: Vec<S::Native>,
+    /// Whether a group has a value.
+    seen: Vec<bool>,
+    name: String,
+    result: DataType,
+    of: PhantomData<fn(I)>,
+}
+
+impl<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> Totals<I, S> {
+    fn new(name: String, result: DataType) -> Self {
+        Totals { sums: Vec::new(), seen: Vec::new(), name, result, of: PhantomData }
+    }
+
+    fn add(&mut self, group: usize, value: S::Native) -> Result<()> {
+        let sum = I::plus(self.sums[group], value);
+        self.sums[group] = sum.ok_or_else(|| overflowed(&self.name, "past all types", &self.result))?;
+        self.seen[group] = true;
+        Ok(())
+    }
+
+    fn resize(&mut self, groups: usize) {
+        self.sums.resize(groups, S::default_value());
+        self.seen.resize(groups, false);
+    }
+
+    fn take(&mut self, emit_to: EmitTo) -> impl Iterator<Item = Option<S::Native>> + use<I, S> {
+        let (sums, seen) = (emit_to.take_needed(&mut self.sums), emit_to.take_needed(&mut self.seen));
+        sums.into_iter().zip(seen).map(|(sum, seen)| seen.then_some(sum))
+    }
+}
+
+impl<I: Widened<S>, S: DecimalType + ArrowPrimitiveType> GroupsAccumulator for Totals<I, S>
+where
+    PrimitiveArray<S>: From<Vec<Option<S::Native>>>,
+    PrimitiveArray<I>: From<Vec<Option<I::Native>>>,
+{
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.resize(total);
+        let values = values[0].as_primitive::<I>();
+        if values.null_count() == 0 && filter.is_none() {
+            for (value, &group) in values.values().iter().zip(groups) {
+                self.add(group, I::widen(*value))?;
+            }
+            return Ok(());
+        }
+        for (row, &group) in groups.iter().enumerate() {
+            let is_left_out = filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row));
+            if values.is_valid(row) && !is_left_out {
+                self.add(group, I::widen(values.value(row)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.resize(total);
+        let states = states[0].as_primitive::<S>();
+        for (row, &group) in groups.iter().enumerate() {
+            if states.is_valid(row) {
+                self.add(group, states.value(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let (name, result) = (self.name.clone(), self.result.clone());
+        let fitting = |sum: S::Native| {
+            let total = I::narrow(sum, &result);
+            total.ok_or_else(|| overflowed(&name, shown::<S>(sum, &result), &result))
+        };
+        let totals = self.take(emit_to).map(|sum| sum.map(fitting).transpose());
+        let totals = PrimitiveArray::<I>::from(totals.collect::<Result<Vec<_>>>()?);
+        Ok(Arc::new(totals.with_data_type(self.result.clone())))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        let sums = PrimitiveArray::<S>::from(self.take(emit_to).collect::<Vec<_>>());
+        Ok(vec![Arc::new(sums.with_data_type(state_type(&self.result)))])
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let values = values[0].as_primitive::<I>();
+        let widened = values.iter().enumerate().map(|(row, value)| {
+            let is_left_out = filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row));
+            value.filter(|_| !is_left_out).map(I::widen)
+        });
+        let sums = PrimitiveArray::<S>::from(widened.collect::<Vec<_>>());
+        Ok(vec![Arc::new(sums.with_data_type(state_type(&self.result)))])
+    }
+
+    fn size(&self) -> usize {
+        self.sums.capacity() * size_of::<S::Native>() + self.seen.capacity()
+    }
+}

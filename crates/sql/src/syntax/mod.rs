@@ -1,0 +1,194 @@
+//! From text to the syntax tree that is planned.
+//!
+//! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
+//! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
+//! wrote ([`names`]). What is nested too deep, and a `JOIN` without a condition, is refused.
+
+mod dialect;
+mod items;
+mod names;
+mod shape;
+
+use std::ops::ControlFlow;
+
+use datafusion::common::config::Dialect;
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, ExactNumberInfo, Expr, JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectItem,
+    SetExpr, Statement as SqlStatement, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+};
+
+use crate::error::{Result, SqlError};
+use crate::settings::Settings;
+use dialect::SessionDialect;
+
+pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
+
+/// One statement of SQL as it is planned.
+///
+/// # Errors
+/// [`SqlError::Syntax`] for what is no statement or several, [`SqlError::TooDeep`] for what is nested deeper than
+/// `warpcube.depth_limit`, and what no plan could be right for.
+pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    let dialect = state.config_options().sql_parser.dialect;
+    let mut parsed = match dialect {
+        Dialect::Generic => parse_generic(state, sql)?,
+        // Other dialects are what sqlparser says they are.
+        other => one(state.sql_to_statement(sql, &other))?,
+    };
+    let settings = state.config_options().extensions.get::<Settings>();
+    let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
+    shape::settle(&mut parsed, limit)?;
+    let mut mends = Mends { refused: None };
+    if visit(&mut parsed, &mut mends).is_break() {
+        return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
+    }
+    names::keep(&mut parsed, sql);
+    Ok(parsed)
+}
+
+fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    let limit = state.config_options().sql_parser.recursion_limit.get();
+    let builder = DFParserBuilder::new(sql).with_dialect(&SessionDialect).with_recursion_limit(limit);
+    let mut statements = builder.build()?.parse_statements()?;
+    match (statements.pop_front(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        (Some(_), false) => Err(SqlError::Syntax("expected one statement, found several".into())),
+        (None, _) => Err(SqlError::Syntax("expected a statement".into())),
+    }
+}
+
+fn one(parsed: datafusion::error::Result<ParsedStatement>) -> Result<ParsedStatement> {
+    parsed.map_err(SqlError::from).map_err(|error| match error {
+        SqlError::Unsupported(_) => SqlError::Syntax("expected one statement, found several".into()),
+        SqlError::Planning(_) => SqlError::Syntax("expected a statement".into()),
+        other => other,
+    })
+}
+
+/// Visits all that sqlparser knows of a statement.
+fn visit<V: VisitorMut>(parsed: &mut ParsedStatement, visitor: &mut V) -> ControlFlow<V::Break> {
+    match parsed {
+        ParsedStatement::Statement(statement) => statement.visit(visitor),
+        ParsedStatement::Explain(explain) => visit(&mut explain.statement, visitor),
+        ParsedStatement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => query.visit(visitor),
+            CopyToSource::Relation(_) => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    }
+}
+
+/// The query whose rows a statement gives, or writes elsewhere.
+fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
+    match parsed {
+        ParsedStatement::Statement(statement) => match statement.as_mut() {
+            SqlStatement::Query(query) => Some(query),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What the planner would misread.
+struct Mends {
+    refused: Option<SqlError>,
+}
+
+impl VisitorMut for Mends {
+    type Break = ();
+
+    /// `FROM t` selects all columns; an inner join has a condition.
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
+            select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
+            select.flavor = SelectFlavor::Standard;
+        }
+        for join in select.from.iter().flat_map(|table| &table.joins) {
+            if let JoinOperator::Join(JoinConstraint::None) | JoinOperator::Inner(JoinConstraint::None) =
+                &join.join_operator
+            {
+                let reason = format!("JOIN {} needs ON or USING; a cross join is CROSS JOIN", join.relation);
+                self.refused = Some(SqlError::Syntax(reason));
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A column of VALUES with a double is one of doubles.
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        each_values(&mut query.body, &mut |values| {
+            let columns = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
+            for column in 0..columns {
+                let is_double = values.rows.iter().any(|row| is_double(&row.content[column]));
+                for row in values.rows.iter_mut().filter(|_| is_double) {
+                    let cell = &mut row.content[column];
+                    if is_decimal(cell) {
+                        let expr = std::mem::replace(cell, Expr::value(Value::Null));
+                        *cell = as_double(expr);
+                    }
+                }
+            }
+        });
+        ControlFlow::Continue(())
+    }
+
+    /// A number with an exponent is a double, whatever other literals with a point are.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Value(value) = expr
+            && let Value::Number(digits, _) = &value.value
+            && digits.contains(['e', 'E'])
+        {
+            let text = Value::SingleQuotedString(digits.replace('_', ""));
+            *expr = as_double(Expr::Value(text.with_span(value.span)));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn as_double(expr: Expr) -> Expr {
+    let (kind, data_type) = (CastKind::Cast, DataType::Double(ExactNumberInfo::None));
+    Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Whether an expression says that it is a float.
+fn is_double(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast { data_type, .. } => matches!(
+            data_type,
+            DataType::Double(_)
+                | DataType::DoublePrecision
+                | DataType::Float(_)
+                | DataType::Real
+                | DataType::Float4
+                | DataType::Float8
+                | DataType::Float32
+                | DataType::Float64
+        ),
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_double(expr),
+        _ => false,
+    }
+}
+
+/// Whether an expression is a literal with a point.
+fn is_decimal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if digits.contains('.')),
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_decimal(expr),
+        _ => false,
+    }
+}
+
+/// Calls `change` for the VALUES that a query's body consists of; queries in parentheses are visited by themselves.
+fn each_values(body: &mut SetExpr, change: &mut impl FnMut(&mut Values)) {
+    match body {
+        SetExpr::Values(values) => change(values),
+        SetExpr::SetOperation { left, right, .. } => {
+            each_values(left, change);
+            each_values(right, change);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,205 @@
+//! Names of select items: what the user wrote.
+//!
+//! DataFusion 55.2 names an item after its plan (`Int64(1)`, `sum(s.parquet.x)`, `make_array(…)[Int64(1)]`) and leaves
+//! casts out, so that `SELECT x, x::int` has two columns of one name and is refused. Here each item without a name of its
+//! own is given its text as its alias, white space and comments folded.
+//!
+//! The file goes once DataFusion names columns by their text.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value, VisitorMut};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+
+use super::dialect::SessionDialect;
+
+/// Longest name, in characters; a longer text is left to DataFusion.
+const NAME_CHARACTERS_MAX: usize = 1_000;
+
+/// Gives items without a name their text as their name.
+pub(super) fn keep(parsed: &mut ParsedStatement, sql: &str) {
+    let Ok(tokens) = Tokenizer::new(&SessionDialect, sql).tokenize_with_location() else { return };
+    let mut selects = HashMap::new();
+    for (index, token) in tokens.iter().enumerate() {
+        if keyword(&token.token) == Some(Keyword::SELECT) {
+            selects.insert(token.span.start, index);
+        }
+    }
+    let _ = super::visit(parsed, &mut Names { tokens: &tokens, selects });
+}
+
+struct Names<'a> {
+    tokens: &'a [TokenWithSpan],
+    /// Where each SELECT stands among the tokens.
+    selects: HashMap<Location, usize>,
+}
+
+impl VisitorMut for Names<'_> {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let at = self.selects.get(&select.select_token.0.span.start);
+        if let Some(&at) = at
+            && select.projection.iter().any(is_unnamed)
+            && let Some(texts) = texts(&self.tokens[at + 1..], select.projection.len())
+        {
+            for (item, text) in select.projection.iter_mut().zip(texts) {
+                if !is_unnamed(item) || text.chars().count() > NAME_CHARACTERS_MAX {
+                    continue;
+                }
+                if let SelectItem::UnnamedExpr(expr) = item {
+                    let expr = std::mem::replace(expr, Expr::value(Value::Null));
+                    *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', text) };
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an item is an expression that brings no name.
+fn is_unnamed(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::UnnamedExpr(expr) => super::items::column_name(expr).is_none() && !spreads(expr),
+        _ => false,
+    }
+}
+
+/// Whether an item may become several columns, which an alias would make one.
+fn spreads(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("unnest"),
+        Expr::CompoundIdentifier(_) | Expr::Wildcard(_) | Expr::QualifiedWildcard(_, _) => true,
+        _ => false,
+    }
+}
+
+fn keyword(token: &Token) -> Option<Keyword> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+/// The texts of the `count` items behind a SELECT; none where they are not found.
+fn texts(tokens: &[TokenWithSpan], count: usize) -> Option<Vec<String>> {
+    let mut rest = tokens;
+    // DISTINCT, ALL and DISTINCT ON (…) are no part of the first item.
+    loop {
+        let (first, after) = rest.split_first()?;
+        rest = match (&first.token, keyword(&first.token)) {
+            (Token::Whitespace(_), _) | (_, Some(Keyword::DISTINCT | Keyword::ALL)) => after,
+            (_, Some(Keyword::ON)) => &after[closing(after)?..],
+            (_, Some(Keyword::TOP)) => return None,
+            _ => break,
+        };
+    }
+    let mut items = vec![String::new()];
+    let (mut depth, mut before) = (0usize, None);
+    for token in rest {
+        let word = keyword(&token.token);
+        match &token.token {
+            Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
+            Token::RParen | Token::RBracket | Token::RBrace if depth == 0 => break,
+            Token::RParen | Token::RBracket | Token::RBrace => depth -= 1,
+            Token::Comma if depth == 0 => {
+                items.push(String::new());
+                before = None;
+                continue;
+            }
+            Token::SemiColon | Token::EOF => break,
+            Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)) => continue,
+            _ if depth == 0 && word.is_some_and(|word| ends(word, before)) => break,
+            _ => {}
+        }
+        let item = items.last_mut()?;
+        match &token.token {
+            Token::Whitespace(_) if item.is_empty() || item.ends_with(' ') => {}
+            Token::Whitespace(_) => item.push(' '),
+            other => item.push_str(&other.to_string()),
+        }
+        if !matches!(token.token, Token::Whitespace(_)) {
+            before = word;
+        }
+    }
+    // A comma behind the last item.
+    if items.len() == count + 1 && items.last().is_some_and(|last| last.trim().is_empty()) {
+        items.pop();
+    }
+    items.iter_mut().for_each(|item| item.truncate(item.trim_end().len()));
+    (items.len() == count && items.iter().all(|item| !item.is_empty())).then_some(items)
+}
+
+/// Tokens up to and with the parenthesis that closes the first one.
+fn closing(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut depth = 0usize;
+    for (index, token) in tokens.iter().enumerate() {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth <= 1 => return Some(index + 1),
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a keyword outside of parentheses ends the select list, behind this one.
+fn ends(word: Keyword, before: Option<Keyword>) -> bool {
+    match word {
+        Keyword::FROM => before != Some(Keyword::DISTINCT),
+        Keyword::GROUP => before != Some(Keyword::WITHIN),
+        Keyword::INTO
+        | Keyword::WHERE
+        | Keyword::HAVING
+        | Keyword::WINDOW
+        | Keyword::QUALIFY
+        | Keyword::ORDER
+        | Keyword::LIMIT
+        | Keyword::OFFSET
+        | Keyword::FETCH
+        | Keyword::UNION
+        | Keyword::EXCEPT
+        | Keyword::INTERSECT
+        | Keyword::SORT
+        | Keyword::CLUSTER
+        | Keyword::DISTRIBUTE
+        | Keyword::LATERAL
+        | Keyword::PREWHERE => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(sql: &str) -> String {
+        let mut parsed = datafusion::sql::parser::DFParser::parse_sql(sql).unwrap().pop_front().unwrap();
+        keep(&mut parsed, sql);
+        parsed.to_string()
+    }
+
+    #[test]
+    fn items_are_named_as_they_were_written() {
+        assert_eq!(
+            named("SELECT sum( x ), x::int, 1"),
+            "SELECT sum(x) AS \"sum( x )\", x::INT AS \"x::int\", 1 AS \"1\""
+        );
+        assert_eq!(named("SELECT x, t.y, (x), z AS w, * FROM t"), "SELECT x, t.y, (x), z AS w, * FROM t");
+        assert_eq!(
+            named("SELECT DISTINCT ON (a, b) a+1 /* one */ ,\n f(a,\n  b) FROM t"),
+            "SELECT DISTINCT ON (a, b) a + 1 AS \"a+1\", f(a, b) AS \"f(a, b)\" FROM t"
+        );
+        assert_eq!(
+            named("SELECT a IS DISTINCT FROM b FROM t WHERE x IN (SELECT max(y) FROM u)"),
+            "SELECT a IS DISTINCT FROM b AS \"a IS DISTINCT FROM b\" FROM t WHERE x IN \
+             (SELECT max(y) AS \"max(y)\" FROM u)"
+        );
+        assert_eq!(named("SELECT 1 UNION ALL SELECT 'a,b'"), "SELECT 1 AS \"1\" UNION ALL SELECT 'a,b' AS \"'a,b'\"");
+        assert_eq!(named("SELECT (SELECT 1+1), 2"), "SELECT (SELECT 1 + 1 AS \"1+1\") AS \"(SELECT 1+1)\", 2 AS \"2\"");
+    }
+}
