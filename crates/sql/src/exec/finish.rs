@@ -12,6 +12,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::lower::{Finish, Spread};
+use crate::mend::canonical_nans;
 
 /// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰,
 /// so that results keep ten digits.
@@ -49,10 +50,10 @@ pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
                 Arc::new(values.map_err(|error| DataFusionError::External(Box::new(error)))?)
             }
         };
-        columns.push(match column.data_type() == field.data_type() {
+        columns.push(canonical_nans(&match column.data_type() == field.data_type() {
             true => column,
             false => cast(&column, field.data_type())?,
-        });
+        }));
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)

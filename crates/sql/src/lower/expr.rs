@@ -240,15 +240,6 @@ impl<'a> Translator<'a> {
         if list.len() > IN_LIST_MAX {
             return Err(format!("an IN list of {} values", list.len()));
         }
-        // The CPU compares the bits here: zeros of both signs differ, and each NaN from others.
-        let is_plain = |value: &Expr| match value {
-            Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value != 0.0 && !value.is_nan(),
-            Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value != 0.0 && !value.is_nan(),
-            _ => false,
-        };
-        if self.data_type(expr)?.is_floating() && !list.iter().all(is_plain) {
-            return Err("an IN list of floats with zero, NaN or what is not constant".into());
-        }
         let equal = |value: &Expr| {
             let binary = BinaryExpr::new(expr.clone(), Operator::Eq, Box::new(value.clone()));
             self.translate(&Expr::BinaryExpr(binary))
@@ -260,12 +251,6 @@ impl<'a> Translator<'a> {
     }
 
     fn case(&self, case: &Case) -> Result<Device, Reason> {
-        // Zeros of both signs differ here, as they do not where they are compared.
-        if let Some(operand) = &case.expr
-            && self.data_type(operand)?.is_floating()
-        {
-            return Err("a CASE of a float".into());
-        }
         let mut branches = Vec::with_capacity(case.when_then_expr.len());
         let mut ty = None;
         for (when, then) in &case.when_then_expr {
@@ -380,9 +365,6 @@ impl<'a> Translator<'a> {
             }
             ("nullif", [value, unwanted]) => {
                 let ty = self.data_type(expr)?;
-                if ty.is_floating() {
-                    return Err("NULLIF of floats".into());
-                }
                 let binary = BinaryExpr::new(Box::new(value.clone()), Operator::Eq, Box::new(unwanted.clone()));
                 let equal = self.translate(&Expr::BinaryExpr(binary))?;
                 Ok(Device::Case(vec![(equal, null(&ty)?)], Box::new(self.translate(value)?)))
@@ -443,6 +425,9 @@ pub(crate) fn literal(value: &ScalarValue) -> Result<Device, Reason> {
         ScalarValue::UInt16(Some(v)) => int((*v).into(), Ty::U16),
         ScalarValue::UInt32(Some(v)) => int((*v).into(), Ty::U32),
         ScalarValue::UInt64(Some(v)) => int((*v).into(), Ty::U64),
+        // There is one NaN, without a sign.
+        ScalarValue::Float32(Some(v)) if v.is_nan() => Ok(Device::Literal(Literal::Float(f64::NAN), Ty::F32)),
+        ScalarValue::Float64(Some(v)) if v.is_nan() => Ok(Device::Literal(Literal::Float(f64::NAN), Ty::F64)),
         ScalarValue::Float32(Some(v)) => Ok(Device::Literal(Literal::Float((*v).into()), Ty::F32)),
         ScalarValue::Float64(Some(v)) => Ok(Device::Literal(Literal::Float(*v), Ty::F64)),
         ScalarValue::Decimal128(Some(v), _, _) => int(*v, Ty::I128),

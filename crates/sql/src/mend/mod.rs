@@ -11,10 +11,15 @@
 //! Invariant: a plan is mended once. Device nodes hold plans that are mended already, and no pass looks into them.
 
 mod arithmetic;
+mod bounds;
+mod canonical;
 mod decimals;
+mod extremes;
 pub(crate) mod lists;
 mod mixed;
 mod names;
+mod nan;
+mod nullif;
 mod set_operations;
 mod sums;
 
@@ -27,6 +32,8 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
+
+pub(crate) use canonical::canonical_nans;
 
 use crate::lower::DeviceNode;
 
@@ -50,6 +57,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+    let plan = nan::mend(plan)?;
     let plan = arithmetic::check(plan, options)?;
     sums::check(plan, options)
 }

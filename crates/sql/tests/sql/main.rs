@@ -16,6 +16,7 @@ mod format;
 mod fuzz;
 mod kept;
 mod loading;
+mod nan;
 mod overhead;
 mod partial;
 mod records;
