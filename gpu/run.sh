@@ -11,6 +11,8 @@
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 set -u
 cd "$(dirname "$0")/.."
+# NVRTC is found in the Python environment that is active, or in the project's.
+[ ! -d .venv ] || export VIRTUAL_ENV="${VIRTUAL_ENV:-$PWD/.venv}"
 warpcube=${WARPCUBE:-target/release/warpcube}
 kbench=${KBENCH:-target/release/kbench}
 out=${OUT:-gpu/out}

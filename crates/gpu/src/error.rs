@@ -18,10 +18,10 @@ pub enum GpuError {
         /// The command or step that repairs it.
         repair: String,
     },
-    /// The run-time compiler is missing.
-    #[error("GPU-002 the CUDA run-time compiler (NVRTC) was not found: {reason}; {repair}")]
+    /// The run-time compiler is missing, or older than the GPU.
+    #[error("GPU-002 no usable CUDA run-time compiler (NVRTC): {reason}; {repair}")]
     CompilerUnavailable {
-        /// Where it was looked for.
+        /// Where it was looked for, or what it cannot do.
         reason: String,
         /// The command or step that repairs it.
         repair: String,

@@ -18,6 +18,7 @@ mod program;
 mod recording;
 mod stream;
 mod threads;
+mod trust;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
 pub use behind::Urgent;

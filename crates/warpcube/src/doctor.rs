@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use warpcube_gpu::cuda::{cache_folder, is_private, nvrtc};
+use warpcube_gpu::cuda::{cache_folder, nvrtc, private_folder};
 use warpcube_gpu::{Device, GpuError};
 
 use crate::console;
@@ -141,7 +141,7 @@ fn gpu(ordinal: usize) -> Gpu {
             free_bytes: Some(free),
             cuda_version: Some(info.driver),
             compute_capability: Some(format!("{}.{}", info.compute_capability.0, info.compute_capability.1)),
-            problem: None,
+            problem: compiler_problem(info.compute_capability),
         },
         Err(error) => Gpu {
             ordinal,
@@ -153,6 +153,12 @@ fn gpu(ordinal: usize) -> Gpu {
             problem: Some(repaired(&error)),
         },
     }
+}
+
+/// Why the NVRTC that was found does not compile for the GPU, if so; that there is none is told once for all GPUs.
+fn compiler_problem((major, minor): (u32, u32)) -> Option<String> {
+    nvrtc::location().ok()?;
+    nvrtc::location_for(major * 10 + minor).err().map(|error| error.to_string())
 }
 
 fn repaired(error: &GpuError) -> String {
@@ -170,12 +176,10 @@ fn unwritable(folder: &Path) -> Option<String> {
         std::fs::remove_file(&probe)
     });
     let Err(error) = tried else {
-        return (!is_private(folder)).then(|| {
+        return private_folder(folder).err().map(|reason| {
             format!(
-                "compiled kernels are not kept: {}: others may write there, or it is theirs, and what is in it runs on \
-                 the device; take that away (chmod go-w) or name another in WARPCUBE_CACHE (queries run, the first of \
-                 each shape slower)",
-                folder.display()
+                "compiled kernels are not kept: {reason}; what is in it runs on the device: take that away (chmod go-w) \
+                 or name another in WARPCUBE_CACHE (queries run, the first of each shape slower)"
             )
         });
     };

@@ -1,11 +1,11 @@
 //! Compiled kernels on disk, by content.
 //!
 //! The key covers source, prelude, options, architecture and NVRTC version. A file is an 8-byte magic, the SHA-256 of
-//! the image and the image; what does not check is compiled again. The folder must belong to this user and be
-//! writable by nobody else, because its content is run on the device; where that cannot be had, nothing is cached.
+//! the image and the image; what does not check is compiled again. Folder and file must belong to this user and be
+//! writable by nobody else, because their content is run on the device; where that cannot be had, nothing is cached.
+//! Files appear by renaming, so that any number of devices, threads and processes may share the folder.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::nvrtc;
 use crate::error::Result;
 use crate::program::Program;
+use crate::trust::{is_own_file, private_folder, temporary, write_new};
 
 const MAGIC: &[u8; 8] = b"WCCUBIN1";
 const DIGEST_BYTES: usize = 32;
@@ -46,17 +47,17 @@ pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bo
 
 /// Whether the program's machine code is on disk.
 pub(super) fn is_kept(program: &Program, architecture: u32) -> bool {
-    path(program, architecture).is_some_and(|path| path.exists())
+    path(program, architecture).is_some_and(|path| is_own_file(&path))
 }
 
 fn path(program: &Program, architecture: u32) -> Option<PathBuf> {
-    cache_folder().filter(|folder| is_private(folder)).map(|folder| folder.join(key(program, architecture)))
+    cache_folder().filter(|folder| private_folder(folder).is_ok()).map(|folder| folder.join(key(program, architecture)))
 }
 
 fn key(program: &Program, architecture: u32) -> String {
     // Without a compiler the cache may still hold what an earlier one made; its version is then unknown.
-    let version = nvrtc::location().map(|(_, version)| version).unwrap_or_default();
-    let options = nvrtc::options(program, architecture, version).join(" ");
+    let (target, version) = nvrtc::target(architecture).unwrap_or((architecture, (0, 0)));
+    let options = nvrtc::options(program, target, version).join(" ");
     let mut hasher = Sha256::new();
     hasher.update(format!("{}|{options}|{version:?}", program.hash()));
     let digest = hasher.finalize();
@@ -64,18 +65,8 @@ fn key(program: &Program, architecture: u32) -> String {
     format!("{hex}.cubin")
 }
 
-/// Makes the folder if it is missing; whether it is ours alone, so that compiled kernels are kept in it.
-pub fn is_private(folder: &Path) -> bool {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    if fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_err() {
-        return false;
-    }
-    let (Ok(folder), Ok(own)) = (fs::metadata(folder), fs::metadata("/proc/self")) else { return false };
-    folder.uid() == own.uid() && folder.mode() & 0o022 == 0
-}
-
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut content = fs::read(path).ok()?;
+    let mut content = is_own_file(path).then(|| fs::read(path).ok())??;
     let image = content.strip_prefix(MAGIC)?.split_at_checked(DIGEST_BYTES)?;
     if Sha256::digest(image.1).as_slice() != image.0 {
         return None;
@@ -85,13 +76,9 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file = fs::File::create(&temporary)?;
-    file.write_all(MAGIC)?;
-    file.write_all(&Sha256::digest(image))?;
-    file.write_all(image)?;
-    drop(file);
-    fs::rename(&temporary, path)
+    let unfinished = temporary(path, "tmp");
+    write_new(&unfinished, &[MAGIC, &Sha256::digest(image), image])?;
+    fs::rename(&unfinished, path)
 }
 
 #[cfg(test)]
@@ -113,12 +100,32 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_others_can_write_is_refused() {
+    fn a_file_that_others_could_write_is_not_used() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let inner = folder.path().join("kernels");
-        assert!(is_private(&inner));
-        fs::set_permissions(&inner, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(!is_private(&inner));
+        let path = folder.path().join("x.cubin");
+        write(&path, b"image").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(read(&path), None);
+        write(&path, b"image").unwrap();
+        assert_eq!(read(&path).as_deref(), Some(&b"image"[..]));
+    }
+
+    #[test]
+    fn devices_that_keep_one_kernel_at_once_do_not_meet() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.cubin");
+        let image = vec![7u8; 1 << 20];
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    for _ in 0..4 {
+                        write(&path, &image).unwrap();
+                        assert_eq!(read(&path).as_deref(), Some(&image[..]));
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no unfinished file is left");
     }
 }

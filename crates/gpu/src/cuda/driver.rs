@@ -6,6 +6,7 @@ use std::sync::{Once, OnceLock};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
 
+use super::library::found_by_name;
 use crate::backend::DeviceInfo;
 use crate::error::{GpuError, Result};
 
@@ -90,8 +91,14 @@ fn unavailable(reason: impl Into<String>, repair: &str) -> GpuError {
 /// Whether the driver library is there.
 pub(super) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: only loads and unloads shared libraries by name.
-    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+    // SAFETY: only loads and unloads shared libraries by name; the loader takes them out of no folder of others.
+    *PRESENT.get_or_init(|| is_found().is_ok() && unsafe { sys::is_culib_present() })
+}
+
+/// Refuses a driver library that the loader would take out of the working folder, or that others can write.
+fn is_found() -> std::result::Result<(), String> {
+    let names = ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates);
+    names.into_iter().try_for_each(|name| found_by_name(Path::new(&name)))
 }
 
 /// Whether there is the node that the driver is talked to by.
@@ -107,6 +114,12 @@ pub(super) fn seems_to_start() -> bool {
 /// Loads the driver library, once a process.
 fn initialise() -> Result<()> {
     if !is_present() {
+        is_found().map_err(|reason| {
+            unavailable(
+                format!("the driver library is not loaded: {reason}"),
+                "mend LD_LIBRARY_PATH, or use --device cpu",
+            )
+        })?;
         return Err(match has_node() {
             true => unavailable(
                 "the driver library libcuda.so was not found, though an NVIDIA device node exists",

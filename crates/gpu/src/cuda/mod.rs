@@ -6,6 +6,7 @@
 mod ahead;
 mod cache;
 mod driver;
+mod library;
 pub mod nvrtc;
 mod pci;
 mod poke;
@@ -28,8 +29,9 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
 
+pub use crate::trust::private_folder;
 use ahead::Ahead;
-pub use cache::{cache_folder, is_private};
+pub use cache::cache_folder;
 use driver::{Context, as_unavailable, check};
 
 /// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.

@@ -1,23 +1,22 @@
-//! The CUDA run-time compiler: where it is found, and source text to machine code.
+//! The CUDA run-time compiler: which of those installed is used, and source text to machine code.
 //!
 //! NVRTC comes with the CUDA toolkit (12 and 13 both work) or from PyPI (`nvidia-cuda-nvrtc`). It needs no GPU: the
 //! tests compile every kernel for every supported architecture without one.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use libloading::Library;
+use parking_lot::Mutex;
 
 use super::driver;
+use super::library::{candidates, resolve};
 use crate::error::{GpuError, Result};
 use crate::program::{Effort, Program};
 
 /// The first version that is known to take `--Ofast-compile`.
 const EFFORT_VERSION: (i32, i32) = (12, 9);
-
-/// Names of the library's file, newer versions first.
-const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
 type Status = c_int;
 type Handle = *mut c_void;
@@ -25,6 +24,8 @@ type Handle = *mut c_void;
 struct Api {
     path: String,
     version: (i32, i32),
+    /// Those that it compiles for, the oldest first; none if it does not tell.
+    architectures: Vec<u32>,
     create: unsafe extern "C" fn(
         *mut Handle,
         *const c_char,
@@ -44,58 +45,62 @@ struct Api {
     _library: Library,
 }
 
-fn api() -> Result<&'static Api> {
-    static API: OnceLock<Result<Api>> = OnceLock::new();
-    API.get_or_init(find).as_ref().map_err(Clone::clone)
+/// The compiler of those that are found which fits the driver and, where one is named, a GPU of this architecture.
+fn api(architecture: Option<u32>) -> Result<&'static Api> {
+    static CHOSEN: Mutex<BTreeMap<Option<u32>, Result<&'static Api>>> = Mutex::new(BTreeMap::new());
+    let choose = || choose(&candidates(|name| std::env::var_os(name)), driver::version(), architecture);
+    CHOSEN.lock().entry(architecture).or_insert_with(choose).clone()
 }
 
 /// Where NVRTC was found and its version, or why it was not.
 pub fn location() -> Result<(String, (i32, i32))> {
-    api().map(|api| (api.path.clone(), api.version))
+    api(None).map(|api| (api.path.clone(), api.version))
 }
 
-/// File names and folders to try, best first.
-fn candidates() -> Vec<PathBuf> {
-    if let Some(path) = std::env::var_os("WARPCUBE_NVRTC") {
-        return vec![PathBuf::from(path)];
-    }
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
-    let mut folders: Vec<PathBuf> = toolkits.map(|home| Path::new(&home).join("lib64")).collect();
-    folders.push("/usr/local/cuda/lib64".into());
-    let mut environments: Vec<PathBuf> = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().collect();
-    environments.push(".venv".into());
-    environments.extend(["/usr/local".into(), "/usr".into()]);
-    // What the system's linker knows by name comes first.
-    NAMES.iter().map(PathBuf::from).chain(installed(folders, &environments)).collect()
+/// As [`location`], of an NVRTC that compiles for GPUs of this architecture (`90` for Hopper).
+///
+/// # Errors
+/// [`GpuError::CompilerUnavailable`] if there is none, or all that were found are older than the GPU.
+pub fn location_for(architecture: u32) -> Result<(String, (i32, i32))> {
+    api(Some(architecture)).map(|api| (api.path.clone(), api.version))
 }
 
-/// The libraries there are in folders of toolkits and in Python environments, newer versions of a folder first.
-fn installed(mut folders: Vec<PathBuf>, environments: &[PathBuf]) -> Vec<PathBuf> {
-    for environment in environments {
-        for library in ["lib", "local/lib"] {
-            let Ok(entries) = environment.join(library).read_dir() else { continue };
-            for python in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with("python3")) {
-                for packages in ["site-packages", "dist-packages"] {
-                    let nvidia = python.path().join(packages).join("nvidia");
-                    folders.extend(["cu13", "cu12", "cuda_nvrtc"].map(|folder| nvidia.join(folder).join("lib")));
-                }
-            }
-        }
-    }
-    let files = |folder: &PathBuf| NAMES.map(|name| folder.join(name)).into_iter().filter(|path| path.exists());
-    folders.iter().filter(|folder| folder.is_dir()).flat_map(files).collect()
+/// The architecture that programs for a GPU are compiled for, and the version of the compiler that does it.
+pub(super) fn target(architecture: u32) -> Result<(u32, (i32, i32))> {
+    api(Some(architecture)).map(|api| (api.target(architecture).unwrap_or(architecture), api.version))
 }
 
-fn find() -> Result<Api> {
-    let driver = driver::version();
-    let mut tried = Vec::new();
-    for path in candidates() {
-        match load(&path).and_then(|api| fits(api.version, driver).map(|()| api)) {
-            Ok(api) => return Ok(api),
+fn choose(candidates: &[PathBuf], driver: Option<(i32, i32)>, architecture: Option<u32>) -> Result<&'static Api> {
+    let (mut tried, mut older) = (Vec::new(), None);
+    for path in candidates {
+        match loaded(path).and_then(|api| fits(api.version, driver).map(|()| api)) {
             Err(reason) => tried.push(format!("{}: {reason}", path.display())),
+            Ok(api) => match architecture {
+                Some(architecture) if api.target(architecture).is_none() => {
+                    older.get_or_insert_with(|| api.is_older_than(architecture));
+                }
+                _ => return Ok(api),
+            },
         }
     }
-    Err(GpuError::CompilerUnavailable { reason: format!("tried {}", tried.join("; ")), repair: repair(driver) })
+    let (package, upgrade) = (package(driver), "install a newer CUDA toolkit, or 'pip install --upgrade");
+    Err(match older {
+        Some(reason) => GpuError::CompilerUnavailable { reason, repair: format!("{upgrade} {package}'") },
+        None => GpuError::CompilerUnavailable { reason: format!("tried {}", tried.join("; ")), repair: repair(driver) },
+    })
+}
+
+/// A library, loaded once and until the process ends.
+fn loaded(path: &Path) -> std::result::Result<&'static Api, String> {
+    static LOADED: Mutex<BTreeMap<PathBuf, &'static Api>> = Mutex::new(BTreeMap::new());
+    let path = resolve(path)?;
+    let mut libraries = LOADED.lock();
+    if let Some(api) = libraries.get(&path) {
+        return Ok(api);
+    }
+    let api: &'static Api = Box::leak(Box::new(load(&path)?));
+    libraries.insert(path, api);
+    Ok(api)
 }
 
 /// Whether a driver loads what a compiler makes: machine code of its own major version and of older ones.
@@ -109,16 +114,65 @@ fn fits(compiler: (i32, i32), driver: Option<(i32, i32)>) -> std::result::Result
     }
 }
 
-/// How to get an NVRTC that fits the driver.
-fn repair(driver: Option<(i32, i32)>) -> String {
-    let package = match driver {
+/// NVRTC's package on PyPI that fits the driver.
+fn package(driver: Option<(i32, i32)>) -> &'static str {
+    match driver {
         Some((12, _)) => "nvidia-cuda-nvrtc-cu12",
         _ => "nvidia-cuda-nvrtc",
-    };
+    }
+}
+
+/// How to get an NVRTC that fits the driver.
+fn repair(driver: Option<(i32, i32)>) -> String {
     format!(
-        "install the CUDA toolkit, or 'pip install {package}', and name the library's file in WARPCUBE_NVRTC if it is \
-         in an unusual place"
+        "install the CUDA toolkit, or 'pip install {}' in the Python environment of VIRTUAL_ENV, and name the library's \
+         file in WARPCUBE_NVRTC if it is in an unusual place",
+        package(driver)
     )
+}
+
+impl Api {
+    /// The architecture to compile for so that a GPU of another one runs the machine code: its own, or an earlier one of
+    /// the same major number. None if there is no such.
+    fn target(&self, architecture: u32) -> Option<u32> {
+        if self.architectures.is_empty() {
+            return Some(architecture);
+        }
+        let runs = |known: &u32| known / 10 == architecture / 10 && *known <= architecture;
+        self.architectures.iter().copied().filter(runs).max()
+    }
+
+    /// Why it does not serve a GPU, in words.
+    fn is_older_than(&self, architecture: u32) -> String {
+        let capability = |architecture: u32| format!("{}.{}", architecture / 10, architecture % 10);
+        let newest = self.architectures.iter().copied().max().unwrap_or_default();
+        let (path, (major, minor)) = (&self.path, self.version);
+        format!(
+            "NVRTC {major}.{minor} in {path} compiles for compute capabilities up to {}, and the GPU has {}",
+            capability(newest),
+            capability(architecture)
+        )
+    }
+}
+
+/// The architectures that a library compiles for; none if it does not tell.
+fn architectures(library: &Library) -> Vec<u32> {
+    type Ask = unsafe extern "C" fn(*mut c_int) -> Status;
+    // SAFETY: the names and signatures are those of nvrtc.h since CUDA 11.2.
+    let (count, list) =
+        unsafe { (library.get::<Ask>(c"nvrtcGetNumSupportedArchs"), library.get::<Ask>(c"nvrtcGetSupportedArchs")) };
+    let (Ok(count), Ok(list)) = (count, list) else { return Vec::new() };
+    let mut known = 0;
+    // SAFETY: the number is writable.
+    if unsafe { count(&mut known) } != 0 || known <= 0 {
+        return Vec::new();
+    }
+    let mut numbers: Vec<c_int> = vec![0; known as usize];
+    // SAFETY: there is room for as many numbers as the library said.
+    match unsafe { list(numbers.as_mut_ptr()) } {
+        0 => numbers.into_iter().map(|number| number as u32).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn load(path: &Path) -> std::result::Result<Api, String> {
@@ -144,6 +198,7 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
     Ok(Api {
         path: path.display().to_string(),
         version: (major, minor),
+        architectures: architectures(&library),
         create: symbol!("nvrtcCreateProgram"),
         compile: symbol!("nvrtcCompileProgram"),
         cubin_size: symbol!("nvrtcGetCUBINSize"),
@@ -160,9 +215,11 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
 /// Compiles a program for an architecture (`90` for Hopper) to a cubin.
 ///
 /// # Errors
-/// [`GpuError::CompilerUnavailable`] without NVRTC, [`GpuError::Compile`] with its log otherwise.
+/// [`GpuError::CompilerUnavailable`] without an NVRTC that knows the architecture, [`GpuError::Compile`] with its log
+/// otherwise.
 pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
-    let api = api()?;
+    let api = api(Some(architecture))?;
+    let architecture = api.target(architecture).unwrap_or(architecture);
     let text = |text: String| CString::new(text).map_err(|_| GpuError::Contract("a NUL byte in a program".into()));
     let source = text(program.full_source())?;
     let name = text(format!("{}.cu", program.name()))?;
@@ -250,8 +307,8 @@ mod tests {
 
     use super::*;
 
-    /// What a library of that version has to export, but for one function.
-    fn library(major: u32, minor: u32, without: &str) -> String {
+    /// What a library of that version has to export, but for one function; it compiles for these architectures.
+    fn library(major: u32, minor: u32, without: &str, architectures: &[u32]) -> String {
         let names = [
             "CreateProgram",
             "CompileProgram",
@@ -265,7 +322,15 @@ mod tests {
         let functions = names.into_iter().filter(|name| *name != without);
         let functions: String = functions.map(|name| format!("int nvrtc{name}() {{ return 0; }}\n")).collect();
         let version = format!("int nvrtcVersion(int* a, int* b) {{ *a = {major}; *b = {minor}; return 0; }}");
-        format!("extern \"C\" {{\n{functions}{version}\n}}\n")
+        let listed: String = architectures.iter().map(|number| format!("*a++ = {number}; ")).collect();
+        let known = match architectures.len() {
+            0 => String::new(),
+            count => format!(
+                "int nvrtcGetNumSupportedArchs(int* a) {{ *a = {count}; return 0; }}\n\
+                 int nvrtcGetSupportedArchs(int* a) {{ {listed}return 0; }}"
+            ),
+        };
+        format!("extern \"C\" {{\n{functions}{version}\n{known}\n}}\n")
     }
 
     #[test]
@@ -289,19 +354,36 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_are_found_where_they_are_installed() {
+    fn the_first_compiler_that_knows_the_gpu_is_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let packages = folder.path().join("venv/lib/python3.12/site-packages/nvidia");
-        let toolkit = folder.path().join("toolkit/lib64");
-        let twelve = packages.join("cuda_nvrtc/lib/libnvrtc.so.12");
-        let thirteen = packages.join("cu13/lib/libnvrtc.so.13");
-        let plain = toolkit.join("libnvrtc.so");
-        for path in [&twelve, &thirteen, &plain, &packages.join("cu13/lib/libnvrtc-builtins.so.13.0")] {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "").unwrap();
-        }
-        let found = installed(vec![toolkit, "/no/such/folder".into()], &[folder.path().join("venv")]);
-        assert_eq!(found, [plain, thirteen, twelve]);
+        let built = |name: &str, major, minor, architectures: &[u32]| {
+            let path = folder.path().canonicalize().unwrap().join(name);
+            build(&path, &library(major, minor, "", architectures));
+            path
+        };
+        let old = built("libnvrtc.so.12", 12, 2, &[50, 80, 86, 90]);
+        let new = built("libnvrtc.so.13", 13, 0, &[80, 86, 90, 100, 120]);
+        let both = [old.clone(), new.clone()];
+        let version = |architecture| choose(&both, None, architecture).unwrap().version;
+        assert_eq!((version(None), version(Some(90)), version(Some(120))), ((12, 2), (12, 2), (13, 0)));
+        // Machine code of compute capability 12.0 runs on 12.1, that of 9.0 not on 10.0.
+        let target = |path: &PathBuf, architecture| loaded(path).unwrap().target(architecture);
+        assert_eq!([121, 120, 89, 100].map(|a| target(&new, a)), [Some(120), Some(120), Some(86), Some(100)]);
+        assert_eq!([100, 120].map(|a| target(&old, a)), [None, None]);
+
+        let error = choose(std::slice::from_ref(&old), Some((12, 8)), Some(120)).err().unwrap();
+        assert!(matches!(&error, GpuError::CompilerUnavailable { .. }), "{error}");
+        let expected = format!(
+            "GPU-002 no usable CUDA run-time compiler (NVRTC): NVRTC 12.2 in {} compiles for compute capabilities up to \
+             9.0, and the GPU has 12.0; install a newer CUDA toolkit, or 'pip install --upgrade nvidia-cuda-nvrtc-cu12'",
+            old.display()
+        );
+        assert_eq!(error.to_string(), expected);
+        // The newer one would do, and the driver does not take it.
+        let error = choose(&both, Some((12, 8)), Some(120)).err().unwrap().to_string();
+        assert_eq!(error, expected);
+        let silent = built("libnvrtc.so", 12, 0, &[]);
+        assert_eq!(target(&silent, 120), Some(120));
     }
 
     #[test]
@@ -309,7 +391,7 @@ mod tests {
         for (major, minor) in [(12, 8), (13, 0)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(format!("libnvrtc.so.{major}"));
-            build(&path, &library(major, minor, ""));
+            build(&path, &library(major, minor, "", &[]));
             let api = load(&path).unwrap();
             assert_eq!(api.version, (major as i32, minor as i32));
             assert!(api._builtins.is_none());
@@ -322,7 +404,7 @@ mod tests {
     fn what_is_no_library_of_nvrtc_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libnvrtc.so.12");
-        build(&path, &library(12, 0, "GetCUBIN"));
+        build(&path, &library(12, 0, "GetCUBIN", &[]));
         let reason = load(&path).err().unwrap();
         assert!(reason.contains("nvrtcGetCUBIN"), "{reason}");
         let text = folder.path().join("libnvrtc.so.13");

@@ -5,9 +5,9 @@
 //! any number of processes may share the folder.
 
 use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::{env, fs, io};
 
@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::runtime::Runtime;
-use crate::cuda::is_private;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
+use crate::trust::{is_own_file, private_folder, temporary, write_new};
 
 /// Texts that kernels include.
 const HEADERS: [(&str, &str); 5] = [
@@ -113,9 +113,7 @@ impl Toolchain {
             repair: "name one that only you can write in WARPCUBE_EMULATOR_CACHE".into(),
         };
         let folder = std::path::absolute(&folder).map_err(|error| unusable(error.to_string()))?;
-        if !is_private(&folder) {
-            return Err(unusable(format!("{} is not yours alone, or cannot be made", folder.display())));
-        }
+        private_folder(&folder).map_err(unusable)?;
         let compiler = compiler()?;
         let mut hasher = Sha256::new();
         for (name, text) in HEADERS.iter().chain(&RUNTIME) {
@@ -125,13 +123,13 @@ impl Toolchain {
         let identity = hexadecimal(hasher, 12);
         let include = folder.join(format!("include-{identity}"));
         let io_error = |error: io::Error| unusable(format!("{}: {error}", include.display()));
-        fs::create_dir_all(&include).map_err(io_error)?;
+        private_folder(&include).map_err(unusable)?;
         for (name, text) in HEADERS.iter().chain(&RUNTIME) {
             write_once(&include.join(name), text).map_err(io_error)?;
         }
         let name = format!("libwarpcube_emulator-{identity}.so");
         let library = folder.join(&name);
-        if !library.exists() {
+        if !is_own_file(&library) {
             let mut arguments = vec!["-O2".to_string(), format!("-Wl,-soname,{name}"), "-pthread".into()];
             arguments.extend(common_flags(sanitize));
             arguments.push(include.join("emulator.cc").display().to_string());
@@ -157,12 +155,12 @@ impl Toolchain {
         // The name is part of the object: failures tell places in the source by it.
         hasher.update(format!("{}|{}|{}", self.identity, program.name(), program.hash()));
         let object = self.folder.join(format!("{}.so", hexadecimal(hasher, 20)));
-        if object.exists() {
+        if is_own_file(&object) {
             return Ok((object, false));
         }
         let source = temporary(&object, "cc");
         let text = format!("#line 1 \"prelude.cuh\"\n{}", program.full_source());
-        fs::write(&source, text).map_err(|error| GpuError::Compile {
+        write_new(&source, &[text.as_bytes()]).map_err(|error| GpuError::Compile {
             program: program.name().to_string(),
             log: format!("{}: {error}", source.display()),
         })?;
@@ -195,7 +193,9 @@ impl Compiler {
             let _ = fs::remove_file(&output);
             return Err(failed(String::from_utf8_lossy(&result.stderr).into_owned()));
         }
-        fs::rename(&output, target).map_err(|error| failed(format!("{}: {error}", target.display())))
+        let own = fs::Permissions::from_mode(0o700);
+        let placed = fs::set_permissions(&output, own).and_then(|()| fs::rename(&output, target));
+        placed.map_err(|error| failed(format!("{}: {error}", target.display())))
     }
 }
 
@@ -239,19 +239,12 @@ fn default_folder() -> Result<PathBuf> {
     Ok(cache.join("warpcube").join("emulated"))
 }
 
-/// A name beside `target` that no other thread or process uses.
-fn temporary(target: &Path, extension: &str) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    target.with_extension(format!("{}-{count}.{extension}", std::process::id()))
-}
-
 fn write_once(path: &Path, text: &str) -> io::Result<()> {
-    if path.exists() {
+    if is_own_file(path) {
         return Ok(());
     }
     let unfinished = temporary(path, "tmp");
-    fs::write(&unfinished, text)?;
+    write_new(&unfinished, &[text.as_bytes()])?;
     fs::rename(unfinished, path)
 }
 

@@ -145,7 +145,7 @@ async fn a_gpu_without_its_compiler_leaves_the_answer_to_the_cpu() {
     for _ in 0..2 {
         let (place, reason) = answered(&session).await;
         assert_eq!(place, Place::Cpu);
-        assert!(reason.starts_with("GPU-002 the CUDA run-time compiler (NVRTC) was not found: "), "{reason}");
+        assert!(reason.starts_with("GPU-002 no usable CUDA run-time compiler (NVRTC): "), "{reason}");
     }
     session.set("warpcube.placement", "cuda").unwrap();
     assert!(failed(&session).await.starts_with("GPU-002 "));

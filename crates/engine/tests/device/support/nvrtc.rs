@@ -26,8 +26,6 @@ pub fn compile_everywhere(program: &Program) {
     static DONE: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     static FIND: Once = Once::new();
     FIND.call_once(|| {
-        // NVRTC from PyPI is looked for in `.venv` of the current folder, which is the workspace's for programs.
-        let _ = std::env::set_current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
         if let Err(error) = nvrtc::location() {
             eprintln!("skipped: generated programs are not compiled for GPUs: {error}");
         }

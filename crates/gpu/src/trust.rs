@@ -1,0 +1,193 @@
+//! Files that run as code: who else could have written them.
+//!
+//! Libraries and compiled kernels are loaded only from files that no other unprivileged user can change. A path is
+//! *trusted* if, with all links followed, the file and each folder above it belong to root or to the effective user and
+//! nobody else may write them. Others may write a folder that has the sticky bit, such as `/tmp`: there they cannot
+//! replace what is not theirs. A group that has no member but root and this user is nobody else; distributions give
+//! each user such a group and create files that it may write. Write access by an access control list is refused.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ROOT: u32 = 0;
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// The path with all links followed, if it is trusted; otherwise what is wrong with which file or folder.
+pub(crate) fn trusted(path: &Path) -> Result<PathBuf, String> {
+    let real = path.canonicalize().map_err(|error| error.to_string())?;
+    for part in real.ancestors() {
+        let metadata = fs::symlink_metadata(part).map_err(|error| format!("{}: {error}", part.display()))?;
+        let group_is_own = || !has_access_list(part) && is_own_group(metadata.gid());
+        let facts = (metadata.uid(), metadata.mode(), metadata.is_dir());
+        if let Some(fault) = fault(facts, effective_user(), group_is_own) {
+            return Err(format!("{} {fault}", part.display()));
+        }
+    }
+    Ok(real)
+}
+
+/// Makes the folder if it is missing, and refuses one that is not trusted, that belongs to another user, or that a
+/// group may write: what lies in it was written by this user.
+///
+/// # Errors
+/// What is wrong with which folder.
+pub fn private_folder(folder: &Path) -> Result<(), String> {
+    let told = |error: io::Error| format!("{}: {error}", folder.display());
+    make_folder(folder).map_err(told)?;
+    let real = trusted(folder)?;
+    match is_own(&fs::metadata(&real).map_err(told)?) {
+        true => Ok(()),
+        false => Err(format!("{} is not this user's alone: others may write there, or it is theirs", real.display())),
+    }
+}
+
+/// Makes a folder, and those above it that are missing, for this user alone.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Whether a file is there, belongs to this user and was writable by nobody else, whatever its folder says.
+pub(crate) fn is_own_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && is_own(&metadata))
+}
+
+fn is_own(metadata: &Metadata) -> bool {
+    metadata.uid() == effective_user() && metadata.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0
+}
+
+/// Writes a new file that this user alone may read and write.
+pub(crate) fn write_new(path: &Path, content: &[&[u8]]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    content.iter().try_for_each(|part| file.write_all(part))
+}
+
+/// A name beside `target` that no other thread or process uses.
+pub(crate) fn temporary(target: &Path, extension: &str) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    target.with_extension(format!("{}-{count}.{extension}", std::process::id()))
+}
+
+/// Why another unprivileged user could change what has this owner and mode, if so.
+fn fault((owner, mode, is_folder): (u32, u32, bool), user: u32, group_is_own: impl FnOnce() -> bool) -> Option<String> {
+    if owner != ROOT && owner != user {
+        return Some(format!("belongs to user {owner}, neither to root nor to user {user}, who runs this program"));
+    }
+    let sticky = is_folder && mode & STICKY != 0;
+    let by_others = mode & OTHERS_WRITE != 0 && !sticky;
+    let by_group = mode & GROUP_WRITES != 0 && !sticky && !group_is_own();
+    (by_others || by_group).then(|| format!("can be written by others (mode {:03o}): chmod go-w", mode & 0o7777))
+}
+
+fn effective_user() -> u32 {
+    // SAFETY: the call has no preconditions and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether an access control list gives write permission that the mode does not tell apart from the group's.
+fn has_access_list(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return true };
+    // SAFETY: both names end with a zero byte; without room for the value the call gives its size and writes nothing.
+    let bytes = unsafe { libc::getxattr(path.as_ptr(), c"system.posix_acl_access".as_ptr(), std::ptr::null_mut(), 0) };
+    bytes > 0
+}
+
+fn is_own_group(group: u32) -> bool {
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    group == ROOT || has_no_others(group, effective_user(), &text("/etc/group"), &text("/etc/passwd"))
+}
+
+/// Whether the system's tables of groups and users know a group and no member of it but root and the user.
+fn has_no_others(group: u32, user: u32, groups: &str, users: &str) -> bool {
+    let is_trusted = |id: Option<u32>| id.is_some_and(|id| id == user || id == ROOT);
+    let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
+    let users: Vec<Vec<&str>> = users.lines().map(|line| line.split(':').collect()).collect();
+    let by_name = |name: &str| users.iter().find(|row| row[0] == name).and_then(|row| number(row.get(2)));
+    let mut known = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let Some(row) = known.find(|row| number(row.get(2)) == Some(group)) else { return false };
+    let mut members = row.get(3).unwrap_or(&"").split(',').filter(|name| !name.is_empty());
+    let mut first_in_it = users.iter().filter(|row| number(row.get(3)) == Some(group));
+    members.all(|name| is_trusted(by_name(name))) && first_in_it.all(|row| is_trusted(number(row.get(2))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn owners_and_modes_that_others_could_use() {
+        let judged = |owner, mode, is_folder, group_is_own| fault((owner, mode, is_folder), 1000, || group_is_own);
+        for (owner, mode, is_folder) in [(0, 0o755, true), (1000, 0o644, false), (0, 0o1777, true), (1000, 0o700, true)]
+        {
+            assert_eq!(judged(owner, mode, is_folder, false), None, "{owner} {mode:o}");
+        }
+        let foreign = judged(1001, 0o600, false, true).unwrap();
+        assert!(foreign.contains("belongs to user 1001, neither to root nor to user 1000"), "{foreign}");
+        for (mode, is_folder) in [(0o777, true), (0o757, true), (0o666, false), (0o1666, false), (0o775, true)] {
+            assert!(judged(1000, mode, is_folder, false).is_some_and(|fault| fault.contains("chmod go-w")), "{mode:o}");
+        }
+        assert_eq!(judged(1000, 0o775, true, true), None);
+        assert!(judged(1000, 0o777, true, true).is_some());
+    }
+
+    #[test]
+    fn a_group_with_other_members_is_somebody_else() {
+        let groups = "root:x:0:\nada:x:1000:\nstaff:x:50:\nteam:x:60:ada,ben\nown:x:61:ada,root\nshared:x:62:\n";
+        let users = "root:x:0:0::/:\nada:x:1000:1000::/:\nben:x:1001:62::/:\n";
+        for (group, expected) in [(1000, true), (50, true), (61, true), (60, false), (62, false), (99, false)] {
+            assert_eq!(has_no_others(group, 1000, groups, users), expected, "{group}");
+        }
+        assert!(!has_no_others(1000, 1001, groups, users));
+    }
+
+    #[test]
+    fn a_file_is_as_trusted_as_the_folders_above_it() {
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (outer, inner) = (folder.path().join("outer"), folder.path().join("outer/inner"));
+        make_folder(&inner).unwrap();
+        let (file, link) = (inner.join("library"), folder.path().join("link"));
+        write_new(&file, &[b"two ", b"parts"]).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two parts");
+        assert!(write_new(&file, &[]).is_err(), "a file that is there is not written");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let real = file.canonicalize().unwrap();
+        assert_eq!((trusted(&file), trusted(&link)), (Ok(real.clone()), Ok(real)));
+        assert!(is_own_file(&file) && !is_own_file(&link) && !is_own_file(&inner));
+
+        for (part, open) in [(&file, 0o646), (&inner, 0o757), (&outer, 0o707)] {
+            let before = fs::metadata(part).unwrap().mode();
+            mode(part, open);
+            for path in [&file, &link] {
+                let reason = trusted(path).unwrap_err();
+                assert!(reason.contains(&format!("{} can be written", part.display())), "{reason}");
+            }
+            mode(part, before);
+        }
+        assert!(private_folder(&inner).is_ok() && trusted(&folder.path().join("none")).is_err());
+        mode(&outer, 0o707);
+        assert!(private_folder(&inner).is_err_and(|reason| reason.contains("outer can be written")));
+        mode(&outer, 0o1707);
+        assert!(private_folder(&inner).is_ok());
+        // A folder of ours that anybody may add files to.
+        assert!(private_folder(&outer).is_err_and(|reason| reason.contains("others may write there")));
+        mode(&file, 0o664);
+        assert!(!is_own_file(&file));
+    }
+
+    #[test]
+    fn names_of_temporary_files_differ() {
+        let target = Path::new("/folder/kernel.cubin");
+        let (one, other) = (temporary(target, "tmp"), temporary(target, "tmp"));
+        assert!(one != other && one.parent() == target.parent(), "{} {}", one.display(), other.display());
+    }
+}
