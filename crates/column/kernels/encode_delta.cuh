@@ -73,7 +73,9 @@ WC_ENCODER(delta_offsets, DeltaParams, 4) {
         offsets |= differences.close(mask);
         // Distances from a flat line, and from one through both ends.
         const int64_t rise = words.number((last - first) & mask), run = quads > 1 ? quads - 1 : 1;
-        const int64_t whole = rise / run - (rise % run < 0), rest = rise - whole * run;
+        // Rounded down, so that its product with the run may lie below the least number.
+        const int64_t whole = rise / run - (rise % run < 0);
+        const int64_t rest = (int64_t)((uint64_t)rise - (uint64_t)whole * (uint64_t)run);
         const uint64_t far = (uint64_t)whole * 32 + (uint64_t)(rest * 32 / run), near = (uint64_t)((int64_t)far >> 5);
         WcDeltaSpan flat, steep;
         words = WcDeltaWords(p.source, vector, lane);

@@ -97,7 +97,7 @@ impl PayloadColumn {
     pub(crate) fn image(&self, code: &str, offset: &str) -> String {
         match self.keep {
             Keep::Least => format!("({})((uint64_t){offset} - (uint64_t){code})", self.c_type),
-            _ => format!("({})((int64_t){code} - {offset})", self.c_type),
+            _ => format!("({})((uint64_t)(int64_t){code} - (uint64_t){offset})", self.c_type),
         }
     }
 
@@ -105,7 +105,7 @@ impl PayloadColumn {
     pub(crate) fn value(&self, stored: &str, offset: &str) -> String {
         match self.keep {
             Keep::Least => format!("((uint64_t){offset} - (uint64_t){stored})"),
-            _ => format!("((int64_t){stored} + {offset})"),
+            _ => format!("((int64_t)((uint64_t)(int64_t){stored} + (uint64_t){offset}))"),
         }
     }
 
