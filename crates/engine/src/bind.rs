@@ -85,7 +85,7 @@ pub(crate) fn bind(
     guesses: Guesses,
     tuning: &Tuning,
 ) -> Result<BoundFragment> {
-    let mut arena = Arena::default();
+    let mut arena = Arena::new(info.emulated);
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];

@@ -316,6 +316,7 @@ impl Engine {
     ) -> Result<Result<RecordBatch, TooSmall>> {
         let bound = &binding.fragment;
         let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
+        arena.set_redzones(&bound.arena.redzones())?;
         let watch = options.cancel.watch(&arena, bound.arena.offset(bound.control) + CANCEL_OFFSET)?;
         let mut stream = match self.streams.lock().pop() {
             Some(stream) => stream,

@@ -26,6 +26,8 @@ constexpr unsigned char GUARD = 0x5a, POISON = 0xa5;
 // Atomics between two looks at the clock, and rounds over all blocks between two looks.
 constexpr int64_t ATOMICS_PER_LOOK = 1 << 16;
 constexpr uint64_t ROUNDS_PER_LOOK = 256;
+// Alignment of parameter structs.
+constexpr size_t PARAMS_ALIGNMENT_BITS = 128;
 // In seeded order every eighth atomic, on average, lets another lane run.
 constexpr uint64_t SEEDED_COUNTDOWN_MAX = 15;
 // A warp is left after so many sweeps over its lanes even if it could go on.
@@ -69,7 +71,14 @@ void watch(Launch& launch, Site site) {
 void main_of_fiber() {
     Thread* thread = self();
     finish_entry(thread);
-    thread->owner->request->entry(thread->owner->request->params);
+    const wc_emu_request& request = *thread->owner->request;
+    if (request.hidden == nullptr) {
+        request.entry(request.params);
+    } else {
+        thread->hidden = __builtin_alloca_with_align(request.params_bytes, PARAMS_ALIGNMENT_BITS);
+        memcpy(thread->hidden, request.hidden, request.params_bytes);
+        request.entry(thread->hidden);
+    }
     note_exit(thread);
     leave_for_good(thread);
 }
@@ -98,6 +107,7 @@ bool start_lane(Launch& launch, Block& block, unsigned warp_index, unsigned lane
     thread->lane = lane;
     thread->warp_index = warp_index;
     thread->fake_stack = nullptr;
+    thread->hidden = nullptr;
     state.context = start_context((uintptr_t)thread, main_of_fiber);
     return true;
 }
@@ -293,6 +303,15 @@ void wc_emu_point(const char* file, int line) {
 
 int64_t wc_emu_clock() { return now_ns(); }
 
+void wc_emu_wait() {
+    Thread* thread = self();
+    Launch& launch = *thread->owner;
+    launch.waited = true;
+    if (thread->hidden == nullptr) return;
+    memcpy(thread->hidden, launch.request->params, launch.request->params_bytes);
+    thread->hidden = nullptr;
+}
+
 int32_t wc_emu_run(const wc_emu_request* request, char* message, size_t message_bytes) {
     install_traps();
     Launch launch;
@@ -313,6 +332,10 @@ int32_t wc_emu_run(const wc_emu_request* request, char* message, size_t message_
         running_launch = &launch;
         run_grid(launch);
         running_launch = nullptr;
+        if (request->hidden != nullptr && !launch.waited) {
+            give_up(launch, "it was launched early and ends without wc_wait_previous(): the next kernel may start "
+                            "before those before this one are done");
+        }
     }
     for (Block& block : launch.blocks) {
         for (Warp& warp : block.warps) {

@@ -76,6 +76,7 @@ int wc_emu_barrier(wc_emu_barrier_kind kind, int predicate, const char* file, in
 void wc_emu_yield(wc_emu_yield_kind kind, const char* file, int line);
 void wc_emu_point(const char* file, int line);
 int64_t wc_emu_clock();
+void wc_emu_wait();
 }
 
 // The record of the thread on whose stack an address lies.

@@ -1,6 +1,7 @@
 // Defects that the compiler's checks and the processor's traps find in a running kernel, turned into launch failures.
 //
-// Kernels are compiled with checks for null and misaligned pointers, array bounds, shift widths and division by zero.
+// Kernels are compiled with checks for null and misaligned pointers, array bounds, shift widths, division by zero and
+// signed arithmetic that overflows.
 // They call the handlers below, whose names and arguments are those of the compiler's own undefined-behaviour library;
 // that library is not linked. What the checks miss arrives as a signal: the handler lets the scheduler go on where
 // the fiber stood.
@@ -49,6 +50,7 @@ inline void on_trap(int signal, siginfo_t* info, void* opaque) {
     const Thread* thread = static_cast<const Thread*>(wc_emu_record(stack_pointer));
     uintptr_t address = (uintptr_t)info->si_addr;
     std::string reason = format("access to address 0x%llx, which is not mapped", (unsigned long long)address);
+    if (thread->hidden != nullptr) reason = "access to memory before wc_wait_previous(), in a kernel launched early";
     if (signal == SIGFPE) reason = "integer division that overflows";
     if (address >> WC_EMU_STACK_SHIFT == stack_pointer >> WC_EMU_STACK_SHIFT) reason = "stack overflow";
     give_up(*launch, place_of(thread) + reason);
@@ -99,6 +101,22 @@ struct OperandCheck {
     const CheckedType* left;
     const CheckedType* right;
 };
+struct ArithmeticCheck {
+    CheckPlace place;
+    const CheckedType* type;
+};
+
+// A signed operand. Types of up to 64 bits are passed by value, others by address.
+inline __int128 operand(const CheckedType* type, uintptr_t value) {
+    unsigned bits = 1u << (type->info >> 1);
+    if (bits > 64) return *(const __int128*)value;
+    return (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
+}
+
+inline std::string operand_text(const CheckedType* type, uintptr_t value) {
+    __int128 number = operand(type, value);
+    return number == (int64_t)number ? format("%lld", (long long)number) : "a value of more than 64 bits";
+}
 
 inline void fail_check(const CheckPlace& place, const std::string& what) {
     Thread* thread = static_cast<Thread*>(wc_emu_record((uintptr_t)__builtin_frame_address(0)));
@@ -127,8 +145,28 @@ void __ubsan_handle_shift_out_of_bounds(wc_emu::OperandCheck* check, uintptr_t, 
     wc_emu::fail_check(check->place, wc_emu::format("shift of %s by %lld", check->left->name, (long long)by));
 }
 
-void __ubsan_handle_divrem_overflow(wc_emu::OperandCheck* check, uintptr_t, uintptr_t) {
-    wc_emu::fail_check(check->place, wc_emu::format("division of %s by zero", check->left->name));
+void __ubsan_handle_divrem_overflow(wc_emu::ArithmeticCheck* check, uintptr_t left, uintptr_t right) {
+    const char* name = check->type->name;
+    bool overflows = check->type->info & 1 && wc_emu::operand(check->type, right) == -1;
+    std::string by_zero = wc_emu::format("division of %s by zero", name);
+    std::string past_end = wc_emu::operand_text(check->type, left) + wc_emu::format(" / -1 overflows %s", name);
+    wc_emu::fail_check(check->place, overflows ? past_end : by_zero);
+}
+
+#define WC_EMU_OVERFLOW(which, sign)                                                                              \
+    void __ubsan_handle_##which##_overflow(wc_emu::ArithmeticCheck* check, uintptr_t left, uintptr_t right) {     \
+        std::string what = wc_emu::operand_text(check->type, left) + sign;                                        \
+        what += wc_emu::operand_text(check->type, right);                                                         \
+        wc_emu::fail_check(check->place, what + wc_emu::format(" overflows %s", check->type->name));              \
+    }
+WC_EMU_OVERFLOW(add, " + ")
+WC_EMU_OVERFLOW(sub, " - ")
+WC_EMU_OVERFLOW(mul, " * ")
+#undef WC_EMU_OVERFLOW
+
+void __ubsan_handle_negate_overflow(wc_emu::ArithmeticCheck* check, uintptr_t value) {
+    std::string what = "-(" + wc_emu::operand_text(check->type, value) + ")";
+    wc_emu::fail_check(check->place, what + wc_emu::format(" overflows %s", check->type->name));
 }
 
 }  // extern "C"

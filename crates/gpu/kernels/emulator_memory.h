@@ -32,10 +32,11 @@ static inline void wc_emu_changed() { ++wc_emu_self()->launch->changes; }
     WC_EMU_ATOMIC(name, long long, update)
 
 WC_EMU_ATOMIC_UNSIGNED(atomicAdd, old + value)
-WC_EMU_ATOMIC(atomicAdd, int, old + value)
+// Those of signed integers wrap, as the hardware's do.
+WC_EMU_ATOMIC(atomicAdd, int, (int)((unsigned)old + (unsigned)value))
 WC_EMU_ATOMIC(atomicAdd, float, old + value)
 WC_EMU_ATOMIC(atomicAdd, double, old + value)
-WC_EMU_ATOMIC(atomicSub, int, old - value)
+WC_EMU_ATOMIC(atomicSub, int, (int)((unsigned)old - (unsigned)value))
 WC_EMU_ATOMIC(atomicSub, unsigned, old - value)
 WC_EMU_ATOMIC_UNSIGNED(atomicMin, value < old ? value : old)
 WC_EMU_ATOMIC_SIGNED(atomicMin, value < old ? value : old)
@@ -123,8 +124,9 @@ WC_EMU_REDUCTION(wc_or, atomicOr, unsigned, unsigned)
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __nanosleep(unsigned, WC_EMU_SITE) { wc_emu_yield(WC_EMU_YIELD_BACKOFF, wc_file, wc_line); }
-// Kernels run one after another here.
-WC_DEVICE void wc_wait_previous() {}
+// Kernels run one after another here. A thread of a kernel that is launched early sees addresses that lead nowhere in its
+// parameters until it waits, so that what it does too soon is found.
+WC_DEVICE void wc_wait_previous() { wc_emu_wait(); }
 WC_DEVICE void wc_start_next() {}
 
 WC_DEVICE void wc_backoff(WC_EMU_SITE) { wc_emu_yield(WC_EMU_YIELD_BACKOFF, wc_file, wc_line); }

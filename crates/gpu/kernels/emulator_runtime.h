@@ -15,12 +15,14 @@ extern "C" {
 struct wc_emu_request {
     void (*entry)(const void* params);
     const void* params;
+    const void* hidden;  // for a kernel launched early: the struct without its addresses, until a thread waits
     const char* kernel;
     uint64_t seed;
     uint64_t time_limit_ms;
     uint32_t grid, block, shared_bytes;
     uint32_t order;
     uint32_t resident_blocks;
+    uint32_t params_bytes;
 };
 // Runs a kernel to its end. Zero for success; otherwise one and the reason in `message`, which ends with a zero byte.
 int32_t wc_emu_run(const wc_emu_request* request, char* message, size_t message_bytes);
@@ -92,6 +94,7 @@ struct Launch : wc_emu_launch_head {
     size_t scheduler_stack_bytes = 0;
     uint64_t random;
     Lane* entered = nullptr;  // the lane that runs, if one does
+    bool waited = false;      // whether a thread of a kernel launched early has waited for the kernels before
     bool failed = false;
     std::string failure;
     // Signs of life since the last change, see `watch`.
@@ -114,6 +117,7 @@ struct Thread : wc_emu_thread {
     Warp* warp;
     unsigned lane, warp_index;
     void* fake_stack;
+    void* hidden;  // its own parameter struct, as long as the thread has to wait for the kernels before
 };
 static_assert(sizeof(Thread) <= WC_EMU_RECORD_BYTES, "the record of a thread has its room");
 

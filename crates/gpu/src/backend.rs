@@ -5,6 +5,7 @@
 //! submitted to one stream runs in order; nothing but `synchronize` and `free` waits for the device.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::emulated::EmulatorFaults;
@@ -85,6 +86,10 @@ pub(crate) trait Backend: Send + Sync {
     fn lend(&self, _address: u64, _bytes: usize, _purpose: &str) -> Result<()> {
         Ok(())
     }
+
+    /// Says which ranges of the buffer at this address belong to nobody, in bytes from there. The emulated device watches
+    /// them.
+    fn set_redzones(&self, _address: u64, _redzones: &[Range<usize>]) {}
 
     /// Says that the buffer at an allocation's start is gone.
     fn take_back(&self, _address: u64) {}

@@ -4,6 +4,7 @@
 //! last handle is dropped; streams hold handles of all they use, so memory is never given away under running work.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::DeviceShared;
@@ -69,6 +70,20 @@ impl DeviceBuffer {
     /// The device address, for parameter structs; only the device can read it.
     pub fn address(&self) -> u64 {
         self.inner.address + self.offset as u64
+    }
+
+    /// Says which ranges of the buffer, in bytes, belong to nobody: those between structures that share it. The emulated
+    /// device reports kernels that write there, and copies and fills that touch a part of one; others do nothing. They
+    /// take the place of those said before.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] if a range leaves the buffer.
+    pub fn set_redzones(&self, redzones: &[Range<usize>]) -> Result<()> {
+        if let Some(range) = redzones.iter().find(|range| range.start > range.end || range.end > self.bytes) {
+            return Err(GpuError::Contract(format!("a redzone at {range:?} of a buffer of {}", self.bytes)));
+        }
+        self.inner.device.backend.set_redzones(self.address(), redzones);
+        Ok(())
     }
 
     /// Writes a 64-bit word at `offset` bytes while kernels may be running, without waiting for them: for words that

@@ -173,6 +173,85 @@ fn arithmetic_that_differs_between_cpu_and_gpu() {
 }
 
 #[test]
+fn signed_arithmetic_that_overflows() {
+    let check = |name: &str, body: &str, words: &[&str]| {
+        // Unknown to the compiler: the input holds zeros.
+        let body = format!("const int64_t max = 0x7fffffffffffffffll - (int64_t)p.a[0];\n{body}");
+        check_fails(name, &body, shape(1, 32, 0), words);
+    };
+    check("sum", "p.b[0] = (uint64_t)(max + 2);", &["9223372036854775807 + 2 overflows", "sum.cu:4"]);
+    check("difference", "p.b[0] = (uint64_t)(-2 - max);", &["-2 - 9223372036854775807 overflows"]);
+    check("product", "p.b[0] = (uint64_t)(max * 3);", &["9223372036854775807 * 3 overflows"]);
+    check(
+        "negation",
+        "const int64_t min = (int64_t)(p.a[0] | 1ull << 63); p.b[0] = (uint64_t)-min;",
+        &["-(-9223372036854775808) overflows"],
+    );
+    check("quotient", "p.b[0] = (uint64_t)((-max - 1) / ((int64_t)p.a[0] - 1));", &["/ -1 overflows"]);
+    check("narrow", "const int x = (int)(p.a[0] + 0x7fffffff); p.b[0] = x + 1;", &["2147483647 + 1 overflows 'int'"]);
+    let wide = "__int128 x = (__int128)max * max * 2; p.b[0] = (uint64_t)((x + x) >> 64);";
+    check("wide", wide, &["a value of more than 64 bits", "overflows '__int128'"]);
+    // What wraps by its type, and atomics, which wrap on a GPU too.
+    let source = "struct P { const uint64_t* a; int64_t* b; };
+        WC_KERNEL(wraps, P, 32, 1) {
+            if (threadIdx.x > 0) return;
+            p.b[0] = (int64_t)(0x7fffffffffffffffull + p.a[0] + 1);
+            p.b[1] = 0x7fffffffffffffffll;
+            wc_add(p.b + 1, (int64_t)1);
+            int* narrow = (int*)(p.b + 2);
+            *narrow = 0x7fffffff;
+            atomicAdd(narrow, 1);
+        }";
+    let output: Vec<i64> = Rig::new(ORDERS[0]).run("wraps", source, shape(1, 32, 0), &[0u64], 3).unwrap();
+    assert_eq!(output, [i64::MIN, i64::MIN, 0x8000_0000]);
+}
+
+#[test]
+fn writes_between_structures_of_one_buffer() {
+    let mut rig = Rig::new(ORDERS[0]);
+    let write = kernel(
+        &rig.device,
+        "write",
+        "struct P { char* a; int64_t at; };\nWC_KERNEL(write, P, 32, 1) { p.a[p.at] = 1; }",
+    );
+    let buffer = rig.device.buffer(1000, "two zones").unwrap();
+    buffer.set_redzones(&[100..400, 900..1000]).unwrap();
+    assert!(matches!(buffer.set_redzones(&[0..10, 900..1001]), Err(GpuError::Contract(_))));
+    let mut launch = |at: i64| rig.stream.launch(&write, shape(1, 32, 0), &Params::new().buffer(&buffer).i64(at));
+    for at in [0, 99, 400, 899] {
+        launch(at).unwrap();
+    }
+    for (at, redzone) in [(100, "100..400"), (399, "100..400"), (900, "900..1000"), (999, "900..1000")] {
+        let error = launch(at).unwrap_err().to_string();
+        let place =
+            format!("byte {at} of the buffer 'two zones' of 1000 bytes was written, in the redzone at {redzone}");
+        assert!(error.contains(&place) && error.contains("kernel 'write'"), "{error}");
+        launch(0).unwrap();
+    }
+    // Copies and fills cover a redzone as a whole, and it is watched as before.
+    rig.stream.fill(&buffer, 0, 7, 500).unwrap();
+    rig.stream.upload(&buffer, 50, &[8; 350]).unwrap();
+    let error = rig.stream.launch(&write, shape(1, 32, 0), &Params::new().buffer(&buffer).i64(250)).unwrap_err();
+    assert!(error.to_string().contains("byte 250 of"), "{error}");
+    for (offset, bytes) in [(0, 101), (0, 399), (100, 8), (399, 10), (200, 10)] {
+        let error = rig.stream.fill(&buffer, offset, 7, bytes).unwrap_err().to_string();
+        assert!(error.contains("touches the redzone at 100..400"), "{error}");
+        assert!(rig.stream.download(&buffer, offset, &mut vec![0; bytes]).is_err());
+    }
+    let mut content = vec![0; 500];
+    rig.stream.download(&buffer, 0, &mut content).unwrap();
+    assert_eq!((content[49], content[99], content[400], content[499]), (7, 8, 7, 7));
+    // They end with what they were said of.
+    buffer.set_redzones(&[]).unwrap();
+    rig.stream.launch(&write, shape(1, 32, 0), &Params::new().buffer(&buffer).i64(250)).unwrap();
+    buffer.set_redzones(&[0..500, 500..1000]).unwrap();
+    drop(buffer);
+    let again = rig.device.buffer(1000, "again").unwrap();
+    rig.stream.launch(&write, shape(1, 32, 0), &Params::new().buffer(&again).i64(250)).unwrap();
+    rig.stream.synchronize().unwrap();
+}
+
+#[test]
 fn a_stack_that_overflows() {
     let source = "struct P { uint64_t* a; uint64_t* b; };
         static __noinline__ uint64_t deep(volatile uint64_t* x, uint64_t n) {

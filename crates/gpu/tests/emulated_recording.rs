@@ -2,7 +2,7 @@
 
 mod emulated_support;
 
-use emulated_support::{Rig, kernel, shape};
+use emulated_support::{ORDERS, Rig, kernel, shape};
 use warpcube_gpu::{GpuError, LaneOrder, Params, Work};
 
 const DOUBLE: &str = "struct P { uint64_t* values; uint64_t n; };
@@ -61,4 +61,47 @@ fn a_kernel_that_fails_in_a_recording_is_told_and_nothing_hangs() {
     work.launch(&twice, shape(1, 64, 0), &Params::new().buffer(&buffer).u64(2), false).unwrap();
     let mut recording = rig.stream.prepare(work).unwrap();
     assert!(rig.stream.run(&mut recording, &[&buffer]).is_err());
+}
+
+/// Runs a kernel that is launched early, over values that it may double.
+fn run_early(order: LaneOrder, name: &str, body: &str) -> Result<Vec<u64>, GpuError> {
+    let source = format!("struct P {{ uint64_t* values; uint64_t n; }};\nWC_KERNEL({name}, P, 64, 1) {{\n{body}\n}}");
+    let mut rig = Rig::new(order);
+    let buffer = rig.upload(&[1u64, 2, 3]);
+    let early = kernel(&rig.device, name, &source);
+    let mut work = Work::new(&rig.device);
+    work.launch(&early, shape(6, 64, 64), &Params::new().buffer(&buffer).u64(3), true).unwrap();
+    let mut recording = rig.stream.prepare(work).unwrap();
+    let outcome = rig.stream.run(&mut recording, &[&buffer]);
+    rig.assert_works();
+    outcome.map(|()| rig.download(&buffer))
+}
+
+#[test]
+fn a_kernel_launched_early_waits_before_it_touches_memory() {
+    for order in ORDERS {
+        // Its own indices, shared memory and plain parameters are there from the start.
+        let right = "uint64_t i = threadIdx.x;
+            if (i < p.n && blockIdx.x == 0) ((uint64_t*)wc_shared())[i] = p.n * i;
+            __syncthreads();
+            wc_wait_previous();
+            if (i < p.n && blockIdx.x == 0) p.values[i] += ((uint64_t*)wc_shared())[i];";
+        assert_eq!(run_early(order, "right", right).unwrap(), [1, 5, 9]);
+        let wrongs = [
+            ("reads", "uint64_t x = p.values[0]; wc_wait_previous(); if (threadIdx.x == 0) p.values[1] = x;"),
+            ("writes", "if (threadIdx.x == 0) p.values[0] = 7; wc_wait_previous();"),
+            ("adds", "wc_add(p.values, 1ul); wc_wait_previous();"),
+            ("never", "if (threadIdx.x == 0) p.values[0] = 7;"),
+            // The last block alone, which starts when others are done.
+            ("one_block", "if (blockIdx.x == 5) p.values[0] = 7; wc_wait_previous();"),
+            ("one_thread", "if (threadIdx.x == 0) wc_wait_previous(); __syncthreads(); p.values[threadIdx.x % 3] = 7;"),
+        ];
+        for (name, body) in wrongs {
+            let error = run_early(order, name, body).unwrap_err().to_string();
+            let words = "access to memory before wc_wait_previous(), in a kernel launched early";
+            assert!(error.contains(words) && error.contains(&format!("kernel '{name}'")), "{error}");
+        }
+        let error = run_early(order, "idle", "if (p.n == 0) wc_wait_previous();").unwrap_err().to_string();
+        assert!(error.contains("ends without wc_wait_previous()"), "{error}");
+    }
 }

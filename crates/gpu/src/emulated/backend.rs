@@ -1,6 +1,7 @@
 //! The emulated device as a [`Backend`].
 
 use std::alloc::Layout;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,6 +93,10 @@ impl Backend for EmulatedBackend {
         Ok(())
     }
 
+    fn set_redzones(&self, address: u64, redzones: &[Range<usize>]) {
+        self.shared.memory.set_redzones(address, redzones);
+    }
+
     fn take_back(&self, address: u64) {
         self.shared.memory.take_back(address);
     }
@@ -120,10 +125,10 @@ impl Backend for EmulatedBackend {
     }
 
     unsafe fn poke(&self, address: u64, value: u64) -> Result<()> {
-        self.shared.memory.check_range("a write beside running kernels", address, size_of::<u64>())?;
-        // SAFETY: the word was found within one buffer of this device and is aligned by the caller's promise; kernels
+        // SAFETY: the word is found within one buffer of this device and is aligned by the caller's promise; kernels
         // read it with atomic loads.
-        unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
+        let store = || unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
+        self.shared.memory.write("a write beside running kernels", address, size_of::<u64>(), store)?;
         self.faults().poked();
         Ok(())
     }

@@ -53,13 +53,12 @@ const FLAGS: [&str; 8] = [
 
 /// Flags of kernels: arithmetic as on a GPU, and checks that call `emulator_checks.h`. Standard libraries are named
 /// below, so that the compiler does not add its own library of check handlers.
-const KERNEL_FLAGS: [&str; 8] = [
+const KERNEL_FLAGS: [&str; 7] = [
     "-O1",
     "-w",
-    "-fwrapv",
     "-fno-strict-aliasing",
     "-ffp-contract=off",
-    "-fsanitize=null,alignment,bounds,shift-exponent,integer-divide-by-zero",
+    "-fsanitize=null,alignment,bounds,shift-exponent,integer-divide-by-zero,signed-integer-overflow",
     "-nodefaultlibs",
     "-DWARPCUBE_EMULATED",
 ];

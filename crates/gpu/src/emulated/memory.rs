@@ -2,11 +2,13 @@
 //!
 //! An *allocation* is what the pool asks for, rounded up to a size class; a *buffer* is the part of it that is lent to
 //! a user. The guard behind a buffer begins at its last byte, not at that of its size class. Guards are looked at
-//! after each launch and at each synchronisation; a block on the pool's free list holds poison, and a write to it is
+//! after each launch and at each synchronisation, and so are the *redzones* that a user names within his buffer, which
+//! uploads, fills and copies may only cover as a whole; a block on the pool's free list holds poison, and a write to it is
 //! found when it is lent again. What is found while a buffer is dropped is reported by the next look.
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use libloading::os::unix::Library;
 use parking_lot::Mutex;
@@ -46,6 +48,8 @@ struct Allocation {
     /// Bytes of the buffer, none while the allocation is on the pool's free list.
     lent: Option<usize>,
     purpose: String,
+    /// Ranges of the buffer that belong to nobody, in bytes from its start.
+    redzones: Vec<Range<usize>>,
 }
 
 /// Calls by which the address sanitizer is told what may not be touched.
@@ -89,7 +93,10 @@ impl Memory {
             base.add(GUARD_BYTES)
         };
         state.used += bytes as u64;
-        state.allocations.insert(address as u64, Allocation { capacity: bytes, lent: None, purpose: String::new() });
+        state.allocations.insert(
+            address as u64,
+            Allocation { capacity: bytes, lent: None, purpose: String::new(), redzones: Vec::new() },
+        );
         Ok(address as u64)
     }
 
@@ -136,6 +143,9 @@ impl Memory {
         self.permit((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
         self.permit((address as usize + bytes) as *const u8, allocation.tail_bytes());
         let finding = allocation.damage(address);
+        for range in std::mem::take(&mut allocation.redzones) {
+            self.permit((address as usize + range.start) as *const u8, range.len());
+        }
         allocation.lent = None;
         // SAFETY: the range is that of the allocation, which nobody uses any more.
         unsafe { (address as *mut u8).write_bytes(RETURNED, allocation.capacity) };
@@ -144,8 +154,47 @@ impl Memory {
         }
     }
 
-    /// Whether the range lies within one buffer.
-    pub(super) fn check_range(&self, what: &str, address: u64, bytes: usize) -> Result<()> {
+    /// Ranges of a buffer that belong to nobody from now on, in bytes from `address`; they take the place of others.
+    pub(super) fn set_redzones(&self, address: u64, redzones: &[Range<usize>]) {
+        let mut state = self.state.lock();
+        let Some((start, allocation)) = state.allocations.range_mut(..=address).next_back() else { return };
+        let offset = (address - start) as usize;
+        let lent = allocation.lent.unwrap_or_default();
+        for range in std::mem::take(&mut allocation.redzones) {
+            self.permit((*start as usize + range.start) as *const u8, range.len());
+        }
+        for range in redzones.iter().map(|range| range.start + offset..range.end + offset) {
+            assert!(range.end <= lent, "a redzone lies in its buffer");
+            let first = (*start as usize + range.start) as *mut u8;
+            // SAFETY: the range lies in a live buffer whose owner gives it up.
+            unsafe { first.write_bytes(GUARD, range.len()) };
+            self.forbid(first, range.len());
+            allocation.redzones.push(range);
+        }
+    }
+
+    /// Whether there is an allocation at this address, or right before or behind it.
+    pub(super) fn holds(&self, address: u64) -> bool {
+        let state = self.state.lock();
+        let Some((start, allocation)) =
+            state.allocations.range(..=address.saturating_add(GUARD_BYTES as u64)).next_back()
+        else {
+            return false;
+        };
+        address < start + (allocation.capacity + GUARD_BYTES) as u64
+    }
+
+    /// Lets `operation` read a range, which has to lie within one buffer.
+    pub(super) fn read(&self, what: &str, address: u64, bytes: usize, operation: impl FnOnce()) -> Result<()> {
+        self.access(what, address, bytes, false, operation)
+    }
+
+    /// Lets `operation` write a range, which has to lie within one buffer.
+    pub(super) fn write(&self, what: &str, address: u64, bytes: usize, operation: impl FnOnce()) -> Result<()> {
+        self.access(what, address, bytes, true, operation)
+    }
+
+    fn access(&self, what: &str, address: u64, bytes: usize, writes: bool, operation: impl FnOnce()) -> Result<()> {
         let state = self.state.lock();
         let (start, allocation) = state
             .allocations
@@ -154,11 +203,31 @@ impl Memory {
             .ok_or_else(|| GpuError::Emulator(format!("{what} at an address below all buffers")))?;
         let offset = (address - start) as usize;
         let lent = allocation.lent.unwrap_or_default();
+        let place = || format!("{what} of {bytes} bytes at byte {offset} of the buffer '{}'", allocation.purpose);
         if offset.checked_add(bytes).is_none_or(|end| end > lent) {
-            let purpose = &allocation.purpose;
-            return Err(GpuError::Emulator(format!(
-                "{what} of {bytes} bytes at byte {offset} of the buffer '{purpose}' of {lent} bytes"
-            )));
+            return Err(GpuError::Emulator(format!("{} of {lent} bytes", place())));
+        }
+        let touched = |range: &&Range<usize>| range.start < offset + bytes && offset < range.end;
+        let covered: Vec<&Range<usize>> = allocation.redzones.iter().filter(touched).collect();
+        if let Some(range) = covered.iter().find(|range| range.start < offset || range.end > offset + bytes) {
+            return Err(GpuError::Emulator(format!("{} touches the redzone at {range:?}", place())));
+        }
+        let ranges: Vec<(*mut u8, usize)> =
+            covered.iter().map(|range| ((*start as usize + range.start) as *mut u8, range.len())).collect();
+        if ranges.is_empty() {
+            drop(state);
+            operation();
+            return Ok(());
+        }
+        // Nobody looks at guards before those that the operation covers hold their content again.
+        ranges.iter().for_each(|(first, bytes)| self.permit(*first, *bytes));
+        operation();
+        for (first, bytes) in ranges {
+            if writes {
+                // SAFETY: a redzone lies in a live buffer, and nothing but this module may write to it.
+                unsafe { first.write_bytes(GUARD, bytes) };
+            }
+            self.forbid(first, bytes);
         }
         Ok(())
     }
@@ -224,7 +293,13 @@ impl Allocation {
             let distance = GUARD_BYTES - before.iter().rposition(|byte| *byte != GUARD).unwrap_or_default();
             return Some(format!("byte -{distance} of {name} was written"));
         }
-        None
+        self.redzones.iter().find_map(|range| {
+            // SAFETY: as above.
+            let redzone =
+                unsafe { std::slice::from_raw_parts((address as usize + range.start) as *const u8, range.len()) };
+            let distance = redzone.iter().position(|byte| *byte != GUARD)?;
+            Some(format!("byte {} of {name} was written, in the redzone at {range:?}", range.start + distance))
+        })
     }
 
     /// Writes both guards anew.
@@ -234,6 +309,9 @@ impl Allocation {
         unsafe {
             ((address as usize - GUARD_BYTES) as *mut u8).write_bytes(GUARD, GUARD_BYTES);
             ((address as usize + lent) as *mut u8).write_bytes(GUARD, self.tail_bytes());
+            for range in &self.redzones {
+                ((address as usize + range.start) as *mut u8).write_bytes(GUARD, range.len());
+            }
         }
     }
 

@@ -3,13 +3,14 @@
 //! A program is compiled by the host's C++ compiler against `kernels/emulator.h`; the threads of a block are fibers of
 //! the launching thread (`kernels/emulator.cc`), and a launch is over when `launch` returns. What a GPU leaves
 //! undefined is an error here: lanes that miss each other in a collective, barriers not all threads reach, deadlocks,
-//! writes outside of buffers or of shared memory, unaligned or null pointers. Fresh memory holds poison, not zeros.
+//! writes outside of buffers or of shared memory, unaligned or null pointers, signed arithmetic that overflows, kernels
+//! launched early that touch memory before they wait. Fresh memory holds poison, not zeros.
 //! After such an error ([`GpuError::Emulator`](crate::GpuError::Emulator)) the device goes on working.
 //!
 //! Threads run in one of three orders ([`LaneOrder`]), all from one compiled object; a kernel whose answer depends on
-//! the order is wrong. It is stricter than a GPU in three points: a call of `__syncthreads` needs all threads of the
+//! the order is wrong. It is stricter than a GPU in four points: a call of `__syncthreads` needs all threads of the
 //! block, exited ones too; a mask may not name exited or missing lanes; lanes of one mask meet at one place in the
-//! source. It sees no missing fences: those live in the prelude's acquire and release helpers.
+//! source; a kernel launched early takes addresses from its parameters after it has waited. It sees no missing fences: those live in the prelude's acquire and release helpers.
 //!
 //! Environment: `CXX` names the compiler (`g++` otherwise), `WARPCUBE_EMULATOR_CACHE` the folder of compiled objects.
 //! `WARPCUBE_EMULATOR_SANITIZE=1` compiles kernels with the address sanitizer, which then must have been loaded before

@@ -12,6 +12,9 @@ use crate::error::{GpuError, Result};
 /// Room for the reason of a failure.
 const MESSAGE_BYTES: usize = 4096;
 
+/// The bit by which an address of this process becomes one at which nothing is mapped.
+const NOWHERE: u64 = 1 << 50;
+
 /// A kernel's entry: takes the address of its parameter struct.
 pub(super) type Entry = unsafe extern "C" fn(*const c_void);
 
@@ -22,6 +25,7 @@ type Run = unsafe extern "C" fn(*const Request, *mut c_char, usize) -> i32;
 struct Request {
     entry: Entry,
     params: *const c_void,
+    hidden: *const c_void,
     kernel: *const c_char,
     seed: u64,
     time_limit_ms: u64,
@@ -30,6 +34,34 @@ struct Request {
     shared_bytes: u32,
     order: u32,
     resident_blocks: u32,
+    params_bytes: u32,
+}
+
+/// Parameters of a launch, aligned as a struct with 16-byte members is.
+pub(super) struct Arguments {
+    /// The struct.
+    pub(super) params: Vec<u128>,
+    /// For a kernel that is launched early: the struct as its threads see it until they wait.
+    pub(super) hidden: Option<Vec<u128>>,
+}
+
+impl Arguments {
+    /// A struct of a kernel that is not launched early.
+    pub(super) fn new(params: &[u8]) -> Arguments {
+        let mut copy = vec![0u128; params.len().div_ceil(size_of::<u128>()).max(1)];
+        bytemuck::cast_slice_mut::<u128, u8>(&mut copy)[..params.len()].copy_from_slice(params);
+        Arguments { params: copy, hidden: None }
+    }
+
+    /// The same for a kernel that is launched early: what `is_address` says leads to device memory leads nowhere until
+    /// a thread waits.
+    pub(super) fn hide(mut self, is_address: impl Fn(u64) -> bool) -> Arguments {
+        let mut hidden = self.params.clone();
+        let words = bytemuck::cast_slice_mut::<u128, u64>(&mut hidden);
+        words.iter_mut().filter(|word| is_address(**word)).for_each(|word| *word ^= NOWHERE);
+        self.hidden = Some(hidden);
+        self
+    }
 }
 
 /// The loaded library.
@@ -57,14 +89,14 @@ impl Runtime {
     /// Runs a kernel to its end.
     ///
     /// # Safety
-    /// `entry` belongs to a loaded module linked to this library; `params` is the address of a parameter struct of its
-    /// kernel, aligned to 16 bytes, whose addresses are valid for what the kernel does with them.
+    /// `entry` belongs to a loaded module linked to this library; `arguments` hold a parameter struct of its kernel,
+    /// whose addresses are valid for what the kernel does with them.
     pub(super) unsafe fn run(
         &self,
         entry: Entry,
         kernel: &str,
         shape: LaunchShape,
-        params: *const c_void,
+        arguments: &Arguments,
         options: &EmulatorOptions,
     ) -> Result<()> {
         let kernel = CString::new(kernel).map_err(|_| GpuError::Contract("a kernel's name holds a zero".into()))?;
@@ -75,7 +107,8 @@ impl Runtime {
         };
         let request = Request {
             entry,
-            params,
+            params: arguments.params.as_ptr().cast(),
+            hidden: arguments.hidden.as_ref().map_or(std::ptr::null(), |hidden| hidden.as_ptr().cast()),
             kernel: kernel.as_ptr(),
             seed,
             time_limit_ms: options.time_limit.as_millis() as u64,
@@ -84,6 +117,7 @@ impl Runtime {
             shared_bytes: shape.shared_bytes,
             order,
             resident_blocks: options.resident_blocks,
+            params_bytes: size_of_val(arguments.params.as_slice()) as u32,
         };
         let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
         // SAFETY: the request and what it points to live until the call returns, the message has the room it is said

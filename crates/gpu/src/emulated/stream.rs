@@ -1,12 +1,12 @@
 //! A stream of the emulated device: all work is done when its submission returns.
 
 use std::any::Any;
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::backend::{Shared, lost};
 use super::module::EmulatedModule;
+use super::runtime::Arguments;
 use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
@@ -18,57 +18,18 @@ impl EmulatedStream {
     pub(super) fn new(shared: Arc<Shared>) -> EmulatedStream {
         EmulatedStream { shared }
     }
-}
 
-/// Refuses parameters whose size is not that of the kernel's struct.
-fn check_params(kernel: &str, expected: usize, params: &[u8]) -> Result<()> {
-    // An empty struct has one byte in C++.
-    let given = params.len().max(1);
-    if given != expected {
-        return Err(GpuError::Emulator(format!(
-            "kernel '{kernel}': its parameter struct has {expected} bytes, the launcher gave {given}"
-        )));
-    }
-    Ok(())
-}
-
-impl BackendStream for EmulatedStream {
-    unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
-        self.shared.memory.check_range("an upload", target, bytes)?;
-        // SAFETY: the target range was found within one buffer of this device, which no other stream touches, and the
-        // caller vouches for the source.
-        unsafe { std::ptr::copy_nonoverlapping(source, target as *mut u8, bytes) };
-        Ok(())
-    }
-
-    unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()> {
-        self.shared.memory.check_range("a download", source, bytes)?;
-        // SAFETY: as for `upload`, with the roles exchanged.
-        unsafe { std::ptr::copy_nonoverlapping(source as *const u8, target, bytes) };
-        Ok(())
-    }
-
-    unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
-        self.shared.memory.check_range("a copy", target, bytes)?;
-        self.shared.memory.check_range("a copy", source, bytes)?;
-        // SAFETY: both ranges were found within buffers of this device, and the caller says that they do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, bytes) };
-        Ok(())
-    }
-
-    unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
-        self.shared.memory.check_range("a fill", target, bytes)?;
-        // SAFETY: the range was found within one buffer of this device.
-        unsafe { std::ptr::write_bytes(target as *mut u8, value, bytes) };
-        Ok(())
-    }
-
-    unsafe fn launch(
+    /// Launches a kernel; one that is launched `early` has to wait for those before it, though here they are done.
+    ///
+    /// # Safety
+    /// As for [`BackendStream::launch`].
+    unsafe fn launch_as(
         &mut self,
         module: &dyn BackendModule,
         kernel: &str,
         shape: LaunchShape,
         params: &[u8],
+        early: bool,
     ) -> Result<()> {
         if self.shared.options.faults.launch_fails() {
             return Err(lost(format!("kernel '{kernel}'")));
@@ -87,15 +48,69 @@ impl BackendStream for EmulatedStream {
             .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not of the emulated device")))?;
         let found = module.kernel(kernel)?;
         check_params(kernel, found.params_bytes, params)?;
-        // The kernel sees a copy, aligned as a struct with 16-byte members would be.
-        let mut copy = vec![0u128; params.len().div_ceil(size_of::<u128>()).max(1)];
-        bytemuck::cast_slice_mut::<u128, u8>(&mut copy)[..params.len()].copy_from_slice(params);
-        let address = copy.as_ptr().cast::<c_void>();
+        let mut arguments = Arguments::new(params);
+        if early {
+            arguments = arguments.hide(|word| self.shared.memory.holds(word));
+        }
         let runtime = self.shared.toolchain.runtime();
         // SAFETY: the entry is of a loaded module, linked to this runtime when it was built; the struct has the size
-        // the kernel expects, is aligned and lives until the call returns; the caller vouches for its content.
-        unsafe { runtime.run(found.entry, kernel, shape, address, &self.shared.options) }?;
+        // the kernel expects; the caller vouches for its content.
+        unsafe { runtime.run(found.entry, kernel, shape, &arguments, &self.shared.options) }?;
         self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
+    }
+}
+
+/// Refuses parameters whose size is not that of the kernel's struct.
+fn check_params(kernel: &str, expected: usize, params: &[u8]) -> Result<()> {
+    // An empty struct has one byte in C++.
+    let given = params.len().max(1);
+    if given != expected {
+        return Err(GpuError::Emulator(format!(
+            "kernel '{kernel}': its parameter struct has {expected} bytes, the launcher gave {given}"
+        )));
+    }
+    Ok(())
+}
+
+impl BackendStream for EmulatedStream {
+    unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
+        // SAFETY: the target range is found within one buffer of this device, which no other stream touches, and the
+        // caller vouches for the source.
+        let copy = || unsafe { std::ptr::copy_nonoverlapping(source, target as *mut u8, bytes) };
+        self.shared.memory.write("an upload", target, bytes, copy)
+    }
+
+    unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()> {
+        // SAFETY: as for `upload`, with the roles exchanged.
+        let copy = || unsafe { std::ptr::copy_nonoverlapping(source as *const u8, target, bytes) };
+        self.shared.memory.read("a download", source, bytes, copy)
+    }
+
+    unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
+        let mut copied = vec![0u8; bytes];
+        // SAFETY: the source range is found within a buffer of this device; the other one is new.
+        let out = || unsafe { std::ptr::copy_nonoverlapping(source as *const u8, copied.as_mut_ptr(), bytes) };
+        self.shared.memory.read("a copy", source, bytes, out)?;
+        // SAFETY: as for `upload`.
+        let into = || unsafe { std::ptr::copy_nonoverlapping(copied.as_ptr(), target as *mut u8, bytes) };
+        self.shared.memory.write("a copy", target, bytes, into)
+    }
+
+    unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
+        // SAFETY: the range is found within one buffer of this device.
+        let fill = || unsafe { std::ptr::write_bytes(target as *mut u8, value, bytes) };
+        self.shared.memory.write("a fill", target, bytes, fill)
+    }
+
+    unsafe fn launch(
+        &mut self,
+        module: &dyn BackendModule,
+        kernel: &str,
+        shape: LaunchShape,
+        params: &[u8],
+    ) -> Result<()> {
+        // SAFETY: the caller promises what is asked for.
+        unsafe { self.launch_as(module, kernel, shape, params, false) }
     }
 
     unsafe fn record(&mut self, _steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>> {
@@ -117,8 +132,8 @@ impl BackendStream for EmulatedStream {
                         self.download(*target as *mut u8, *source, *bytes)?
                     }
                     WorkStep::Fill { target, value, bytes } => self.fill(*target, *value, *bytes)?,
-                    WorkStep::Launch { module, kernel, shape, params, .. } => {
-                        self.launch(module.as_ref(), kernel, *shape, params)?;
+                    WorkStep::Launch { module, kernel, shape, params, early } => {
+                        self.launch_as(module.as_ref(), kernel, *shape, params, *early)?;
                     }
                     WorkStep::Mark => recording.marks.push(Instant::now()),
                 }
