@@ -130,8 +130,8 @@ impl SegmentBuilder {
                 self.statistics.strictly_ascending = false;
             }
             DataType::Decimal128(_, _) => self.decimals(array.as_primitive())?,
-            DataType::Float32 => self.floats::<Float32Type>(array.as_primitive()),
-            DataType::Float64 => self.floats::<Float64Type>(array.as_primitive()),
+            DataType::Float32 => self.floats::<Float32Type>(array.as_primitive(), f32::from_bits(0x7fc0 << 16)),
+            DataType::Float64 => self.floats::<Float64Type>(array.as_primitive(), f64::from_bits(0x7ff8 << 48)),
             DataType::Boolean => self.booleans(array),
             other if is_string(other) => self.strings(array)?,
             other => unreachable!("{other} has no storage, which `new` refuses"),
@@ -231,14 +231,23 @@ impl SegmentBuilder {
         Ok(())
     }
 
-    fn floats<T>(&mut self, array: &PrimitiveArray<T>)
+    /// Floats; every NaN becomes the one `nan`, so that codes, bits and counts of distinct values tell no two apart.
+    fn floats<T>(&mut self, array: &PrimitiveArray<T>, nan: T::Native)
     where
         T: ArrowPrimitiveType,
         T::Native: bytemuck::NoUninit + Into<f64> + Default,
     {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
         let values = array.values();
-        self.copy(values, nulls);
+        let is_nan = |value: &T::Native| (*value).into().is_nan();
+        // Without a way out of the loop it is done for several values at once.
+        match values.iter().fold(false, |any, value| any | is_nan(value)) {
+            true => {
+                let one = |value: &T::Native| if is_nan(value) { nan } else { *value };
+                self.copy(&values.iter().map(one).collect::<Vec<_>>(), nulls);
+            }
+            false => self.copy(values, nulls),
+        }
         let mut bounds: Option<(f64, f64)> = self.statistics.floats;
         let mut take = |values: &[T::Native]| {
             for value in values.iter().map(|value| (*value).into()).filter(|value| !value.is_nan()) {
@@ -306,7 +315,10 @@ fn is_form_of(found: &DataType, declared: &DataType) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Decimal64Array, Decimal128Array, DictionaryArray, Int32Array, StringArray, StringViewArray};
+    use arrow::array::{
+        Decimal64Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int32Array, StringArray,
+        StringViewArray,
+    };
 
     use super::*;
     use crate::dictionary::Strings;
@@ -372,6 +384,22 @@ mod tests {
         let segment = builder.finish();
         assert_eq!(bytemuck::cast_slice::<u8, i64>(&segment.values)[..5], [7, 0, -9, -9, 7]);
         assert_eq!((segment.statistics.nulls, segment.statistics.integers), (1, Some((-9, 7))));
+    }
+
+    #[test]
+    fn all_nans_are_one() {
+        let mut builder = SegmentBuilder::new("c", &DataType::Float64, None).unwrap();
+        let nans = [0x7ff8 << 48, 0xfff8 << 48, 0x7ff0_0000_0000_0001, u64::MAX].map(f64::from_bits);
+        let values: Vec<Option<f64>> = nans.into_iter().map(Some).chain([None, Some(-0.0), Some(2.5)]).collect();
+        builder.append(&(Arc::new(Float64Array::from(values)) as ArrayRef)).unwrap();
+        let segment = builder.finish();
+        let bits = bytemuck::cast_slice::<u8, u64>(&segment.values);
+        assert_eq!(bits[..7], [0x7ff8 << 48, 0x7ff8 << 48, 0x7ff8 << 48, 0x7ff8 << 48, 0, 1 << 63, 2.5f64.to_bits()]);
+        assert_eq!(segment.statistics.floats, Some((-0.0, 2.5)));
+        let mut builder = SegmentBuilder::new("c", &DataType::Float32, None).unwrap();
+        let singles = Float32Array::from(vec![f32::from_bits(0xffc0_0001), 1.0]);
+        builder.append(&(Arc::new(singles) as ArrayRef)).unwrap();
+        assert_eq!(bytemuck::cast_slice::<u8, u32>(&builder.finish().values)[..2], [0x7fc0 << 16, 1f32.to_bits()]);
     }
 
     #[test]

@@ -5,19 +5,19 @@
 // side by side, WORDS a slot. A writer claims the state, writes the words and releases the state; a reader acquires the
 // state before it looks at the words, so that no key is seen half.
 
-// The bits of a float as a key: both zeros are one value, as on the CPU, where NaNs differ by their bits.
+// The bits of a float as a key: both zeros are one value, all NaNs another.
 WC_DEVICE uint64_t wc_float_key(double value) {
-    const uint64_t bits = (uint64_t)__double_as_longlong(value);
+    const uint64_t bits = (uint64_t)__double_as_longlong(wc_one_nan(value));
     return bits << 1 == 0 ? 0 : bits;
 }
 WC_DEVICE uint32_t wc_float_key(float value) {
     union { float value; uint32_t bits; } both;
     both.value = value;
-    return both.bits << 1 == 0 ? 0 : both.bits;
+    return value == 0.0f ? 0 : value == value ? both.bits : 0x7fc00000u;
 }
 
-template <int WORDS> WC_DEVICE uint64_t wc_wide_hash(const uint64_t (&key)[WORDS]) {
-    uint64_t hash = 0;
+template <int WORDS> WC_DEVICE uint64_t wc_wide_hash(uint64_t seed, const uint64_t (&key)[WORDS]) {
+    uint64_t hash = seed;
     for (int word = 0; word < WORDS; ++word) hash = wc_hash(hash ^ key[word]) + 0x9e3779b97f4a7c15ULL;
     return hash;
 }
@@ -28,28 +28,30 @@ template <int WORDS> WC_DEVICE bool wc_wide_same(const uint64_t* words, const ui
     return same;
 }
 
-// The slot of a key in a table that no one writes any more; all ones if there is none. The table is never full.
+// The slot of a key in a table that no one writes any more; all ones if there is none.
 template <int WORDS>
-WC_DEVICE uint64_t wc_wide_find(const uint64_t* states, const uint64_t* words, uint64_t mask,
+WC_DEVICE uint64_t wc_wide_find(const uint64_t* states, const uint64_t* words, uint64_t mask, uint64_t seed,
                                 const uint64_t (&key)[WORDS]) {
-    const uint64_t hash = wc_wide_hash(key);
+    const uint64_t hash = wc_wide_hash(seed, key);
     const uint64_t written = (hash & ~3ULL) | 2;
-    for (uint64_t slot = hash >> 2 & mask;; slot = (slot + 1) & mask) {
+    uint64_t slot = hash >> 2 & mask;
+    for (uint32_t tries = 0; tries < WC_RUN_MAX; ++tries, slot = (slot + 1) & mask) {
         const uint64_t state = states[slot];
-        if (state == 0) return ~0ULL;
+        if (state == 0) break;
         if (state == written && wc_wide_same(words + slot * WORDS, key)) return slot;
     }
+    return ~0ULL;
 }
 
-// The slot of a key, entered if it is new; all ones once no slot is left among the first `tries_max`.
+// The slot of a key, entered if it is new; all ones if no slot is left for it.
 template <int WORDS>
-WC_DEVICE uint64_t wc_wide_enter(uint64_t* states, uint64_t* words, uint64_t mask, const uint64_t (&key)[WORDS],
-                                 uint64_t tries_max, bool* is_new) {
-    const uint64_t hash = wc_wide_hash(key);
+WC_DEVICE uint64_t wc_wide_enter(uint64_t* states, uint64_t* words, uint64_t mask, uint64_t seed,
+                                 const uint64_t (&key)[WORDS], bool* is_new) {
+    const uint64_t hash = wc_wide_hash(seed, key);
     const uint64_t writing = (hash & ~3ULL) | 1, written = (hash & ~3ULL) | 2;
     uint64_t slot = hash >> 2 & mask;
     *is_new = false;
-    for (uint64_t tries = 0; tries <= mask && tries < tries_max;) {
+    for (uint64_t tries = 0; tries <= mask && tries < WC_RUN_MAX;) {
         const uint64_t state = wc_load_acquire(states + slot);
         if (state == 0) {
             // Whoever loses the race looks at the slot again, which now has a state.
@@ -70,12 +72,9 @@ WC_DEVICE uint64_t wc_wide_enter(uint64_t* states, uint64_t* words, uint64_t mas
     return ~0ULL;
 }
 
-// NULL among doubles of a join table: a NaN whose bits no stored value has.
+// NULL among doubles of a join table: a NaN whose bits wc_one_nan never gives.
 WC_DEVICE double wc_nan_null() { return __longlong_as_double(0x7ff8000000574331LL); }
 WC_DEVICE bool wc_is_nan_null(double value) { return __double_as_longlong(value) == 0x7ff8000000574331LL; }
-WC_DEVICE double wc_not_nan_null(double value) {
-    return wc_is_nan_null(value) ? __longlong_as_double(0x7ff8000000000000LL) : value;
-}
 
 // Day counts of civil dates, the inverse of wc_civil (Howard Hinnant), and dates some months later: the day of the
 // month stays, or is the last one of a shorter month.

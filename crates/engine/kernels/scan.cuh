@@ -2,7 +2,8 @@
 // crates/column/kernels/plain.cuh maps them.
 
 enum WcErrorCode { WC_DIVIDE_BY_ZERO = 1, WC_OVERFLOW = 2 };
-enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2 };
+// WC_SUM_WINDOW of fixed.cuh is 4.
+enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2, WC_LONG_RUN = 8 };
 
 // The lane's validity bits of one step, bit k for slot k; all ones where the segment has no nulls.
 template <int SLOTS> WC_DEVICE uint32_t wc_load_valid(const uint32_t* words, uint32_t first_row, uint32_t lane) {
@@ -45,7 +46,8 @@ WC_DEVICE uint32_t wc_find_chunk(const uint32_t* first_tickets, uint32_t chunks,
     return low;
 }
 
-// Finaliser of MurmurHash3 (64 bits): spreads packed keys over a table.
+// Finaliser of MurmurHash3 (64 bits): spreads packed keys over a table. It can be inverted: the seed of a run, which
+// keys are mixed with, keeps keys that were made to collide from colliding.
 WC_DEVICE uint64_t wc_hash(uint64_t key) {
     key ^= key >> 33;
     key *= 0xff51afd7ed558ccdULL;
@@ -54,22 +56,26 @@ WC_DEVICE uint64_t wc_hash(uint64_t key) {
     return key ^ key >> 33;
 }
 
-// Open addressing, linear probing; a slot holds key + 1, zero is empty. The table is never full.
-WC_DEVICE uint64_t wc_table_find(const uint64_t* keys, uint64_t mask, uint64_t key) {
-    for (uint64_t slot = wc_hash(key) & mask;; slot = (slot + 1) & mask) {
+// Longest run of slots that a key is looked for in. Below half load runs are shorter for any table that fits a device;
+// past nine tenths they are not, and a table is better enlarged than filled up.
+#define WC_RUN_MAX 1024
+
+// Open addressing, linear probing; a slot holds key + 1, zero is empty. All keys lie within WC_RUN_MAX slots of their
+// first one.
+WC_DEVICE uint64_t wc_table_find(const uint64_t* keys, uint64_t mask, uint64_t seed, uint64_t key) {
+    uint64_t slot = wc_hash(key ^ seed) & mask;
+    for (uint32_t tries = 0; tries < WC_RUN_MAX; ++tries, slot = (slot + 1) & mask) {
         uint64_t found = keys[slot];
         if (found == key + 1) return slot;
-        if (found == 0) return ~0ULL;
+        if (found == 0) break;
     }
+    return ~0ULL;
 }
 
-// The slot of a key, entered if it is new; all ones once no slot is left among the first `tries_max`. Below half load
-// runs are shorter than WC_RUN_MAX slots for any table that fits a device; past nine tenths they are not, and a table
-// is better enlarged than filled up.
-#define WC_RUN_MAX 1024
-WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t key, uint64_t tries_max, bool* is_new) {
-    uint64_t slot = wc_hash(key) & mask;
-    for (uint64_t tries = 0; tries <= mask && tries < tries_max; ++tries, slot = (slot + 1) & mask) {
+// The slot of a key, entered if it is new; all ones if no slot is left for it.
+WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t seed, uint64_t key, bool* is_new) {
+    uint64_t slot = wc_hash(key ^ seed) & mask;
+    for (uint64_t tries = 0; tries <= mask && tries < WC_RUN_MAX; ++tries, slot = (slot + 1) & mask) {
         uint64_t found = wc_load_relaxed(keys + slot);
         if (found == 0) found = wc_compare_swap(keys + slot, 0, key + 1);
         *is_new = found == 0;
@@ -99,15 +105,22 @@ WC_DEVICE uint32_t wc_drawn(uint32_t answer, uint32_t lane) {
 
 WC_DEVICE void wc_raise(uint64_t* slot, uint64_t code) { wc_compare_swap(slot, 0, code); }
 
-// Total order of floats as of integers (IEEE 754 totalOrder): -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+// The one NaN that floats have. Loaded columns hold no other; the sign and the bits of one that arithmetic gives depend
+// on the processor, so that it is taken for this one wherever values are ordered, grouped or kept.
+WC_DEVICE double wc_one_nan(double value) {
+    return value == value ? value : __longlong_as_double(0x7ff8000000000000LL);
+}
+
+// Total order of floats as of integers (IEEE 754 totalOrder): -inf < ... < -0 < +0 < ... < inf < NaN.
 WC_DEVICE int64_t wc_order(double value) {
-    int64_t bits = __double_as_longlong(value);
+    int64_t bits = __double_as_longlong(wc_one_nan(value));
     return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
-// The same with zeros of both signs equal, as comparisons take them.
-WC_DEVICE int64_t wc_compared(double value) { return value == 0.0 ? 0 : wc_order(value); }
-WC_DEVICE double wc_unorder(int64_t bits) {
-    return __longlong_as_double(bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1));
+
+// Comparisons of floats: NaN equals NaN and is largest, zeros of both signs are equal.
+template <typename T> WC_DEVICE bool wc_float_less(T left, T right) { return left == left && !(left >= right); }
+template <typename T> WC_DEVICE bool wc_float_same(T left, T right) {
+    return left == right || (left != left && right != right);
 }
 
 // Civil date of a day count (Howard Hinnant, "chrono-compatible low-level date algorithms").

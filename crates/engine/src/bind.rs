@@ -12,8 +12,9 @@ use crate::codegen::pipeline::{
     BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
 };
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
+use crate::predict::in_bytes;
 use crate::stage::{Stage, stages};
 use crate::table::BuiltTable;
 use crate::tuning::Tuning;
@@ -68,13 +69,15 @@ pub(crate) struct Compacted {
     pub(crate) capacity: u64,
 }
 
-/// Sizes that may have to grow when a run finds them too small.
+/// Sizes that may have to grow when a run finds them too small, and the seed of hashes that may have to be another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Guesses {
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
+    /// What hashes of keys are seeded with.
+    pub(crate) seed: u64,
 }
 
 /// Binds a fragment to its tables, one [`PinnedTable`] for each of `fragment.tables`.
@@ -112,11 +115,16 @@ pub(crate) fn bind(
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
             group_slots: guesses.group_slots,
+            seed: guesses.seed,
             whole_sums: guesses.whole_sums,
             overflow: fragment.overflow,
             tuning,
         };
         let bound = generate(&input, |arena, least| lay_out_scan(arena, table, info, tuning, least), &mut arena)?;
+        if bound.shared_bytes as usize > info.shared_memory_per_block {
+            let (wanted, most) = (in_bytes(bound.shared_bytes.into()), in_bytes(info.shared_memory_per_block as u64));
+            return unsupported(format!("a kernel that takes {wanted} of shared memory, where a block has {most}"));
+        }
         source.push_str(&bound.source);
         match &bound.sink {
             BoundSink::Table(table) => built[index] = Some(table.clone()),

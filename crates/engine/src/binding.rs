@@ -3,6 +3,7 @@
 //! A binding holds addresses of segments, so it is good only for the very columns it was made for. They are remembered
 //! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -90,13 +91,24 @@ impl Binding {
     }
 }
 
-/// Keeps the last binding of one fragment, the size of its group table that proved large enough, and whether its exact
-/// sums need limbs for every finite value.
-#[derive(Default)]
+/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its hashes,
+/// and whether its exact sums need limbs for every finite value.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
+    seed: AtomicU64,
+}
+
+impl Default for BindingCache {
+    fn default() -> BindingCache {
+        BindingCache::seeded(random_seed())
+    }
+}
+
+/// A seed that nobody can tell before.
+pub(crate) fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 impl std::fmt::Debug for BindingCache {
@@ -106,6 +118,13 @@ impl std::fmt::Debug for BindingCache {
 }
 
 impl BindingCache {
+    /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
+    /// start with a random one.
+    pub fn seeded(seed: u64) -> BindingCache {
+        let (binding, group_slots, whole_sums) = Default::default();
+        BindingCache { binding, group_slots, whole_sums, seed: AtomicU64::new(seed) }
+    }
+
     /// The binding for these columns, if it was the last one.
     pub(crate) fn get(&self, tables: &[PinnedTable], guesses: Guesses) -> Option<Arc<Binding>> {
         self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
@@ -138,6 +157,16 @@ impl BindingCache {
     /// Remembers that fewer slots are too few.
     pub(crate) fn need_slots(&self, slots: u64) {
         self.group_slots.fetch_max(slots, Ordering::Relaxed);
+    }
+
+    /// The seed of hashes.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.load(Ordering::Relaxed)
+    }
+
+    /// Remembers a seed that is better than one under which keys collided.
+    pub(crate) fn need_seed(&self, seed: u64) {
+        self.seed.store(seed, Ordering::Relaxed);
     }
 
     /// Whether a guess of the window of an exact sum proved too small.

@@ -130,7 +130,7 @@ pub enum BinaryOp {
     Eq,
     /// Inequality.
     Ne,
-    /// Order; NaN is largest, one with a sign smallest.
+    /// Order; NaN is largest, whatever its sign, zeros of both signs are equal.
     Lt,
     /// Order or equality.
     Le,
@@ -256,9 +256,9 @@ pub enum AggregateKind {
     Sum,
     /// Exact sum of floats, rounded once: the same bits whatever the order of rows (see [`crate::FloatSum`]).
     ExactSum,
-    /// Smallest.
+    /// Smallest; NaN only where all are.
     Min,
-    /// Largest.
+    /// Largest; NaN where one is.
     Max,
 }
 

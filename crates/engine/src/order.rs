@@ -170,6 +170,10 @@ fn beside(alone: &mut Vec<(usize, f64)>, filter: &Expr, share: f64) -> f64 {
         alone.push((register, share));
         return share;
     };
+    // Of filters after one that leaves nothing nothing more is known.
+    if *before <= 0.0 {
+        return share;
+    }
     let both = if *before + share > 1.0 { *before + share - 1.0 } else { *before * share };
     let among = both / *before;
     *before = both;
@@ -217,6 +221,9 @@ mod tests {
         assert_eq!(beside(&mut alone, &reads(0), 0.5), 1.0 / 3.0);
         // Of filters that drop more than everything together nothing is known.
         assert_eq!(beside(&mut alone, &reads(0), 0.5), 0.5);
+        // A range outside of the column's bounds.
+        assert_eq!(beside(&mut alone, &reads(2), 0.0), 0.0);
+        assert_eq!(beside(&mut alone, &reads(2), 1.0), 1.0);
         let both = Expr::binary(BinaryOp::Lt, Expr::Reg(0), Expr::Reg(1));
         assert_eq!(beside(&mut alone, &both, 0.9), 0.9);
     }

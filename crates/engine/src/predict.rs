@@ -178,10 +178,10 @@ fn table_size(table: &BuiltTable) -> String {
         TableLayout::Direct { bitmap } => {
             format!("direct, {} places, {}", table.pack.domain, in_bytes((bitmap.bytes() + payload) as u64))
         }
-        TableLayout::Hash { keys, mask } => {
+        TableLayout::Hash { keys, mask, .. } => {
             format!("hash, {} slots, {}", mask + 1, in_bytes((keys.bytes() + payload) as u64))
         }
-        TableLayout::Wide { states, words, mask } => {
+        TableLayout::Wide { states, words, mask, .. } => {
             let bytes = (states.bytes() + words.bytes() + payload) as u64;
             format!("hash of wide keys, {} slots, {}", mask + 1, in_bytes(bytes))
         }

@@ -17,6 +17,9 @@ use crate::error::{EngineError, Result};
 use crate::float_sum::FloatSum;
 use crate::ir::Ty;
 
+/// The one NaN, as `wc_one_nan` in the device library has it.
+const NAN_BITS: u64 = 0x7ff8 << 48;
+
 /// Groups as they came from the device.
 #[derive(Debug, Default)]
 pub(crate) struct GroupRows {
@@ -102,7 +105,11 @@ fn aggregate(output: &Output, rows: &GroupRows, cell_count: usize) -> Result<Arr
     integers(&values, &output.data_type, output.dictionary.as_ref())
 }
 
-fn floats(values: Vec<Option<f64>>, data_type: &DataType) -> Result<ArrayRef> {
+/// Floats as an array of a type, with the one NaN.
+fn floats(mut values: Vec<Option<f64>>, data_type: &DataType) -> Result<ArrayRef> {
+    for value in values.iter_mut().flatten().filter(|value| value.is_nan()) {
+        *value = f64::from_bits(NAN_BITS);
+    }
     Ok(match data_type {
         DataType::Float32 => {
             Arc::new(values.into_iter().map(|value| value.map(|value| value as f32)).collect::<Float32Array>())

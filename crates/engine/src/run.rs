@@ -14,7 +14,7 @@ use warpcube_gpu::{
 };
 
 use crate::bind::{BoundFragment, Guesses, bind};
-use crate::binding::{Binding, BindingCache, Found, Launch};
+use crate::binding::{Binding, BindingCache, Found, Launch, random_seed};
 use crate::codegen::pipeline::CANCEL_OFFSET;
 use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, NotCompiled, Result};
@@ -28,9 +28,12 @@ use crate::tuning::Tuning;
 const GROUP_SLOTS_FIRST: u64 = 1 << 20;
 /// Slots it may grow to.
 const GROUP_SLOTS_MAX: u64 = 1 << 30;
+/// How often a fragment is run again with another seed because keys of a join collided.
+const LONG_RUNS_MAX: u32 = 3;
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;
 const FLAG_TABLE_FULL: u64 = 2;
+const FLAG_LONG_RUN: u64 = 8;
 /// And as in `fixed.cuh`.
 const FLAG_SUM_WINDOW: u64 = 4;
 
@@ -89,7 +92,8 @@ pub struct RunReport {
     pub arena_bytes: u64,
     /// The program that ran.
     pub program: Option<Arc<Program>>,
-    /// How often the fragment was run again because a group table or the window of an exact sum proved too small.
+    /// How often the fragment was run again because a group table or the window of an exact sum proved too small, or
+    /// because join keys collided.
     pub reruns: u32,
 }
 
@@ -166,8 +170,9 @@ impl Engine {
     ) -> Result<(RecordBatch, RunReport)> {
         let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
         let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
-        let mut guesses = Guesses { group_slots, whole_sums: cache.whole_sums() };
+        let mut guesses = Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed() };
         let mut report = RunReport::default();
+        let mut long_runs = 0;
         loop {
             match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
@@ -175,8 +180,19 @@ impl Engine {
                     return crate::error::unsupported("more groups than the largest hash table holds");
                 }
                 Err(TooSmall::GroupTable) => {
-                    guesses.group_slots *= 8;
+                    guesses.group_slots = (guesses.group_slots * 8).min(GROUP_SLOTS_MAX);
                     cache.need_slots(guesses.group_slots);
+                    // A table that is large enough is too full only for keys that collide.
+                    guesses.seed = random_seed();
+                    cache.need_seed(guesses.seed);
+                }
+                Err(TooSmall::LongRun) if long_runs == LONG_RUNS_MAX => {
+                    return crate::error::unsupported("join keys that collide in a hash table whatever its seed");
+                }
+                Err(TooSmall::LongRun) => {
+                    long_runs += 1;
+                    guesses.seed = random_seed();
+                    cache.need_seed(guesses.seed);
                 }
                 Err(TooSmall::SumWindow) => {
                     guesses.whole_sums = true;
@@ -422,6 +438,8 @@ enum TooSmall {
     GroupTable,
     /// Limbs of an exact sum of floats.
     SumWindow,
+    /// Slots near the one that a join key belongs to: keys collide under the seed.
+    LongRun,
 }
 
 /// What error and flags words say.
@@ -435,6 +453,7 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
         return crate::error::unsupported("a join whose build side has several rows for one key");
     }
     Ok(match flags {
+        _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
         _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
         _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::GroupTable),
         _ => Ok(()),

@@ -31,6 +31,8 @@ pub(crate) enum TableLayout {
         keys: Zone,
         /// Number of slots less one.
         mask: u64,
+        /// What hashes are seeded with.
+        seed: u64,
     },
     /// Open addressing over keys of several words; entries are indexed by slot.
     Wide {
@@ -40,6 +42,8 @@ pub(crate) enum TableLayout {
         words: Zone,
         /// Number of slots less one.
         mask: u64,
+        /// What hashes are seeded with.
+        seed: u64,
     },
 }
 
@@ -120,13 +124,13 @@ impl PayloadColumn {
 }
 
 impl BuiltTable {
-    /// Lays out a table for at most `rows` keys.
+    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Value],
         payload: &[(Value, Keep)],
-        rows: u64,
-        share: f64,
+        (rows, share): (u64, f64),
+        seed: u64,
     ) -> Result<BuiltTable> {
         let pack = KeyPack::of_join(keys)?;
         let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
@@ -139,11 +143,14 @@ impl BuiltTable {
         }
         let layout = match direct {
             true => TableLayout::Direct { bitmap: arena.zeroed((places.div_ceil(128) * 16) as usize) },
-            false if !pack.is_wide() => TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1 },
+            false if !pack.is_wide() => {
+                TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1, seed }
+            }
             false => TableLayout::Wide {
                 states: arena.zeroed(places as usize * 8),
                 words: arena.scratch(places as usize * 8 * pack.words),
                 mask: places - 1,
+                seed,
             },
         };
         let payload = payload

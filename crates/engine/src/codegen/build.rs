@@ -29,6 +29,7 @@ pub(super) fn build_row(
             rows.line(&format!("if ({condition}) atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY);"));
         }
     };
+    let long_run = format!("if (entry == ~0ULL) {{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags());
     let entry = match &table.layout {
         TableLayout::Direct { bitmap } => {
             let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
@@ -44,24 +45,21 @@ pub(super) fn build_row(
             }
             packed
         }
-        TableLayout::Hash { keys, mask } => {
-            let (keys, mask) = rows.with_emitter(|emitter| {
-                (
-                    emitter.params.add("uint64_t*", Argument::Zone(*keys)),
-                    emitter.params.add("uint64_t", Argument::U64(*mask)),
-                )
-            });
+        TableLayout::Hash { keys, mask, seed } => {
+            let target = rows.with_emitter(|emitter| hash_table(emitter, *keys, *mask, *seed));
             rows.line("bool is_new;");
             let packed = packed.word();
-            rows.line(&format!("const uint64_t entry = wc_table_enter({keys}, {mask}, {packed}, ~0ULL, &is_new);"));
+            rows.line(&format!("const uint64_t entry = wc_table_enter({target}, {packed}, &is_new);"));
+            rows.line(&long_run);
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
-        TableLayout::Wide { states, words, mask } => {
-            let target = rows.with_emitter(|emitter| wide_table(emitter, *states, *words, *mask));
+        TableLayout::Wide { states, words, mask, seed } => {
+            let target = rows.with_emitter(|emitter| wide_table(emitter, (*states, *words), *mask, *seed));
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
-            rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, ~0ULL, &is_new);"));
+            rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, &is_new);"));
+            rows.line(&long_run);
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
@@ -72,7 +70,7 @@ pub(super) fn build_row(
             .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
         let code = if column.ty.is_float() {
             match column.nullable {
-                true => format!("wc_not_nan_null((double){})", value.code),
+                true => format!("wc_one_nan((double){})", value.code),
                 false => value.code.clone(),
             }
         } else {
@@ -95,10 +93,19 @@ pub(super) fn build_row(
     Ok(())
 }
 
-/// Pointers and mask of a table of keys of several words, as arguments of a call.
-pub(super) fn wide_table(emitter: &mut Emitter, states: Zone, words: Zone, mask: u64) -> String {
+/// Pointer, mask and seed of a table of keys of one word, as arguments of a call.
+pub(super) fn hash_table(emitter: &mut Emitter, keys: Zone, mask: u64, seed: u64) -> String {
+    let keys = emitter.params.add("uint64_t*", Argument::Zone(keys));
+    let mask = emitter.params.add("uint64_t", Argument::U64(mask));
+    let seed = emitter.params.add("uint64_t", Argument::U64(seed));
+    format!("{keys}, {mask}, {seed}")
+}
+
+/// Pointers to states and words, mask and seed of a table of keys of several words, as arguments of a call.
+pub(super) fn wide_table(emitter: &mut Emitter, (states, words): (Zone, Zone), mask: u64, seed: u64) -> String {
     let states = emitter.params.add("uint64_t*", Argument::Zone(states));
     let words = emitter.params.add("uint64_t*", Argument::Zone(words));
     let mask = emitter.params.add("uint64_t", Argument::U64(mask));
-    format!("{states}, {words}, {mask}")
+    let seed = emitter.params.add("uint64_t", Argument::U64(seed));
+    format!("{states}, {words}, {mask}, {seed}")
 }

@@ -311,7 +311,15 @@ impl<'a> Emitter<'a> {
             let (left, right) = self.images(op, left, right)?;
             format!("{left} {operator} {right}")
         } else if left.ty.is_float() {
-            format!("wc_compared({}) {operator} wc_compared({})", left.code, right.code)
+            let (left, right) = (&left.code, &right.code);
+            match op {
+                BinaryOp::Eq => format!("wc_float_same({left}, {right})"),
+                BinaryOp::Ne => format!("!wc_float_same({left}, {right})"),
+                BinaryOp::Lt => format!("wc_float_less({left}, {right})"),
+                BinaryOp::Le => format!("!wc_float_less({right}, {left})"),
+                BinaryOp::Gt => format!("wc_float_less({right}, {left})"),
+                _ => format!("!wc_float_less({left}, {right})"),
+            }
         } else {
             format!("{} {operator} {}", left.code, right.code)
         };

@@ -10,6 +10,9 @@ use crate::ir::AggregateCall;
 use crate::table::TableLayout;
 use crate::window::Window;
 
+/// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
+pub(super) const SUMS_AT_ONCE: usize = 64;
+
 impl SinkPlan<'_> {
     /// Text before and after the scan loop.
     pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize, control: &str) -> (String, String) {
@@ -29,32 +32,34 @@ impl SinkPlan<'_> {
             Grouping::Single => {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
                 let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                // Many limbs have no registers: rows add to their cells.
+                let reduced: Vec<(usize, CellOp)> =
+                    ops.iter().copied().enumerate().filter(|(_, op)| !op.is_of_many_limbs()).collect();
                 // Cells that all warps of the device add to are asked for one after the other: a block adds once.
-                let (mut warps, mut block) = (String::new(), String::new());
-                for (index, op) in ops.iter().enumerate() {
-                    let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
-                    let (reduce, add) = match op {
-                        CellOp::Add | CellOp::AddFloat => ("wc_warp_sum", "wc_add"),
-                        CellOp::Max => ("wc_warp_max", "wc_max"),
-                        // Many limbs have no registers: rows add to their cells.
-                        CellOp::AddFixed | CellOp::Limb => continue,
-                    };
-                    let _ = writeln!(before, "    {c_type} sum{index} = {zero};");
-                    let parts = format!("({c_type}*)shared + {}", index * 32);
-                    let _ = writeln!(warps, "    wc_leave({parts}, {reduce}(sum{index}));");
-                    let _ = writeln!(
-                        block,
-                        "        sum{index} = {reduce}(wc_left({parts}));
+                for some in reduced.chunks(SUMS_AT_ONCE) {
+                    let (mut warps, mut block) = (String::new(), String::new());
+                    for (place, (index, op)) in some.iter().enumerate() {
+                        let (c_type, zero) =
+                            if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
+                        let (reduce, add) =
+                            if *op == CellOp::Max { ("wc_warp_max", "wc_max") } else { ("wc_warp_sum", "wc_add") };
+                        let _ = writeln!(before, "    {c_type} sum{index} = {zero};");
+                        let parts = format!("({c_type}*)shared + {}", place * 32);
+                        let _ = writeln!(warps, "    wc_leave({parts}, {reduce}(sum{index}));");
+                        let _ = writeln!(
+                            block,
+                            "        sum{index} = {reduce}(wc_left({parts}));
         if (lane == 0) {add}(({c_type}*){cells} + {index}, sum{index});"
+                        );
+                    }
+                    let _ = write!(
+                        after,
+                        "    __syncthreads();\n{warps}    __syncthreads();
+    if (wc_warp() == 0) {{
+{block}    }}\n"
                     );
                 }
-                let _ = write!(
-                    after,
-                    "    __syncthreads();\n{warps}    __syncthreads();
-    if (wc_warp() == 0) {{
-{block}        if (lane == 0) *{seen} = 1;
-    }}\n"
-                );
+                let _ = writeln!(after, "    if (threadIdx.x == 0) *{seen} = 1;");
             }
             Grouping::Private => {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.cells));

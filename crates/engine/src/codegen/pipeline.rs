@@ -69,6 +69,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) control: Control,
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,
+    /// What hashes of keys are seeded with.
+    pub(crate) seed: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
     /// What integers do that overflow.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::arena::Arena;
+use crate::codegen::build::{hash_table, wide_table};
 use crate::codegen::column::ColumnReader;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
@@ -125,24 +126,18 @@ impl<'a> RowWriter<'a> {
                 self.line(&test);
                 self.line(&format!("const uint64_t {entry} = {packed};"));
             }
-            TableLayout::Hash { keys, mask } => {
-                let packed = key.word();
-                let keys = self.params.add("const uint64_t*", Argument::Zone(*keys));
-                let mask = self.params.add("uint64_t", Argument::U64(*mask));
-                self.line(&format!(
-                    "const uint64_t {entry} = ({inside}) ? wc_table_find({keys}, {mask}, {packed}) : ~0ULL;"
-                ));
+            TableLayout::Hash { keys, mask, seed } => {
+                let target = self.with_emitter(|emitter| hash_table(emitter, *keys, *mask, *seed));
+                let find = format!("wc_table_find({target}, {})", key.word());
+                self.line(&format!("const uint64_t {entry} = ({inside}) ? {find} : ~0ULL;"));
                 self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
             }
-            TableLayout::Wide { states, words, mask } => {
-                let states = self.params.add("const uint64_t*", Argument::Zone(*states));
-                let words = self.params.add("const uint64_t*", Argument::Zone(*words));
-                let mask = self.params.add("uint64_t", Argument::U64(*mask));
+            TableLayout::Wide { states, words, mask, seed } => {
+                let target = self.with_emitter(|emitter| wide_table(emitter, (*states, *words), *mask, *seed));
                 let name = self.name();
                 self.line(&format!("const uint64_t {name}[] = {{{}}};", key.list()));
-                self.line(&format!(
-                    "const uint64_t {entry} = ({inside}) ? wc_wide_find({states}, {words}, {mask}, {name}) : ~0ULL;"
-                ));
+                let find = format!("wc_wide_find({target}, {name})");
+                self.line(&format!("const uint64_t {entry} = ({inside}) ? {find} : ~0ULL;"));
                 self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
             }
         }
@@ -248,7 +243,8 @@ impl<'a> RowWriter<'a> {
         let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.first].clone();
         let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Zone(column.zone));
         let stored = self.name();
-        let load = format!("wc_load_cached({pointer} + {entry})");
+        // Not through the read-only cache: this kernel may start while the one that writes the table still runs.
+        let load = format!("{pointer}[{entry}]");
         let load = match &matched {
             Some(matched) => format!("{matched} ? {load} : ({})0", column.c_type),
             None => load,

@@ -7,8 +7,9 @@ use warpcube_column::Dictionary;
 
 use crate::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
 use crate::arena::{Arena, Zone};
-use crate::codegen::build::{build_row, wide_table};
+use crate::codegen::build::{build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX};
@@ -80,6 +81,8 @@ pub(crate) struct BoundGroups {
     /// Copies of the cells, a power of two: blocks take them in turn, so that atomic operations of many rows on few
     /// groups seldom meet. Their sum is the cell.
     pub(crate) copies: u64,
+    /// What hashes are seeded with.
+    pub(crate) seed: u64,
     /// Number of cells.
     pub(crate) cell_count: usize,
     /// How results are read.
@@ -136,7 +139,7 @@ pub(crate) fn plan<'a>(
             let payload_values: Vec<(Value, Keep)> = known.into_iter().flat_map(columns).collect();
             let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
             let share = rows.iter().chain(dense).map(|planned| planned.share).product();
-            let table = BuiltTable::lay_out(arena, &key_values, &payload_values, input.rows, share)?;
+            let table = BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), input.seed)?;
             Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
         }
         Sink::Aggregate { groups, aggregates } => {
@@ -196,6 +199,7 @@ pub(crate) fn plan<'a>(
                 words,
                 cells,
                 copies,
+                seed: input.seed,
                 cell_count,
                 outputs,
                 requested,
@@ -263,7 +267,9 @@ impl SinkPlan<'_> {
     /// Shared memory a block for the sums of its warps, in bytes, once nothing else lies there any more.
     pub(crate) fn warp_sum_bytes(&self) -> usize {
         match self {
-            SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Single => bound.cell_count * 32 * 8,
+            SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Single => {
+                bound.cell_count.min(SUMS_AT_ONCE) * 32 * 8
+            }
             _ => 0,
         }
     }
@@ -361,24 +367,20 @@ fn aggregate_row(
         }
         Grouping::Hashed if bound.words.is_some() => {
             let (words, packed) = (bound.words.expect("just seen"), packed.expect("groups have a key"));
-            let target = rows.with_emitter(|emitter| wide_table(emitter, bound.seen, words, bound.places - 1));
+            let target =
+                rows.with_emitter(|emitter| wide_table(emitter, (bound.seen, words), bound.places - 1, bound.seed));
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
             rows.line("if (lost) return;");
-            rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, WC_RUN_MAX, &is_new);"));
+            rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, &is_new);"));
             rows.line(&full);
             "place".to_string()
         }
         Grouping::Hashed => {
-            let (keys, mask) = rows.with_emitter(|emitter| {
-                (
-                    emitter.params.add("uint64_t*", Argument::Zone(bound.seen)),
-                    emitter.params.add("uint64_t", Argument::U64(bound.places - 1)),
-                )
-            });
+            let target = rows.with_emitter(|emitter| hash_table(emitter, bound.seen, bound.places - 1, bound.seed));
             rows.line("if (lost) return;");
             rows.line("bool is_new;");
-            rows.line(&format!("const uint64_t place = wc_table_enter({keys}, {mask}, {group}, WC_RUN_MAX, &is_new);"));
+            rows.line(&format!("const uint64_t place = wc_table_enter({target}, {group}, &is_new);"));
             rows.line(&full);
             "place".to_string()
         }

@@ -137,3 +137,20 @@ fn no_rows_are_null_and_no_float_is_refused() {
     let error = run(&engine(LaneOrder::Forward), &single(3, vec![], vec![], vec![exact_sum(reg(2))]), &[&table]);
     assert!(matches!(error, Err(EngineError::Malformed(_))));
 }
+
+#[test]
+fn many_sums_with_all_limbs_fit_shared_memory() {
+    let product = |factor: usize| exact_sum(binary(BinaryOp::Mul, reg(0), float(factor as f64 + 0.5, Ty::F64)));
+    let calls = (0..14).map(product).chain([count(), sum(reg(2), DataType::Int64)]).collect();
+    let report = check_orders(&single(3, vec![], vec![], calls), &[&table(2_000, 9, wild)]);
+    assert_eq!(report.reruns, 1);
+}
+
+#[test]
+fn many_cells_are_added_up_some_at_a_time() {
+    let shifted = |number: usize| {
+        let shifted = binary(BinaryOp::Add, reg(2), int(number as i128, Ty::I32));
+        if number % 3 == 0 { max(shifted, DataType::Int32) } else { sum(shifted, DataType::Int64) }
+    };
+    check_orders(&single(3, vec![], vec![], (0..150).map(shifted).collect()), &[&table(2_000, 90, near)]);
+}

@@ -2,7 +2,8 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int32Type};
-use warpcube_engine::{BinaryOp, EngineError, Expr, JoinKind, Ty, UnaryOp};
+use warpcube_column::EncodingChoice;
+use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, JoinKind, Ty, UnaryOp};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -60,6 +61,121 @@ fn extremes_order_zeros_and_nan() {
     assert_eq!(extremes(&[-1.0, -3.5, -2.0]), bits(-3.5, -1.0));
     assert_eq!(extremes(&[1.0, f64::NAN, -1.0]), bits(-1.0, f64::NAN));
     assert_eq!(extremes(&[f64::INFINITY, f64::NEG_INFINITY]), bits(f64::NEG_INFINITY, f64::INFINITY));
+}
+
+/// NaNs of both signs, quiet and signalling, with and without a payload.
+const NANS: [u64; 5] = [0x7ff8 << 48, 0xfff8 << 48, 0x7ff8_0000_0057_4331, 0xfff0_0000_2000_0000, u64::MAX];
+/// The one that results have.
+const NAN_BITS: u64 = 0x7ff8 << 48;
+
+fn nans(rows: usize) -> MemoryTable {
+    let value = |at: u64| match at % 9 {
+        5 => f64::INFINITY,
+        6 => -0.0,
+        7 => 0.0,
+        8 => 1.5,
+        nan => f64::from_bits(NANS[nan as usize]),
+    };
+    MemoryTable::new(
+        "t",
+        vec![
+            ("a", numbers::<Float64Type>(rows, |row| (row % 10 != 3).then(|| value(mixed(row, 1))))),
+            ("b", numbers::<Float64Type>(rows, |row| Some(value(mixed(row, 2))))),
+            ("c", numbers::<Float32Type>(rows, |row| Some(value(mixed(row, 3)) as f32))),
+            ("id", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+            ("g", numbers::<Int32Type>(rows, |row| Some(row as i32 % 7))),
+        ],
+    )
+}
+
+#[test]
+fn nans_are_one_and_largest_in_all_encodings() {
+    let table = nans(1_400);
+    let nan = |bits: u64, ty: Ty| float(f64::from_bits(bits), ty);
+    let equal = |left: Expr, right: Expr| AggregateCall { filter: Some(binary(BinaryOp::Eq, left, right)), ..count() };
+    let less = |left: Expr, right: Expr| AggregateCall { filter: Some(binary(BinaryOp::Lt, left, right)), ..count() };
+    let calls = || {
+        vec![
+            equal(reg(0), reg(1)),
+            less(reg(0), reg(1)),
+            equal(reg(0), nan(NANS[1], Ty::F64)),
+            less(reg(1), nan(NANS[3], Ty::F64)),
+            equal(reg(2), nan(NANS[4], Ty::F32)),
+            less(convert(reg(0), Ty::F32), reg(2)),
+            min(reg(0), DataType::Float64),
+            max(reg(0), DataType::Float64),
+            max(reg(2), DataType::Float32),
+        ]
+    };
+    let by = |key: Expr, data_type: DataType| single(5, vec![], vec![(key, data_type)], calls());
+    let below = filter(binary(BinaryOp::Ge, reg(0), float(1.0, Ty::F64)));
+    let fragments = [
+        by(reg(0), DataType::Float64),
+        by(reg(2), DataType::Float32),
+        by(reg(4), DataType::Int32),
+        single(5, vec![below], vec![], calls()),
+    ];
+    for choice in EncodingChoice::ALL {
+        let engine = engine(LaneOrder::Forward);
+        load(&engine, &table, &[choice, choice, choice]);
+        for fragment in &fragments {
+            compare_on(&engine, fragment, &[&table]);
+        }
+    }
+    fragments.iter().for_each(|fragment| _ = check_orders(fragment, &[&table]));
+}
+
+#[test]
+fn nans_that_are_computed_are_one() {
+    let table = nans(900);
+    // Zero by zero, infinity less infinity, the remainder of infinity, and what a conversion keeps of them.
+    let quotient = || binary(BinaryOp::Div, binary(BinaryOp::Sub, reg(1), reg(1)), float(0.0, Ty::F64));
+    let remainder = || binary(BinaryOp::Rem, reg(1), float(0.0, Ty::F64));
+    let narrow = || convert(unary(UnaryOp::Negate, quotient()), Ty::F32);
+    let same = binary(BinaryOp::Eq, quotient(), unary(UnaryOp::Negate, remainder()));
+    let calls = vec![
+        AggregateCall { filter: Some(same), ..count() },
+        max(quotient(), DataType::Float64),
+        min(unary(UnaryOp::Negate, remainder()), DataType::Float64),
+        min(narrow(), DataType::Float32),
+        sum(unary(UnaryOp::Negate, quotient()), DataType::Float64),
+    ];
+    let keys = vec![(quotient(), DataType::Float64), (narrow(), DataType::Float32)];
+    for groups in [vec![], keys] {
+        let fragment = single(5, vec![], groups.clone(), calls.clone());
+        check(&fragment, &[&table]);
+        let (batch, _) = run(&engine(LaneOrder::Forward), &fragment, &[&table]).unwrap();
+        assert_eq!(batch.num_rows(), 1, "all NaNs are one group");
+        for column in batch.columns().iter().filter(|column| *column.data_type() == DataType::Float64) {
+            assert_eq!(column.as_primitive::<Float64Type>().value(0).to_bits(), NAN_BITS);
+        }
+        for column in batch.columns().iter().filter(|column| *column.data_type() == DataType::Float32) {
+            assert_eq!(column.as_primitive::<Float32Type>().value(0).to_bits(), 0x7fc0 << 16);
+        }
+    }
+}
+
+#[test]
+fn extremes_of_infinities_are_not_taken_for_none() {
+    let value = |row: usize| match row % 4 {
+        0 => Some(f64::INFINITY),
+        1 => Some(f64::NEG_INFINITY),
+        2 => Some(f64::from_bits(NANS[4])),
+        _ => None,
+    };
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("a", numbers::<Float64Type>(1_200, value)),
+            ("g", numbers::<Int32Type>(1_200, |row| Some(row as i32 % 4))),
+        ],
+    );
+    let calls = vec![min(reg(0), DataType::Float64), max(reg(0), DataType::Float64), count_of(reg(0))];
+    check_orders(&single(2, vec![], vec![(reg(1), DataType::Int32)], calls.clone()), &[&table]);
+    for group in 0..4 {
+        let only = filter(binary(BinaryOp::Eq, reg(1), int(group, Ty::I32)));
+        check(&single(2, vec![only], vec![], calls.clone()), &[&table]);
+    }
 }
 
 #[test]

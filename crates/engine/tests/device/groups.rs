@@ -290,3 +290,17 @@ fn decimals_past_64_bits_are_refused_as_keys() {
     let error = run(&engine(LaneOrder::Forward), &single(1, vec![], by, vec![count()]), &[&table]).unwrap_err();
     assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("64 bits")), "{error}");
 }
+
+#[test]
+fn groups_made_to_collide_are_hashed_with_another_seed() {
+    let keys = colliding_keys(1_500);
+    let table = MemoryTable::new("t", vec![("k", numbers::<Int64Type>(3_000, |row| Some(keys[row % 1_500])))]);
+    let fragment = single(1, vec![], vec![(reg(0), DataType::Int64)], vec![count()]);
+    let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::seeded(0));
+    for reruns in [1, 0] {
+        let again = engine.run_again(&fragment, &cache, &requests(&fragment, &[&table]), &RunOptions::default());
+        let (batch, report) = again.unwrap();
+        assert_eq!((report.reruns, batch.num_rows()), (reruns, 1_500));
+    }
+    check_on(&engine, &fragment, &[&table]);
+}

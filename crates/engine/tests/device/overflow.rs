@@ -210,7 +210,7 @@ fn only_the_total_of_a_sum_overflows() {
     let rows = 1_800;
     // Groups: one, few, some thousand places with few rows, keys far apart.
     let keys: [fn(usize) -> i64; 4] =
-        [|_| 0, |row| row as i64 / 2 % 5, |row| row as i64 / 2, |row| row as i64 / 2 << 40];
+        [|_| 0, |row| row as i64 / 2 % 5, |row| row as i64 / 2, |row| (row as i64 / 2) << 40];
     let calls = || vec![sum(reg(0), DataType::Int64), sum(reg(1), DataType::UInt64), count_of(reg(0))];
     for (number, key) in keys.iter().enumerate() {
         let table = |total: i64| {

@@ -1,7 +1,9 @@
 //! Hash tables of joins: sparse keys, keys of several parts, duplicates, NULLs on both sides.
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
-use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, Fragment, JoinKind, Pipeline, Sink, Ty};
+use warpcube_engine::{
+    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Ty,
+};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -272,4 +274,40 @@ fn extremes_by_key() {
         );
         check_orders(&fragment, &[&facts(3_000), &many]);
     }
+}
+
+#[test]
+fn keys_made_to_collide_are_hashed_with_another_seed() {
+    let keys = colliding_keys(1_700);
+    let side = MemoryTable::new(
+        "side",
+        vec![
+            ("k", numbers::<Int64Type>(1_500, |row| Some(keys[row]))),
+            ("p", numbers::<Int32Type>(1_500, |row| Some(row as i32))),
+        ],
+    );
+    let facts = MemoryTable::new("facts", vec![("k", numbers::<Int64Type>(4_000, |row| Some(keys[row % 1_700])))]);
+    let fragment = fragment(
+        &[1, 2],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![reg(1)]),
+            aggregates(
+                0,
+                vec![probe(0, vec![reg(0)], JoinKind::Inner)],
+                vec![],
+                vec![count(), sum(reg(1), DataType::Int64)],
+            ),
+        ],
+    );
+    let tables = [&facts, &side];
+    let engine = engine(LaneOrder::Forward);
+    let (expected, random) = run(&engine, &fragment, &tables).unwrap();
+    assert_eq!(random.reruns, 0, "nobody knows a random seed");
+    let cache = BindingCache::seeded(0);
+    for reruns in [1, 0] {
+        let again = engine.run_again(&fragment, &cache, &requests(&fragment, &tables), &RunOptions::default());
+        let (batch, report) = again.unwrap();
+        assert_eq!((report.reruns, batch), (reruns, expected.clone()));
+    }
+    check_on(&engine, &fragment, &tables);
 }

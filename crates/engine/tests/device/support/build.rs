@@ -132,6 +132,18 @@ pub fn mixed(row: usize, seed: u64) -> u64 {
     x ^ x >> 31
 }
 
+/// Keys from 0 on whose hashes begin at one slot of any table of up to 2²⁰ slots, under seed 0: the hash turned around.
+pub fn colliding_keys(count: usize) -> Vec<i64> {
+    let key = |hash: u64| {
+        let mut key = hash;
+        for factor in [0x9cb4_b2f8_1293_37db, 0x4f74_430c_22a5_4005] {
+            key = (key ^ key >> 33).wrapping_mul(factor);
+        }
+        key ^ key >> 33
+    };
+    (0u64..).map(|number| key(number << 20)).filter(|key| *key < 1 << 62).map(|key| key as i64).take(count).collect()
+}
+
 /// A dictionary function made of a Rust function over one string or NULL.
 pub struct TextFunction<F>(pub &'static str, pub F);
 

@@ -306,8 +306,11 @@ fn finish(pipeline: &Pipeline, mut groups: Groups, rule: Overflow) -> Result<Vec
 fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
     match (left, right) {
         (Scalar::Int(left), Scalar::Int(right)) => left.cmp(right),
-        // Both zeros are one.
-        (Scalar::Float(left), Scalar::Float(right)) => (left + 0.0).total_cmp(&(right + 0.0)),
+        // Both zeros are one, and so are NaNs, which are largest.
+        (Scalar::Float(left), Scalar::Float(right)) => {
+            let one = |value: f64| if value.is_nan() { f64::NAN.abs() } else { value + 0.0 };
+            one(*left).total_cmp(&one(*right))
+        }
         (left, right) => left.text().cmp(right.text()),
     }
 }
