@@ -66,6 +66,9 @@ impl EngineError {
     pub fn falls_back(&self) -> bool {
         match self {
             EngineError::Unsupported(_) | EngineError::Evaluation(_) => true,
+            // The device goes on; this launch asks for what it does not have.
+            EngineError::Gpu(GpuError::LaunchRefused { .. })
+            | EngineError::Column(ColumnError::Gpu(GpuError::LaunchRefused { .. })) => true,
             EngineError::Column(error) => error.is_unsupported(),
             EngineError::Malformed(_)
             | EngineError::Dump { .. }

@@ -88,3 +88,14 @@ fn malformed_fragments_are_told() {
     refused(fragment(&[3], vec![aggregates(3, vec![], vec![], vec![count()])]));
     refused(fragment(&[3], vec![]));
 }
+
+#[test]
+fn a_launch_that_is_refused_falls_back() {
+    let (table, fragment) = (facts(2_000), single(3, vec![], vec![], vec![sum(reg(1), DataType::Int64)]));
+    let engine = engine(LaneOrder::Forward);
+    check_on(&engine, &fragment, &[&table]);
+    engine.device().emulator_faults().unwrap().refuse_launch(1);
+    let error = run(&engine, &fragment, &[&table]).unwrap_err();
+    assert!(error.falls_back() && error.to_string().starts_with("GPU-010 "), "{error}");
+    check_on(&engine, &fragment, &[&table]);
+}

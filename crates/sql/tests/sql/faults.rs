@@ -105,13 +105,22 @@ async fn statements_in_flight_fail_by_name_or_take_the_cpu() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kernel_that_fails_is_an_error_and_the_device_goes_on() {
-    let (session, faults) = session("auto").await;
-    faults.refuse_launch(1);
-    let error = failed(&session).await;
-    assert!(error.starts_with("GPU-010 launching kernel '") && error.contains("EMULATED_REFUSAL"), "{error}");
-    settle(&session).await;
-    assert_eq!(answered(&session).await, (Place::Gpu, String::new()));
+async fn a_launch_that_is_refused_leaves_the_answer_to_the_cpu_and_the_device_goes_on() {
+    for placement in ["auto", "cuda"] {
+        let (session, faults) = session(placement).await;
+        faults.refuse_launch(1);
+        let reason = match placement {
+            "auto" => {
+                let (place, reason) = answered(&session).await;
+                assert_eq!(place, Place::Cpu);
+                reason
+            }
+            _ => failed(&session).await,
+        };
+        assert!(reason.starts_with("GPU-010 launching kernel '") && reason.contains("EMULATED_REFUSAL"), "{reason}");
+        settle(&session).await;
+        assert_eq!(answered(&session).await, (Place::Gpu, String::new()));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
