@@ -151,6 +151,11 @@ impl Book {
         self.refused.iter().find(|(known, error)| known == under && is_one_of(error)).map(|(_, error)| error.clone())
     }
 
+    /// Whether all `columns` of this version are resident.
+    pub(crate) fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
+        columns.iter().all(|column| self.whereabouts(key, version, *column) == Whereabouts::Device)
+    }
+
     /// Pins the columns if all are resident; otherwise those that are, so that a load does not evict them.
     pub(crate) fn pin(
         &mut self,

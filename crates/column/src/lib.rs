@@ -27,6 +27,7 @@ mod staging;
 mod statistics;
 mod storage;
 mod transcode;
+mod waiting;
 
 pub use book::{Changes, ColumnSummary, Origin, TableSummary, Whereabouts};
 pub use build::{CHUNK_ROWS, VECTOR_ROWS};

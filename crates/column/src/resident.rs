@@ -3,16 +3,17 @@
 //! The unit is a column of a table version. A statement names the columns it needs in one [`Residency::admit`]: what is
 //! missing is loaded (by one thread at a time), everything is pinned, and its transient memory is reserved in the same
 //! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything
-//! and starts over, first once no other statement is being admitted (two of them could hold each other up for ever),
-//! then whenever a running statement has finished. Columns nobody has pinned leave by least recent use; within a budget
-//! of their own, copies of them stay on the host, from which they come back without being decoded again. Columns that
-//! are kept in a file come from there, and those that were read from their source go into it once the statement has
-//! all it needs.
+//! and starts over, first once no other statement is loading (two of them could hold each other up for ever), then
+//! whenever a running statement has finished. A statement whose columns are all resident takes none of the locks that
+//! loads hold, and every wait for one ends when the statement is cancelled. Columns nobody has pinned leave by least
+//! recent use; within a budget of their own, copies of them stay on the host, from which they come back without being
+//! decoded again. Columns that are kept in a file come from there, and those that were read from their source go into
+//! it once the statement has all it needs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, GpuError, Reservation};
@@ -30,9 +31,7 @@ use crate::profiler::profile;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::StagingPool;
 use crate::transcode::{compile_all, distinct, encode_copies, has_encoders, prepare_behind};
-
-/// How long to wait for another statement before looking again.
-const WAIT: Duration = Duration::from_millis(20);
+use crate::waiting::{Active, Activity, GivingWay, Hurrying, NEVER, WAIT, until};
 
 /// What a statement needs of one table.
 pub struct TableRequest {
@@ -89,33 +88,15 @@ pub struct Residency {
     book: Mutex<Book>,
     loading: Mutex<()>,
     evicting: Mutex<()>,
-    /// Read while a statement is being admitted, written by one that wants to be the only one.
+    /// Read while a statement that loads is being admitted, written by one that wants to be the only one.
     admission: RwLock<()>,
-    active: Arc<AtomicUsize>,
+    activity: Arc<Activity>,
     /// Statements that have read columns from their sources.
     loads: AtomicUsize,
     /// What stops the load in progress, if it gives way to others.
     giving_way: Mutex<Option<Arc<AtomicBool>>>,
     /// Loads that wait for one in progress and give no way.
     hurrying: AtomicUsize,
-}
-
-/// Takes back what stops a load.
-struct GivingWay<'a>(&'a Mutex<Option<Arc<AtomicBool>>>);
-
-impl Drop for GivingWay<'_> {
-    fn drop(&mut self) {
-        *self.0.lock() = None;
-    }
-}
-
-#[derive(Debug)]
-struct Active(Arc<AtomicUsize>);
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 impl Residency {
@@ -129,7 +110,7 @@ impl Residency {
             loading: Mutex::new(()),
             evicting: Mutex::new(()),
             admission: RwLock::new(()),
-            active: Arc::default(),
+            activity: Arc::default(),
             loads: AtomicUsize::new(0),
             giving_way: Mutex::default(),
             hurrying: AtomicUsize::new(0),
@@ -156,7 +137,11 @@ impl Residency {
         let mut done = Done::default();
         let (mut changed_once, mut alone) = (false, false);
         loop {
-            let (outcome, others) = self.admit_once(requests, limits, &transient, &mut done, alone);
+            let resident = (!alone).then(|| self.admit_resident(requests, limits, &transient)).flatten();
+            let (outcome, others) = match resident {
+                Some(outcome) => (outcome, true),
+                None => self.admit_once(requests, limits, &transient, &mut done, alone),
+            };
             match outcome {
                 Ok((tables, transient, active)) => {
                     // What is run once pays for nothing more.
@@ -198,7 +183,7 @@ impl Residency {
     /// [`ColumnError::Encoding`] if the encoding is not for such values or cannot hold one, [`ColumnError::OverBudget`]
     /// without room for the copies.
     pub fn encode(&self, column: &ResidentColumn, encoding: &Encoding) -> Result<Vec<Segment>> {
-        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NEVER };
         encode_copies(&self.device, &room, column.storage(), encoding, plain_segments(column)?)
     }
 
@@ -208,7 +193,7 @@ impl Residency {
     /// # Errors
     /// [`ColumnError::OverBudget`] without room for the copies.
     pub fn encode_best(&self, column: &ResidentColumn) -> Result<(Encoding, Vec<Segment>)> {
-        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NEVER };
         let (range, strings) = (column.statistics().integers, column.dictionary().is_some());
         let known = Known { storage: column.storage(), range, strings };
         encode_best(&self.device, &room, known, plain_segments(column)?)
@@ -219,7 +204,7 @@ impl Residency {
     /// # Errors
     /// [`ColumnError::OverBudget`] without room for a set of four times as many.
     pub fn distinct(&self, column: &ResidentColumn, limit: usize) -> Result<Option<Vec<u64>>> {
-        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NEVER };
         distinct(&self.device, &room, column.storage(), plain_segments(column)?, limit)
     }
 
@@ -228,11 +213,35 @@ impl Residency {
     /// # Errors
     /// [`ColumnError::OverBudget`] without room for what is known of each vector meanwhile.
     pub fn profile(&self, column: &ResidentColumn) -> Result<Profile> {
-        let room = Evicting { residency: self, table: column.name(), host_bytes: 0 };
+        let room = Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NEVER };
         profile(&self.device, &room, column.storage(), plain_segments(column)?)
     }
 
-    /// One try, and whether other statements held something when it began. Nothing is held after a refusal.
+    /// The statement's tables and memory if all its columns are resident; waits for no load and for no statement that
+    /// wants to be the only one.
+    fn admit_resident<E>(
+        &self,
+        requests: &[TableRequest],
+        limits: &LoadLimits,
+        transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
+    ) -> Option<std::result::Result<Admitted, Refusal<E>>> {
+        let named: Vec<(String, String)> =
+            requests.iter().map(|request| (request.source.key(), request.source.version())).collect();
+        let needed = || named.iter().zip(requests).map(|((key, version), request)| (key, version, &request.columns));
+        let mut book = self.book.lock();
+        if !needed().all(|(key, version, columns)| book.is_resident(key, version, columns)) {
+            return None;
+        }
+        // Before anything is pinned: whoever finds no room over these pins sees that there is another statement.
+        let active = Active::begin(&self.activity);
+        let tables: Option<Vec<PinnedTable>> =
+            needed().map(|(key, version, columns)| book.pin(key, version, columns, true).0).collect();
+        drop(book);
+        let tables = tables?;
+        Some(self.reserve(&tables, limits, transient).map(|reservation| (tables, reservation, active)))
+    }
+
+    /// One try, and whether other statements held something meanwhile. Nothing is held after a refusal.
     fn admit_once<E>(
         &self,
         requests: &[TableRequest],
@@ -241,17 +250,22 @@ impl Residency {
         done: &mut Done,
         alone: bool,
     ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
-        if alone {
-            self.stop_what_gives_way(limits);
-        }
-        let _exclusive = alone.then(|| self.admission.write());
-        let _shared = (!alone).then(|| self.admission.read());
-        let others = self.active.load(Ordering::Acquire) > 0;
-        let outcome = self.try_admit(requests, limits, transient, done).map(|(tables, transient)| {
-            self.active.fetch_add(1, Ordering::AcqRel);
-            (tables, transient, Active(self.active.clone()))
+        let exclusive = alone.then(|| {
+            until(&limits.cancelled, || {
+                self.stop_what_gives_way(limits);
+                self.admission.try_write_for(WAIT)
+            })
         });
-        (outcome, others)
+        let shared = (!alone).then(|| until(&limits.cancelled, || self.admission.try_read_for(WAIT)));
+        let _held = match (exclusive.transpose(), shared.transpose()) {
+            (Ok(exclusive), Ok(shared)) => (exclusive, shared),
+            (Err(cancelled), _) | (_, Err(cancelled)) => return (Err(cancelled.into()), false),
+        };
+        let begun = || self.activity.begun.load(Ordering::Acquire);
+        let (running, before) = (self.activity.running.load(Ordering::Acquire), begun());
+        let outcome = self.try_admit(requests, limits, transient, done);
+        let others = running > 0 || begun() != before;
+        (outcome.map(|(tables, transient)| (tables, transient, Active::begin(&self.activity))), others)
     }
 
     fn try_admit<E>(
@@ -272,9 +286,19 @@ impl Residency {
             tables[number] = Some(table);
         }
         let tables: Vec<PinnedTable> = tables.into_iter().flatten().collect();
-        let bytes = transient(&tables).map_err(Refusal::Caller)?;
-        let reservation = self.evicting_for("hash tables and results", limits).reserve(bytes)?;
+        let reservation = self.reserve(&tables, limits, transient)?;
         Ok((tables, reservation))
+    }
+
+    /// Reserves the memory that a statement needs beside its columns.
+    fn reserve<E>(
+        &self,
+        tables: &[PinnedTable],
+        limits: &LoadLimits,
+        transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
+    ) -> std::result::Result<Reservation, Refusal<E>> {
+        let bytes = transient(tables).map_err(Refusal::Caller)?;
+        Ok(self.evicting_for("hash tables and results", limits).reserve(bytes)?)
     }
 
     /// Stops the load in progress if it gives way, for one that does not and would wait for it.
@@ -284,8 +308,8 @@ impl Residency {
         }
     }
 
-    fn evicting_for<'a>(&'a self, table: &'a str, limits: &LoadLimits) -> Evicting<'a> {
-        Evicting { residency: self, table, host_bytes: limits.host_bytes }
+    fn evicting_for<'a>(&'a self, table: &'a str, limits: &'a LoadLimits) -> Evicting<'a> {
+        Evicting { residency: self, table, host_bytes: limits.host_bytes, cancelled: &limits.cancelled }
     }
 
     /// Pins a table's columns; `read` is told those that were read from its source.
@@ -301,10 +325,12 @@ impl Residency {
         if let (Some(table), _) = self.book.lock().pin(&key, &version, columns, true) {
             return Ok(table);
         }
-        self.hurrying.fetch_add(usize::from(!limits.gives_way), Ordering::SeqCst);
-        self.stop_what_gives_way(limits);
-        let _loading = self.loading.lock();
-        self.hurrying.fetch_sub(usize::from(!limits.gives_way), Ordering::SeqCst);
+        let hurrying = Hurrying::begin(&self.hurrying, limits);
+        let _loading = until(&limits.cancelled, || {
+            self.stop_what_gives_way(limits);
+            self.loading.try_lock_for(WAIT)
+        })?;
+        drop(hurrying);
         let _giving_way = limits.gives_way.then(|| {
             *self.giving_way.lock() = Some(limits.cancelled.clone());
             GivingWay(&self.giving_way)
@@ -457,8 +483,7 @@ impl Residency {
 
     /// Whether all `columns` of this version are resident.
     pub fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
-        let book = self.book.lock();
-        columns.iter().all(|column| book.whereabouts(key, version, *column) == Whereabouts::Device)
+        self.book.lock().is_resident(key, version, columns)
     }
 
     /// A table by its key, with what is resident of it.
@@ -499,6 +524,7 @@ struct Evicting<'a> {
     residency: &'a Residency,
     table: &'a str,
     host_bytes: u64,
+    cancelled: &'a AtomicBool,
 }
 
 impl Room for Evicting<'_> {
@@ -509,7 +535,7 @@ impl Room for Evicting<'_> {
                 return Ok(reservation);
             }
             // While another thread copies a column aside its memory is not free yet, and it is no victim any more.
-            let _evicting = self.residency.evicting.lock();
+            let _evicting = until(self.cancelled, || self.residency.evicting.try_lock_for(WAIT))?;
             if let Some(reservation) = pool.try_reserve(bytes) {
                 return Ok(reservation);
             }

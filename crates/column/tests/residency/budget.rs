@@ -198,3 +198,42 @@ fn evicting_a_table_gives_its_memory_back() {
     drop(pinned);
     assert_eq!(residency.device().pool().usage().reserved, column_bytes());
 }
+
+#[test]
+fn resident_statements_wait_for_no_load_and_waits_end_when_cancelled() {
+    let [slow, warm, cold] = ["slow", "warm", "cold"].map(|name| Source::integers(name, 1, ROWS));
+    let residency = residency(8 * column_bytes());
+    let running = admit(&residency, &warm, &[0], 0).unwrap();
+    slow.0.held.store(true, Ordering::SeqCst);
+    let (large, late) = (plain(), plain());
+    let (over, patience) = (8 * column_bytes(), Instant::now() + Duration::from_secs(60));
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| admit(&residency, &slow, &[0], 0).map(|pinned| pinned.loaded.rows));
+        while slow.0.reading.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        // One statement has no room beside the running one and wants to be the only one that is admitted, another one
+        // has columns to load.
+        let wants_all = scope.spawn(|| admit_with(&residency, &[warm.request(&[0])], over, &large).map(|_| ()));
+        let loads_too = scope.spawn(|| admit_with(&residency, &[cold.request(&[0])], 0, &late).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!wants_all.is_finished() && !loads_too.is_finished());
+        let resident = scope.spawn(|| admit(&residency, &warm, &[0], column_bytes()).map(|pinned| pinned.loaded.rows));
+        large.cancelled.store(true, Ordering::SeqCst);
+        late.cancelled.store(true, Ordering::SeqCst);
+        let ended = || resident.is_finished() && wants_all.is_finished() && loads_too.is_finished();
+        while !ended() && Instant::now() < patience {
+            std::thread::yield_now();
+        }
+        let ended = ended();
+        slow.0.held.store(false, Ordering::SeqCst);
+        assert!(ended, "a statement waits for the load");
+        assert_eq!(resident.join().unwrap().unwrap(), 0);
+        for waited in [wants_all, loads_too] {
+            let error = waited.join().unwrap().unwrap_err();
+            assert!(matches!(error, ColumnError::Gpu(GpuError::Cancelled)), "{error}");
+        }
+        assert_eq!(load.join().unwrap().unwrap(), ROWS as u64);
+    });
+    drop(running);
+}
