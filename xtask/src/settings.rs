@@ -101,6 +101,7 @@ fn default(name: &str, expected: &str, defaults: &str, source: &str) -> Result<S
         "false" => Ok("off".into()),
         "None" if expected.contains("'auto'") => Ok("auto".into()),
         "None" if expected.contains("'off'") => Ok("off".into()),
+        "None" if expected.contains("'all'") => Ok("all".into()),
         value => match value.split_once("::") {
             Some((_, variant)) if variant.chars().all(char::is_alphanumeric) => Ok(variant.to_lowercase()),
             // A fraction is shown as it is written, if that is how it would be printed.

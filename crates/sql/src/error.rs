@@ -139,6 +139,15 @@ pub enum SqlError {
     /// The operating system refused.
     #[error("FILE-006 {0}")]
     FileAccess(String),
+    /// A file or folder that is not in one of the folders of `warpcube.allowed_paths`.
+    #[error("FILE-007 {path}: outside of warpcube.allowed_paths")]
+    FileOutside {
+        /// The path as written.
+        path: String,
+    },
+    /// A statement that writes files in a session that is read-only.
+    #[error("FILE-008 {0}: the session is read-only (warpcube.read_only)")]
+    ReadOnly(String),
     /// A setting that does not exist.
     #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {
@@ -158,6 +167,18 @@ pub enum SqlError {
         value: String,
         /// What it takes.
         expected: String,
+        /// Where the value came from, where not from a statement.
+        origin: Option<String>,
+    },
+    /// A change of a setting that this session does not allow any more.
+    #[error("CFG-004 {name} = '{value}'{} is refused: {reason}", from_where(.origin))]
+    SettingLocked {
+        /// The setting.
+        name: String,
+        /// The value as written.
+        value: String,
+        /// What forbids it.
+        reason: String,
         /// Where the value came from, where not from a statement.
         origin: Option<String>,
     },
@@ -207,7 +228,10 @@ impl SqlError {
 
     /// This error with where the setting it is about came from.
     pub(crate) fn with_origin(mut self, from: &Origin) -> SqlError {
-        if let SqlError::UnknownSetting { origin, .. } | SqlError::SettingValue { origin, .. } = &mut self {
+        if let SqlError::UnknownSetting { origin, .. }
+        | SqlError::SettingValue { origin, .. }
+        | SqlError::SettingLocked { origin, .. } = &mut self
+        {
             *origin = Some(from.to_string());
         }
         self

@@ -4,6 +4,7 @@
 //! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
 //! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
 
+mod access;
 mod baseline;
 mod cancel;
 pub mod catalog;
@@ -32,6 +33,7 @@ mod stream;
 mod syntax;
 mod values;
 
+pub use access::AllowedPaths;
 pub use baseline::Baseline;
 pub use cancel::Cancel;
 pub use codec::PlanCodec;

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStat
 use datafusion::prelude::SessionContext;
 use parking_lot::RwLock;
 
+use crate::access::Access;
 use crate::catalog::Hiding;
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
@@ -58,8 +59,14 @@ impl RuntimeChoice {
 pub(crate) fn build(settings: &Settings) -> Result<Arc<RuntimeEnv>> {
     let builder = with_disk(with_memory(RuntimeEnvBuilder::new(), settings)?, settings)?;
     let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
-    runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(Hiding::default()));
+    share_files(&runtime, settings);
     Ok(runtime)
+}
+
+/// Gives a runtime the files that the settings allow.
+pub(crate) fn share_files(runtime: &RuntimeEnv, settings: &Settings) {
+    let store = Hiding::new(Access::under(settings));
+    runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(store));
 }
 
 /// The runtime after a change of settings: what they have changed is new, all else is that of before.

@@ -33,6 +33,7 @@ use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
+use crate::access::{Access, check_start};
 use crate::baseline::right_defaults;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
@@ -188,6 +189,7 @@ impl Session {
             set.map_err(|error| error.with_origin(&origin))?;
             origins.insert(name, origin);
         }
+        check_start(&settings, &origins)?;
         if settings.target_partitions > 0 {
             config = config.with_target_partitions(settings.target_partitions);
         }
@@ -361,7 +363,7 @@ impl Session {
             plan => plan,
         };
         report.note_planned();
-        let (plan, staged) = Staged::redirect(plan)?;
+        let (plan, staged) = Staged::redirect(plan, &Access::of(state.config_options()))?;
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let writes = is_written.then(|| Writes { catalog: self.inner.catalog.clone(), staged });
         let repeatable = constant && plans::is_repeatable(&plan)?;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 
+use crate::access::AllowedPaths;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::values::{
@@ -67,6 +68,10 @@ pub struct Settings {
     pub float_sums: FloatSums,
     /// CPU partitions of a plan; 0 means one a core.
     pub target_partitions: usize,
+    /// Folders that hold all files the session reads and writes; none means that any may.
+    pub allowed_paths: Option<AllowedPaths>,
+    /// Whether no statement writes files.
+    pub read_only: bool,
     /// How the program writes results.
     pub format: Format,
     /// Most rows of a table on a terminal; 0 means all.
@@ -97,6 +102,8 @@ impl Default for Settings {
             encoding: Encoding::Auto,
             float_sums: FloatSums::Fast,
             target_partitions: 0,
+            allowed_paths: None,
+            read_only: false,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
             depth_limit: DEPTH_LIMIT_DEFAULT,
@@ -129,6 +136,18 @@ const COUNT: &str = "a whole number";
 
 /// Every setting under `warpcube.`, by name.
 pub static SETTINGS: &[SettingInfo] = &[
+    SettingInfo {
+        name: "warpcube.allowed_paths",
+        expected: "folders that exist, separated by ':', or 'all'",
+        description: "Folders of the files that statements read and write; every other file is error FILE-007, links \
+                      and '..' followed. Once given it stays for the session, and other settings of folders can only \
+                      be set to folders within these.",
+        get: |s| s.allowed_paths.as_ref().map_or("all".into(), ToString::to_string),
+        set: |s, v| {
+            s.allowed_paths = if v == "all" { None } else { Some(AllowedPaths::parse(v)?) };
+            Some(())
+        },
+    },
     SettingInfo {
         name: "warpcube.depth_limit",
         expected: COUNT,
@@ -268,6 +287,15 @@ pub static SETTINGS: &[SettingInfo] = &[
                       fails or its data is not supported, 'cpu' on the CPU.",
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.read_only",
+        expected: "'on' or 'off'",
+        description: "Whether statements that write files are refused (FILE-008): COPY, INSERT into files, kept \
+                      columns and generated source. Tables in memory can be made and changed, and what does not fit \
+                      into memory is spilled. Once on it stays on for the session.",
+        get: |s| if s.read_only { "on" } else { "off" }.into(),
+        set: |s, v| boolean(v).map(|value| s.read_only = value),
     },
     SettingInfo {
         name: "warpcube.spill_folder",

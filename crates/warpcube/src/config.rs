@@ -120,9 +120,10 @@ fn from_flags(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
 /// The error of a session that cannot be opened: a bad setting is wrong configuration and not a failed statement.
 pub(crate) fn from_outside(error: SqlError) -> CliError {
     match error {
-        SqlError::UnknownSetting { .. } | SqlError::SettingValue { .. } | SqlError::Device { .. } => {
-            CliError::Setting(error)
-        }
+        SqlError::UnknownSetting { .. }
+        | SqlError::SettingValue { .. }
+        | SqlError::SettingLocked { .. }
+        | SqlError::Device { .. } => CliError::Setting(error),
         other => CliError::Sql(other),
     }
 }

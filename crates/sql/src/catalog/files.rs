@@ -29,6 +29,7 @@ use super::memory::FileMemory;
 use super::patterns::{by_folder, is_pattern};
 use super::special::DerivedTable;
 use super::{footers, partitions, quoted};
+use crate::access::{Access, AllowedPaths};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
@@ -187,12 +188,16 @@ pub(crate) struct ExternalTable {
     /// The listing table itself; `table` is a plan over it for `.tbl` files.
     listing: Arc<dyn TableProvider>,
     snapshot: FileSnapshot,
+    /// The folders that were allowed when the files were looked at.
+    allowed: Option<AllowedPaths>,
 }
 
 impl ExternalTable {
     /// Makes the table that `command` asks for.
     pub(crate) async fn open(state: &dyn Session, command: &CreateExternalTable) -> Result<ExternalTable> {
         let first = command.locations.first().cloned().unwrap_or_default();
+        let access = Access::of(state.config_options());
+        command.locations.iter().try_for_each(|location| access.check_location(location))?;
         let file_type = stored_as(&command.file_type, &first)?;
         let mut resolved = command.clone();
         resolved.file_type = file_type.name.to_string();
@@ -203,6 +208,7 @@ impl ExternalTable {
             locations.extend(by_folder(&location)?);
         }
         resolved.locations = locations;
+        files.iter().try_for_each(|path| access.check_path(path))?;
         if let Some(memory) = state.config().get_extension::<FileMemory>() {
             memory.look(state.runtime_env(), &files);
         }
@@ -244,8 +250,13 @@ impl ExternalTable {
             return Err(diagnose::explain(suspects, error).await);
         }
         let table = if trailing { without_trailing_column(&resolved, &listing)? } else { listing.clone() };
-        let mut external =
-            ExternalTable { command: Arc::new(command.clone()), table, listing, snapshot: FileSnapshot::default() };
+        let mut external = ExternalTable {
+            command: Arc::new(command.clone()),
+            table,
+            listing,
+            snapshot: FileSnapshot::default(),
+            allowed: access.allowed().cloned(),
+        };
         external.snapshot = external.look(state.runtime_env()).await?;
         Ok(external)
     }
@@ -260,9 +271,9 @@ impl ExternalTable {
         Ok(snapshot)
     }
 
-    /// Whether the files are those the table was made from.
-    pub(crate) fn is_current(&self, snapshot: &FileSnapshot) -> bool {
-        self.snapshot == *snapshot
+    /// Whether the files are those the table was made from, and were looked at under the folders that are allowed.
+    pub(crate) fn is_current(&self, snapshot: &FileSnapshot, allowed: Option<&AllowedPaths>) -> bool {
+        self.snapshot == *snapshot && self.allowed.as_ref() == allowed
     }
 
     /// The table for the files as they are now. It is the same provider where nothing but content changed.
@@ -271,12 +282,14 @@ impl ExternalTable {
             return Err(missing(path));
         }
         if snapshot.is_empty() {
+            let access = Access::of(state.config_options());
+            self.command.locations.iter().try_for_each(|location| access.check_location(location))?;
             // A folder that was emptied keeps its columns and has no rows.
-            return Ok(ExternalTable { snapshot, ..self.clone() });
+            return Ok(ExternalTable { snapshot, allowed: access.allowed().cloned(), ..self.clone() });
         }
         let opened = ExternalTable::open(state, &self.command).await?;
         match opened.table.schema() == self.table.schema() && snapshot.folders == self.snapshot.folders {
-            true => Ok(ExternalTable { snapshot: opened.snapshot, ..self.clone() }),
+            true => Ok(ExternalTable { snapshot: opened.snapshot, allowed: opened.allowed, ..self.clone() }),
             false => Ok(opened),
         }
     }
@@ -285,6 +298,11 @@ impl ExternalTable {
 /// Looks at the files of a table that another session made: they are there, and have its columns where files tell
 /// theirs.
 pub(crate) async fn check_received(state: &dyn Session, name: &str, listing: &ListingTable) -> Result<()> {
+    let access = Access::of(state.config_options());
+    for url in listing.table_paths() {
+        let path = url.get_url().to_file_path().unwrap_or_default();
+        access.check_path(&path).map_err(|_| SqlError::FileOutside { path: url.to_string() })?;
+    }
     let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
     if let Some(path) = snapshot.missing.first() {
         return Err(missing(path));
@@ -295,6 +313,7 @@ pub(crate) async fn check_received(state: &dyn Session, name: &str, listing: &Li
         return Err(SqlError::FileNone { path: path(), reason });
     }
     let files = snapshot.on_disk().unwrap_or_default();
+    files.iter().try_for_each(|path| access.check_path(path))?;
     if let Some(memory) = state.config().get_extension::<FileMemory>() {
         memory.look(state.runtime_env(), &files);
     }
@@ -437,9 +456,11 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let known = FileType::by_extension(name).is_some();
     let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
     let is_path = name.contains('/') || is_pattern(name) || known || Path::new(name).extension().is_some();
-    if !is_path && !path.exists() {
+    let access = Access::of(state.config_options());
+    if !is_path && (access.check_path(&path).is_err() || !path.exists()) {
         return Ok(None);
     }
+    access.check_location(name)?;
     let sample = match (is_pattern(name), path.is_dir()) {
         (true, _) => matching(name)?.into_iter().next(),
         (false, true) => {
@@ -469,7 +490,7 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
 }
 
 /// The path of a location on this machine.
-fn local_path(location: &str) -> Option<PathBuf> {
+pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
     match location.strip_prefix("file://") {
         Some(path) => Some(PathBuf::from(path)),
         None => (!location.contains("://")).then(|| PathBuf::from(location)),

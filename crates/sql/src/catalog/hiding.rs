@@ -13,11 +13,13 @@ use async_trait::async_trait;
 use datafusion::object_store::local::LocalFileSystem;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+
+use crate::access::Access;
 
 /// How the names of files of encoded columns end.
 pub(crate) const KEPT_SUFFIX: &str = ".warpcols";
@@ -29,7 +31,38 @@ type Bytes = <PutPayload as IntoIterator>::Item;
 
 /// The file system of this machine; its lists have what holds data.
 #[derive(Debug, Default)]
-pub(crate) struct Hiding(LocalFileSystem);
+pub(crate) struct Hiding {
+    files: LocalFileSystem,
+    access: Access,
+}
+
+impl Hiding {
+    /// The files that `access` allows.
+    pub(crate) fn new(access: Access) -> Hiding {
+        Hiding { files: LocalFileSystem::new(), access }
+    }
+
+    /// Refuses a path that the session must not reach.
+    fn check(&self, path: &Path) -> Result<()> {
+        if self.access.allowed().is_none() {
+            return Ok(());
+        }
+        let checked = self.access.check_path(&self.files.path_to_filesystem(path)?);
+        checked.map_err(|error| Error::Generic { store: "files", source: Box::new(error) })
+    }
+
+    /// The files that `listed` has, or the error of a folder that the session must not reach.
+    fn checked(
+        &self,
+        prefix: Option<&Path>,
+        listed: impl FnOnce() -> BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        match self.check(prefix.unwrap_or(&Path::default())) {
+            Ok(()) => shown(prefix, listed()),
+            Err(error) => futures::stream::once(async { Err(error) }).boxed(),
+        }
+    }
+}
 
 /// Whether a file of this name in a table's folder holds data of the table.
 pub(super) fn is_data(name: &str) -> bool {
@@ -61,53 +94,64 @@ fn shown(
 
 impl fmt::Display for Hiding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.files.fmt(f)
     }
 }
 
 #[async_trait]
 impl ObjectStore for Hiding {
     async fn put_opts(&self, to: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.0.put_opts(to, payload, options).await
+        self.check(to)?;
+        self.files.put_opts(to, payload, options).await
     }
 
     async fn put_multipart_opts(&self, to: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        self.0.put_multipart_opts(to, options).await
+        self.check(to)?;
+        self.files.put_multipart_opts(to, options).await
     }
 
     async fn get_opts(&self, from: &Path, options: GetOptions) -> Result<GetResult> {
-        self.0.get_opts(from, options).await
+        self.check(from)?;
+        self.files.get_opts(from, options).await
     }
 
     async fn get_ranges(&self, from: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.0.get_ranges(from, ranges).await
+        self.check(from)?;
+        self.files.get_ranges(from, ranges).await
     }
 
     fn delete_stream(&self, files: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.0.delete_stream(files)
+        let store = Hiding::new(self.access.clone());
+        let checked = files.map(move |file| file.and_then(|file| store.check(&file).map(|()| file)));
+        self.files.delete_stream(checked.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        shown(prefix, self.0.list(prefix))
+        self.checked(prefix, || self.files.list(prefix))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        shown(prefix, self.0.list_with_offset(prefix, offset))
+        self.checked(prefix, || self.files.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        let mut listed = self.0.list_with_delimiter(prefix).await?;
+        self.check(prefix.unwrap_or(&Path::default()))?;
+        let mut listed = self.files.list_with_delimiter(prefix).await?;
         listed.objects.retain(|file| is_shown(prefix, &file.location));
         listed.common_prefixes.retain(|folder| folder.filename().is_none_or(is_partition));
         Ok(listed)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.0.copy_opts(from, to, options).await
+        self.check(from)?;
+        self.check(to)?;
+        self.files.copy_opts(from, to, options).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.0.rename_opts(from, to, options).await
+        self.check(from)?;
+        self.check(to)?;
+        self.files.rename_opts(from, to, options).await
     }
 }
 

@@ -32,11 +32,15 @@ use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
+use crate::access::AllowedPaths;
+use crate::settings::Settings;
+
 pub use files::FileSnapshot;
-pub(crate) use files::{ExternalTableFactory, check_received};
+pub(crate) use files::{ExternalTableFactory, check_received, local_path};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use memory::FileMemory;
+pub(crate) use patterns::is_pattern;
 pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.
@@ -73,6 +77,13 @@ impl CatalogShared {
     /// A copy of the session's state. Copying costs some microseconds, so it is taken only where it is needed.
     pub(crate) fn session(&self) -> Option<SessionState> {
         self.state.get()?.upgrade().map(|state| state.read().clone())
+    }
+
+    /// The folders that the session may reach.
+    fn allowed(&self) -> Option<AllowedPaths> {
+        let state = self.state.get()?.upgrade()?;
+        let state = state.read();
+        state.config_options().extensions.get::<Settings>()?.allowed_paths.clone()
     }
 
     fn runtime(&self) -> Option<Arc<RuntimeEnv>> {

@@ -16,7 +16,7 @@ const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Whether a location is a pattern.
-pub(super) fn is_pattern(location: &str) -> bool {
+pub(crate) fn is_pattern(location: &str) -> bool {
     location.contains(['*', '?', '['])
 }
 

@@ -77,7 +77,8 @@ impl SessionSchema {
     async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
         let Some(runtime) = self.shared.runtime() else { return Ok(known.table.clone()) };
         let snapshot = known.look(&runtime).await?;
-        if known.is_current(&snapshot) {
+        let allowed = self.shared.allowed();
+        if known.is_current(&snapshot, allowed.as_ref()) {
             return Ok(known.table.clone());
         }
         let Some(state) = self.shared.session() else { return Ok(known.table.clone()) };

@@ -8,6 +8,7 @@ use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStat
 use datafusion::prelude::SessionConfig;
 
 use super::Session;
+use crate::access::{check_change, check_folder};
 use crate::baseline::right_defaults;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
@@ -26,11 +27,13 @@ impl Session {
             let before = self.settings();
             let mut after = before.clone();
             after.assign(name, value)?;
+            check_change(&before, &after, &self.inner.start.settings)?;
             self.take_effect(&before, &after)?;
             let state = self.inner.context.state_ref();
             state.write().config_mut().options_mut().extensions.insert(after);
         } else {
             check_known(name, self.setting_names())?;
+            check_folder(&self.settings(), name, value)?;
             match RuntimeChoice::is_runtime(name) {
                 true => self.set_runtime(name, value)?,
                 false => {
@@ -83,6 +86,9 @@ impl Session {
             let environment = runtime::rebuild(after, before, state.read().runtime_env())?;
             let mut state = state.write();
             *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
+        }
+        if before.allowed_paths != after.allowed_paths {
+            runtime::share_files(state.read().runtime_env(), after);
         }
         if before.target_partitions != after.target_partitions {
             let partitions = match after.target_partitions {

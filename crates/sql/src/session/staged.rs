@@ -18,6 +18,7 @@ use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingT
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
+use crate::access::Access;
 use crate::catalog::STAGED_SUFFIX;
 use crate::error::{Result, SqlError};
 
@@ -40,11 +41,12 @@ pub(crate) struct Staged {
 impl Staged {
     /// Redirects what a plan writes to files of this machine; `None` where it writes none. Only the statement itself
     /// writes, or the one that EXPLAIN ANALYZE runs; what is explained and not run keeps its target.
-    pub(crate) fn redirect(plan: LogicalPlan) -> Result<(LogicalPlan, Option<Staged>)> {
+    pub(crate) fn redirect(plan: LogicalPlan, access: &Access) -> Result<(LogicalPlan, Option<Staged>)> {
+        access.check_plan(&plan)?;
         let mut staged = None;
         let plan = match plan {
             LogicalPlan::Analyze(mut analyze) => {
-                let (input, of_input) = Staged::redirect(Arc::unwrap_or_clone(analyze.input))?;
+                let (input, of_input) = Staged::redirect(Arc::unwrap_or_clone(analyze.input), access)?;
                 (analyze.input, staged) = (Arc::new(input), of_input);
                 LogicalPlan::Analyze(analyze)
             }

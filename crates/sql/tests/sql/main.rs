@@ -1,5 +1,6 @@
 //! Tests of the SQL layer: one binary, since each links DataFusion.
 
+mod access;
 mod again;
 mod bad_files;
 mod budget;

@@ -1,0 +1,273 @@
+//! What of this machine's files a session reaches: the folders of `warpcube.allowed_paths`, and under
+//! `warpcube.read_only` none that it writes.
+//!
+//! Paths are compared as the system resolves them: `..` and symbolic links are followed first. A path is checked where
+//! a statement names it ([`Access::check_location`], before anything tells whether it is there), files again where a
+//! folder or a pattern has named them, and every access of DataFusion's readers and writers by the session's store
+//! ([`crate::catalog::Hiding`]).
+//!
+//! Invariant: both settings only ever become stricter while a session lives. Folders that were set before
+//! `warpcube.allowed_paths` are its administrator's and stay.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::catalog::MemTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::catalog::{is_pattern, local_path};
+use crate::error::{Result, SqlError};
+use crate::settings::{Origin, Settings};
+use crate::values::EncodedFiles;
+
+/// The settings whose value is a folder, with how each is read.
+const FOLDERS: [(&str, fn(&Settings) -> &Option<PathBuf>); 3] = [
+    ("warpcube.dump_source", |settings| &settings.dump_source),
+    ("warpcube.encoded_folder", |settings| &settings.encoded_folder),
+    ("warpcube.spill_folder", |settings| &settings.spill_folder),
+];
+
+/// Folders that hold all files a session may read and write, as the system resolves them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedPaths(Arc<[PathBuf]>);
+
+impl AllowedPaths {
+    /// Folders separated by ':'; none where one of them is not there, or where there is none.
+    pub(crate) fn parse(text: &str) -> Option<AllowedPaths> {
+        let folders = text.split(':').map(str::trim).filter(|folder| !folder.is_empty());
+        let folders: Vec<PathBuf> = folders
+            .map(|folder| std::fs::canonicalize(folder).ok().filter(|folder| folder.is_dir()))
+            .collect::<Option<_>>()?;
+        (!folders.is_empty()).then(|| AllowedPaths(folders.into()))
+    }
+
+    /// Whether a path, which need not exist, lies in one of the folders or is one of them.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        resolved(path).is_some_and(|path| self.0.iter().any(|folder| path.starts_with(folder)))
+    }
+}
+
+impl fmt::Display for AllowedPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folders: Vec<String> = self.0.iter().map(|folder| folder.display().to_string()).collect();
+        f.write_str(&folders.join(":"))
+    }
+}
+
+/// The path that the system would open, without links and `..`; none where it cannot be told, as for a link to a file
+/// that does not exist.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let mut above = std::path::absolute(path).ok()?;
+    let mut below = Vec::new();
+    loop {
+        if let Ok(mut found) = std::fs::canonicalize(&above) {
+            found.extend(below.iter().rev());
+            return Some(found);
+        }
+        let is_name = matches!(above.components().next_back(), Some(Component::Normal(_)));
+        if !is_name || std::fs::symlink_metadata(&above).is_ok() {
+            return None;
+        }
+        below.push(above.file_name()?.to_os_string());
+        above.pop();
+    }
+}
+
+/// What a session may reach.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Access {
+    allowed: Option<AllowedPaths>,
+    read_only: bool,
+}
+
+impl Access {
+    /// What a session with these options may reach.
+    pub(crate) fn of(options: &ConfigOptions) -> Access {
+        options.extensions.get::<Settings>().map(Access::under).unwrap_or_default()
+    }
+
+    /// What a session with these settings may reach.
+    pub(crate) fn under(settings: &Settings) -> Access {
+        Access { allowed: settings.allowed_paths.clone(), read_only: settings.read_only }
+    }
+
+    /// The folders, where not all are allowed.
+    pub(crate) fn allowed(&self) -> Option<&AllowedPaths> {
+        self.allowed.as_ref()
+    }
+
+    /// Refuses a file or folder outside of the allowed folders.
+    pub(crate) fn check_path(&self, path: &Path) -> Result<()> {
+        match self.allowed.as_ref().is_none_or(|allowed| allowed.holds(path)) {
+            true => Ok(()),
+            false => Err(SqlError::FileOutside { path: path.display().to_string() }),
+        }
+    }
+
+    /// Refuses a location outside of the allowed folders: a path, a URL, or a pattern by the folder in front of its
+    /// first wildcard.
+    pub(crate) fn check_location(&self, location: &str) -> Result<()> {
+        let Some(allowed) = &self.allowed else { return Ok(()) };
+        let outside = || SqlError::FileOutside { path: location.to_string() };
+        let path = local_path(location).ok_or_else(outside)?;
+        let text = path.to_string_lossy();
+        let plain = match text.find(['*', '?', '[']) {
+            Some(wildcard) if is_pattern(location) => {
+                // Below a wildcard no part may lead back up.
+                if text[wildcard..].split('/').any(|part| part == "..") {
+                    return Err(outside());
+                }
+                PathBuf::from(&text[..text[..wildcard].rfind('/').map_or(0, |slash| slash + 1)])
+            }
+            _ => path.clone(),
+        };
+        let plain = if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain };
+        // DataFusion decodes what is percent-encoded in a URL, and takes `..` out before links are followed.
+        let url = ListingTableUrl::parse(location).map_err(|_| outside())?;
+        let decoded = url.get_url().to_file_path().map_err(|()| outside())?;
+        match url.scheme() == "file" && allowed.holds(&plain) && allowed.holds(&decoded) {
+            true => Ok(()),
+            false => Err(outside()),
+        }
+    }
+
+    /// Refuses a plan that writes to files that this session must not write.
+    pub(crate) fn check_plan(&self, plan: &LogicalPlan) -> Result<()> {
+        match plan {
+            LogicalPlan::Analyze(analyze) => self.check_plan(&analyze.input),
+            LogicalPlan::Copy(copy) => {
+                self.check_writes("COPY")?;
+                self.check_location(&copy.output_url)
+            }
+            LogicalPlan::Dml(dml) if !source_as_provider(&dml.target)?.is::<MemTable>() => {
+                self.check_writes(&format!("{} {}", dml.op, dml.table_name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_writes(&self, what: &str) -> Result<()> {
+        match self.read_only {
+            true => Err(SqlError::ReadOnly(what.to_string())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Refuses a change of settings that would open what is closed, or make a session write where it must not.
+pub(crate) fn check_change(before: &Settings, after: &Settings, start: &Settings) -> Result<()> {
+    let locked = |name: &str, reason: &str| {
+        let value = after.value(name).unwrap_or_default();
+        Err(SqlError::SettingLocked { name: name.to_string(), value, reason: reason.to_string(), origin: None })
+    };
+    if before.allowed_paths.is_some() && after.allowed_paths != before.allowed_paths {
+        return locked("warpcube.allowed_paths", "it was given, and stays as it is for this session");
+    }
+    if before.read_only && !after.read_only {
+        return locked("warpcube.read_only", "it is on, and stays on for this session");
+    }
+    for (name, folder) in FOLDERS {
+        let (was, is) = (folder(before), folder(after));
+        if was == is || is == folder(start) {
+            continue;
+        }
+        if let (Some(allowed), Some(path)) = (&before.allowed_paths, is)
+            && !allowed.holds(path)
+        {
+            return locked(name, "the folder is outside of warpcube.allowed_paths");
+        }
+        if before.read_only && name == "warpcube.spill_folder" {
+            return locked(name, "the session is read-only (warpcube.read_only)");
+        }
+    }
+    if after.read_only && after.encoded_files == EncodedFiles::Write {
+        return locked("warpcube.encoded_files", "the session is read-only (warpcube.read_only)");
+    }
+    if after.read_only && after.dump_source.is_some() {
+        return locked("warpcube.dump_source", "the session is read-only (warpcube.read_only)");
+    }
+    Ok(())
+}
+
+/// Refuses settings to start with that contradict each other.
+pub(crate) fn check_start(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Result<()> {
+    check_change(&Settings::default(), settings, settings).map_err(|error| {
+        let origin = match &error {
+            SqlError::SettingLocked { name, .. } => origins.get(name),
+            _ => None,
+        };
+        origin.map_or(error.clone(), |origin| error.with_origin(origin))
+    })
+}
+
+/// Refuses one of DataFusion's settings that names a folder.
+pub(crate) fn check_folder(settings: &Settings, name: &str, value: &str) -> Result<()> {
+    if name != "datafusion.runtime.temp_directory" {
+        return Ok(());
+    }
+    let reason = match &settings.allowed_paths {
+        Some(allowed) if !allowed.holds(Path::new(value)) => "the folder is outside of warpcube.allowed_paths",
+        _ if settings.read_only => "the session is read-only (warpcube.read_only)",
+        _ => return Ok(()),
+    };
+    let (name, value) = (name.to_string(), value.to_string());
+    Err(SqlError::SettingLocked { name, value, reason: reason.to_string(), origin: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_as_the_system_resolves_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["in/sub", "out", "inside"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::fs::write(at("out/secret.csv"), "a\n1\n").unwrap();
+        symlink(at("out"), at("in/away")).unwrap();
+        symlink(at("out/none.csv"), at("in/dangling.csv")).unwrap();
+        symlink(at("in/sub"), at("back")).unwrap();
+        let allowed = AllowedPaths::parse(&at("in").display().to_string()).unwrap();
+        let access = Access { allowed: Some(allowed.clone()), read_only: false };
+        for name in ["in", "in/", "in/none.csv", "in/sub/../none.csv", "in/new/folder/x", "back/x.csv", "out/../in/x"] {
+            assert!(allowed.holds(&at(name)), "{name}");
+            assert!(access.check_location(&at(name).display().to_string()).is_ok(), "{name}");
+        }
+        for name in [
+            "out/secret.csv",
+            "inside/x",
+            "in/../out/secret.csv",
+            "in/away/secret.csv",
+            "in/away/../out/x.csv",
+            "in/dangling.csv",
+            "in/none/../../out/secret.csv",
+            "",
+        ] {
+            let path = at(name).display().to_string();
+            assert!(!allowed.holds(&at(name)), "{name}");
+            for location in [path.clone(), format!("file://{path}"), format!("{path}*.csv")] {
+                let is_away = location.ends_with("/in/dangling.csv*.csv");
+                assert!(is_away || access.check_location(&location).is_err(), "{location}");
+            }
+        }
+        let root = at("in").display().to_string();
+        for name in ["*.csv", "**/*.csv", "sub/[ab]?.csv"] {
+            assert!(access.check_location(&format!("{root}/{name}")).is_ok(), "{name}");
+        }
+        for name in ["*/../../out/*.csv", "**/..", "away/*.csv", "%2e%2e/out/*.csv"] {
+            let location = format!("file://{root}/{name}");
+            assert!(access.check_location(&location).is_err(), "{location}");
+        }
+        assert!(access.check_location("s3://bucket/x.csv").is_err());
+        assert!(AllowedPaths::parse("/nowhere/at/all").is_none() && AllowedPaths::parse(" : ").is_none());
+    }
+}
