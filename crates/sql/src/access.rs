@@ -25,8 +25,11 @@ use crate::error::{Result, SqlError};
 use crate::settings::{Origin, Settings};
 use crate::values::EncodedFiles;
 
-/// The settings whose value is a folder, with how each is read.
-const FOLDERS: [(&str, fn(&Settings) -> &Option<PathBuf>); 3] = [
+/// Reads the folder of a setting.
+type FolderOf = fn(&Settings) -> &Option<PathBuf>;
+
+/// The settings whose value is a folder.
+const FOLDERS: [(&str, FolderOf); 3] = [
     ("warpcube.dump_source", |settings| &settings.dump_source),
     ("warpcube.encoded_folder", |settings| &settings.encoded_folder),
     ("warpcube.spill_folder", |settings| &settings.spill_folder),

@@ -148,6 +148,14 @@ pub enum SqlError {
     /// A statement that writes files in a session that is read-only.
     #[error("FILE-008 {0}: the session is read-only (warpcube.read_only)")]
     ReadOnly(String),
+    /// A COPY into a folder that has files.
+    #[error(
+        "FILE-009 {path}: it has files; COPY … OPTIONS (append true) adds to them, OPTIONS (overwrite true) replaces them"
+    )]
+    FolderNotEmpty {
+        /// The folder as written.
+        path: String,
+    },
     /// A setting that does not exist.
     #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {

@@ -6,6 +6,7 @@
 
 mod assign;
 mod encoded;
+mod null_folders;
 mod on_device;
 mod own;
 mod prepared;
@@ -33,7 +34,7 @@ use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
-use crate::access::{Access, check_start};
+use crate::access::check_start;
 use crate::baseline::right_defaults;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
@@ -363,7 +364,7 @@ impl Session {
             plan => plan,
         };
         report.note_planned();
-        let (plan, staged) = Staged::redirect(plan, &Access::of(state.config_options()))?;
+        let (plan, staged) = Staged::redirect(plan, state.config_options())?;
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let writes = is_written.then(|| Writes { catalog: self.inner.catalog.clone(), staged });
         let repeatable = constant && plans::is_repeatable(&plan)?;

@@ -26,6 +26,7 @@ use futures::TryStreamExt;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::hiding::{is_data, is_partition};
 use super::memory::FileMemory;
+use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::{by_folder, is_pattern};
 use super::special::DerivedTable;
 use super::{footers, partitions, quoted};
@@ -249,7 +250,16 @@ impl ExternalTable {
             };
             return Err(diagnose::explain(suspects, error).await);
         }
-        let table = if trailing { without_trailing_column(&resolved, &listing)? } else { listing.clone() };
+        let of_keys = listing.downcast_ref::<ListingTable>().filter(|table| has_null_keys(table, &files));
+        let table = match of_keys {
+            Some(_) if trailing => {
+                let reason = format!("text with a trailing separator in a folder '{NULL_KEY}'");
+                return Err(SqlError::Unsupported(reason));
+            }
+            Some(_) => Arc::new(NullKeys::new(listing.clone())?),
+            None if trailing => without_trailing_column(&resolved, &listing)?,
+            None => listing.clone(),
+        };
         let mut external = ExternalTable {
             command: Arc::new(command.clone()),
             table,
@@ -523,7 +533,7 @@ fn matching_names(pattern: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// The files of a folder and of its `key=value` folders, in order; hidden ones, markers and kept columns are left out.
-fn data_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn data_files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();

@@ -8,13 +8,14 @@
 //!
 //! Invariants: [`CatalogShared::generation`] grows whenever a name may mean something else than before, so that
 //! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable`, `MemTable` or
-//! `ViewTable`, never a wrapper (but for `.tbl` files and tables whose files are gone).
+//! `ViewTable`, never a wrapper (but for `.tbl` files, tables with keys that are NULL and tables whose files are gone).
 
 mod files;
 mod footers;
 mod formats;
 mod hiding;
 mod memory;
+mod null_keys;
 mod partitions;
 mod patterns;
 mod quoted;
@@ -36,10 +37,11 @@ use crate::access::AllowedPaths;
 use crate::settings::Settings;
 
 pub use files::FileSnapshot;
-pub(crate) use files::{ExternalTableFactory, check_received, local_path};
+pub(crate) use files::{ExternalTableFactory, check_received, data_files, local_path};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use memory::FileMemory;
+pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use patterns::is_pattern;
 pub(crate) use schema::{Kept, SessionSchema};
 

@@ -11,6 +11,7 @@ use datafusion::common::DFSchema;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::logical_expr::CreateExternalTable;
 
+use super::null_keys::NULL_KEY;
 use crate::error::Result;
 
 /// Takes declared columns out of a command that declares columns of folders alone; gives them back.
@@ -55,13 +56,12 @@ pub(super) fn typed(
     Ok(Some(typed))
 }
 
-/// Whether the values of a key are whole numbers in all paths, written as numbers are.
+/// Whether the values of a key are whole numbers in all paths, written as numbers are, or NULL.
 fn are_numbers(key: &str, files: &[PathBuf]) -> bool {
-    let is_number = |path: &PathBuf| {
-        let value = value_of(key, path)?;
-        value.parse::<i64>().is_ok_and(|number| number.to_string() == value).then_some(())
-    };
-    !files.is_empty() && files.iter().all(|path| is_number(path).is_some())
+    let is_number = |value: &str| value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
+    let values: Option<Vec<&str>> = files.iter().map(|path| value_of(key, path)).collect();
+    let mut known = values.unwrap_or_default().into_iter().filter(|value| *value != NULL_KEY).peekable();
+    known.peek().is_some() && known.all(is_number)
 }
 
 /// What a folder of the path says of a key.
@@ -80,7 +80,8 @@ mod tests {
             values.iter().map(|value| format!("/t/m={value}/k=x/1.parquet").into()).collect()
         };
         assert!(are_numbers("m", &paths(&["9", "10", "-3", "0"])));
-        for values in [["9", "010"], ["9", "x"], ["9", "__HIVE_DEFAULT_PARTITION__"], ["9", "99999999999999999999"]] {
+        assert!(are_numbers("m", &paths(&["9", NULL_KEY])));
+        for values in [["9", "010"], ["9", "x"], [NULL_KEY, NULL_KEY], ["9", "99999999999999999999"]] {
             assert!(!are_numbers("m", &paths(&values)), "{values:?}");
         }
         assert!(!are_numbers("k", &paths(&["1"])) && !are_numbers("z", &paths(&["1"])) && !are_numbers("m", &[]));

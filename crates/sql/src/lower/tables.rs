@@ -13,7 +13,6 @@ use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::cte_worktable::CteWorkTable;
-use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -21,7 +20,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use super::Refusals;
-use crate::catalog::{FileMemory, FileSnapshot};
+use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::exec::ParquetFiles;
 use crate::placement::Placing;
 use crate::values::FloatSums;
@@ -100,7 +99,7 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, ge
 
 /// The version of a table's content now. Of tables over files alone it may be another than when they were described.
 pub(crate) async fn version_now(table: &TableInfo, state: &SessionState) -> Result<String> {
-    match table.provider.is::<ListingTable>() {
+    match listing_of(table.provider.as_ref()).is_some() {
         true => Ok(identity(table.provider.as_ref(), &table.provider, state, 0).await?.1),
         false => Ok(table.version.clone()),
     }
@@ -124,7 +123,7 @@ async fn identity(
     state: &SessionState,
     generation: u64,
 ) -> Result<(String, String, Option<Arc<ParquetFiles>>)> {
-    if let Some(listing) = table.downcast_ref::<ListingTable>() {
+    if let Some(listing) = listing_of(table) {
         let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
         let paths: Vec<&str> = listing.table_paths().iter().map(|path| path.as_str()).collect();
         let options = listing.options();

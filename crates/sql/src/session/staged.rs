@@ -5,6 +5,9 @@
 //! hidden folder, within a target that is a folder, else beside it, so that it is on the same file system;
 //! [`Staged::commit`] moves what is in it. Each file is replaced whole or not at all; several files of one statement
 //! are moved one after the other. Object stores other than this machine's are left to themselves.
+//!
+//! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)` keeps
+//! them, `OPTIONS (overwrite true)` takes them away when all rows are there.
 
 use std::fs;
 use std::io;
@@ -13,14 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arrow::datatypes::{Field, Schema};
-use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::common::config::ConfigOptions;
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
+use super::null_folders::with_null_folders;
 use crate::access::Access;
-use crate::catalog::STAGED_SUFFIX;
+use crate::catalog::{STAGED_SUFFIX, data_files, listing_of, with_text_keys};
 use crate::error::{Result, SqlError};
+use crate::values::boolean;
 
 /// Tells the folders of one process apart.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -36,33 +42,98 @@ pub(crate) struct Staged {
     written: PathBuf,
     /// Where that goes.
     target: PathBuf,
+    /// Files that were there before and leave.
+    replaced: Vec<PathBuf>,
+}
+
+/// What a COPY does with the files that are in its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// There must be none.
+    None,
+    Appended,
+    Overwritten,
+}
+
+impl Before {
+    /// Takes the options of a COPY that are not its format's.
+    fn take(copy: &mut CopyTo) -> Result<Before> {
+        let mut flag = |name: &str| match copy.options.remove(&format!("format.{name}")) {
+            Some(value) => boolean(value.trim())
+                .ok_or_else(|| SqlError::Planning(format!("COPY takes {name} true or {name} false, found '{value}'"))),
+            None => Ok(false),
+        };
+        match (flag("append")?, flag("overwrite")?) {
+            (true, true) => Err(SqlError::Planning("COPY either appends or overwrites".into())),
+            (true, false) => Ok(Before::Appended),
+            (false, true) => Ok(Before::Overwritten),
+            (false, false) => Ok(Before::None),
+        }
+    }
 }
 
 impl Staged {
     /// Redirects what a plan writes to files of this machine; `None` where it writes none. Only the statement itself
     /// writes, or the one that EXPLAIN ANALYZE runs; what is explained and not run keeps its target.
-    pub(crate) fn redirect(plan: LogicalPlan, access: &Access) -> Result<(LogicalPlan, Option<Staged>)> {
-        access.check_plan(&plan)?;
+    pub(crate) fn redirect(plan: LogicalPlan, options: &ConfigOptions) -> Result<(LogicalPlan, Option<Staged>)> {
+        Access::of(options).check_plan(&plan)?;
         let mut staged = None;
         let plan = match plan {
             LogicalPlan::Analyze(mut analyze) => {
-                let (input, of_input) = Staged::redirect(Arc::unwrap_or_clone(analyze.input), access)?;
+                let (input, of_input) = Staged::redirect(Arc::unwrap_or_clone(analyze.input), options)?;
                 (analyze.input, staged) = (Arc::new(input), of_input);
                 LogicalPlan::Analyze(analyze)
             }
+            LogicalPlan::Explain(mut explain) => {
+                if let LogicalPlan::Copy(copy) = explain.plan.as_ref() {
+                    let mut copy = copy.clone();
+                    Before::take(&mut copy)?;
+                    explain.plan = Arc::new(LogicalPlan::Copy(copy));
+                }
+                LogicalPlan::Explain(explain)
+            }
             LogicalPlan::Copy(mut copy) => {
+                let before = Before::take(&mut copy)?;
+                if !copy.partition_by.is_empty() {
+                    let option = copy.options.get("execution.keep_partition_by_columns").map(|value| value.trim());
+                    let kept = option.map_or(options.execution.keep_partition_by_columns, |value| value == "true");
+                    let input = Arc::unwrap_or_clone(copy.input);
+                    copy.input = Arc::new(with_null_folders(input, &copy.partition_by, kept)?);
+                }
                 let url = ListingTableUrl::parse(&copy.output_url)?;
-                if let Some(place) = Staged::beside(&url).filter(|_| url.get_glob().is_none()) {
-                    copy.output_url = place.location(url.is_collection());
-                    staged = Some(place.made()?);
+                match Staged::beside(&url).filter(|_| url.get_glob().is_none()) {
+                    Some(place) => {
+                        let place = place.into_folder(before, &copy.output_url)?;
+                        copy.output_url = place.location(url.is_collection());
+                        staged = Some(place.made()?);
+                    }
+                    None if before == Before::Overwritten => {
+                        let what = format!("COPY that overwrites '{}'", copy.output_url);
+                        return Err(SqlError::Unsupported(what));
+                    }
+                    None => {}
                 }
                 LogicalPlan::Copy(copy)
             }
             LogicalPlan::Dml(mut dml) if matches!(dml.op, WriteOp::Insert(_)) => {
                 let provider = source_as_provider(&dml.target)?;
-                if let Some((place, table)) = provider.downcast_ref::<ListingTable>().and_then(elsewhere) {
-                    dml.target = provider_as_source(Arc::new(table?));
-                    staged = Some(place.made()?);
+                if let Some(table) = listing_of(provider.as_ref()) {
+                    let keys: Vec<String> =
+                        table.options().table_partition_cols.iter().map(|(key, _)| key.clone()).collect();
+                    let place = match table.table_paths().as_slice() {
+                        [url] => Staged::beside(url).filter(|_| url.is_collection()),
+                        _ => None,
+                    };
+                    let urls = match &place {
+                        Some(place) => vec![ListingTableUrl::parse(place.location(true))?],
+                        None => table.table_paths().clone(),
+                    };
+                    dml.target = provider_as_source(Arc::new(with_text_keys(table, urls)?));
+                    if !keys.is_empty() {
+                        let kept = options.execution.keep_partition_by_columns;
+                        dml.input = Arc::new(with_null_folders(Arc::unwrap_or_clone(dml.input), &keys, kept)?);
+                    }
+                    staged = place.map(Staged::made).transpose()?;
                 }
                 LogicalPlan::Dml(dml)
             }
@@ -91,7 +162,24 @@ impl Staged {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let hidden = format!(".{name}.{}-{number}{STAGED_SUFFIX}", std::process::id());
         let folder = if target.is_dir() { target.join(hidden) } else { target.with_file_name(hidden) };
-        Some(Staged { written: folder.join(&name), folder, target })
+        Some(Staged { written: folder.join(&name), folder, target, replaced: Vec::new() })
+    }
+
+    /// The same for a COPY, which says what becomes of the files that are in its folder.
+    fn into_folder(mut self, before: Before, location: &str) -> Result<Staged> {
+        if self.target.is_dir() {
+            let files = data_files(&self.target);
+            match before {
+                Before::None if !files.is_empty() => {
+                    return Err(SqlError::FolderNotEmpty { path: location.to_string() });
+                }
+                Before::Overwritten => self.replaced = files,
+                Before::None | Before::Appended => {}
+            }
+        } else if before == Before::Appended && self.target.is_file() {
+            return Err(SqlError::Unsupported(format!("COPY that appends to a file ('{location}')")));
+        }
+        Ok(self)
     }
 
     /// Where the statement writes, as text.
@@ -102,10 +190,12 @@ impl Staged {
     /// Moves all files to their places.
     ///
     /// # Errors
-    /// [`SqlError::FileAccess`] if one of them cannot be moved; those before it have been.
+    /// [`SqlError::FileAccess`] if one of them cannot be moved; those before it have been, and what is to be replaced
+    /// is all there.
     pub(crate) fn commit(self) -> Result<()> {
         let mut files = Vec::new();
         files_below(&self.written, &mut files).map_err(|error| self.failed(&self.written, &error))?;
+        let mut places = Vec::new();
         for file in files {
             let place = match file.strip_prefix(&self.written) {
                 Ok(below) if !below.as_os_str().is_empty() => self.target.join(below),
@@ -114,6 +204,13 @@ impl Staged {
             let parent = place.parent().unwrap_or(&self.target);
             let moved = fs::create_dir_all(parent).and_then(|()| fs::rename(&file, &place));
             moved.map_err(|error| self.failed(&place, &error))?;
+            places.push(place);
+        }
+        for file in self.replaced.iter().filter(|file| !places.contains(file)) {
+            fs::remove_file(file).map_err(|error| self.failed(file, &error))?;
+            // Folders of keys that hold nothing any more; one that does stays.
+            let folders = file.ancestors().skip(1).take_while(|folder| *folder != self.target);
+            folders.map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
         }
         Ok(())
     }
@@ -135,22 +232,6 @@ impl Drop for Staged {
             });
         }
     }
-}
-
-/// The same table over another folder, empty as yet.
-fn elsewhere(table: &ListingTable) -> Option<(Staged, datafusion::error::Result<ListingTable>)> {
-    let [url] = table.table_paths().as_slice() else { return None };
-    let place = Staged::beside(url).filter(|_| url.is_collection())?;
-    let options = table.options().clone();
-    let partitioned = |field: &Field| options.table_partition_cols.iter().any(|(name, _)| name == field.name());
-    let schema = datafusion::catalog::TableProvider::schema(table);
-    let fields: Vec<_> = schema.fields().iter().filter(|field| !partitioned(field)).cloned().collect();
-    let made = ListingTableUrl::parse(place.location(true)).and_then(|url| {
-        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
-        let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(Arc::new(schema));
-        ListingTable::try_new(config)
-    });
-    Some((place, made))
 }
 
 /// All files at or below a path, in order; none if there is nothing.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use warpcube_sql::{Session, SqlError};
 
-use crate::support::{cpu, rows};
+use crate::support::{cpu, emulated, one, rows};
 
 /// Ten thousand rows, the 9,000th of which cannot be computed.
 const FAILING: &str = "SELECT value AS v, 10 / (value - 9000) AS q FROM generate_series(1, 10000) AS g(value)";
@@ -153,4 +153,155 @@ async fn explaining_writes_nothing_and_analysing_does() {
     assert_eq!(files(folder.path()), was);
     session.collect(&format!("EXPLAIN ANALYZE {copy}")).await.unwrap();
     assert!(path.is_file());
+}
+
+/// The rows of a query, sorted, cells with a blank between.
+async fn cells(session: &Session, sql: &str) -> Vec<String> {
+    let batches = session.collect(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+    let mut rows: Vec<String> = crate::format::rows(&batches).iter().map(|row| row.join(" ")).collect();
+    rows.sort();
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_are_null_have_a_folder_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = cpu();
+    for (kind, zero, other, literal) in [
+        ("BIGINT", "0", "3", "3"),
+        ("DATE", "1970-01-01", "2024-02-29", "DATE '2024-02-29'"),
+        ("BOOLEAN", "false", "true", "true"),
+        ("VARCHAR", "", "x", "'x'"),
+        ("DECIMAL(6, 2)", "0.00", "1.50", "CAST(1.5 AS DECIMAL(6, 2))"),
+        ("TIMESTAMP", "1970-01-01T00:00:00", "2024-02-29T12:30:00", "TIMESTAMP '2024-02-29 12:30:00'"),
+    ] {
+        let place = folder.path().join(kind);
+        let place = place.display();
+        let rows = format!(
+            "SELECT v, CAST(t AS {kind}) AS k, v % 2 AS j FROM (VALUES (1, '{zero}'), (2, NULL), (3, '{other}'), (4, NULL)) AS t(v, t)"
+        );
+        writer.collect(&format!("COPY ({rows}) TO '{place}/' STORED AS PARQUET PARTITIONED BY (k, j)")).await.unwrap();
+        // Kernels of the emulated device take a while to compile.
+        let on_device = ["BIGINT", "VARCHAR"].contains(&kind).then(emulated);
+        for session in std::iter::once(cpu()).chain(on_device) {
+            let declared = format!(
+                "CREATE EXTERNAL TABLE t (v BIGINT, k {kind}, j INT) STORED AS PARQUET PARTITIONED BY (k, j) LOCATION '{place}/'"
+            );
+            session.collect(&declared).await.unwrap();
+            for (condition, expected) in [
+                ("k IS NULL".to_string(), "2 6"),
+                ("k IS NOT NULL".to_string(), "2 4"),
+                (format!("k = {literal}"), "1 3"),
+                (format!("k <> {literal}"), "1 1"),
+                (format!("k = CAST('{zero}' AS {kind})"), "1 1"),
+                (format!("k IS DISTINCT FROM {literal}"), "3 7"),
+                (format!("k IS NULL OR k = {literal}"), "3 9"),
+                ("k IS NULL AND j = 0 AND v > 3".to_string(), "1 4"),
+                ("true".to_string(), "4 10"),
+            ] {
+                let sql = format!("SELECT count(*), sum(v) FROM t WHERE {condition}");
+                assert_eq!(one(&session, &sql).await.0, expected, "{kind}: {sql}");
+            }
+            let found = cells(&session, "SELECT count(k), count(*), count(DISTINCT k) FROM t").await;
+            assert_eq!(found, ["2 4 2"], "{kind}");
+            // More rows of NULL, beside others.
+            session.collect(&format!("INSERT INTO t VALUES (10, NULL, 0), (20, {literal}, NULL)")).await.unwrap();
+            assert_eq!(one(&session, "SELECT sum(v) FROM t WHERE k IS NULL").await.0, "16", "{kind}");
+            assert_eq!(one(&session, "SELECT sum(v), count(k) FROM t WHERE j IS NULL").await.0, "20 1", "{kind}");
+            session.collect("DROP TABLE t").await.unwrap();
+            let again =
+                format!("COPY ({rows}) TO '{place}/' STORED AS PARQUET PARTITIONED BY (k, j) OPTIONS (overwrite true)");
+            writer.collect(&again).await.unwrap();
+        }
+        assert_eq!(one(&cpu(), &format!("SELECT count(*), sum(v) FROM '{place}/' WHERE k IS NULL")).await.0, "2 6");
+        assert!(folder.path().join(kind).join("k=__HIVE_DEFAULT_PARTITION__/j=0").is_dir());
+    }
+    // Numbers are told from folders, NULL or not, and the first NULL may come later.
+    let place = folder.path().join("later");
+    let copy = |k: &str, option: &str| {
+        let place = place.display();
+        format!(
+            "COPY (SELECT 1 AS v, CAST({k} AS INT) AS k) TO '{place}/' STORED AS PARQUET PARTITIONED BY (k) {option}"
+        )
+    };
+    let session = cpu();
+    writer.collect(&copy("7", "")).await.unwrap();
+    session
+        .collect(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", place.display()))
+        .await
+        .unwrap();
+    assert_eq!(cells(&session, "SELECT k + 1 FROM t").await, ["8"]);
+    writer.collect(&copy("NULL", "OPTIONS (append true)")).await.unwrap();
+    assert_eq!(cells(&session, "SELECT k + 1 FROM t").await, ["8", "NULL"]);
+    assert_eq!(cells(&session, "SELECT v FROM t WHERE k IS NULL").await, ["1"]);
+    // Where the column stays in its files it keeps its type, and NULL has no place.
+    writer.set("datafusion.execution.keep_partition_by_columns", "true").unwrap();
+    let error = writer.collect(&copy("NULL", "OPTIONS (append true)")).await.unwrap_err().to_string();
+    assert!(error.starts_with("SQL-006 column 'k' is NULL, which no folder can stand for"), "{error}");
+    writer.collect(&copy("8", "OPTIONS (append true)")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_any_characters_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("t");
+    let place = place.display();
+    let keys = ["a/b", "a=b", "50%", "%2F", "two words", "..", "ünï", "a+b&c?#", "\"q\"", "c:\\d", "[x]*", "{}|^~`"];
+    let rows: Vec<String> = keys.iter().enumerate().map(|(v, key)| format!("({v}, '{key}')")).collect();
+    let session = cpu();
+    let copy = format!(
+        "COPY (SELECT * FROM (VALUES {}) AS t(v, k)) TO '{place}/' STORED AS PARQUET PARTITIONED BY (k)",
+        rows.join(", ")
+    );
+    session.collect(&copy).await.unwrap();
+    let mut expected: Vec<String> = keys.iter().map(|key| key.to_string()).collect();
+    expected.sort();
+    for with_null in [false, true] {
+        assert_eq!(cells(&session, &format!("SELECT k FROM '{place}/' WHERE k IS NOT NULL")).await, expected);
+        for (v, key) in keys.iter().enumerate() {
+            let sql = format!("SELECT v FROM '{place}/' WHERE k = '{key}'");
+            assert_eq!(cells(&session, &sql).await, [v.to_string()], "{key} {with_null}");
+        }
+        let null = "COPY (SELECT 99 AS v, CAST(NULL AS VARCHAR) AS k)";
+        let null = format!("{null} TO '{place}/' STORED AS PARQUET PARTITIONED BY (k) OPTIONS (append true)");
+        session.collect(&null).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_has_files_is_added_to_or_replaced_by_word_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("p");
+    let session = cpu();
+    let copy = |v: u32, keys: &str, options: &str| {
+        let place = place.display();
+        format!("COPY (SELECT {v} AS v, {v} % 3 AS k) TO '{place}/' STORED AS PARQUET {keys} {options}")
+    };
+    let sum = async || one(&session, &format!("SELECT sum(v), count(*) FROM '{}/'", place.display())).await.0;
+    for keys in ["PARTITIONED BY (k)", ""] {
+        session.collect(&copy(1, keys, "OPTIONS (overwrite true)")).await.unwrap();
+        let was = files(folder.path());
+        let error = session.collect(&copy(2, keys, "")).await.unwrap_err().to_string();
+        let expected =
+            "it has files; COPY … OPTIONS (append true) adds to them, OPTIONS (overwrite true) replaces them";
+        assert_eq!(error, format!("FILE-009 {}/: {expected}", place.display()));
+        for (options, reason) in [("append true, overwrite true", "either"), ("append maybe", "append true")] {
+            let error = session.collect(&copy(2, keys, &format!("OPTIONS ({options})"))).await.unwrap_err().to_string();
+            assert!(error.starts_with("SQL-004 COPY ") && error.contains(reason), "{error}");
+        }
+        assert_eq!(files(folder.path()), was);
+        session.collect(&copy(2, keys, "OPTIONS (append true)")).await.unwrap();
+        assert_eq!(sum().await, "3 2");
+        session.collect(&format!("EXPLAIN {}", copy(3, keys, "OPTIONS (overwrite true)"))).await.unwrap();
+        assert_eq!(sum().await, "3 2");
+        // What fails replaces nothing.
+        let failing = copy(3, keys, "OPTIONS (overwrite true)").replace("3 AS v", "1 / (3 - length('abc')) AS v");
+        assert!(session.collect(&failing).await.is_err(), "{failing}");
+        assert_eq!(sum().await, "3 2");
+        session.collect(&copy(4, keys, "OPTIONS ('overwrite' 'true')")).await.unwrap();
+        assert_eq!(sum().await, "4 1");
+        assert_eq!(files(folder.path()).len(), 1);
+        let folders = fs::read_dir(&place).unwrap().count();
+        assert_eq!(folders, 1, "folders that were emptied are left");
+    }
 }

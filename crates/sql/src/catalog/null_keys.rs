@@ -1,0 +1,185 @@
+//! Tables with a folder `key=__HIVE_DEFAULT_PARTITION__`, whose rows have NULL for that key.
+//!
+//! The defect: DataFusion 55.2 makes a key's value by a cast of the folder's name, so that this name is an error for a
+//! number and a text for a string; it declares keys NOT NULL, so that `key IS NULL` is false before anything is read;
+//! and its pruning of folders reads the bit below a NULL, so that `key = 0` would keep the rows of NULL. A table with
+//! such a folder is a [`NullKeys`] here and all others stay listing tables. It lists its files with keys as text,
+//! prunes them by filters over that text, gives each file its typed values, and has every filter applied again to the
+//! rows.
+//!
+//! It goes when listing tables map that name to NULL (apache/datafusion, `datafusion-catalog-listing/src/helpers.rs`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result as DataFusionResult, ScalarValue, Statistics, project_schema};
+use datafusion::datasource::TableType;
+use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl, PartitionedFile};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::functions::core::expr_fn::nullif;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, cast, lit};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+
+use crate::error::SqlError;
+
+/// What stands for NULL in the name of a folder, as Hive and those after it write it.
+pub(crate) const NULL_KEY: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The listing table that a provider is or is made of.
+pub(crate) fn listing_of(provider: &dyn TableProvider) -> Option<&ListingTable> {
+    let keys = || provider.downcast_ref::<NullKeys>().map(|keys| &keys.listing);
+    keys().map_or_else(|| provider.downcast_ref(), |listing| listing.downcast_ref())
+}
+
+/// Whether one of the paths has a folder that says that one of the keys is NULL.
+pub(super) fn has_null_keys(listing: &ListingTable, files: &[PathBuf]) -> bool {
+    let keys = &listing.options().table_partition_cols;
+    let names: Vec<String> = keys.iter().map(|(key, _)| format!("{key}={NULL_KEY}")).collect();
+    let is_null = |path: &Path| path.iter().any(|part| names.iter().any(|name| part.to_str() == Some(name)));
+    !names.is_empty() && files.iter().any(|path| is_null(path))
+}
+
+/// The same table at other places, with keys as text.
+pub(crate) fn with_text_keys(table: &ListingTable, urls: Vec<ListingTableUrl>) -> DataFusionResult<ListingTable> {
+    let mut options = table.options().clone();
+    for (_, kind) in &mut options.table_partition_cols {
+        *kind = DataType::Utf8;
+    }
+    let schema = file_schema(table);
+    ListingTable::try_new(
+        ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options).with_schema(schema),
+    )
+}
+
+/// The columns of a table's files.
+fn file_schema(table: &ListingTable) -> SchemaRef {
+    let keys = &table.options().table_partition_cols;
+    let schema = table.schema();
+    let of_files = |field: &&Arc<Field>| !keys.iter().any(|(key, _)| key == field.name());
+    let fields: Vec<_> = schema.fields().iter().filter(of_files).cloned().collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// A table over files in folders of keys, some of which are NULL.
+#[derive(Debug)]
+pub(crate) struct NullKeys {
+    /// The table with the keys' own types; it knows everything but how to read.
+    listing: Arc<dyn TableProvider>,
+    /// The table with keys as text, which lists the files.
+    texts: ListingTable,
+    file_schema: SchemaRef,
+    keys: Vec<Arc<Field>>,
+    schema: SchemaRef,
+}
+
+impl NullKeys {
+    pub(super) fn new(listing: Arc<dyn TableProvider>) -> DataFusionResult<NullKeys> {
+        let Some(table) = listing.downcast_ref::<ListingTable>() else {
+            return Err(SqlError::Internal("keys of a table that is no listing table".into()).into());
+        };
+        let keys = table.options().table_partition_cols.iter();
+        let keys: Vec<_> = keys.map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true))).collect();
+        let texts = with_text_keys(table, table.table_paths().clone())?;
+        let file_schema = file_schema(table);
+        let fields: Vec<_> = file_schema.fields().iter().cloned().chain(keys.iter().cloned()).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, file_schema.metadata().clone()));
+        Ok(NullKeys { texts, file_schema, keys, schema, listing })
+    }
+
+    /// The filters over keys alone, as filters over their texts.
+    fn of_texts(&self, filters: &[Expr]) -> DataFusionResult<Vec<Expr>> {
+        let names: Vec<&str> = self.keys.iter().map(|key| key.name().as_str()).collect();
+        let of_keys = filters.iter().filter(|filter| expr_applicable_for_cols(&names, filter)).cloned();
+        let of_text = |expr: Expr| match &expr {
+            Expr::Column(column) => match self.keys.iter().find(|key| *key.name() == column.name) {
+                Some(key) => Ok(Transformed::yes(cast(nullif(expr, lit(NULL_KEY)), key.data_type().clone()))),
+                None => Ok(Transformed::no(expr)),
+            },
+            _ => Ok(Transformed::no(expr)),
+        };
+        of_keys.map(|filter| Ok(filter.transform_up(of_text)?.data)).collect()
+    }
+
+    /// A listed file with values of the keys' types.
+    fn typed(&self, mut file: PartitionedFile) -> DataFusionResult<PartitionedFile> {
+        let typed = |(value, key): (&ScalarValue, &Arc<Field>)| match value {
+            ScalarValue::Utf8(Some(text)) if text != NULL_KEY => {
+                ScalarValue::try_from_string(text.clone(), key.data_type())
+            }
+            _ => ScalarValue::try_from(key.data_type()),
+        };
+        file.partition_values = file.partition_values.iter().zip(&self.keys).map(typed).collect::<Result<_, _>>()?;
+        // Bounds of the texts say nothing of the values; those of the file's columns stay.
+        if let Some(statistics) = &file.statistics {
+            file.statistics = Some(Arc::new(self.without_keys(statistics)));
+        }
+        Ok(file)
+    }
+
+    /// Statistics with nothing told of the keys.
+    fn without_keys(&self, statistics: &Statistics) -> Statistics {
+        let mut known = Statistics::new_unknown(&self.schema);
+        (known.num_rows, known.total_byte_size) = (statistics.num_rows, statistics.total_byte_size);
+        let columns = self.file_schema.fields().len();
+        let of_files = statistics.column_statistics.iter().take(columns);
+        known.column_statistics.iter_mut().zip(of_files).for_each(|(known, column)| known.clone_from(column));
+        known
+    }
+}
+
+#[async_trait]
+impl TableProvider for NullKeys {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.listing.get_column_default(column)
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DataFusionResult<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let filters = self.of_texts(filters)?;
+        let listed = self.texts.list_files_for_scan(state, &filters, None).await?;
+        let url = self.texts.table_paths().first().map(ListingTableUrl::object_store);
+        let Some(url) = url.filter(|_| !listed.file_groups.is_empty()) else {
+            return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema, projection)?)));
+        };
+        let typed = |group: FileGroup| {
+            let files = group.into_inner().into_iter().map(|file| self.typed(file));
+            Ok(FileGroup::new(files.collect::<DataFusionResult<Vec<_>>>()?))
+        };
+        let groups = listed.file_groups.into_iter().map(typed).collect::<DataFusionResult<Vec<_>>>()?;
+        let format = &self.texts.options().format;
+        let source = format.file_source(
+            TableSchema::builder(self.file_schema.clone()).with_table_partition_cols(self.keys.clone()).build(),
+        );
+        let config = FileScanConfigBuilder::new(url, source)
+            .with_file_groups(groups)
+            .with_statistics(self.without_keys(&listed.statistics))
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .build();
+        format.create_physical_plan(state, config).await
+    }
+}
