@@ -150,7 +150,8 @@ pub enum SqlError {
     ReadOnly(String),
     /// A COPY into a folder that has files.
     #[error(
-        "FILE-009 {path}: it has files; COPY … OPTIONS (append true) adds to them, OPTIONS (overwrite true) replaces them"
+        "FILE-009 {path}: it has files; COPY … OPTIONS (append true) adds to them, OPTIONS (overwrite true) replaces \
+         them"
     )]
     FolderNotEmpty {
         /// The folder as written.

@@ -6,8 +6,8 @@
 //! [`Staged::commit`] moves what is in it. Each file is replaced whole or not at all; several files of one statement
 //! are moved one after the other. Object stores other than this machine's are left to themselves.
 //!
-//! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)` keeps
-//! them, `OPTIONS (overwrite true)` takes them away when all rows are there.
+//! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)`
+//! keeps them, `OPTIONS (overwrite true)` takes them away when all rows are there.
 
 use std::fs;
 use std::io;

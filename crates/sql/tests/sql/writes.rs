@@ -178,14 +178,16 @@ async fn keys_that_are_null_have_a_folder_of_their_own() {
         let place = folder.path().join(kind);
         let place = place.display();
         let rows = format!(
-            "SELECT v, CAST(t AS {kind}) AS k, v % 2 AS j FROM (VALUES (1, '{zero}'), (2, NULL), (3, '{other}'), (4, NULL)) AS t(v, t)"
+            "SELECT v, CAST(t AS {kind}) AS k, v % 2 AS j \
+             FROM (VALUES (1, '{zero}'), (2, NULL), (3, '{other}'), (4, NULL)) AS t(v, t)"
         );
         writer.collect(&format!("COPY ({rows}) TO '{place}/' STORED AS PARQUET PARTITIONED BY (k, j)")).await.unwrap();
         // Kernels of the emulated device take a while to compile.
         let on_device = ["BIGINT", "VARCHAR"].contains(&kind).then(emulated);
         for session in std::iter::once(cpu()).chain(on_device) {
             let declared = format!(
-                "CREATE EXTERNAL TABLE t (v BIGINT, k {kind}, j INT) STORED AS PARQUET PARTITIONED BY (k, j) LOCATION '{place}/'"
+                "CREATE EXTERNAL TABLE t (v BIGINT, k {kind}, j INT) STORED AS PARQUET PARTITIONED BY (k, j) \
+                 LOCATION '{place}/'"
             );
             session.collect(&declared).await.unwrap();
             for (condition, expected) in [
