@@ -28,6 +28,7 @@ mod runtime;
 mod session;
 mod settings;
 mod show;
+mod spill;
 mod statement;
 mod stream;
 mod syntax;

@@ -5,11 +5,12 @@
 //! through a store that does not list files of encoded columns.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::execution::SessionState;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::disk_manager::{DEFAULT_MAX_TEMP_DIRECTORY_SIZE, DiskManagerBuilder};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -21,6 +22,7 @@ use crate::access::Access;
 use crate::catalog::Hiding;
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
+use crate::spill::Spill;
 use crate::values::Budget;
 
 /// How many of the largest users of memory an error names.
@@ -57,7 +59,8 @@ impl RuntimeChoice {
 
 /// The runtime that a session starts with.
 pub(crate) fn build(settings: &Settings) -> Result<Arc<RuntimeEnv>> {
-    let builder = with_disk(with_memory(RuntimeEnvBuilder::new(), settings)?, settings)?;
+    let builder = with_memory(RuntimeEnvBuilder::new(), settings)?;
+    let builder = with_spill_folder(builder, settings, DEFAULT_MAX_TEMP_DIRECTORY_SIZE)?;
     let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
     share_files(&runtime, settings);
     Ok(runtime)
@@ -80,7 +83,7 @@ pub(crate) fn rebuild(
         builder = with_memory(builder, settings)?;
     }
     if before.spill_folder != settings.spill_folder {
-        builder = with_disk(builder, settings)?;
+        builder = with_spill_folder(builder, settings, environment.disk_manager.max_temp_directory_size())?;
     }
     Ok(builder.build_arc()?)
 }
@@ -96,31 +99,44 @@ fn with_memory(builder: RuntimeEnvBuilder, settings: &Settings) -> Result<Runtim
     })
 }
 
-fn with_disk(builder: RuntimeEnvBuilder, settings: &Settings) -> Result<RuntimeEnvBuilder> {
-    let mode = match &settings.spill_folder {
-        Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|error| SqlError::SettingValue {
-                name: "warpcube.spill_folder".into(),
-                value: folder.display().to_string(),
-                expected: format!("a folder to write in ({error})"),
-                origin: None,
-            })?;
-            DiskManagerMode::Directories(vec![folder.clone()])
-        }
-        None => DiskManagerMode::OsTmpDirectory,
+/// The runtime spilling to the folder of the settings, up to so many bytes.
+fn with_spill_folder(builder: RuntimeEnvBuilder, settings: &Settings, bytes_max: u64) -> Result<RuntimeEnvBuilder> {
+    let Some(folder) = &settings.spill_folder else { return Ok(spilling(builder, Spill::new(None, bytes_max))) };
+    let refused = |error: std::io::Error| SqlError::SettingValue {
+        name: "warpcube.spill_folder".into(),
+        value: folder.display().to_string(),
+        expected: format!("a folder to write in ({error})"),
+        origin: None,
     };
-    Ok(builder.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode)))
+    Ok(spilling(builder, spill(folder, bytes_max).map_err(refused)?))
+}
+
+/// Files to spill to in a folder that is made if it is not there, and that can be written.
+fn spill(folder: &Path, bytes_max: u64) -> std::io::Result<Spill> {
+    std::fs::create_dir_all(folder)?;
+    let spill = Spill::new(Some(folder), bytes_max);
+    spill.check().map(|()| spill)
+}
+
+fn spilling(builder: RuntimeEnvBuilder, spill: Spill) -> RuntimeEnvBuilder {
+    let mut disk = DiskManagerBuilder::default().with_max_temp_directory_size(spill.bytes_max());
+    disk.set_temp_file_factory(Arc::new(spill));
+    builder.with_disk_manager_builder(disk)
 }
 
 /// Sets one of `datafusion.runtime.…`.
-pub(crate) fn set(state: &Arc<RwLock<SessionState>>, name: &str, value: &str) -> Result<()> {
+pub(crate) fn set(state: &Arc<RwLock<SessionState>>, name: &str, value: &str, settings: &Settings) -> Result<()> {
     let size = || SessionContext::parse_capacity_limit(name, value);
     let mut state = state.write();
+    let bytes_max = state.runtime_env().disk_manager.max_temp_directory_size();
     let builder = RuntimeEnvBuilder::from_runtime_env(state.runtime_env());
     let builder = match name.trim_start_matches(RUNTIME) {
         "memory_limit" => builder.with_memory_limit(size()?, 1.0),
-        "max_temp_directory_size" => builder.with_max_temp_directory_size(size()? as u64),
-        "temp_directory" => builder.with_temp_file_path(value),
+        "max_temp_directory_size" => with_spill_folder(builder, settings, size()? as u64)?,
+        "temp_directory" => {
+            let failed = |error: std::io::Error| SqlError::FileAccess(format!("{value}: {error}"));
+            spilling(builder, spill(Path::new(value), bytes_max).map_err(failed)?)
+        }
         "metadata_cache_limit" => builder.with_metadata_cache_limit(size()?),
         "file_statistics_cache_limit" => builder.with_file_statistics_cache_limit(size()?),
         other => return Err(SqlError::Unsupported(format!("setting datafusion.runtime.{other} here"))),
@@ -141,7 +157,13 @@ pub(crate) async fn reset(context: &SessionContext, name: &str, settings: &Setti
     };
     match name.trim_start_matches(RUNTIME) {
         "memory_limit" => change(&|builder| with_memory(builder, settings)),
-        "temp_directory" => change(&|builder| with_disk(builder, settings)),
+        "temp_directory" => {
+            let bytes_max = context.runtime_env().disk_manager.max_temp_directory_size();
+            change(&|builder| with_spill_folder(builder, settings, bytes_max))
+        }
+        "max_temp_directory_size" => {
+            change(&|builder| with_spill_folder(builder, settings, DEFAULT_MAX_TEMP_DIRECTORY_SIZE))
+        }
         // Listings that are kept would hide files that are added later.
         other if other.starts_with("list_files_cache") => {
             Err(SqlError::Unsupported(format!("setting datafusion.runtime.{other} here")))

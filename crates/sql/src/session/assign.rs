@@ -102,7 +102,7 @@ impl Session {
 
     pub(super) fn set_runtime(&self, name: &str, value: &str) -> Result<()> {
         let state = self.inner.context.state_ref();
-        runtime::set(&state, name, value).map_err(|error| bad_value(name, value, &error))
+        runtime::set(&state, name, value, &self.settings()).map_err(|error| bad_value(name, value, &error))
     }
 
     pub(super) fn setting_names(&self) -> Vec<String> {

@@ -1,11 +1,16 @@
 //! A limit on the CPU's memory: what can spill does and is right, what cannot fails by name, the session goes on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt;
 use warpcube_sql::{Session, SessionOptions};
 
 use crate::support::{one, run};
+
+/// How long a test waits for files to go.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often the operators of a plan have spilled.
 fn spills(plan: &Arc<dyn ExecutionPlan>) -> usize {
@@ -49,17 +54,25 @@ async fn spilled_data_goes_where_it_is_told_and_is_gone_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let session = session("12MiB");
     session.set("warpcube.spill_folder", &folder.path().display().to_string()).unwrap();
-    let sort = "SELECT sum(r * v) FROM (SELECT value AS v, row_number() OVER (ORDER BY value * 7919 % 1000003) AS r \
-                FROM generate_series(1, 600000))";
-    let execution = session.execute(sort).await.unwrap();
+    // Files of this process that are open below the folder, by the names that the system has for them.
+    let open = || {
+        let files = std::fs::read_dir("/proc/self/fd").unwrap();
+        let paths = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+        paths.filter(|path| path.starts_with(folder.path())).count()
+    };
+    let sort = "SELECT value FROM generate_series(1, 600000) ORDER BY value * 7919 % 1000003";
+    let mut execution = session.execute(sort).await.unwrap();
     let plan = execution.plan.clone().expect("a query has a plan");
-    execution.collect().await.unwrap();
+    execution.stream.next().await.unwrap().unwrap();
     assert!(spills(&plan) > 0);
-    let made: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(!made.is_empty(), "nothing was spilled to the folder");
-    drop(plan);
-    let files = made.iter().flat_map(|path| std::fs::read_dir(path).unwrap());
-    assert_eq!(files.count(), 0, "spilled files outlive their statement");
+    assert!(open() > 0, "nothing was spilled to the folder");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a process that is killed would leave files");
+    drop((execution, plan));
+    let clock = std::time::Instant::now();
+    while open() > 0 {
+        assert!(clock.elapsed() < PATIENCE, "spilled files outlive their statement");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     // A folder that cannot be written is told of at once.
     let blocked = folder.path().join("no-folder");
     std::fs::write(&blocked, "a file").unwrap();
@@ -78,4 +91,18 @@ async fn what_cannot_spill_fails_by_name() {
     assert!(error.ends_with("raise warpcube.memory_limit or look at warpcube.spill_folder"), "{error}");
     session.set("warpcube.memory_limit", "auto").unwrap();
     assert_eq!(one(&session, join).await.0, "300000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_spilled_has_a_limit_that_a_change_of_the_folder_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = session("12MiB");
+    session.set("datafusion.runtime.max_temp_directory_size", "1M").unwrap();
+    session.set("warpcube.spill_folder", &folder.path().display().to_string()).unwrap();
+    let sort = "SELECT sum(r * v) FROM (SELECT value AS v, row_number() OVER (ORDER BY value * 7919 % 1000003) AS r \
+                FROM generate_series(1, 600000))";
+    let error = run(&session, sort).await.map(|_| ()).unwrap_err();
+    assert!(error.contains("max_temp_directory_size"), "{error}");
+    session.set("datafusion.runtime.max_temp_directory_size", "1G").unwrap();
+    run(&session, sort).await.map(|_| ()).unwrap();
 }
