@@ -14,8 +14,9 @@ use warpcube_engine::EngineError;
 use warpcube_gpu::GpuError;
 
 use crate::catalog::{CATALOG, SCHEMA};
-use crate::nearest::nearest;
+use crate::nearest::{distance, nearest};
 use crate::settings::Origin;
+use crate::words::in_sql;
 
 /// Result of this crate's calls.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
@@ -40,7 +41,7 @@ pub enum SqlError {
     UnknownColumn {
         /// The name as written.
         name: String,
-        /// The nearest name there is, or the valid names where none is near.
+        /// The nearest name there is.
         nearest: Option<String>,
     },
     /// The statement is SQL but makes no sense: types, ambiguity, an unknown function.
@@ -309,18 +310,21 @@ fn sort(error: &DataFusionError) -> SqlError {
             let text = parser.to_string();
             SqlError::Syntax(one_line(text.trim_start_matches("sql parser error: ")))
         }
-        DataFusionError::NotImplemented(text) => SqlError::Unsupported(shortened(&one_line(text))),
+        DataFusionError::NotImplemented(text) => SqlError::Unsupported(shortened(&in_words(text))),
         DataFusionError::Plan(text) => planning(text),
-        DataFusionError::Configuration(text) => SqlError::Planning(one_line(text)),
+        DataFusionError::Configuration(text) => SqlError::Planning(in_words(text)),
         DataFusionError::SchemaError(schema, _) => schema_error(schema),
         DataFusionError::Execution(text) => dropped(text).unwrap_or_else(|| match is_about_names(text) {
             true => SqlError::Planning(one_line(text)),
-            false => SqlError::Execution(one_line(text)),
+            false => SqlError::Execution(in_words(text)),
         }),
         DataFusionError::Ffi(text) => SqlError::Execution(one_line(text)),
         DataFusionError::ResourcesExhausted(text) => SqlError::Memory(one_line(text)),
         DataFusionError::ExecutionJoin(join) => SqlError::Internal(one_line(&join.to_string())),
-        DataFusionError::Internal(text) | DataFusionError::Substrait(text) => SqlError::Internal(one_line(text)),
+        DataFusionError::Internal(text) | DataFusionError::Substrait(text) => {
+            tracing::debug!(text, "internal error");
+            SqlError::Internal(in_words(text))
+        }
         DataFusionError::ObjectStore(store) => SqlError::FileAccess(one_line(&store.to_string())),
         DataFusionError::IoError(io) => SqlError::FileAccess(one_line(&io.to_string())),
         DataFusionError::ParquetError(parquet) => parquet_error(parquet),
@@ -376,7 +380,17 @@ fn parquet_error(error: &parquet::errors::ParquetError) -> SqlError {
 
 fn planning(text: &str) -> SqlError {
     let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
-    unknown.map_or_else(|| SqlError::Planning(no_such_call(text).unwrap_or_else(|| one_line(text))), unknown_table)
+    let known = || no_such_call(text).or_else(|| no_such_function(text)).or_else(|| no_such_variable(text));
+    let said = || known().unwrap_or_else(|| in_words(text));
+    unknown.map_or_else(|| SqlError::Planning(said()), unknown_table)
+}
+
+/// What is to be known of a function that does not exist; DataFusion names another one, however far.
+fn no_such_function(text: &str) -> Option<String> {
+    let (name, rest) = text.strip_prefix("Invalid function '")?.split_once('\'')?;
+    let (_, other) = rest.split_once("Did you mean '")?;
+    let near = other.split_once('\'').map(|(other, _)| other).filter(|other| distance(name, other).is_some());
+    Some(format!("unknown function '{name}'{}", hint(&near.map(str::to_string))))
 }
 
 /// What is to be known of a call with arguments that the function does not take: the call, and what could stand there.
@@ -386,6 +400,12 @@ fn no_such_call(text: &str) -> Option<String> {
     let (_, candidates) = rest.split_once("Candidate functions:")?;
     let candidates: Vec<&str> = candidates.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     Some(format!("{call} does not exist; there are {}; a CAST may be missing", candidates.join(", ")))
+}
+
+/// What is to be known of `@@name`, which nothing answers.
+fn no_such_variable(text: &str) -> Option<String> {
+    let name = text.strip_prefix("variable [\"")?.strip_suffix("\"] has no type information")?;
+    Some(format!("unknown variable '{}'", name.replace("\", \"", ".")))
 }
 
 /// The error of a `DROP` of what is not there.
@@ -410,17 +430,22 @@ fn unknown_table(name: &str) -> SqlError {
 
 fn schema_error(error: &SchemaError) -> SqlError {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
-        return SqlError::Planning(one_line(&error.to_string()));
+        return SqlError::Planning(in_words(&error.to_string()));
     };
-    // A qualified name is compared with qualified ones, so that a wrong alias is found as well as a wrong column.
-    let name = field.flat_name();
     let written = |valid: &Column| match &valid.relation {
         Some(relation) => format!("{relation}.{}", as_written(&valid.name)),
         None => as_written(&valid.name),
     };
+    // A qualified name is compared part by part, so that a wrong alias is found as well as a wrong column.
+    let edits = |valid: &&Column| {
+        let (wanted, found) = (field.relation.as_ref()?.to_string(), valid.relation.as_ref()?.to_string());
+        let is_alias = field.name == valid.name;
+        let of_relation = distance(&wanted, &found).or(is_alias.then_some(wanted.len()))?;
+        Some(of_relation + distance(&field.name, &valid.name)?)
+    };
+    let full = valid_fields.iter().filter(|valid| edits(valid).is_some()).min_by_key(edits).map(written);
     let bare = nearest(&field.name, valid_fields.iter().map(|valid| valid.name.clone())).map(|name| as_written(&name));
-    let full = field.relation.as_ref().and(nearest(&name, valid_fields.iter().map(written)));
-    SqlError::UnknownColumn { name, nearest: full.or(bare) }
+    SqlError::UnknownColumn { name: field.flat_name(), nearest: full.or(bare) }
 }
 
 /// A name as SQL takes it: in quotes if it would be read as another one without.
@@ -430,6 +455,11 @@ pub fn as_written(name: &str) -> String {
         true => name.to_string(),
         false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
+}
+
+/// DataFusion's text on one line, in SQL's words.
+fn in_words(text: &str) -> String {
+    in_sql(&one_line(text))
 }
 
 /// The front of a text that may have a whole syntax tree in it.

@@ -33,6 +33,7 @@ mod statement;
 mod stream;
 mod syntax;
 mod values;
+mod words;
 
 pub use access::AllowedPaths;
 pub use baseline::Baseline;

@@ -1,15 +1,23 @@
 //! The nearest of some names to one that is not there, for error messages.
 
-/// The candidate with the fewest edits to `name`, case aside; none where more than a third of it differs.
+/// Edits at most between a name and one that is suggested for it, however long both are.
+const EDITS_MAX: usize = 3;
+
+/// The candidate with the fewest edits to `name`, case aside; none where more than a third of it differs, or more than
+/// three characters. A name of one or two characters differs from what is suggested in case alone.
 pub(crate) fn nearest(name: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
-    let wanted = name.to_lowercase();
-    let most = (wanted.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (edits(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= most)
+        .filter_map(|candidate| Some((distance(name, &candidate)?, candidate)))
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// The edits between two names that are near each other.
+pub(crate) fn distance(name: &str, candidate: &str) -> Option<usize> {
+    let wanted = name.to_lowercase();
+    let most = (wanted.chars().count() / 3).min(EDITS_MAX);
+    Some(edits(&wanted, &candidate.to_lowercase())).filter(|distance| *distance <= most)
 }
 
 /// Levenshtein distance with swaps of neighbours counted as one (optimal string alignment).
@@ -41,6 +49,12 @@ mod tests {
         assert_eq!(nearest("lineodrer", names()).as_deref(), Some("lineorder"));
         assert_eq!(nearest("CUSTOMERS", names()).as_deref(), Some("customer"));
         assert_eq!(nearest("warehouse", names()), None);
+        assert_eq!(nearest("prat", names()).as_deref(), Some("part"));
+        for (name, other) in [("b", "a"), ("zz", "za"), ("foo", "cos"), ("nosuch", "cosh"), ("lag", "log10")] {
+            assert_eq!(nearest(name, [other.to_string()]), None, "{name}");
+        }
+        assert_eq!(nearest("x", ["X".to_string()]).as_deref(), Some("X"));
+        assert_eq!(nearest("a_name_of_many_letters", ["a_name_of_fewer_letters".to_string()]), None);
         assert_eq!(edits("ab", "ba"), 1);
         assert_eq!(edits("", "abc"), 3);
     }

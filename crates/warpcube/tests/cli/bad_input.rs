@@ -161,7 +161,11 @@ fn unknown_names_come_with_the_nearest() {
         with("SELECT x.lo_quantity FROM lineorder AS l"),
         "SQL-003 unknown column 'x.lo_quantity'; did you mean 'l.lo_quantity'?"
     );
-    assert!(with("SELECT summ(lo_quantity) FROM lineorder").contains("Did you mean 'sum'?"));
+    assert_eq!(with("SELECT summ(lo_quantity) FROM lineorder"), "SQL-004 unknown function 'summ'; did you mean 'sum'?");
+    // What is as far as any other name is not suggested.
+    assert_eq!(with("SELECT nosuch(lo_quantity) FROM lineorder"), "SQL-004 unknown function 'nosuch'");
+    assert_eq!(with("CREATE TABLE t (a INT); SELECT b FROM t"), "SQL-003 unknown column 'b'");
+    assert_eq!(with("CREATE TABLE t (ab INT); SELECT t.cd FROM t"), "SQL-003 unknown column 't.cd'");
     assert_eq!(with("DROP TABLE linorder"), "SQL-002 unknown table 'linorder'; did you mean 'lineorder'?");
     assert_eq!(with("DROP VIEW linorder"), "SQL-002 unknown table 'linorder'; did you mean 'lineorder'?");
     assert_eq!(with("INSERT INTO linorder VALUES (1)"), "SQL-002 unknown table 'linorder'; did you mean 'lineorder'?");
@@ -178,6 +182,22 @@ fn sql_that_is_none_or_makes_no_sense() {
     assert!(place.error("SELECT a FROM (VALUES (1)) x(a), (VALUES (1)) y(a)").starts_with("SQL-004 "));
     assert!(place.error("BEGIN").starts_with("SQL-005 not supported: "));
     assert_eq!(place.error("SET ROLE x"), "SQL-005 not supported: SET ROLE x");
+}
+
+#[test]
+fn errors_speak_sql() {
+    let place = Place::new();
+    for (sql, expected) in [
+        ("SELECT x IS NORMALIZED FROM (SELECT 'a' x)", "SQL-005 not supported: expression x IS NORMALIZED"),
+        ("SELECT 'a' COLLATE \"C\"", "SQL-005 not supported: expression 'a' COLLATE"),
+        ("SELECT * FROM JSON_TABLE('[]', '$' COLUMNS(a INT PATH '$'))", "SQL-005 not supported: in FROM: JSON TABLE"),
+        ("SET x = (SELECT 1)", "SQL-004 not a value: a subquery"),
+        ("SELECT @@version", "SQL-004 unknown variable '@@version'"),
+        ("START TRANSACTION", "SQL-005 not supported: transactions"),
+        ("SELECT * FROM generate_series(1, 'x')", "SQL-004 Argument #2 must be an INTEGER or NULL, got 'x'"),
+    ] {
+        assert_eq!(place.error(sql), expected, "{sql}");
+    }
 }
 
 #[test]
