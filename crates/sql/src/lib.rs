@@ -19,6 +19,7 @@ mod lexer;
 mod lower;
 mod mend;
 mod nearest;
+pub mod outputs;
 mod placement;
 mod plans;
 mod progress;

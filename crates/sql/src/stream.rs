@@ -104,7 +104,7 @@ impl Watched {
             Ok(Some(Ok(batch))) => {
                 // The one batch of such a statement counts what it has written: all of it is there.
                 if let Some(staged) = self.writes.as_mut().and_then(|writes| writes.staged.take()) {
-                    staged.commit()?;
+                    self.commit(staged).await?;
                 }
                 self.report.add_rows(batch.num_rows() as u64);
                 return Ok(Some(batch));
@@ -115,6 +115,20 @@ impl Watched {
             Err(panic) => SqlError::of_panic(panic.as_ref()),
         };
         Err(diagnose::explain(Suspect::of_plan(&self.plan), error).await)
+    }
+
+    /// Gives what was written its places; a pipe may have no reader for long.
+    async fn commit(&mut self, staged: Staged) -> Result<(), SqlError> {
+        if !staged.may_block() {
+            return staged.commit();
+        }
+        let writing = tokio::task::spawn_blocking(|| staged.commit());
+        tokio::select! {
+            biased;
+            () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),
+            error = Deadline::passed(self.deadline) => Err(error),
+            done = writing => done.unwrap_or_else(|error| Err(SqlError::Internal(error.to_string()))),
+        }
     }
 }
 

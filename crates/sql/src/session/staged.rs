@@ -2,18 +2,20 @@
 //!
 //! DataFusion's sinks close their files when their input fails, so that a COPY that fails would leave half of its rows
 //! in the place of a file that was there before, and an INSERT some of its files in the table. Here both write into a
-//! hidden folder, within a target that is a folder, else beside it, so that it is on the same file system;
-//! [`Staged::commit`] moves what is in it. Each file is replaced whole or not at all; several files of one statement
-//! are moved one after the other. Object stores other than this machine's are left to themselves.
+//! hidden folder ([`crate::outputs`]), within a target that is a folder, else beside the file that it stands for, so
+//! that it is on the same file system; [`Staged::commit`] moves what is in it. Each file is replaced whole or not at
+//! all; several files of one statement are moved one after the other. What is written to a pipe, a device or an open
+//! file of this process is staged in the folder for temporary files and copied. Object stores other than this
+//! machine's are left to themselves.
 //!
 //! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)`
 //! keeps them, `OPTIONS (overwrite true)` takes them away when all rows are there.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use datafusion::common::config::ConfigOptions;
@@ -24,24 +26,25 @@ use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
 use super::null_folders::with_null_folders;
 use crate::access::Access;
-use crate::catalog::{STAGED_SUFFIX, data_files, listing_of, with_text_keys};
+use crate::catalog::{data_files, listing_of, with_text_keys};
 use crate::error::{Result, SqlError};
+use crate::outputs::{self, Destination, Hidden};
 use crate::values::boolean;
 
-/// Tells the folders of one process apart.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// What is written to a pipe or a device, until it is.
+const STREAM_NAME: &str = "stream.part";
 /// How long a task that was told to stop may still open a file.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// What a statement writes, until it is done. Dropped without [`Staged::commit`], nothing of it is left.
 #[derive(Debug)]
 pub(crate) struct Staged {
-    /// The hidden folder.
-    folder: PathBuf,
+    folder: Hidden,
     /// What appears in it, a file or a folder of files.
     written: PathBuf,
     /// Where that goes.
     target: PathBuf,
+    is_special: bool,
     /// Files that were there before and leave.
     replaced: Vec<PathBuf>,
 }
@@ -101,11 +104,12 @@ impl Staged {
                     copy.input = Arc::new(with_null_folders(input, &copy.partition_by, kept)?);
                 }
                 let url = ListingTableUrl::parse(&copy.output_url)?;
-                match Staged::beside(&url).filter(|_| url.get_glob().is_none()) {
+                let place = if url.get_glob().is_none() { Staged::beside(&url)? } else { None };
+                match place {
                     Some(place) => {
                         let place = place.into_folder(before, &copy.output_url)?;
                         copy.output_url = place.location(url.is_collection());
-                        staged = Some(place.made()?);
+                        staged = Some(place);
                     }
                     None if before == Before::Overwritten => {
                         let what = format!("COPY that overwrites '{}'", copy.output_url);
@@ -121,7 +125,7 @@ impl Staged {
                     let keys: Vec<String> =
                         table.options().table_partition_cols.iter().map(|(key, _)| key.clone()).collect();
                     let place = match table.table_paths().as_slice() {
-                        [url] => Staged::beside(url).filter(|_| url.is_collection()),
+                        [url] if url.is_collection() => Staged::beside(url)?,
                         _ => None,
                     };
                     let urls = match &place {
@@ -133,7 +137,7 @@ impl Staged {
                         let kept = options.execution.keep_partition_by_columns;
                         dml.input = Arc::new(with_null_folders(Arc::unwrap_or_clone(dml.input), &keys, kept)?);
                     }
-                    staged = place.map(Staged::made).transpose()?;
+                    staged = place;
                 }
                 LogicalPlan::Dml(dml)
             }
@@ -142,27 +146,26 @@ impl Staged {
         Ok((plan, staged))
     }
 
-    /// The same with its folder made.
-    fn made(self) -> Result<Staged> {
-        fs::create_dir_all(&self.folder).map_err(|error| self.failed(&self.folder, &error))?;
-        Ok(self)
-    }
-
     /// A folder for what is to be written to `url`, if that is on this machine: a file, or a folder with whatever
     /// pattern below it.
-    fn beside(url: &ListingTableUrl) -> Option<Staged> {
-        if url.scheme() != "file" {
-            return None;
-        }
-        let target = url.get_url().to_file_path().ok()?;
-        if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-            return None;
-        }
-        let name = target.file_name()?.to_string_lossy().into_owned();
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let hidden = format!(".{name}.{}-{number}{STAGED_SUFFIX}", std::process::id());
-        let folder = if target.is_dir() { target.join(hidden) } else { target.with_file_name(hidden) };
-        Some(Staged { written: folder.join(&name), folder, target, replaced: Vec::new() })
+    fn beside(url: &ListingTableUrl) -> Result<Option<Staged>> {
+        let Some(path) =
+            Some(url).filter(|url| url.scheme() == "file").and_then(|url| url.get_url().to_file_path().ok())
+        else {
+            return Ok(None);
+        };
+        let destination = Destination::of(&path).map_err(|error| failed(&path, &error))?;
+        let is_special = matches!(destination, Destination::Special(_));
+        let (parent, target) = match destination {
+            Destination::File(target) => (target.parent().map_or_else(|| ".".into(), Path::to_path_buf), target),
+            Destination::Folder(target) => (target.clone(), target),
+            Destination::Special(target) => (std::env::temp_dir(), target),
+        };
+        let Some(name) = path.file_name() else { return Ok(None) };
+        let folder = Hidden::folder(&parent, name).map_err(|error| failed(&parent, &error))?;
+        // A name without an extension would be that of a folder of files.
+        let written = folder.path().join(if is_special { OsStr::new(STREAM_NAME) } else { name });
+        Ok(Some(Staged { written, folder, target, is_special, replaced: Vec::new() }))
     }
 
     /// The same for a COPY, which says what becomes of the files that are in its folder.
@@ -187,6 +190,11 @@ impl Staged {
         format!("{}{}", self.written.display(), if is_folder { "/" } else { "" })
     }
 
+    /// Whether what is written goes to a reader, who may not be there yet.
+    pub(crate) fn may_block(&self) -> bool {
+        self.is_special
+    }
+
     /// Moves all files to their places.
     ///
     /// # Errors
@@ -194,37 +202,36 @@ impl Staged {
     /// is all there.
     pub(crate) fn commit(self) -> Result<()> {
         let mut files = Vec::new();
-        files_below(&self.written, &mut files).map_err(|error| self.failed(&self.written, &error))?;
+        files_below(&self.written, &mut files).map_err(|error| failed(&self.written, &error))?;
         let mut places = Vec::new();
         for file in files {
             let place = match file.strip_prefix(&self.written) {
-                Ok(below) if !below.as_os_str().is_empty() => self.target.join(below),
+                Ok(below) if !below.as_os_str().is_empty() && !self.is_special => self.target.join(below),
                 _ => self.target.clone(),
             };
             let parent = place.parent().unwrap_or(&self.target);
-            let moved = fs::create_dir_all(parent).and_then(|()| fs::rename(&file, &place));
-            moved.map_err(|error| self.failed(&place, &error))?;
+            let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place));
+            moved.map_err(|error| failed(&place, &error))?;
             places.push(place);
         }
         for file in self.replaced.iter().filter(|file| !places.contains(file)) {
-            fs::remove_file(file).map_err(|error| self.failed(file, &error))?;
+            fs::remove_file(file).map_err(|error| failed(file, &error))?;
             // Folders of keys that hold nothing any more; one that does stays.
             let folders = file.ancestors().skip(1).take_while(|folder| *folder != self.target);
             folders.map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
         }
         Ok(())
     }
+}
 
-    fn failed(&self, path: &Path, error: &io::Error) -> SqlError {
-        SqlError::FileAccess(format!("{}: {error}", path.display()))
-    }
+fn failed(path: &Path, error: &io::Error) -> SqlError {
+    SqlError::FileAccess(format!("{}: {error}", path.display()))
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // It may be gone already, and there is nobody to tell otherwise.
-        let _ = fs::remove_dir_all(&self.folder);
-        let folder = std::mem::take(&mut self.folder);
+        // The hidden folder goes with this; a task that was told to stop may yet make it anew.
+        let folder = self.folder.path().to_path_buf();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(LINGER).await;

@@ -1,0 +1,349 @@
+//! Files that statements and the program write: what a path stands for, and the hidden names that outputs have until
+//! they are whole.
+//!
+//! A link is followed. A pipe, a device or an open file of this process is written as it is. A plain file is written
+//! under a hidden name in the folder of its place and takes the place at the end, with the mode of the file that was
+//! there and, where the system lets it, its owner.
+//!
+//! A hidden name holds the number of the process, and the process locks what has the name. [`remove_all`] takes away
+//! what a process would leave when it ends; a process that was killed leaves it, and the next one that writes in the
+//! same folder takes it away: only what is the same user's, of a process that is gone, and not locked (processes of
+//! other containers have numbers of their own).
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::catalog::STAGED_SUFFIX;
+
+/// Links that are followed at most, as by Linux.
+const LINKS_MAX: usize = 40;
+/// The mode of files where there was none before, less what the umask takes away.
+const MODE_NEW: u32 = 0o666;
+/// The bits of a mode that a new file takes over from the one before it.
+const MODE_KEPT: u32 = 0o777;
+/// Open files of this process, by number.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// Tells the hidden names of one process apart.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// What this process has under hidden names.
+static HIDDEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Folders in which this process has looked for what others have left.
+static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// What a path stands for once its links are followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// A plain file, or nothing as yet.
+    File(PathBuf),
+    /// A folder.
+    Folder(PathBuf),
+    /// A pipe, a device or an open file of this process: it has no place that another file could take.
+    Special(PathBuf),
+}
+
+impl Destination {
+    /// Follows the links of a path.
+    ///
+    /// # Errors
+    /// Whatever the operating system says about the path other than that there is nothing.
+    pub fn of(path: &Path) -> io::Result<Destination> {
+        let mut at = std::path::absolute(path)?;
+        for _ in 0..LINKS_MAX {
+            if open_file(&at).is_some() {
+                return Ok(Destination::Special(at));
+            }
+            let found = match fs::symlink_metadata(&at) {
+                Ok(found) => found,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Destination::File(at)),
+                Err(error) => return Err(error),
+            };
+            let kind = found.file_type();
+            if !kind.is_symlink() {
+                return Ok(match (kind.is_file(), kind.is_dir()) {
+                    (true, _) => Destination::File(at),
+                    (_, true) => Destination::Folder(at),
+                    _ => Destination::Special(at),
+                });
+            }
+            let target = fs::read_link(&at)?;
+            at = at.parent().unwrap_or(&at).join(target);
+        }
+        Err(io::Error::other("too many links"))
+    }
+}
+
+/// The number of the open file of this process that a path names.
+fn open_file(path: &Path) -> Option<u32> {
+    let number = path.file_name()?.to_str()?.parse().ok()?;
+    let folder = fs::canonicalize(path.parent()?).ok()?;
+    (folder == fs::canonicalize(OPEN_FILES).ok()?).then_some(number)
+}
+
+/// Opens what is no plain file, for writing behind what is there.
+///
+/// # Errors
+/// Whatever the operating system says.
+pub fn open_special(path: &Path) -> io::Result<File> {
+    // The standard output and error are shared with whoever started the process, with their places in a file.
+    match open_file(path) {
+        Some(1) => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+        Some(2) => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        Some(_) => File::options().append(true).open(path),
+        None => File::options().write(true).open(path),
+    }
+}
+
+/// A file or folder under a hidden name; it is taken away when this is dropped, and the name goes with it when the
+/// file takes a place.
+#[derive(Debug)]
+pub struct Hidden {
+    path: PathBuf,
+    /// Holds the lock.
+    _lock: File,
+}
+
+impl Hidden {
+    /// A new file beside `place`, which it is to take, and readable by those alone who may read what is there.
+    ///
+    /// # Errors
+    /// Whatever the operating system says: the folder, or the file that is there, cannot be written.
+    pub fn file(place: &Path) -> io::Result<(Hidden, File)> {
+        let mode = match fs::metadata(place) {
+            Ok(found) => {
+                // A file that could not be written in its place is not replaced either.
+                File::options().write(true).open(place)?;
+                found.mode() & MODE_KEPT
+            }
+            Err(_) => MODE_NEW,
+        };
+        let folder = folder_of(place);
+        let path = hidden_path(&folder, place.file_name().unwrap_or_default());
+        let file = File::options().write(true).create_new(true).mode(mode).open(&path)?;
+        let lock = file.try_clone()?;
+        Ok((Hidden::locked(path, lock), file))
+    }
+
+    /// A new folder in `folder` for what is called `name` later; only this user can look into it.
+    ///
+    /// # Errors
+    /// Whatever the operating system says.
+    pub fn folder(folder: &Path, name: &OsStr) -> io::Result<Hidden> {
+        fs::create_dir_all(folder)?;
+        let path = hidden_path(folder, name);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = File::open(&path)?;
+        Ok(Hidden::locked(path, lock))
+    }
+
+    fn locked(path: PathBuf, lock: File) -> Hidden {
+        // Where a file system knows no locks, nothing is ever taken away in the name of another process.
+        let _ = lock.try_lock();
+        HIDDEN.lock().insert(path.clone());
+        Hidden { path, _lock: lock }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives a whole file its place.
+    ///
+    /// # Errors
+    /// Whatever the operating system says; the place is as it was then.
+    pub fn take(self, place: &Path) -> io::Result<()> {
+        take_place(&self.path, place)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        remove(&self.path);
+        HIDDEN.lock().remove(&self.path);
+    }
+}
+
+/// Takes away all that this process has under hidden names, when it ends: no thread may be left that writes.
+pub fn remove_all() {
+    let all = std::mem::take(&mut *HIDDEN.lock());
+    all.iter().for_each(|path| remove(path));
+}
+
+/// Moves a whole file to a place, which may be a link to one, with the mode and the owner of the file that is there.
+pub(crate) fn put(file: &Path, place: &Path) -> io::Result<()> {
+    let place = match Destination::of(place)? {
+        Destination::File(place) => place,
+        Destination::Folder(_) => return Err(io::ErrorKind::IsADirectory.into()),
+        Destination::Special(place) => return pour(file, &place),
+    };
+    match take_place(file, &place) {
+        // The place is on another file system than the link to it.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let (hidden, mut copy) = Hidden::file(&place)?;
+            io::copy(&mut File::open(file)?, &mut copy)?;
+            hidden.take(&place)
+        }
+        done => done,
+    }
+}
+
+/// Writes the content of a file to what is no plain file.
+fn pour(file: &Path, special: &Path) -> io::Result<()> {
+    io::copy(&mut File::open(file)?, &mut open_special(special)?).map(|_| ())
+}
+
+fn take_place(file: &Path, place: &Path) -> io::Result<()> {
+    if let Ok(before) = fs::metadata(place) {
+        File::options().write(true).open(place)?;
+        let new = fs::metadata(file)?;
+        if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
+            // Only the superuser gives files away; to one of his groups, everybody.
+            let all = chown(file, Some(before.uid()), Some(before.gid()));
+            let _ = all.or_else(|_| chown(file, None, Some(before.gid())));
+        }
+        fs::set_permissions(file, Permissions::from_mode(before.mode() & MODE_KEPT))?;
+    }
+    fs::rename(file, place)
+}
+
+fn remove(path: &Path) {
+    // It may be gone already, and there is nobody to tell otherwise.
+    let _ = match path.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+}
+
+fn folder_of(place: &Path) -> PathBuf {
+    match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// A new hidden name in a folder, from which the leavings of other processes are taken away once.
+fn hidden_path(folder: &Path, name: &OsStr) -> PathBuf {
+    if SWEPT.lock().insert(folder.to_path_buf()) {
+        sweep(folder);
+    }
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    hidden.push(format!(".{}-{number}{STAGED_SUFFIX}", std::process::id()));
+    folder.join(hidden)
+}
+
+/// Takes away what processes that are gone have left in a folder.
+fn sweep(folder: &Path) {
+    let (Ok(entries), Ok(own)) = (fs::read_dir(folder), fs::metadata("/proc/self")) else { return };
+    for entry in entries.flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(process_of) else { continue };
+        let is_running = Path::new("/proc").join(process.to_string()).exists();
+        let is_own = entry.metadata().is_ok_and(|found| found.uid() == own.uid() && !found.is_symlink());
+        if is_running || !is_own {
+            continue;
+        }
+        let path = entry.path();
+        if File::open(&path).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            tracing::debug!(path = %path.display(), "taken away: a process that was killed had left it");
+            remove(&path);
+        }
+    }
+}
+
+/// The process whose hidden name this is.
+fn process_of(name: &str) -> Option<u32> {
+    let (_, numbers) = name.strip_prefix('.')?.strip_suffix(STAGED_SUFFIX)?.rsplit_once('.')?;
+    let (process, number) = numbers.split_once('-')?;
+    number.parse::<u64>().ok()?;
+    process.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_to_files_folders_and_what_is_neither() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let path = |name: &str| root.join(name);
+        fs::write(path("file"), "").unwrap();
+        for (name, target) in [
+            ("to-file", "file"),
+            ("twice", "to-file"),
+            ("to-nothing", "sub/../new"),
+            ("to-null", "/dev/null"),
+            ("to-itself", "to-itself"),
+            ("to-output", "/dev/stdout"),
+        ] {
+            symlink(target, path(name)).unwrap();
+        }
+        let of = |name: &str| Destination::of(&path(name)).unwrap();
+        assert_eq!(of("twice"), Destination::File(path("file")));
+        assert_eq!(of("to-nothing"), Destination::File(path("sub/../new")));
+        assert_eq!(of("new"), Destination::File(path("new")));
+        assert_eq!(of("."), Destination::Folder(root.clone()));
+        assert_eq!(of("to-null"), Destination::Special("/dev/null".into()));
+        for output in [path("to-output"), "/dev/stdout".into(), "/dev/fd/1".into(), "/proc/self/fd/1".into()] {
+            assert!(matches!(Destination::of(&output).unwrap(), Destination::Special(_)), "{}", output.display());
+        }
+        assert!(Destination::of(&path("to-itself")).is_err());
+    }
+
+    #[test]
+    fn a_file_keeps_the_mode_of_its_place_and_a_dropped_one_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("x.csv");
+        fs::write(&place, "old").unwrap();
+        fs::set_permissions(&place, Permissions::from_mode(0o640)).unwrap();
+        drop(Hidden::file(&place).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let (hidden, mut file) = Hidden::file(&place).unwrap();
+        io::Write::write_all(&mut file, b"new").unwrap();
+        hidden.take(&place).unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"new");
+        assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_what_dead_processes_left_unlocked_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        // Processes have smaller numbers, so that this one is of none that runs.
+        let dead = u32::MAX;
+        let names = [
+            format!(".x.csv.{dead}-0.partial"),
+            format!(".locked.{dead}-1.partial"),
+            format!(".x.csv.{}-0.partial", std::process::id()),
+            format!("shown.{dead}-0.partial"),
+            format!(".other.{dead}-x.partial"),
+        ];
+        for name in &names {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir_all(folder.path().join(format!(".t.{dead}-7.partial/sub"))).unwrap();
+        let locked = File::open(folder.path().join(&names[1])).unwrap();
+        locked.lock().unwrap();
+        sweep(folder.path());
+        let mut left: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected = names[1..].to_vec();
+        expected.sort();
+        assert_eq!(left, expected);
+    }
+}
