@@ -11,7 +11,8 @@ use crate::error::{CliError, Result};
 ///
 /// Without a command, statements are read from -c, -f or the standard input; on a terminal a shell opens.
 ///
-/// Exit codes: 0 all went well, 1 a statement failed, 2 wrong usage or configuration, 130 cancelled.
+/// Exit codes: 0 all went well, 1 a statement failed, 2 wrong usage or configuration, 130 cancelled, 129 and 143 ended
+/// by SIGHUP and SIGTERM.
 #[derive(Debug, Parser)]
 #[command(name = "warpcube", version)]
 pub(crate) struct Cli {

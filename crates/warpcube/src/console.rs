@@ -1,11 +1,13 @@
 //! Text for people: what was asked for to the standard output, and what is told beside it to the standard error.
 //!
-//! Both may be pipes that nobody reads any more, where `println!` and `eprintln!` would panic.
+//! Both may be pipes that nobody reads any more, where `println!` and `eprintln!` would panic. What is told holds names
+//! and values of any origin: control characters in it are escaped.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use crate::error::{CliError, Result};
+use crate::escape;
 
 /// What errors call the standard output.
 pub(crate) const STDOUT: &str = "the standard output";
@@ -16,12 +18,13 @@ pub(crate) const STDOUT: &str = "the standard output";
 /// [`CliError::Closed`] where its reader has gone, [`CliError::Output`] where it takes no more.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let shown = if stdout.is_terminal() { escape::lines(text) } else { text.into() };
+    let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| CliError::writing(STDOUT, &error))
 }
 
 /// Writes a line to the standard error.
 pub(crate) fn tell(line: impl Display) {
     // Nothing can be done where even the standard error is closed.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", escape::line(&line.to_string()));
 }

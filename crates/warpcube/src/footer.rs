@@ -7,8 +7,9 @@ use warpcube_sql::Summary;
 /// Loading and compiling shorter than this did not happen, as far as people care.
 const WORTH_SAYING: Duration = Duration::from_micros(100);
 
-/// The footer for a statement; `has_rows` tells a result from a statement that gives none.
-pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool) -> String {
+/// The footer for a statement; `has_rows` tells a result from a statement that gives none. Where there is no device, no
+/// share of it is named.
+pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool, has_device: bool) -> String {
     let mut parts = Vec::new();
     match (has_rows, summary.rows) {
         (false, _) => parts.push("done".to_string()),
@@ -18,7 +19,7 @@ pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool) -> Str
     if with_times {
         parts.push(time(summary.total));
     }
-    if let Some(share) = summary.gpu_share() {
+    if let Some(share) = summary.gpu_share().filter(|share| has_device || *share > 0.0) {
         parts.push(format!("{:.0} % on the GPU", share * 100.0));
     }
     if !with_times {
@@ -84,8 +85,17 @@ mod tests {
         let mut summary = report.summary();
         summary.total = Duration::from_millis(2000);
         let expected = "(1,234 rows, 2.00 s, 75 % on the GPU, of it loading 1.50 s and compiling 97.0 ms)";
-        assert_eq!(footer(&summary, true, true), expected);
-        assert_eq!(footer(&summary, true, false), "(1,234 rows, 75 % on the GPU)");
+        assert_eq!(footer(&summary, true, true, true), expected);
+        assert_eq!(footer(&summary, true, false, true), "(1,234 rows, 75 % on the GPU)");
+    }
+
+    #[test]
+    fn without_a_device_no_share_is_named() {
+        let report = StatementReport::new();
+        report.add_host_rows(7);
+        let summary = report.summary();
+        assert_eq!(footer(&summary, true, false, true), "(0 rows, 0 % on the GPU)");
+        assert_eq!(footer(&summary, true, false, false), "(0 rows)");
     }
 
     #[test]
@@ -94,14 +104,14 @@ mod tests {
         summary.total = Duration::from_micros(1500);
         (summary.loading, summary.loaded_bytes, summary.restored_bytes) = (Duration::from_millis(1), 400, 300);
         let expected = "(done, 1.50 ms, of it loading 1.00 ms, 75 % of the columns loaded as they were kept)";
-        assert_eq!(footer(&summary, false, true), expected);
+        assert_eq!(footer(&summary, false, true, true), expected);
     }
 
     #[test]
     fn a_statement_without_rows_is_done() {
         let mut summary = StatementReport::new().summary();
         summary.total = Duration::from_micros(1500);
-        assert_eq!(footer(&summary, false, true), "(done, 1.50 ms)");
-        assert_eq!(footer(&summary, false, false), "(done)");
+        assert_eq!(footer(&summary, false, true, true), "(done, 1.50 ms)");
+        assert_eq!(footer(&summary, false, false, true), "(done)");
     }
 }

@@ -1,7 +1,8 @@
 //! Two runtimes: one whose threads do the work, and one for this thread, which watches.
 //!
 //! Signals and timers are served by a runtime's idle threads. A statement may keep every working thread busy without a
-//! pause, so Ctrl-C and timeouts are watched from a runtime that does nothing else.
+//! pause, so Ctrl-C and timeouts are watched from a runtime that does nothing else. Threads have large stacks: plans
+//! are trees, and walking one takes a frame a level.
 
 use std::future::Future;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,15 +11,21 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use warpcube_gpu::Device;
 use warpcube_sql::{Session, SqlError};
 
 use crate::error::{CliError, Result};
+use crate::signals::Ending;
+
+/// Bytes of address space for the stack of each thread; memory is taken as it is touched.
+pub(crate) const STACK_BYTES: usize = 64 << 20;
 
 /// Where work and waiting are done.
 pub(crate) struct Host {
     watch: Runtime,
+    ending: Ending,
     /// None only once the host is dropped.
     work: Mutex<Option<Runtime>>,
     /// Held by each thread that ends a runtime, and told when none is left. None only once the host is dropped.
@@ -31,9 +38,15 @@ impl Host {
     pub(crate) fn new() -> Result<Host> {
         let failed = |error: std::io::Error| CliError::Usage(format!("no threads to run on: {error}"));
         let watch = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let ending = Ending::listen().map_err(failed)?;
         let (alive, ended) = channel();
-        let work = Mutex::new(Some(Runtime::new().map_err(failed)?));
-        Ok(Host { watch, work, alive: Some(alive), ended: Mutex::new(ended) })
+        let work = Mutex::new(Some(working().map_err(failed)?));
+        Ok(Host { watch, ending, work, alive: Some(alive), ended: Mutex::new(ended) })
+    }
+
+    /// Has a session let go of when a signal ends the program.
+    pub(crate) fn hold(&self, session: &Session) {
+        self.ending.hold(session);
     }
 
     /// Starts work on the working threads.
@@ -48,6 +61,7 @@ impl Host {
 
     /// Waits on this thread for what is done elsewhere.
     pub(crate) fn block_on<T>(&self, waiting: impl Future<Output = T>) -> T {
+        let _watching = self.ending.watching();
         self.watch.block_on(waiting)
     }
 
@@ -58,7 +72,7 @@ impl Host {
         self.block_on(async {
             tokio::select! {
                 biased;
-                _ = interrupts.recv() => {
+                () = interrupts.recv() => {
                     task.abort();
                     self.abandon()?;
                     Err(SqlError::Cancelled.into())
@@ -71,16 +85,18 @@ impl Host {
         })
     }
 
-    /// Ctrl-C from now on.
-    pub(crate) fn interrupts(&self) -> Result<Signal> {
+    /// Ctrl-C from now on, and the signals that end the program.
+    pub(crate) fn interrupts(&self) -> Result<Interrupts> {
         let _guard = self.watch.enter();
-        signal(SignalKind::interrupt()).map_err(|error| CliError::Usage(format!("no signals here: {error}")))
+        let interrupt = signal(SignalKind::interrupt());
+        let interrupt = interrupt.map_err(|error| CliError::Usage(format!("no signals here: {error}")))?;
+        Ok(Interrupts { interrupt, told: self.ending.told() })
     }
 
     /// Lets go of everything that runs, and goes on with new threads: the old ones end when what they are busy with
     /// gives control back, which may be long after.
     pub(crate) fn abandon(&self) -> Result<()> {
-        let fresh = Runtime::new().map_err(|error| CliError::Usage(format!("no threads to run on: {error}")))?;
+        let fresh = working().map_err(|error| CliError::Usage(format!("no threads to run on: {error}")))?;
         if let Some(old) = self.lock().replace(fresh) {
             self.end(old);
         }
@@ -101,6 +117,27 @@ impl Host {
     fn lock(&self) -> MutexGuard<'_, Option<Runtime>> {
         // A runtime is replaced as a whole, so a panic elsewhere leaves a good one.
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The threads that do the work.
+fn working() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build()
+}
+
+/// What ends a statement from outside.
+pub(crate) struct Interrupts {
+    interrupt: Signal,
+    told: watch::Receiver<bool>,
+}
+
+impl Interrupts {
+    /// Waits for the next Ctrl-C, or for the end of the program.
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.told.wait_for(|told| *told) => {}
+        }
     }
 }
 

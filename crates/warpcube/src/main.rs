@@ -6,6 +6,7 @@ mod config;
 mod console;
 mod doctor;
 mod error;
+mod escape;
 mod feeder;
 mod footer;
 mod host;
@@ -14,15 +15,17 @@ mod output;
 mod progress;
 mod runner;
 mod shell;
+mod signals;
 
 use std::io::{BufReader, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use warpcube_sql::{Session, SessionOptions, SqlError};
+use warpcube_sql::{Session, SessionOptions, SqlError, outputs};
 
 use cli::{Cli, Command};
 use error::{CliError, Result};
@@ -32,6 +35,17 @@ use runner::{Runner, report_error};
 use shell::commands::Next;
 
 fn main() -> ExitCode {
+    // Plans are built and dropped on this thread too, however deep they are.
+    let thread = std::thread::Builder::new().name("main".into()).stack_size(host::STACK_BYTES).spawn(program);
+    match thread.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        // Without a thread there is this one; one that panicked has said so.
+        Ok(Err(_)) => ExitCode::FAILURE,
+        Err(_) => program(),
+    }
+}
+
+fn program() -> ExitCode {
     let parsed = Cli::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     let (cli, matches) = match parsed {
@@ -42,23 +56,27 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
     let run = || Host::new().and_then(|host| start(&cli, &matches, &Arc::new(host)));
     let done = catch_unwind(AssertUnwindSafe(run));
-    match done.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()).into())) {
-        Ok(failures) => ExitCode::from(u8::from(failures > 0)),
+    let code = match done.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()).into())) {
+        Ok(failures) => u8::from(failures > 0),
         Err(error) => {
             if !error.is_closed() {
                 report_error(&error);
             }
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
-    }
+    };
+    // Tasks that were let go may have staged more than they were seen to give up.
+    outputs::remove_all();
+    ExitCode::from(signals::code().unwrap_or(code))
 }
 
 /// Says what is wrong with a command line, or the help that it asked for: people get the usage too, scripts one line.
 fn wrong_usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() || std::io::stderr().is_terminal() {
+    let text = error.to_string();
+    let is_harmless = escape::lines(&text) == text;
+    if !error.use_stderr() || (std::io::stderr().is_terminal() && is_harmless) {
         error.exit();
     }
-    let text = error.to_string();
     let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
     let reason = lines.collect::<Vec<_>>().join(" ");
     let usage = CliError::Usage(reason.trim_start_matches("error: ").to_string());

@@ -12,7 +12,6 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
-use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 use warpcube_sql::{Execution, Progress, Script, Session, SqlError, StatementReport, Summary};
 
@@ -20,7 +19,7 @@ use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
-use crate::host::{self, Host};
+use crate::host::{self, Host, Interrupts};
 use crate::output::{Output, Target, Writing};
 use crate::progress::Bar;
 use crate::shell::commands::{self, Next};
@@ -79,8 +78,8 @@ impl Drop for Runner {
 pub(crate) struct Runner {
     pub(crate) session: Session,
     host: Arc<Host>,
-    /// Ctrl-C, listened for from the first statement on.
-    interrupt: Option<Signal>,
+    /// Ctrl-C, listened for from the first statement on, and the signals that end the program.
+    interrupt: Option<Interrupts>,
     target: Target,
     /// Whether a person sits before it: footers are written, and errors do not end a script.
     pub(crate) interactive: bool,
@@ -92,6 +91,7 @@ pub(crate) struct Runner {
 impl Runner {
     /// A runner whose results go to `target`.
     pub(crate) fn new(session: Session, host: Arc<Host>, target: Target) -> Runner {
+        host.hold(&session);
         Runner { session, host, interrupt: None, target, interactive: false, continue_on_error: false, failures: 0 }
     }
 
@@ -101,7 +101,8 @@ impl Runner {
         summary.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
         let is_timed = self.is_timed();
         if self.interactive || is_timed {
-            tell(footer(&summary, has_rows, is_timed));
+            let device = self.session.device();
+            tell(footer(&summary, has_rows, is_timed, device.is_open() || device.may_open()));
         }
         Ok(())
     }
@@ -159,7 +160,7 @@ impl Runner {
         loop {
             let event = tokio::select! {
                 biased;
-                _ = interrupt.recv() => Event::Over(SqlError::Cancelled),
+                () = interrupt.recv() => Event::Over(SqlError::Cancelled),
                 () = &mut timeout => {
                     Event::Over(SqlError::TimedOut { milliseconds: allowed.unwrap_or_default().as_millis() })
                 }

@@ -74,7 +74,7 @@ pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, host: &Host) -> Result
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                _ = interrupts.recv() => follower.stop.store(true, Ordering::Relaxed),
+                () = interrupts.recv() => follower.stop.store(true, Ordering::Relaxed),
                 _ = tick.tick() => bar.update(follower.progress()),
             }
         }

@@ -288,7 +288,7 @@ pub(super) async fn case(
     let bandwidth = session.device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
     let floor = bytes.zip(bandwidth).map(|(bytes, peak)| Duration::from_secs_f64(bytes as f64 / peak));
     let compiled = first.compile > Duration::ZERO;
-    let share = last.gpu_share();
+    let share = last.gpu_share().filter(|_| session.device().get().is_some());
     let placement = last.fragments.iter().map(|fragment| {
         let reason = fragment.reason.as_deref().unwrap_or_default();
         (fragment.place, if reason.is_empty() { fragment.what.clone() } else { format!("{}: {reason}", fragment.what) })

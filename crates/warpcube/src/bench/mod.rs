@@ -43,6 +43,7 @@ pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, 
         Assignment { name: "warpcube.encoding".into(), value, origin }
     }));
     let session = Session::new(SessionOptions::new().with_assignments(settings)).map_err(config::from_outside)?;
+    host.hold(&session);
     let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
     let tables = data::make(&suite, arguments.sf, &folder, host)?;
 

@@ -118,9 +118,12 @@ impl Printer {
         }
         for result in placed {
             let rival = result.datafusion.map_or_else(|| "-".to_string(), time);
-            let share = result.share.unwrap_or(0.0) * 100.0;
             let warm = time(result.warm);
-            self.line(&format!("{:6} {warm:>11} {rival:>11}  {share:.0} % of rows on the GPU", result.name))?;
+            let share = match result.share {
+                Some(share) => format!("{:.0} % of rows on the GPU", share * 100.0),
+                None => "on the CPU".to_string(),
+            };
+            self.line(&format!("{:6} {warm:>11} {rival:>11}  {share}", result.name))?;
             for (place, what) in &result.placement {
                 self.line(&format!("{:32}{} {what}", "", if *place == Place::Gpu { "GPU" } else { "CPU" }))?;
             }

@@ -1,14 +1,16 @@
 //! Results in the formats users ask for, to the standard output or a file.
 //!
-//! A file is written under a temporary name beside its place and takes the place only when it is whole, so a failed or
-//! cancelled statement leaves what was there before.
+//! A file is written under a hidden name beside its place and takes the place only when it is whole, so a failed or
+//! cancelled statement leaves what was there before ([`warpcube_sql::outputs`]). Text on its way to a terminal has its
+//! control characters escaped, in formats for machines too.
 
 mod table;
 mod writers;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,10 +18,12 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tokio::task::{JoinError, JoinHandle};
+use warpcube_sql::outputs::{self, Destination, Hidden};
 use warpcube_sql::{Format, SqlError};
 
 use crate::console::STDOUT;
 use crate::error::{CliError, Result};
+use crate::escape::Escaping;
 use crate::host::Host;
 use table::TableWriter;
 
@@ -91,8 +95,8 @@ impl Target {
 pub(crate) struct Output {
     writer: Box<dyn ResultWriter>,
     target: String,
-    /// The temporary file and the place it takes when it is whole.
-    place: Option<(PathBuf, PathBuf)>,
+    /// The hidden file and the place it takes when it is whole.
+    place: Option<(Hidden, PathBuf)>,
     /// Whether nobody wants the rest.
     stop: Arc<AtomicBool>,
 }
@@ -148,25 +152,31 @@ impl Output {
         let failed = |reason: String| CliError::Output { target: name.clone(), reason };
         let binary = matches!(format, Format::Parquet | Format::Arrow);
         let stop = Arc::new(AtomicBool::new(false));
-        let (sink, place, terminal): (Box<dyn Write + Send>, _, _) = match target {
-            Target::Stdout if binary && io::stdout().is_terminal() => {
-                return Err(failed(format!("{format} is not for terminals; use --output FILE")));
-            }
+        let (inner, place, terminal): (Box<dyn Write + Send>, _, _) = match target {
             Target::Stdout => {
-                let inner = io::stdout();
-                let terminal = inner.is_terminal();
-                (Box::new(BufWriter::new(Stoppable { inner, stop: stop.clone() })), None, terminal)
+                let stdout = io::stdout();
+                let terminal = stdout.is_terminal();
+                (Box::new(stdout), None, terminal)
             }
             Target::File { taken: true, .. } => {
                 return Err(failed("it holds a result already; --output takes the result of one statement".into()));
             }
             Target::File { path, taken } => {
-                let (inner, place) = create(path).map_err(|error| failed(error.to_string()))?;
+                let destination = Destination::of(path).and_then(create).map_err(|error| failed(error.to_string()))?;
                 *taken = true;
-                (Box::new(BufWriter::new(Stoppable { inner, stop: stop.clone() })), place, false)
+                destination
             }
         };
+        if binary && terminal {
+            return Err(failed(format!("{format} is not for terminals; use --output FILE")));
+        }
         let is_file = place.is_some();
+        let bytes = BufWriter::new(Stoppable { inner, stop: stop.clone() });
+        // A table escapes its cells one by one, which then have their widths.
+        let sink: Box<dyn Write + Send> = match terminal && !matches!(format, Format::Auto | Format::Table) {
+            true => Box::new(Escaping::new(bytes)),
+            false => Box::new(bytes),
+        };
         let writer: io::Result<Box<dyn ResultWriter>> = match format {
             Format::Auto | Format::Table => Ok(Box::new(TableWriter::new(sink, schema, terminal, max_rows))),
             Format::Csv => Ok(writers::separated(sink, schema, b',')),
@@ -179,10 +189,7 @@ impl Output {
         };
         match writer {
             Ok(writer) => Ok(Output { writer, target: name, place, stop }),
-            Err(error) => {
-                discard(&place);
-                Err(failed(error.to_string()))
-            }
+            Err(error) => Err(failed(error.to_string())),
         }
     }
 
@@ -209,13 +216,10 @@ impl Output {
         if self.stop.load(Ordering::Relaxed) {
             return Err(self.error(&io::Error::other("stopped")));
         }
-        if let Some((temporary, path)) = self.place.take() {
-            std::fs::rename(&temporary, &path).map_err(|error| {
-                discard(&Some((temporary, path)));
-                self.error(&error)
-            })?;
+        match self.place.take() {
+            Some((hidden, place)) => hidden.take(&place).map_err(|error| self.error(&error)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn error(&self, error: &io::Error) -> CliError {
@@ -223,31 +227,43 @@ impl Output {
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        discard(&self.place);
+/// What to write to, the place it is to take if it is a plain file, and whether it is a terminal.
+type Created = (Box<dyn Write + Send>, Option<(Hidden, PathBuf)>, bool);
+
+fn create(destination: Destination) -> io::Result<Created> {
+    match destination {
+        Destination::Special(path) if path.metadata()?.file_type().is_fifo() => {
+            Ok((Box::new(Pipe { path, file: None }), None, false))
+        }
+        Destination::Special(path) => {
+            let file = outputs::open_special(&path)?;
+            let terminal = file.is_terminal();
+            Ok((Box::new(file), None, terminal))
+        }
+        Destination::Folder(_) => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
+        Destination::File(place) => {
+            let (hidden, file) = Hidden::file(&place)?;
+            Ok((Box::new(file), Some((hidden, place)), false))
+        }
     }
 }
 
-fn discard(place: &Option<(PathBuf, PathBuf)>) {
-    if let Some((temporary, _)) = place {
-        // It may be gone already; there is nobody to tell.
-        let _ = std::fs::remove_file(temporary);
-    }
+/// A pipe, opened by the thread that writes first: it waits for a reader, and whoever waits for it may stop waiting.
+struct Pipe {
+    path: PathBuf,
+    file: Option<File>,
 }
 
-/// Opens the file to write. What is not a plain file (a pipe, a device) is written as it is.
-fn create(path: &Path) -> io::Result<(File, Option<(PathBuf, PathBuf)>)> {
-    let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
-    if is_special {
-        return Ok((File::options().write(true).open(path)?, None));
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(outputs::open_special(&self.path)?),
+        };
+        file.write(bytes)
     }
-    if path.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.partial", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let file = File::create(&temporary)?;
-    Ok((file, Some((temporary, path.to_path_buf()))))
 }

@@ -1,17 +1,19 @@
 //! Tables for people.
 //!
 //! On a terminal only the first rows are kept, and the last line says how many more there are; into a pipe or a file
-//! go all. Numbers stand right, NULL is written out.
+//! go all. Numbers stand right and are never broken, NULL is written out, control characters are escaped; a cell may
+//! have several lines.
 
 use std::io::{self, Write};
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions, array_value_to_string};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::ResultWriter;
+use crate::escape;
 
 /// Terminals that say they are narrower than this many characters do not know their width.
 const NARROWEST: u16 = 20;
@@ -19,6 +21,8 @@ const NARROWEST: u16 = 20;
 const COLUMN_LEAST: usize = 6;
 /// Characters between columns.
 const BETWEEN: usize = 3;
+/// Characters of a column's width beside those of its cells.
+const PADDING: usize = 2;
 /// What stands in the place of columns that are left out.
 const LEFT_OUT: &str = "…";
 
@@ -85,7 +89,7 @@ fn write_plans(sink: &mut impl Write, batches: &[RecordBatch]) -> io::Result<()>
             |column: usize, row: usize| array_value_to_string(batch.column(column), row).map_err(io::Error::other);
         for row in 0..batch.num_rows() {
             writeln!(sink, "{}:", text(0, row)?)?;
-            for line in text(1, row)?.trim_end().lines() {
+            for line in escape::lines(&text(1, row)?).trim_end().lines() {
                 writeln!(sink, "  {line}")?;
             }
         }
@@ -93,11 +97,22 @@ fn write_plans(sink: &mut impl Write, batches: &[RecordBatch]) -> io::Result<()>
     Ok(())
 }
 
-/// The columns that are shown where `width` characters are to hold columns that would like so many: all, or the first
-/// and the last ones; and how many come before the gap.
-fn shown(wanted: &[usize], width: Option<usize>) -> (Vec<usize>, usize) {
-    let count = wanted.len();
-    let least = |column: usize| wanted[column].min(COLUMN_LEAST) + BETWEEN;
+/// Whether the values of a column mean another thing when they are broken into lines.
+fn is_unbroken(data_type: &DataType) -> bool {
+    use DataType::{Boolean, Date32, Date64, Time32, Time64, Timestamp};
+    data_type.is_numeric() || matches!(data_type, Boolean | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..))
+}
+
+/// Characters of the longest line of a cell.
+fn characters(cell: &str) -> usize {
+    cell.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// The columns that are shown where `width` characters are to hold columns that need so many at least: all, or the
+/// first and the last ones; and how many come before the gap.
+fn shown(needed: &[usize], width: Option<usize>) -> (Vec<usize>, usize) {
+    let count = needed.len();
+    let least = |column: usize| needed[column] + BETWEEN;
     let fits = |taken: usize| width.is_none_or(|width| taken < width);
     if fits((0..count).map(least).sum()) {
         return ((0..count).collect(), count);
@@ -130,18 +145,26 @@ fn build(
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
-    let mut rows: Vec<Vec<String>> = vec![schema.fields().iter().map(|field| field.name().clone()).collect()];
+    let names = schema.fields().iter().map(|field| escape::line(field.name()).into_owned());
+    let mut rows: Vec<Vec<String>> = vec![names.collect()];
     for batch in batches {
         let formatters = batch
             .columns()
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref() as &dyn Array, &options))
             .collect::<Result<Vec<_>, _>>()?;
-        rows.extend((0..batch.num_rows()).map(|row| formatters.iter().map(|f| f.value(row).to_string()).collect()));
+        let cell = |formatter: &ArrayFormatter<'_>, row| escape::lines(&formatter.value(row).to_string()).into_owned();
+        rows.extend((0..batch.num_rows()).map(|row| formatters.iter().map(|f| cell(f, row)).collect()));
     }
-    let longest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let wanted: Vec<usize> = (0..schema.fields().len()).map(longest).collect();
-    let (columns, first) = shown(&wanted, width.map(usize::from));
+    let longest = |column: usize, from: usize| rows[from..].iter().map(|row| characters(&row[column])).max();
+    let unbroken = |column: usize| match is_unbroken(schema.field(column).data_type()) {
+        true => longest(column, 1).unwrap_or(0),
+        false => 0,
+    };
+    let needed = |column: usize| longest(column, 0).unwrap_or(0).min(COLUMN_LEAST).max(unbroken(column));
+    let needed: Vec<usize> = (0..schema.fields().len()).map(needed).collect();
+    let unbroken: Vec<usize> = (0..schema.fields().len()).map(unbroken).collect();
+    let (columns, first) = shown(&needed, width.map(usize::from));
     let with_gap = |mut cells: Vec<Cell>| {
         if columns.len() < schema.fields().len() {
             cells.insert(first, Cell::new(LEFT_OUT));
@@ -159,6 +182,14 @@ fn build(
     for row in rows {
         table.add_row(row);
     }
+    let is_gapped = columns.len() < schema.fields().len();
+    for (place, column) in columns.iter().enumerate() {
+        let place = place + usize::from(is_gapped && place >= first);
+        let width = u16::try_from(unbroken[*column] + PADDING).unwrap_or(u16::MAX);
+        if let Some(column) = table.column_mut(place).filter(|_| unbroken[*column] > 0) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+        }
+    }
     Ok((table, columns.len()))
 }
 
@@ -172,11 +203,12 @@ mod tests {
 
     #[test]
     fn wide_tables_leave_out_columns_in_the_middle() {
-        assert_eq!(shown(&[20; 5], None), ((0..5).collect(), 5));
-        assert_eq!(shown(&[20; 5], Some(46)), ((0..5).collect(), 5));
-        assert_eq!(shown(&[20; 6], Some(46)), (vec![0, 1, 4, 5], 2));
+        assert_eq!(shown(&[6; 5], None), ((0..5).collect(), 5));
+        assert_eq!(shown(&[6; 5], Some(46)), ((0..5).collect(), 5));
+        assert_eq!(shown(&[6; 6], Some(46)), (vec![0, 1, 4, 5], 2));
         assert_eq!(shown(&[2; 9], Some(46)), ((0..9).collect(), 9), "short values need no more");
-        assert_eq!(shown(&[20; 80], Some(20)), (vec![0], 1));
+        assert_eq!(shown(&[6; 80], Some(20)), (vec![0], 1));
+        assert_eq!(shown(&[19, 19, 6], Some(46)), (vec![0, 2], 1), "numbers need all their digits");
     }
 
     /// A sink whose content can still be read.

@@ -8,6 +8,7 @@ use rustyline::{Context, Result};
 use warpcube_sql::{SETTINGS, Script, Session, as_written};
 
 use super::commands::{COMMANDS, meant_by};
+use crate::escape;
 
 /// Words that statements are made of.
 const KEYWORDS: [&str; 74] = [
@@ -112,6 +113,8 @@ impl Helper {
             .into_iter()
             .chain(keywords)
             .filter(|name| unquoted(name).to_lowercase().starts_with(&lower))
+            // The editor shows a line as it is.
+            .filter(|name| escape::line(name) == name.as_str())
             .collect();
         found.sort();
         found.dedup();
@@ -136,7 +139,9 @@ impl Completer for Helper {
         }
         let in_quotes = before.matches('\'').count() % 2 == 1;
         if in_quotes || before.starts_with("\\i ") {
-            return self.files.complete(line, at, context);
+            let (start, mut files) = self.files.complete(line, at, context)?;
+            files.retain(|file| escape::line(&file.replacement) == file.replacement);
+            return Ok((start, files));
         }
         let is_word = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
         let start = before
@@ -192,7 +197,8 @@ mod tests {
     #[tokio::test]
     async fn words_go_on_as_what_there_is() {
         let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
-        session.collect("CREATE TABLE sales AS SELECT 1 AS amount, 'x' AS region, 2 AS \"Net price\"").await.unwrap();
+        let columns = "1 AS amount, 'x' AS region, 2 AS \"Net price\", 3 AS \"am\u{1b}c\"";
+        session.collect(&format!("CREATE TABLE sales AS SELECT {columns}")).await.unwrap();
         let helper = Helper::new(session);
         assert_eq!(completed(&helper, "SELECT am"), (7, vec!["amount".to_string()]));
         assert_eq!(completed(&helper, "select * from sa").1, ["sales"]);

@@ -3,7 +3,9 @@
 pub(crate) mod commands;
 mod helper;
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -15,11 +17,15 @@ use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::runner::{Runner, report_error};
+use crate::signals;
 use commands::Next;
 use helper::Helper;
 
 /// Lines kept in the history file.
 const HISTORY_LINES: usize = 10_000;
+
+/// The line that a history begins with, as the editor writes it.
+const HISTORY_HEAD: &[u8] = b"#V2\n";
 
 /// Reads and runs until the user leaves.
 pub(crate) fn run(runner: &mut Runner) -> Result<()> {
@@ -32,24 +38,41 @@ pub(crate) fn run(runner: &mut Runner) -> Result<()> {
         match runner.file(&path) {
             Ok(Next::Quit) => return Ok(()),
             Ok(Next::Prompt) => {}
+            Err(error) if signals::code().is_some() => return Err(error),
             Err(error) => report_error(&error),
         }
     }
     let history = history_file();
-    if let Some(path) = &history {
-        // There is none before the first session ends.
-        let _ = editor.load_history(path);
-    }
-    let ended = read(runner, &mut editor);
     if let Some(path) = &history
-        && let Some(folder) = path.parent()
+        && let Err(error) = begin_history(path).and_then(|()| editor.load_history(path))
     {
-        let saved = std::fs::create_dir_all(folder).map_err(ReadlineError::Io).and_then(|()| editor.save_history(path));
-        if let Err(error) = saved {
-            tracing::debug!(%error, path = %path.display(), "the history could not be saved");
-        }
+        tracing::debug!(%error, path = %path.display(), "the history could not be read");
     }
-    ended
+    read(runner, &mut editor, history.as_deref())
+}
+
+/// Makes the history if there is none, for this user alone: the editor adds to a file that is there under a lock, so
+/// that shells beside each other lose nothing.
+fn begin_history(path: &Path) -> rustyline::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let new = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path);
+    match new.and_then(|mut file| file.write_all(HISTORY_HEAD)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// Keeps a line, on disk at once: a shell may be killed.
+fn remember(editor: &mut Editor<Helper, DefaultHistory>, text: &str, history: Option<&Path>) {
+    let added = editor.add_history_entry(text).and_then(|_| match history {
+        Some(path) => editor.append_history(path),
+        None => Ok(()),
+    });
+    if let Err(error) = added {
+        tracing::debug!(%error, "a line could not be remembered");
+    }
 }
 
 fn editor(runner: &Runner) -> Result<Editor<Helper, DefaultHistory>> {
@@ -65,7 +88,7 @@ fn terminal_error(error: ReadlineError) -> CliError {
     CliError::Command(format!("the terminal cannot be read: {error}"))
 }
 
-fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>) -> Result<()> {
+fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>, history: Option<&Path>) -> Result<()> {
     loop {
         let text = match editor.readline("warpcube> ") {
             Ok(text) => text,
@@ -76,9 +99,7 @@ fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>) -> Res
         if text.trim().is_empty() {
             continue;
         }
-        if let Err(error) = editor.add_history_entry(text.as_str()) {
-            tracing::debug!(%error, "a line could not be remembered");
-        }
+        remember(editor, &text, history);
         runner.forget_interrupt();
         let mut feeder = Feeder::default();
         let mut pieces: Vec<(Piece, usize)> = text.lines().flat_map(|line| feeder.line(line)).collect();
@@ -94,6 +115,7 @@ fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>) -> Res
             match done {
                 Ok(Next::Quit) => return Ok(()),
                 Ok(Next::Prompt) => {}
+                Err(error) if signals::code().is_some() => return Err(error),
                 Err(error) => {
                     // The statements after it on the same line were meant for a state that there is not.
                     report_error(&error);

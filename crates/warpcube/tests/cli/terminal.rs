@@ -163,6 +163,69 @@ fn the_shell_takes_commands_and_statements_of_several_lines() {
 }
 
 #[test]
+fn nothing_in_a_cell_is_obeyed_by_the_terminal() {
+    let place = Place::new();
+    let sql = "SELECT chr(27) || ']0;renamed' || chr(7) || chr(155) || '2J' AS a, chr(8238) || 'turned' AS b";
+    for format in ["table", "csv", "tsv", "json", "ndjson"] {
+        let mut terminal = Terminal::new(&place, &format!("--device cpu --format {format} -c \"{sql}\""));
+        assert_eq!(terminal.exit_code(), Some(0));
+        terminal.expect("turned");
+        let seen = terminal.seen.0.lock().unwrap().clone();
+        let controls = ['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}'];
+        assert!(!seen.contains(controls), "{format}: {seen:?}");
+        assert!(seen.contains("]0;renamed") && seen.contains("\\u202e"), "{format}: {seen:?}");
+    }
+}
+
+#[test]
+fn numbers_are_never_broken() {
+    let place = Place::new();
+    let long = "repeat('many words ', 20)";
+    let sql = format!(
+        "SELECT 1234567890123456789 AS n, {long} AS a, {long} AS b, 9876543210987654321 AS m, \
+         timestamp '2020-01-02 03:04:05' AS a_time_with_a_long_name, 7 AS a_number_with_a_name_of_many_letters"
+    );
+    let mut terminal = Terminal::new(&place, &format!("--device cpu -c \"{sql}\""));
+    terminal.expect(" 1234567890123456789 ");
+    terminal.expect(" 9876543210987654321 ");
+    terminal.expect(" 2020-01-02T03:04:05 ");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn the_history_is_kept_at_each_statement_and_by_shells_beside_each_other() {
+    let place = Place::new();
+    let path = place.path("history");
+    let shell = || {
+        let mut command = place.command();
+        command.env("WARPCUBE_HISTORY", &path);
+        let mut terminal = Terminal::of(command, "--device cpu");
+        terminal.expect("warpcube> ");
+        terminal
+    };
+    let ask = |terminal: &mut Terminal, number: usize| {
+        terminal.press(&format!("SELECT {number} + 0 AS a;"));
+        terminal.press(ENTER);
+        terminal.expect(&format!(" {number} │"));
+        terminal.expect("warpcube> ");
+    };
+    let (mut one, mut other) = (shell(), shell());
+    ask(&mut one, 1001);
+    ask(&mut other, 1002);
+    ask(&mut one, 1003);
+    // Killed, both of them.
+    drop((one, other));
+    let mut last = shell();
+    ask(&mut last, 1004);
+    let history = String::from_utf8(place.read("history")).unwrap();
+    for number in 1001..=1004 {
+        assert_eq!(history.matches(&format!("SELECT {number} + 0 AS a;")).count(), 1, "{history}");
+    }
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn the_shell_has_a_start_up_file_and_a_history() {
     let place = Place::new();
     let rc = place.write("rc.sql", "CREATE TABLE mine AS VALUES (17);\n\\format csv\n\\timing off\nSELECT nope;\n");
@@ -177,7 +240,7 @@ fn the_shell_has_a_start_up_file_and_a_history() {
     terminal.press("SELECT column1 AS own FROM mine;");
     terminal.press(ENTER);
     terminal.expect("own\r\n17\r\n");
-    terminal.expect("(1 row, 0 % on the GPU)");
+    terminal.expect("(1 row)");
     terminal.expect("warpcube> ");
     terminal.press("\\q");
     terminal.press(ENTER);

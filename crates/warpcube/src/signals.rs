@@ -1,0 +1,143 @@
+//! SIGTERM and SIGHUP: what runs is cancelled as by Ctrl-C, outputs that are not whole are taken away, and the program
+//! ends with the code that shells give such an end.
+//!
+//! A thread of its own listens. It wakes the main thread, which ends the program as after any cancelled statement.
+//! Where the main thread waits for something else, its input or a disk, the listener ends the program itself.
+
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use warpcube_sql::{Session, outputs};
+
+use crate::host;
+
+/// How long the main thread has to end the program.
+const GRACE: Duration = Duration::from_secs(2);
+/// What shells add to the number of a signal that has ended a program.
+const CODE_OF_SIGNALS: i32 = 128;
+
+/// The exit code of the signal that ends the program; 0 while there was none.
+static CODE: AtomicU8 = AtomicU8::new(0);
+
+/// The exit code of the signal that ends the program, if one does.
+pub(crate) fn code() -> Option<u8> {
+    Some(CODE.load(Ordering::Acquire)).filter(|code| *code != 0)
+}
+
+/// The listener, and what it shares with the main thread.
+pub(crate) struct Ending {
+    /// Set when a signal has come; here, so that those who wait for it are not told that nobody would.
+    told: watch::Sender<bool>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Whether the main thread watches a statement or other work, and so hears of the end.
+    is_watching: AtomicBool,
+    session: OnceLock<Session>,
+}
+
+/// Marks that the main thread watches, until it is dropped.
+pub(crate) struct Watching<'e>(&'e Shared);
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.0.is_watching.store(false, Ordering::Release);
+    }
+}
+
+impl Ending {
+    /// Starts the listener.
+    ///
+    /// # Errors
+    /// The system gives no thread or no signals.
+    pub(crate) fn listen() -> std::io::Result<Ending> {
+        let (told, _) = watch::channel(false);
+        let shared = Arc::new(Shared::default());
+        let (sender, of_listener) = (told.clone(), shared.clone());
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let (mut terminated, mut hung_up) = (heard(SignalKind::terminate())?, heard(SignalKind::hangup())?);
+        drop(guard);
+        let listener = move || {
+            let number = runtime.block_on(async {
+                tokio::select! {
+                    () = came(&mut terminated) => SignalKind::terminate().as_raw_value(),
+                    () = came(&mut hung_up) => SignalKind::hangup().as_raw_value(),
+                }
+            });
+            let code = CODE_OF_SIGNALS + number;
+            CODE.store(u8::try_from(code).unwrap_or(u8::MAX), Ordering::Release);
+            // Before it is told, since it watches no more then.
+            let is_watching = of_listener.is_watching.load(Ordering::Acquire);
+            sender.send_replace(true);
+            if is_watching {
+                std::thread::sleep(GRACE);
+            }
+            of_listener.session.get().into_iter().for_each(host::leave);
+            outputs::remove_all();
+            exit(code);
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(listener)?;
+        Ok(Ending { told, shared })
+    }
+
+    /// The session to let go of before the program ends.
+    pub(crate) fn hold(&self, session: &Session) {
+        // A program has one; of a second one nothing would be lost.
+        let _ = self.shared.session.set(session.clone());
+    }
+
+    /// Tells that the main thread waits for [`Ending::told`] now.
+    pub(crate) fn watching(&self) -> Watching<'_> {
+        self.shared.is_watching.store(true, Ordering::Release);
+        Watching(&self.shared)
+    }
+
+    /// Set when a signal has come.
+    pub(crate) fn told(&self) -> watch::Receiver<bool> {
+        self.told.subscribe()
+    }
+}
+
+/// A signal, unless whoever started the program has it ignored, as `nohup` does.
+fn heard(kind: SignalKind) -> std::io::Result<Option<Signal>> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    match is_ignored(&status, kind.as_raw_value()) {
+        true => Ok(None),
+        false => signal(kind).map(Some),
+    }
+}
+
+/// Whether the status of a process says that it ignores a signal.
+fn is_ignored(status: &str, number: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (number - 1)) != 0
+}
+
+async fn came(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_status() {
+        let status = "Name:\twarpcube\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000004000\n";
+        assert!(is_ignored(status, SignalKind::hangup().as_raw_value()));
+        assert!(!is_ignored(status, SignalKind::terminate().as_raw_value()));
+        assert!(!is_ignored("", 1));
+    }
+}
