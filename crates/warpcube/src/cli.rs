@@ -45,6 +45,9 @@ pub(crate) struct RunArgs {
     /// Go on with the next statement of a script after one failed
     #[arg(long)]
     pub(crate) continue_on_error: bool,
+    /// Refuse statements that write files; what --output names is still written
+    #[arg(long)]
+    pub(crate) read_only: bool,
     /// Write rows, time and placement to the standard error after each statement
     #[arg(long)]
     pub(crate) timing: bool,
@@ -86,7 +89,7 @@ pub(crate) enum Command {
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.
-const OF_STATEMENTS: [(&str, &str); 7] = [
+const OF_STATEMENTS: [(&str, &str); 8] = [
     ("statements", "-c"),
     ("files", "-f"),
     ("format", "--format"),
@@ -94,6 +97,7 @@ const OF_STATEMENTS: [(&str, &str); 7] = [
     ("max_rows", "--max-rows"),
     ("continue_on_error", "--continue-on-error"),
     ("timing", "--timing"),
+    ("read_only", "--read-only"),
 ];
 /// Arguments of sessions, which `doctor` does not open.
 const OF_SESSIONS: [(&str, &str); 3] = [("device", "--device"), ("settings", "--set"), ("config", "--config")];

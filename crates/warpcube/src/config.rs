@@ -111,6 +111,9 @@ fn from_flags(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
     if let Some(rows) = run.max_rows {
         flag("warpcube.max_rows", rows.to_string(), "--max-rows");
     }
+    if run.read_only {
+        flag("warpcube.read_only", "on".into(), "--read-only");
+    }
     if run.timing {
         flag("warpcube.timing", "on".into(), "--timing");
     }

@@ -134,6 +134,23 @@ fn set_is_checked_and_names_what_is_near() {
 }
 
 #[test]
+fn a_read_only_program_writes_no_file_but_its_output() {
+    let place = Place::new();
+    let copy = "COPY (SELECT 1 AS a) TO 'x.csv'";
+    let refused = place.run(&["--read-only", "-c", copy]).error(1);
+    assert!(refused.starts_with("FILE-008 "), "{refused}");
+    assert!(!place.path("x.csv").exists());
+    let opened = place.run(&["--read-only", "-c", "SET warpcube.read_only = 'off'"]).error(1);
+    assert!(opened.contains("warpcube.read_only"), "{opened}");
+    let sql = "CREATE TABLE t AS VALUES (1); SELECT column1 AS a FROM t";
+    assert_eq!(place.run(&["--read-only", "-c", sql, "-o", "y.csv"]).ok(), "");
+    assert_eq!(place.read("y.csv"), b"a\n1\n");
+    let config = place.write("c.toml", "read_only = true\n");
+    let ran = place.run(&["--config", config.to_str().unwrap(), "-c", copy]).error(1);
+    assert!(ran.starts_with("FILE-008 "), "{ran}");
+}
+
+#[test]
 fn a_memory_limit_makes_sorts_spill_and_joins_fail_by_name() {
     let place = Place::new();
     let sort = "SET warpcube.memory_limit = '24MiB'; SET warpcube.target_partitions = 1; \
