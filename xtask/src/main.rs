@@ -1,10 +1,11 @@
-//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs` and `bench-table`.
+//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge` and `bench-table`.
 //!
 //! Everything here is light: it builds in seconds and knows the project by its files and by `cargo metadata` alone,
 //! never by linking its crates.
 
 mod bench_table;
 mod docs;
+mod judge;
 mod measured;
 mod process;
 mod settings;
@@ -30,6 +31,8 @@ enum Task {
     Setup,
     /// Run every check and every test, as CI does
     Test(test::TestArgs),
+    /// Compare random queries with DuckDB
+    Judge(judge::JudgeArgs),
     /// Check the rules of files, crates and documents
     Tidy,
     /// Write the tables of the documents that are made from the source
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Setup => setup::run(),
         Task::Test(arguments) => test::run(&arguments),
+        Task::Judge(arguments) => judge::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
         Task::BenchTable { check } => bench_table::run(check),

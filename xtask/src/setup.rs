@@ -129,9 +129,22 @@ fn children(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
+/// The interpreter of `.venv`, which is made if it is not there.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn python() -> Result<String> {
+    environment()?;
+    Ok(interpreter())
+}
+
+fn interpreter() -> String {
+    root().join(".venv/bin/python").to_string_lossy().into_owned()
+}
+
 /// Makes the Python environment in `.venv`, if it is not there.
 fn environment() -> Result<()> {
-    if !root().join(".venv/bin/python").exists() {
+    if !Path::new(&interpreter()).exists() {
         let make = || succeeds(program("python3").args(["-m", "venv", ".venv"]));
         if !make() {
             // Debian has the module that makes environments in a package of its own.
@@ -145,8 +158,11 @@ fn environment() -> Result<()> {
 }
 
 /// Installs Python packages with the environment's own client.
-fn pip(arguments: &[&str]) -> Result<()> {
-    let mut pip = program(&root().join(".venv/bin/python").to_string_lossy());
+///
+/// # Errors
+/// The command that failed.
+pub(crate) fn pip(arguments: &[&str]) -> Result<()> {
+    let mut pip = program(&interpreter());
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]).args(arguments);
     run_program(&mut pip)
 }

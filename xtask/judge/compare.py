@@ -1,0 +1,123 @@
+"""Results in one form, and whether two are equal.
+
+Numbers compare as numbers whatever their types, NaN equals NaN, dates and timestamps are instants in nanoseconds.
+Two floats may differ by a relative 1e-9; a float and a decimal (averages, quotients) also by one unit of the decimal's
+last place.
+"""
+
+import datetime as dt
+import decimal
+import math
+from collections import Counter
+
+import pyarrow as pa
+
+NAN = "NaN of a float"
+EPOCH = dt.datetime(1970, 1, 1)
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+TOLERANCE = 1e-9
+
+
+class Instant:
+    """A date or a timestamp in nanoseconds since 1970; equal to nothing else."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of):
+        self.of = of
+
+    def __eq__(self, other):
+        return isinstance(other, Instant) and self.of == other.of
+
+    def __hash__(self):
+        return hash(("instant", self.of))
+
+    def __repr__(self):
+        try:
+            return str(EPOCH + dt.timedelta(microseconds=self.of / 1000))
+        except OverflowError:
+            return f"{self.of} ns"
+
+
+def of_duckdb(value):
+    """A value of DuckDB's Python client in the common form."""
+    if isinstance(value, float):
+        return NAN if math.isnan(value) else value
+    if isinstance(value, dt.datetime):
+        value = value.astimezone(dt.timezone.utc).replace(tzinfo=None) if value.tzinfo else value
+        return Instant((value - EPOCH) // dt.timedelta(microseconds=1) * 1000)
+    if isinstance(value, dt.date):
+        return Instant((value - EPOCH.date()).days * 86_400 * 10**9)
+    if isinstance(value, dt.time):
+        micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+        return ("time", micros * 1000)
+    return value
+
+
+def of_arrow(column):
+    """Values of an Arrow column in the common form."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        raw = column.cast(pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_time64(kind) else pa.int32())
+        scaled = [None if v is None else v * NANOSECONDS[kind.unit] for v in raw.to_pylist()]
+        wrap = Instant if pa.types.is_timestamp(kind) else lambda v: ("time", v)
+        return [None if v is None else wrap(v) for v in scaled]
+    if pa.types.is_date32(kind):
+        return [None if v is None else Instant(v * 86_400 * 10**9) for v in column.cast(pa.int32()).to_pylist()]
+    if pa.types.is_floating(kind):
+        return [NAN if v is not None and math.isnan(v) else v for v in column.to_pylist()]
+    return column.to_pylist()
+
+
+def alike(ours, theirs):
+    """Whether two values are equal."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    numbers = (int, float, decimal.Decimal)
+    if not isinstance(ours, numbers) or not isinstance(theirs, numbers):
+        return type(ours) is type(theirs) and ours == theirs
+    if isinstance(ours, bool) != isinstance(theirs, bool):
+        return False
+    if ours == theirs:
+        return True
+    if not isinstance(ours, float) and not isinstance(theirs, float):
+        return False
+    one, other = float(ours), float(theirs)
+    if math.isinf(one) or math.isinf(other):
+        return one == other
+    places = [-value.as_tuple().exponent for value in (ours, theirs) if isinstance(value, decimal.Decimal)]
+    slack = max((10.0**-place for place in places), default=0.0)
+    return abs(one - other) <= max(TOLERANCE * max(abs(one), abs(other)), slack)
+
+
+def rows_alike(ours, theirs):
+    """Whether two rows are equal."""
+    return len(ours) == len(theirs) and all(alike(one, other) for one, other in zip(ours, theirs))
+
+
+def difference(ours, theirs, ordered):
+    """Rows of ours and of theirs that the other lacks, as a pair of lists; none if results are equal."""
+    if ordered:
+        pairs = [(one, other) for one, other in zip(ours, theirs) if not rows_alike(one, other)]
+        left = [one for one, _ in pairs] + ours[len(theirs):]
+        right = [other for _, other in pairs] + theirs[len(ours):]
+        return (left, right) if left or right else None
+    one, other = Counter(map(keyed, ours)), Counter(map(keyed, theirs))
+    left, right = list((one - other).elements()), list((other - one).elements())
+    left, right = [row for row, _ in left], [row for row, _ in right]
+    unmatched = []
+    for row in left:
+        match = next((index for index, candidate in enumerate(right) if rows_alike(row, candidate)), None)
+        if match is None:
+            unmatched.append(row)
+        else:
+            right.pop(match)
+    return (unmatched, right) if unmatched or right else None
+
+
+def keyed(row):
+    """A row with what keeps true and 1 apart, as Python does not."""
+    return row, tuple(isinstance(value, bool) for value in row)

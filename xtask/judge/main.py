@@ -1,0 +1,209 @@
+"""Random queries in Warpcube and DuckDB, compared: `cargo xtask judge`.
+
+Tables and queries come from the seed alone. What differs is shrunk and printed with both results; the last line
+counts. The exit code is 1 if a difference has no reason in `dialect.py`.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+import dialect
+import queries
+import tables
+from compare import difference
+from engines import DuckDB, Failed, Gone, Warpcube
+from tree import shrink
+
+SHRINK_TRIES = 250
+ROWS_SHOWN = 6
+
+
+class Outcome:
+    """Rows of a statement, or its error."""
+
+    def __init__(self, rows=None, error=None, gone=False):
+        self.rows, self.error, self.gone = rows, error, gone
+
+    def show(self):
+        """For people."""
+        return f"error: {self.error}" if self.error else f"{len(self.rows or [])} rows"
+
+
+class Difference:
+    """One statement of a query whose outcomes differ."""
+
+    def __init__(self, sql, ours, theirs, rows):
+        self.sql, self.ours, self.theirs, self.rows = sql, ours, theirs, rows
+        self.reason = dialect.reason(sql, ours, theirs)
+
+    def kind(self):
+        """What has to stay when a query is shrunk."""
+        if self.ours.error:
+            return "ours", self.ours.error[:24], self.ours.gone
+        return ("theirs", self.theirs.error[:16]) if self.theirs.error else ("rows", bool(self.reason))
+
+    def show(self):
+        """For people."""
+        lines = [f"  {self.sql};", f"  Warpcube: {self.ours.show()}", f"  DuckDB:   {self.theirs.show()}"]
+        for name, rows in zip(("Warpcube", "DuckDB"), self.rows or ((), ())):
+            lines += [f"    only {name}: {row}" for row in rows[:ROWS_SHOWN]]
+            lines += [f"    … {len(rows) - ROWS_SHOWN} more"] if len(rows) > ROWS_SHOWN else []
+        return "\n".join(lines)
+
+
+class Judge:
+    """Both engines over one set of tables."""
+
+    def __init__(self, arguments, folder):
+        self.arguments = arguments
+        self.places = tables.write(random.Random(f"tables {arguments.seed}"), folder)
+        self.duckdb = DuckDB(self.places)
+        self.warpcube = None
+        self.counts = {"queries": 0, "agreed": 0, "explained": 0, "differ": 0, "failed in both": 0}
+        self.reasons = {}
+
+    def program(self):
+        """The running program, started where there is none."""
+        if self.warpcube is None:
+            seconds = 30 if self.arguments.device == "cpu" else 180
+            self.warpcube = Warpcube(self.arguments.program, self.arguments.device, self.places, seconds)
+        return self.warpcube
+
+    def restart(self):
+        """Lets go of the program; the next statement starts another."""
+        if self.warpcube:
+            self.warpcube.close()
+        self.warpcube = None
+
+    def ask(self, engine, sql):
+        """The outcome of a statement."""
+        try:
+            return Outcome(rows=engine.run(sql))
+        except Gone as error:
+            self.restart()
+            return Outcome(error=str(error), gone=True)
+        except Failed as error:
+            return Outcome(error=str(error))
+
+    def outcomes(self, query):
+        """Each compared statement with its difference, if it has one."""
+        for ours_sql, theirs_sql, is_compared in query.steps():
+            ours, theirs = self.ask(self.program(), ours_sql), self.ask(self.duckdb, theirs_sql)
+            if is_compared:
+                shown = ours_sql if ours_sql == theirs_sql else f"{ours_sql} -- {theirs_sql}"
+                yield self.compared(shown, ours, theirs, query.ordered())
+            elif ours.error and theirs.error is None:
+                yield Difference(ours_sql, ours, theirs, None)
+                return
+
+    def compared(self, sql, ours, theirs, ordered):
+        """The difference between two outcomes, nothing if there is none, or `both` if both failed."""
+        if ours.error and theirs.error:
+            return Difference(sql, ours, theirs, None) if ours.gone else "both"
+        if ours.error or theirs.error:
+            return Difference(sql, ours, theirs, None)
+        rows = difference(ours.rows or [], theirs.rows or [], ordered)
+        return Difference(sql, ours, theirs, rows) if rows else None
+
+    def first(self, query):
+        """The first difference of a query."""
+        return next((found for found in self.outcomes(query) if isinstance(found, Difference)), None)
+
+    def judge(self, number):
+        """Draws a query by its number and compares it."""
+        query = queries.draw(random.Random(f"{self.arguments.seed} {number}"))
+        worst = None
+        for found in self.outcomes(query):
+            self.counts["queries"] += 1
+            if isinstance(found, Difference) and found.reason:
+                self.counts["explained"] += 1
+                self.reasons[found.reason] = self.reasons.get(found.reason, 0) + 1
+            elif isinstance(found, Difference):
+                self.counts["differ"] += 1
+                worst = worst or found
+            else:
+                self.counts["agreed"] += 1
+                self.counts["failed in both"] += found == "both"
+        if worst:
+            self.report(number, query, worst)
+
+    def report(self, number, query, worst):
+        """Prints a difference, shrunk."""
+        print(f"-- query {number}, seed {self.arguments.seed}, {query.shape}"
+              + (f", time zone {query.zone}" if query.zone else "") + (", prepared" if query.is_prepared else ""))
+        print(worst.show())
+        self.restart()
+        again = self.first(query)
+        if again is None:
+            print("  -- agrees in a new process: it depends on what ran before", flush=True)
+            return
+
+        def still():
+            found = self.first(query)
+            return found is not None and found.kind() == again.kind()
+
+        shrink(query.statement, still, SHRINK_TRIES)
+        for _, view in query.views:
+            shrink(view, still, SHRINK_TRIES // 4)
+        while len(query.runs) > 1:
+            dropped = query.runs.pop(0)
+            if not still():
+                query.runs.insert(0, dropped)
+                break
+        self.restart()
+        smaller = self.first(query)
+        print("  shrunk:")
+        used = query.statement.sql()
+        for name, view in query.views:
+            if f"{name} " in used:
+                print(f"  CREATE VIEW {name} AS {view.sql()};")
+        if len(query.runs) > 1:
+            print("  after other literals:")
+        print((smaller or again).show(), flush=True)
+
+    def summary(self):
+        """The last lines."""
+        for text, count in sorted(self.reasons.items()):
+            print(f"explained {count}: {text}")
+        print(f"{self.counts['failed in both']} failed in both engines")
+        count = self.counts
+        print(f"{count['queries']} queries, {count['agreed']} agreed, {count['explained']} explained, {count['differ']} differ")
+
+
+def main():
+    """Runs the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--keep")
+    parser.add_argument("--only", type=int)
+    arguments = parser.parse_args()
+    folder = os.path.abspath(arguments.keep) if arguments.keep else tempfile.mkdtemp(prefix="judge-")
+    os.makedirs(folder, exist_ok=True)
+    judge = Judge(arguments, folder)
+    print(f"tables in {folder}, seed {arguments.seed}, {arguments.program} on {arguments.device}", flush=True)
+    start, number = time.monotonic(), 0
+    try:
+        if arguments.only is not None:
+            judge.judge(arguments.only)
+        while arguments.only is None and judge.counts["queries"] < arguments.queries:
+            judge.judge(number)
+            number += 1
+    finally:
+        judge.restart()
+        if not arguments.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{time.monotonic() - start:.0f} s")
+    judge.summary()
+    return 1 if judge.counts["differ"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

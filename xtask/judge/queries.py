@@ -1,0 +1,260 @@
+"""Statements: sources, the shapes of SELECT, and how a statement is run (once, as a template, prepared)."""
+
+import tables
+from aggregates import Aggregates
+from expressions import ZONES, Scope
+from tree import Literal, Node, Order, Seq, literals, walk
+
+WEIGHTS = {"t": 5, "r": 4, "m": 4, "tiny": 3, "none": 1}
+JOINS = ["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
+
+
+class Query:
+    """A statement with its views, and the texts of its literals in each run."""
+
+    def __init__(self, shape, statement, views):
+        self.shape, self.statement, self.views = shape, statement, views
+        self.runs = [{}]
+        self.is_prepared = False
+        self.zone = None
+
+    def ordered(self):
+        """Whether the order of rows is compared."""
+        return any(isinstance(part, Order) for part in walk(self.statement))
+
+    def steps(self):
+        """Statements for Warpcube and for DuckDB, with whether rows are compared; texts are rendered as asked for."""
+        if self.zone:
+            yield f"SET TimeZone = '{self.zone}'", f"SET TimeZone = '{self.zone}'", False
+        for name, view in self.views:
+            text = f"CREATE OR REPLACE VIEW {name} AS {view.sql()}"
+            yield text, text, False
+        bound = [literal for literal in literals(self.statement) if literal.is_bound] if self.is_prepared else []
+        for number, run in enumerate(self.runs):
+            for literal, text in run.items():
+                literal.parts = [text]
+            plain = self.statement.sql()
+            if not bound:
+                yield plain, plain, True
+                continue
+            values = ", ".join(literal.sql() for literal in bound)
+            if number == 0:
+                yield prepared(self.statement, bound), "SELECT 1", False
+            yield f"EXECUTE judged({values})", plain, True
+        if bound:
+            yield "DEALLOCATE judged", "SELECT 1", False
+        if self.zone:
+            yield "SET TimeZone = 'UTC'", "SET TimeZone = 'UTC'", False
+
+
+def prepared(statement, bound):
+    """PREPARE with a placeholder for each of these literals."""
+    kept = [literal.parts for literal in bound]
+    for number, literal in enumerate(bound):
+        literal.parts = [f"${number + 1}"]
+    text = f"PREPARE judged AS {statement.sql()}"
+    for literal, parts in zip(bound, kept):
+        literal.parts = parts
+    return text
+
+
+class Queries(Aggregates):
+    """Draws whole statements."""
+
+    def __init__(self, rng):
+        super().__init__(rng)
+        self.aliases = 0
+        self.views = []
+
+    def alias(self):
+        """A name that no other source has."""
+        self.aliases += 1
+        return f"s{self.aliases}"
+
+    def base(self, names=None):
+        """A table."""
+        names = names or list(WEIGHTS)
+        name = self.rng.choices(names, [WEIGHTS[other] for other in names])[0]
+        alias = self.alias()
+        columns = [(f"{alias}.{column}", kind) for column, _, kind in tables.COLUMNS]
+        return Node("source", f"{name} AS {alias}"), Scope(columns, [f"{alias}.id"])
+
+    def derived(self):
+        """A filtered subquery, or a view of one: its rows are the table's, so that filters of one column nest."""
+        inner, _ = self.base()
+        columns = Scope([(column, kind) for column, _, kind in tables.COLUMNS], ["id"])
+        body = Node("query", "SELECT * FROM ", inner, self.where(columns, 0.9))
+        alias = self.alias()
+        scope = Scope([(f"{alias}.{column}", kind) for column, _, kind in tables.COLUMNS], [f"{alias}.id"])
+        if self.chance(0.3):
+            name = f"v{len(self.views)}"
+            self.views.append((name, body))
+            return Node("source", f"{name} AS {alias}"), scope
+        return Node("source", "(", body, f") AS {alias}"), scope
+
+    def joined(self):
+        """Two or three sources."""
+        (left, one), (right, other) = self.base(["t", "r", "m", "tiny"]), self.base(["m", "tiny", "none", "r"])
+        kind = self.rng.choice(JOINS)
+        scope = Scope(one.columns + other.columns, one.keys + other.keys)
+        column = self.rng.choice(["id", "id", "k", "k", "n", "c", "d", "dt", "p", "ts", "i32", "u8", "s", "f"])
+        mine, theirs = one.keys[0].replace(".id", f".{column}"), other.keys[0].replace(".id", f".{column}")
+        conditions = [Node("bool", f"({mine}{self.rng.choice([' = '] * 4 + [' IS NOT DISTINCT FROM '])}{theirs})")]
+        if column not in ("id", "n", "k") or kind == "FULL JOIN" and self.chance(0.3):
+            conditions.append(Node("bool", f"({one.keys[0]} % 5 = {other.keys[0]} % 5)"))
+        if kind != "FULL JOIN" and self.chance(0.3):
+            conditions.append(self.predicate(self.rng.choice([scope, one, other]), 1))
+        source = Node("source", left, f" {kind} ", right, " ON ", Seq(conditions, " AND ", least=1))
+        if self.chance(0.2):
+            third, more = self.base(["tiny", "m"])
+            source = Node("source", source, f" {self.rng.choice(JOINS[:3])} ", third, f" ON {more.keys[0]} = {one.keys[0]}")
+            scope = Scope(scope.columns + more.columns, scope.keys + more.keys)
+        return source, scope
+
+    def source(self):
+        """What a SELECT reads."""
+        return self.rng.choices([self.base, self.derived, self.joined], [5, 3, 3])[0]()
+
+    def where(self, scope, share=0.7):
+        """WHERE, or nothing."""
+        if not self.chance(share):
+            return Seq([])
+        conditions = [self.bool(scope, 2) for _ in range(self.rng.choice([1, 1, 2, 3]))]
+        return Seq(conditions, " AND ", " WHERE ")
+
+    def order(self, scope, share=0.4):
+        """ORDER BY what tells rows apart, maybe with LIMIT."""
+        if not self.chance(share):
+            return Seq([])
+        items = [Node("sort", self.any(scope, 1)[0], self.direction()) for _ in range(self.rng.choice([0, 1, 1, 2]))]
+        items = [item for item in items if not isinstance(item.parts[0], Literal)]
+        keys = [Node("sort", key, self.direction()) for key in scope.keys]
+        limit = f" LIMIT {self.rng.choice([0, 1, 3, 10, 50])}" if self.chance(0.6) else ""
+        skip = f" OFFSET {self.rng.choice([1, 5, 40])}" if limit and self.chance(0.3) else ""
+        before = [Seq(items, ", ", "", ", ")] if items else []
+        return Seq([Order("order", " ORDER BY ", *before, Seq(keys, least=len(keys)), limit, skip)])
+
+    def plain(self):
+        """SELECT of expressions from a source with a filter."""
+        source, scope = self.source()
+        items = [Node("item", self.any(scope)[0], f" AS c{number}") for number in range(self.rng.choice([1, 2, 3, 4]))]
+        if self.chance(0.15):
+            return Node("query", "SELECT DISTINCT ", Seq(items, least=1), " FROM ", source, self.where(scope))
+        return Node("query", "SELECT ", Seq(items, least=1), " FROM ", source, self.where(scope), self.order(scope))
+
+    def star(self):
+        """All columns of the rows that a filter keeps."""
+        source, scope = self.rng.choice([self.base, self.derived])()
+        return Node("query", "SELECT * FROM ", source, self.where(scope, 1), self.order(scope, 0.2))
+
+    def counted(self):
+        """How many rows a filter keeps, which pruning alone may answer."""
+        source, scope = self.source()
+        return Node("query", "SELECT count(*) AS c0 FROM ", source, self.where(scope, 1))
+
+    def semi(self):
+        """EXISTS, IN and their negations over a subquery."""
+        (source, one), (inner, other) = self.source(), self.base()
+        _, kind = self.any(one)
+        if self.chance(0.5):
+            inside = self.where(other, 0.7)
+            column = self.rng.choice(other.of(kind))
+            test = Node("bool", "(", self.leaf(one, kind), self.rng.choice([" IN ", " NOT IN "]), f"(SELECT {column} FROM ",
+                        inner, inside, "))")
+        else:
+            name = self.rng.choice(["id", "k", "n", "c", "d", "dt"])
+            link = f"{one.keys[0].replace('.id', '.' + name)} = {other.keys[0].replace('.id', '.' + name)}"
+            conditions = [Node("bool", f"({link})")] + [self.predicate(other, 1)] * self.chance(0.6)
+            test = Node("bool", self.rng.choice(["(EXISTS ", "(NOT EXISTS "]), "(SELECT 1 FROM ", inner,
+                        Seq(conditions, " AND ", " WHERE ", least=1), "))")
+        conditions = [test] + [self.predicate(one, 1)] * self.chance(0.4)
+        item = Node("item", self.any(one)[0], " AS c0")
+        keys = ", ".join(one.keys)
+        return Node("query", "SELECT ", Seq([item, keys], least=1), " FROM ", source, Seq(conditions, " AND ", " WHERE ", least=1),
+                    self.order(one, 0.3))
+
+    def scalar(self):
+        """Scalar subqueries of one aggregate, correlated by equality or not."""
+        (source, one), (inner, other) = self.base(["t", "r", "m"]), self.base()
+        aggregate, kind = self.simple_aggregate(other)
+        conditions = [self.predicate(other, 1)] if self.chance(0.5) else []
+        if self.chance(0.6):
+            name = self.rng.choice(["id", "k", "n", "c"])
+            link = f"{one.keys[0].replace('.id', '.' + name)} = {other.keys[0].replace('.id', '.' + name)}"
+            conditions.append(Node("bool", f"({link})"))
+        value = Node("scalar", "(SELECT ", aggregate, " FROM ", inner, Seq(conditions, " AND ", " WHERE "), ")")
+        if self.chance(0.5):
+            return Node("query", "SELECT ", one.keys[0], ", ", value, " AS c0 FROM ", source, self.where(one, 0.5),
+                        self.order(one, 0.3))
+        compared = Node("bool", self.leaf(one, kind), self.rng.choice([" = ", " < ", " >= ", " IS DISTINCT FROM "]), value)
+        return Node("query", "SELECT ", one.keys[0], " FROM ", source, Seq([compared], " AND ", " WHERE "))
+
+    def united(self):
+        """Set operations, with and without ALL."""
+        names = self.rng.sample([(name, kind) for name, _, kind in tables.COLUMNS if name != "id"], self.rng.choice([1, 1, 2]))
+        arms = []
+        for _ in range(self.rng.choice([2, 2, 3])):
+            source, scope = self.rng.choice([self.base, self.derived])()
+            prefix = scope.keys[0][:-2]
+            items = ", ".join(f"{prefix}{name} AS c{number}" for number, (name, _) in enumerate(names))
+            arms.append(Node("arm", f"SELECT {items} FROM ", source, self.where(scope, 0.8)))
+        words = [self.rng.choice(["UNION", "INTERSECT", "EXCEPT"]) + self.rng.choice(["", " ALL"]) for _ in arms[1:]]
+        node = arms[0]
+        for word, arm in zip(words, arms[1:]):
+            node = Node("arm", "(", node, f") {word} (", arm, ")")
+        return Node("query", node)
+
+    def zoned(self):
+        """Conversions between zones."""
+        source, scope = self.base(["t", "r", "m", "tiny"])
+        when, local = self.leaf(scope, "instant"), self.leaf(scope, "timestamp")
+        zone = self.rng.choice(ZONES)
+        # The first and the last days of the calendar are outside the range of one of the engines in some zone.
+        inside = Node("bool", f"({scope.keys[0].replace('.id', '.tz')} > TIMESTAMPTZ '1900-01-01 00:00:00+00:00')")
+        item = self.rng.choice([
+            lambda: Node("item", "(", when, f" AT TIME ZONE '{zone}')"),
+            lambda: Node("item", "(", local, f" AT TIME ZONE '{zone}')"),
+            lambda: Node("item", f"extract({self.rng.choice(['hour', 'day', 'year', 'minute'])} FROM ", when, ")"),
+            lambda: Node("item", "cast(", when, " AS DATE)"),
+            lambda: Node("item", "cast(", when, " AS TIMESTAMP)"),
+            lambda: Node("item", "cast(", local, " AS TIMESTAMPTZ)"),
+            lambda: Node("item", f"date_trunc('{self.rng.choice(['day', 'hour', 'month'])}', ", when, ")"),
+            lambda: Node("item", "(", when, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
+            lambda: Node("item", "(", local, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
+        ])()
+        return Node("query", "SELECT ", scope.keys[0], ", ", item, " AS c0 FROM ", source, Seq([inside], " AND ", " WHERE "))
+
+    def overflowing(self):
+        """Arithmetic and casts that may leave their type, one a statement."""
+        source, scope = self.base(["t", "m", "tiny"])
+        prefix = scope.keys[0][:-2]
+        narrow = self.rng.choice(["i8", "i16", "i32", "i64"])
+        column = f"{prefix}{narrow}"
+        item = self.rng.choice([
+            f"{column} + {column}", f"{column} * {column}", f"- {column}", f"abs({column})", f"{column} - {prefix}{narrow}",
+            f"cast({column} AS SMALLINT)", f"cast({prefix}i64 AS INTEGER)", f"cast({prefix}u64 AS BIGINT)",
+            f"cast({prefix}u32 AS INTEGER)", f"{prefix}i64 + {prefix}n", f"{prefix}i64 - {prefix}k", f"sum({prefix}i64)",
+            f"sum({prefix}n * {prefix}i32)", f"{prefix}p * {prefix}p", f"cast({prefix}p AS DECIMAL(5,2))"])
+        kept = Node("bool", f"({scope.keys[0]} % {self.rng.choice([3, 11, 60])} = 1)")
+        return Node("query", f"SELECT {item} AS c0 FROM ", source, Seq([kept], " AND ", " WHERE "))
+
+
+SHAPES = [("plain", 18), ("star", 8), ("counted", 8), ("aggregate", 22), ("grouping", 6), ("semi", 9), ("scalar", 6),
+          ("united", 7), ("window", 10), ("zoned", 5), ("overflowing", 4)]
+
+
+def draw(rng):
+    """One query."""
+    queries = Queries(rng)
+    shape = rng.choices([name for name, _ in SHAPES], [weight for _, weight in SHAPES])[0]
+    statement = getattr(queries, shape)()
+    query = Query(shape, Node("whole", statement), queries.views)
+    if shape == "zoned" and rng.random() < 0.4:
+        query.zone = rng.choice(ZONES)
+    found = literals(query.statement)
+    way = rng.random()
+    if found and way < 0.4:
+        query.is_prepared = way < 0.12 and any(literal.is_bound for literal in found)
+        query.runs = [{literal: rng.choice(literal.pool) for literal in found if literal.is_bound or not query.is_prepared}
+                      for _ in range(rng.choice([2, 2, 3]))]
+    return query

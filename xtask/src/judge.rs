@@ -1,0 +1,80 @@
+//! `cargo xtask judge`: random queries in Warpcube and DuckDB, compared.
+//!
+//! The comparison is a Python program in `xtask/judge`. Its packages go into `.venv` on the first run; CI does not run
+//! it. Tables and queries come from the seed alone.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::process::{Result, program, root, run as run_command, succeeds};
+use crate::setup;
+
+/// What the comparison imports, as `pip` names it.
+const PACKAGES: [&str; 3] = ["duckdb==1.5.*", "pyarrow", "pytz"];
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub(crate) struct JudgeArgs {
+    /// How many statements to compare
+    #[arg(long, default_value_t = 2000)]
+    queries: u64,
+    /// Seed of tables and queries
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where Warpcube runs them
+    #[arg(long, value_enum, default_value_t = Device::Cpu)]
+    device: Device,
+    /// The program; target/debug/warpcube if none is named
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Write the tables into this folder and leave them there
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Compare the query of this number alone
+    #[arg(long, value_name = "NUMBER")]
+    only: Option<u64>,
+}
+
+/// Devices that need no GPU.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Device {
+    Cpu,
+    Emulated,
+}
+
+/// Compares the engines; fails if a difference has no explanation.
+pub(crate) fn run(arguments: &JudgeArgs) -> Result<()> {
+    let warpcube = absolute(arguments.program.clone().unwrap_or_else(built))?;
+    if !warpcube.is_file() {
+        return Err(format!("there is no {}: 'cargo build' makes it, or name one by --program", warpcube.display()));
+    }
+    let python = setup::python()?;
+    let imports = || succeeds(program(&python).args(["-c", "import duckdb, pyarrow, pytz"]));
+    if !imports() {
+        setup::pip(&PACKAGES)?;
+    }
+    let mut judge = program(&python);
+    judge.args(["-B", "xtask/judge/main.py", "--program"]).arg(warpcube);
+    judge.args(["--queries", &arguments.queries.to_string(), "--seed", &arguments.seed.to_string()]);
+    judge.args(["--device", if matches!(arguments.device, Device::Cpu) { "cpu" } else { "emulated" }]);
+    if let Some(folder) = &arguments.keep {
+        judge.arg("--keep").arg(absolute(folder.clone())?);
+    }
+    if let Some(number) = arguments.only {
+        judge.args(["--only", &number.to_string()]);
+    }
+    // The lines printed say what differs.
+    run_command(&mut judge).map_err(|_| "the engines differ, or the comparison failed".into())
+}
+
+/// The program as `cargo build` makes it.
+fn built() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("debug/warpcube")
+}
+
+/// A path from the folder where the command was typed; programs run in the workspace's root.
+fn absolute(path: PathBuf) -> Result<PathBuf> {
+    std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
