@@ -4,9 +4,15 @@ from expressions import Expressions
 from tree import Literal, Node, Seq
 
 DIRECTIONS = [" ASC NULLS FIRST", " ASC NULLS LAST", " DESC NULLS FIRST", " DESC NULLS LAST"]
-ROWS = ["UNBOUNDED PRECEDING AND CURRENT ROW", "2 PRECEDING AND CURRENT ROW", "1 PRECEDING AND 1 FOLLOWING",
-        "CURRENT ROW AND UNBOUNDED FOLLOWING", "3 PRECEDING AND 1 PRECEDING", "1 FOLLOWING AND 2 FOLLOWING",
-        "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"]
+ROWS = [
+    "UNBOUNDED PRECEDING AND CURRENT ROW",
+    "2 PRECEDING AND CURRENT ROW",
+    "1 PRECEDING AND 1 FOLLOWING",
+    "CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "3 PRECEDING AND 1 PRECEDING",
+    "1 FOLLOWING AND 2 FOLLOWING",
+    "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+]
 
 
 class Aggregates(Expressions):
@@ -29,8 +35,23 @@ class Aggregates(Expressions):
 
     def aggregate_call(self, scope):
         """Any aggregate."""
-        name = self.rng.choice(["star", "count", "distinct", "sum", "sum", "min", "max", "min", "max", "avg", "bool",
-                                "sum distinct", "strings"])
+        name = self.rng.choice(
+            [
+                "star",
+                "count",
+                "distinct",
+                "sum",
+                "sum",
+                "min",
+                "max",
+                "min",
+                "max",
+                "avg",
+                "bool",
+                "sum distinct",
+                "strings",
+            ]
+        )
         if name == "star":
             call = Node("call", "count(*)")
         elif name in ("count", "distinct"):
@@ -55,12 +76,14 @@ class Aggregates(Expressions):
         """HAVING, or nothing."""
         if not self.chance(share):
             return Seq([])
-        test = self.rng.choice([
-            lambda: Node("bool", "(count(*) > ", self.literal_of("int", ["0", "1", "2", "5"]), ")"),
-            lambda: Node("bool", "(", self.simple_aggregate(scope)[0], " IS NOT NULL)"),
-            lambda: Node("bool", "(min(", self.leaf(scope, "int"), ") BETWEEN -10 AND 5)"),
-            lambda: Node("bool", "(sum(", self.leaf(scope, "int"), ") <> 0)"),
-        ])()
+        test = self.rng.choice(
+            [
+                lambda: Node("bool", "(count(*) > ", self.literal_of("int", ["0", "1", "2", "5"]), ")"),
+                lambda: Node("bool", "(", self.simple_aggregate(scope)[0], " IS NOT NULL)"),
+                lambda: Node("bool", "(min(", self.leaf(scope, "int"), ") BETWEEN -10 AND 5)"),
+                lambda: Node("bool", "(sum(", self.leaf(scope, "int"), ") <> 0)"),
+            ]
+        )()
         return Seq([test], " AND ", " HAVING ")
 
     def keys(self, scope, counts):
@@ -80,34 +103,66 @@ class Aggregates(Expressions):
         source, scope = self.source()
         keys = self.keys(scope, [0, 1, 1, 2, 3])
         items = [Node("item", key, f" AS k{number}") for number, key in enumerate(keys)]
-        calls = [Node("item", self.aggregate_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 2, 3]))]
+        calls = [
+            Node("item", self.aggregate_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 2, 3]))
+        ]
         texts = [key.sql() for key in keys]
         grouping = Seq(texts, ", ", " GROUP BY ")
-        return Node("query", "SELECT ", Seq(items + calls, least=1), " FROM ", source, self.where(scope, 0.5), grouping,
-                    self.having(scope, 0.25))
+        return Node(
+            "query",
+            "SELECT ",
+            Seq(items + calls, least=1),
+            " FROM ",
+            source,
+            self.where(scope, 0.5),
+            grouping,
+            self.having(scope, 0.25),
+        )
 
     def grouping(self):
         """Grouping sets."""
         source, scope = self.base()
         keys = [self.column(scope, self.any(scope)[1]).sql() for _ in range(2)]
         if keys[0] == keys[1]:
-            keys[1] = scope.keys[0].replace(".id", ".k") if not keys[0].endswith(".k") else scope.keys[0].replace(".id", ".g")
+            keys[1] = (
+                scope.keys[0].replace(".id", ".k")
+                if not keys[0].endswith(".k")
+                else scope.keys[0].replace(".id", ".g")
+            )
         one, other = keys
-        sets = self.rng.choice([f"ROLLUP({one}, {other})", f"CUBE({one}, {other})", f"GROUPING SETS (({one}), ({other}))",
-                                f"GROUPING SETS (({one}, {other}), ({one}), ())"])
+        sets = self.rng.choice(
+            [
+                f"ROLLUP({one}, {other})",
+                f"CUBE({one}, {other})",
+                f"GROUPING SETS (({one}), ({other}))",
+                f"GROUPING SETS (({one}, {other}), ({one}), ())",
+            ]
+        )
         items = [f"{one} AS k0", f"{other} AS k1", Node("item", self.aggregate_call(scope), " AS c0")]
         items += [f"grouping({one}) AS c1"] * self.chance(0.5)
-        return Node("query", "SELECT ", Seq(items, least=1), " FROM ", source, self.where(scope, 0.4), f" GROUP BY {sets}",
-                    self.having(scope, 0.15))
+        return Node(
+            "query",
+            "SELECT ",
+            Seq(items, least=1),
+            " FROM ",
+            source,
+            self.where(scope, 0.4),
+            f" GROUP BY {sets}",
+            self.having(scope, 0.15),
+        )
 
     def window_call(self, scope, key):
         """A function over a window; what depends on the order of peers has none."""
         partition = [Node("part", self.column(scope, self.rng.choice(["int", "text", "bool", "float"])))]
         by = Seq(partition if self.chance(0.6) else [], ", ", "PARTITION BY ", " ")
-        total = Node("sort", "ORDER BY ", self.column(scope, self.any(scope)[1]), self.direction(), f", {key} ASC NULLS LAST")
+        total = Node(
+            "sort", "ORDER BY ", self.column(scope, self.any(scope)[1]), self.direction(), f", {key} ASC NULLS LAST"
+        )
         pick = self.rng.randrange(6)
         if pick == 0:
-            name = self.rng.choice(["row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()"])
+            name = self.rng.choice(
+                ["row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()"]
+            )
             return Node("window", name, " OVER (", by, total, ")")
         if pick == 1:
             argument, _ = self.any(scope, 0)
@@ -117,28 +172,43 @@ class Aggregates(Expressions):
             name = self.rng.choice(["first_value(", "last_value("])
             frame = f" ROWS BETWEEN {self.rng.choice(ROWS)}"
             return Node("window", name, self.any(scope, 0)[0], ") OVER (", by, total, frame, ")")
-        call = self.rng.choice([
-            lambda: Node("call", "sum(", self.leaf(scope, self.rng.choice(["int", "float", "decimal"])), ")"),
-            lambda: Node("call", "count(", self.any(scope, 0)[0], ")"),
-            lambda: Node("call", "count(*)"),
-            lambda: Node("call", self.rng.choice(["min(", "max("]), self.any(scope, 0)[0], ")"),
-            lambda: Node("call", "avg(", self.leaf(scope, self.rng.choice(["int", "float"])), ")"),
-        ])()
+        call = self.rng.choice(
+            [
+                lambda: Node("call", "sum(", self.leaf(scope, self.rng.choice(["int", "float", "decimal"])), ")"),
+                lambda: Node("call", "count(", self.any(scope, 0)[0], ")"),
+                lambda: Node("call", "count(*)"),
+                lambda: Node("call", self.rng.choice(["min(", "max("]), self.any(scope, 0)[0], ")"),
+                lambda: Node("call", "avg(", self.leaf(scope, self.rng.choice(["int", "float"])), ")"),
+            ]
+        )()
         if pick == 3:
             return Node("window", call, " OVER (", by, total, f" ROWS BETWEEN {self.rng.choice(ROWS)})")
         if pick == 4:
-            frame = self.rng.choice(["10 PRECEDING AND 5 FOLLOWING", "CURRENT ROW AND 100 FOLLOWING", "0 PRECEDING AND CURRENT ROW"])
+            frame = self.rng.choice(
+                ["10 PRECEDING AND 5 FOLLOWING", "CURRENT ROW AND 100 FOLLOWING", "0 PRECEDING AND CURRENT ROW"]
+            )
             name = scope.keys[0].replace(".id", self.rng.choice([".n", ".k", ".id"]))
             return Node("window", call, " OVER (", by, f"ORDER BY {name}{self.direction()} RANGE BETWEEN {frame})")
         peers = Node("sort", "ORDER BY ", self.column(scope, self.any(scope)[1]), self.direction())
-        frame = self.rng.choice(["", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
-                                 " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"])
+        frame = self.rng.choice(
+            ["", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW", " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"]
+        )
         return Node("window", call, " OVER (", by, peers, frame, ")")
 
     def window(self):
         """Functions over windows."""
         source, scope = self.rng.choice([self.base, self.derived])()
         key = scope.keys[0]
-        items = [Node("item", self.window_call(scope, key), f" AS c{number}") for number in range(self.rng.choice([1, 1, 2]))]
-        return Node("query", "SELECT ", Seq([key] + items, least=1), " FROM ", source, self.where(scope, 0.4),
-                    self.order(scope, 0.3))
+        items = [
+            Node("item", self.window_call(scope, key), f" AS c{number}")
+            for number in range(self.rng.choice([1, 1, 2]))
+        ]
+        return Node(
+            "query",
+            "SELECT ",
+            Seq([key] + items, least=1),
+            " FROM ",
+            source,
+            self.where(scope, 0.4),
+            self.order(scope, 0.3),
+        )

@@ -102,8 +102,8 @@ def difference(ours, theirs, ordered):
     """Rows of ours and of theirs that the other lacks, as a pair of lists; none if results are equal."""
     if ordered:
         pairs = [(one, other) for one, other in zip(ours, theirs) if not rows_alike(one, other)]
-        left = [one for one, _ in pairs] + ours[len(theirs):]
-        right = [other for _, other in pairs] + theirs[len(ours):]
+        left = [one for one, _ in pairs] + ours[len(theirs) :]
+        right = [other for _, other in pairs] + theirs[len(ours) :]
         return (left, right) if left or right else None
     one, other = Counter(map(keyed, ours)), Counter(map(keyed, theirs))
     left, right = list((one - other).elements()), list((other - one).elements())

@@ -14,9 +14,12 @@ def numbers(outcome):
 
 # Reason, and a test of the SQL and of the outcomes of both engines.
 DIFFERENCES = [
-    ("SUM of integers is BIGINT here, with an error beyond it; DuckDB's is HUGEINT",
-     lambda sql, ours, theirs: "overflow" in (ours.error or "").lower() and "sum(" in sql
-     and any(abs(value) > MOST for value in numbers(theirs))),
+    (
+        "SUM of integers is BIGINT here, with an error beyond it; DuckDB's is HUGEINT",
+        lambda sql, ours, theirs: "overflow" in (ours.error or "").lower()
+        and "sum(" in sql
+        and any(abs(value) > MOST for value in numbers(theirs)),
+    ),
 ]
 
 

@@ -29,13 +29,13 @@ class Gone(Failed):
 
 def number(data, at, size):
     """A little-endian number."""
-    return int.from_bytes(data[at:at + size], "little")
+    return int.from_bytes(data[at : at + size], "little")
 
 
 def message_of(head):
     """Kind and length of the body of a message, from its FlatBuffer."""
     root = number(head, 0, 4)
-    table = root - int.from_bytes(head[root:root + 4], "little", signed=True)
+    table = root - int.from_bytes(head[root : root + 4], "little", signed=True)
     fields = number(head, table, 2)
     offsets = [number(head, table + 4 + 2 * field, 2) if 4 + 2 * field < fields else 0 for field in range(4)]
     return number(head, root + offsets[1], 1), number(head, root + offsets[3], 8) if offsets[3] else 0
@@ -47,8 +47,18 @@ class Warpcube:
     def __init__(self, program, device, places, seconds):
         self.seconds = seconds
         self.messages = tempfile.TemporaryFile()
-        arguments = [program, "--device", device, "--format", "arrow", "--continue-on-error",
-                     "--set", f"warpcube.timeout={seconds}s", "--set", "warpcube.target_partitions=3"]
+        arguments = [
+            program,
+            "--device",
+            device,
+            "--format",
+            "arrow",
+            "--continue-on-error",
+            "--set",
+            f"warpcube.timeout={seconds}s",
+            "--set",
+            "warpcube.target_partitions=3",
+        ]
         if device != "cpu":
             arguments += ["--set", "warpcube.placement=cuda"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.messages}

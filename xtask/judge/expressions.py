@@ -15,10 +15,11 @@ KINDS = ["int", "wide", "float", "extreme", "decimal", "huge", "text", "bool", "
 # Kinds that columns of results are drawn from, the common ones more often.
 DRAWN = KINDS + ["int", "int", "float", "decimal", "text", "text", "bool", "date", "timestamp", "instant"]
 
+# fmt: off
 POOLS = {
     "int": ["0", "1", "2", "3", "5", "7", "9", "-1", "-3", "100", "-500", "1000"],
-    "wide": ["0", "1", "-1", "127", "-128", "255", "32767", "-32768", "65535", "2147483647", "-2147483648", "4294967295",
-             "9223372036854775807", "-9223372036854775807", "100"],
+    "wide": ["0", "1", "-1", "100", "127", "-128", "255", "32767", "-32768", "65535", "2147483647", "-2147483648",
+             "4294967295", "9223372036854775807", "-9223372036854775807"],
     "float": ["0e0", "-0e0", "0.125e0", "1e0", "-1e0", "1.5e0", "-2.25e0", "3e0", "1e1", "9.9875e1", "'NaN'::double",
               "'inf'::double", "'-inf'::double"],
     "extreme": ["0e0", "1e300", "-1e-300", "5e-324", "1e-1", "1.7976931348623157e308", "'NaN'::double", "'inf'::double",
@@ -36,6 +37,7 @@ POOLS = {
 }
 PATTERNS = ["'a%'", "'%b'", "'%an%'", "'_b%'", "''", "'%'", "'%é%'", "'_'", "'日%'", "'A%'", "'%x_y%'", "'__'", "'🦀%'",
             "'%e%e%'", "'red'", "'%bytes'"]
+# fmt: on
 COMPARISONS = ["=", "<>", "<", "<=", ">", ">="]
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"]
 
@@ -109,59 +111,80 @@ class Expressions:
         """Small integers."""
         one, other = self.of(scope, "int", depth), self.of(scope, "int", depth)
         text, when = self.of(scope, "text", depth), self.of(scope, self.rng.choice(["timestamp", "date"]), 0)
-        return self.rng.choice([
-            lambda: Node("int", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
-            lambda: Node("int", "(", one, " * ", Literal("int", ["2", "3", "-1", "7"], self.rng), ")"),
-            lambda: Node("int", "(", one, " % ", Literal("int", ["2", "3", "7", "-5"], self.rng), ")"),
-            lambda: Node("int", "abs(", one, ")"),
-            lambda: Node("int", "(- ", one, ")"),
-            lambda: Node("int", "length(", text, ")"),
-            lambda: Node("int", "extract(", self.rng.choice(["year", "month", "day", "quarter", "dow", "doy"]), " FROM ",
-                         when, ")"),
-            lambda: Node("int", "cast(", one, " AS ", self.rng.choice(["BIGINT", "INTEGER"]), ")"),
-            lambda: Node("int", "greatest(", one, ", ", other, ")"),
-            lambda: Node("int", "least(", one, ", ", other, ")"),
-        ])()
+        return self.rng.choice(
+            [
+                lambda: Node("int", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
+                lambda: Node("int", "(", one, " * ", Literal("int", ["2", "3", "-1", "7"], self.rng), ")"),
+                lambda: Node("int", "(", one, " % ", Literal("int", ["2", "3", "7", "-5"], self.rng), ")"),
+                lambda: Node("int", "abs(", one, ")"),
+                lambda: Node("int", "(- ", one, ")"),
+                lambda: Node("int", "length(", text, ")"),
+                lambda: Node(
+                    "int",
+                    "extract(",
+                    self.rng.choice(["year", "month", "day", "quarter", "dow", "doy"]),
+                    " FROM ",
+                    when,
+                    ")",
+                ),
+                lambda: Node("int", "cast(", one, " AS ", self.rng.choice(["BIGINT", "INTEGER"]), ")"),
+                lambda: Node("int", "greatest(", one, ", ", other, ")"),
+                lambda: Node("int", "least(", one, ", ", other, ")"),
+            ]
+        )()
 
     def float(self, scope, depth):
         """Doubles."""
         one, other = self.of(scope, "float", depth), self.of(scope, "float", depth)
-        return self.rng.choice([
-            lambda: Node("float", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
-            lambda: Node("float", "(", one, " * ", Literal("float", ["2e0", "-1e0", "0.5e0"], self.rng), ")"),
-            lambda: Node("float", "(", one, " / ", Literal("float", ["2e0", "-4e0", "0.5e0"], self.rng), ")"),
-            lambda: Node("float", "abs(", one, ")"),
-            lambda: Node("float", "(- ", one, ")"),
-            lambda: Node("float", "floor(", one, ")"),
-            lambda: Node("float", "ceil(", one, ")"),
-            lambda: Node("float", "cast(", self.of(scope, "int", depth), " AS DOUBLE)"),
-        ])()
+        return self.rng.choice(
+            [
+                lambda: Node("float", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
+                lambda: Node("float", "(", one, " * ", Literal("float", ["2e0", "-1e0", "0.5e0"], self.rng), ")"),
+                lambda: Node("float", "(", one, " / ", Literal("float", ["2e0", "-4e0", "0.5e0"], self.rng), ")"),
+                lambda: Node("float", "abs(", one, ")"),
+                lambda: Node("float", "(- ", one, ")"),
+                lambda: Node("float", "floor(", one, ")"),
+                lambda: Node("float", "ceil(", one, ")"),
+                lambda: Node("float", "cast(", self.of(scope, "int", depth), " AS DOUBLE)"),
+            ]
+        )()
 
     def decimal(self, scope, depth):
         """Decimals of few digits."""
         one, other = self.leaf(scope, "decimal"), self.leaf(scope, "decimal")
-        return self.rng.choice([
-            lambda: Node("decimal", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
-            lambda: Node("decimal", "(", one, " * ", Literal("decimal", ["2", "1.5", "-0.01", "1.19"], self.rng), ")"),
-            lambda: Node("decimal", "abs(", one, ")"),
-            lambda: Node("decimal", "(- ", one, ")"),
-            lambda: Node("decimal", "cast(", self.leaf(scope, "int"), " AS DECIMAL(12,2))"),
-        ])()
+        return self.rng.choice(
+            [
+                lambda: Node("decimal", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
+                lambda: Node(
+                    "decimal", "(", one, " * ", Literal("decimal", ["2", "1.5", "-0.01", "1.19"], self.rng), ")"
+                ),
+                lambda: Node("decimal", "abs(", one, ")"),
+                lambda: Node("decimal", "(- ", one, ")"),
+                lambda: Node("decimal", "cast(", self.leaf(scope, "int"), " AS DECIMAL(12,2))"),
+            ]
+        )()
 
     def text(self, scope, depth):
         """Text; case is mapped where it is ASCII."""
         one, other = self.of(scope, "text", depth), self.of(scope, "text", depth)
         few = Literal("int", ["1", "2", "3"], self.rng)
-        return self.rng.choice([
-            lambda: Node("text", "(", one, " || ", other, ")"),
-            lambda: Node("text", "substr(", one, ", ", few, ", 2)"),
-            lambda: Node("text", "left(", one, ", ", few, ")"),
-            lambda: Node("text", "replace(", one, ", 'a', 'é')"),
-            lambda: Node("text", "trim(", one, ")"),
-            lambda: Node("text", "upper(", self.literal_of("text", ["'red'", "'ab'", "''"]), ")"),
-            lambda: Node("text", "concat(", one, ", '-', ", other, ")"),
-            lambda: Node("text", "cast(", self.leaf(scope, self.rng.choice(["int", "wide", "date", "bool"])), " AS VARCHAR)"),
-        ])()
+        return self.rng.choice(
+            [
+                lambda: Node("text", "(", one, " || ", other, ")"),
+                lambda: Node("text", "substr(", one, ", ", few, ", 2)"),
+                lambda: Node("text", "left(", one, ", ", few, ")"),
+                lambda: Node("text", "replace(", one, ", 'a', 'é')"),
+                lambda: Node("text", "trim(", one, ")"),
+                lambda: Node("text", "upper(", self.literal_of("text", ["'red'", "'ab'", "''"]), ")"),
+                lambda: Node("text", "concat(", one, ", '-', ", other, ")"),
+                lambda: Node(
+                    "text",
+                    "cast(",
+                    self.leaf(scope, self.rng.choice(["int", "wide", "date", "bool"])),
+                    " AS VARCHAR)",
+                ),
+            ]
+        )()
 
     def literal_of(self, kind, pool):
         """A literal of few."""
@@ -170,21 +193,48 @@ class Expressions:
     def date(self, scope, depth):
         """Dates."""
         one = self.literal("date") if depth else self.leaf(scope, "date")
-        return self.rng.choice([
-            lambda: Node("date", "cast(", self.leaf(scope, "timestamp"), " AS DATE)"),
-            lambda: Node("date", "cast((", one, " + INTERVAL '", self.rng.choice(["3 days", "-1 month", "1 year"]),
-                         "') AS DATE)") if "9999" not in one.sql() and "dt" not in one.sql() else one,
-        ])()
+        return self.rng.choice(
+            [
+                lambda: Node("date", "cast(", self.leaf(scope, "timestamp"), " AS DATE)"),
+                lambda: (
+                    Node(
+                        "date",
+                        "cast((",
+                        one,
+                        " + INTERVAL '",
+                        self.rng.choice(["3 days", "-1 month", "1 year"]),
+                        "') AS DATE)",
+                    )
+                    if "9999" not in one.sql() and "dt" not in one.sql()
+                    else one
+                ),
+            ]
+        )()
 
     def timestamp(self, scope, depth):
         """Timestamps without a zone."""
         one = self.of(scope, "timestamp", depth)
-        return self.rng.choice([
-            lambda: Node("timestamp", "date_trunc('", self.rng.choice(["day", "hour", "month", "year", "week"]), "', ", one,
-                         ")"),
-            lambda: Node("timestamp", "(", one, self.rng.choice([" + ", " - "]), "INTERVAL '",
-                         self.rng.choice(["1 day", "90 minutes", "1 month", "2 years"]), "')"),
-        ])()
+        return self.rng.choice(
+            [
+                lambda: Node(
+                    "timestamp",
+                    "date_trunc('",
+                    self.rng.choice(["day", "hour", "month", "year", "week"]),
+                    "', ",
+                    one,
+                    ")",
+                ),
+                lambda: Node(
+                    "timestamp",
+                    "(",
+                    one,
+                    self.rng.choice([" + ", " - "]),
+                    "INTERVAL '",
+                    self.rng.choice(["1 day", "90 minutes", "1 month", "2 years"]),
+                    "')",
+                ),
+            ]
+        )()
 
     def bool(self, scope, depth):
         """A condition."""

@@ -92,14 +92,19 @@ class Judge:
 
     def outcomes(self, query):
         """Each compared statement with its difference, if it has one."""
+        is_broken = False
         for ours_sql, theirs_sql, is_compared in query.steps():
+            # What undoes settings runs even if a statement before failed.
+            if is_compared and is_broken:
+                continue
             ours, theirs = self.ask(self.program(), ours_sql), self.ask(self.duckdb, theirs_sql)
             if is_compared:
                 shown = ours_sql if ours_sql == theirs_sql else f"{ours_sql} -- {theirs_sql}"
                 yield self.compared(shown, ours, theirs, query.ordered())
-            elif ours.error and theirs.error is None:
+            elif ours.error and theirs.error is None and not is_broken:
+                is_broken = True
                 yield Difference(ours_sql, ours, theirs, None)
-                return
+            is_broken = is_broken or ours.gone
 
     def compared(self, sql, ours, theirs, ordered):
         """The difference between two outcomes, nothing if there is none, or `both` if both failed."""
@@ -112,7 +117,8 @@ class Judge:
 
     def first(self, query):
         """The first difference of a query."""
-        return next((found for found in self.outcomes(query) if isinstance(found, Difference)), None)
+        found = [one for one in self.outcomes(query) if isinstance(one, Difference)]
+        return found[0] if found else None
 
     def judge(self, number):
         """Draws a query by its number and compares it."""
@@ -134,8 +140,11 @@ class Judge:
 
     def report(self, number, query, worst):
         """Prints a difference, shrunk."""
-        print(f"-- query {number}, seed {self.arguments.seed}, {query.shape}"
-              + (f", time zone {query.zone}" if query.zone else "") + (", prepared" if query.is_prepared else ""))
+        print(
+            f"-- query {number}, seed {self.arguments.seed}, {query.shape}"
+            + (f", time zone {query.zone}" if query.zone else "")
+            + (", prepared" if query.is_prepared else "")
+        )
         print(worst.show())
         self.restart()
         again = self.first(query)
@@ -170,9 +179,10 @@ class Judge:
         """The last lines."""
         for text, count in sorted(self.reasons.items()):
             print(f"explained {count}: {text}")
-        print(f"{self.counts['failed in both']} failed in both engines")
         count = self.counts
-        print(f"{count['queries']} queries, {count['agreed']} agreed, {count['explained']} explained, {count['differ']} differ")
+        print(f"{count['failed in both']} failed in both engines")
+        matched = f"{count['agreed']} agreed, {count['explained']} explained"
+        print(f"{count['queries']} queries, {matched}, {count['differ']} differ")
 
 
 def main():

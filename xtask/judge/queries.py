@@ -39,7 +39,7 @@ class Query:
                 continue
             values = ", ".join(literal.sql() for literal in bound)
             if number == 0:
-                yield prepared(self.statement, bound), "SELECT 1", False
+                yield prepared(self.statement, bound), plain, False
             yield f"EXECUTE judged({values})", plain, True
         if bound:
             yield "DEALLOCATE judged", "SELECT 1", False
@@ -107,7 +107,9 @@ class Queries(Aggregates):
         source = Node("source", left, f" {kind} ", right, " ON ", Seq(conditions, " AND ", least=1))
         if self.chance(0.2):
             third, more = self.base(["tiny", "m"])
-            source = Node("source", source, f" {self.rng.choice(JOINS[:3])} ", third, f" ON {more.keys[0]} = {one.keys[0]}")
+            source = Node(
+                "source", source, f" {self.rng.choice(JOINS[:3])} ", third, f" ON {more.keys[0]} = {one.keys[0]}"
+            )
             scope = Scope(scope.columns + more.columns, scope.keys + more.keys)
         return source, scope
 
@@ -137,7 +139,9 @@ class Queries(Aggregates):
     def plain(self):
         """SELECT of expressions from a source with a filter."""
         source, scope = self.source()
-        items = [Node("item", self.any(scope)[0], f" AS c{number}") for number in range(self.rng.choice([1, 2, 3, 4]))]
+        items = [
+            Node("item", self.any(scope)[0], f" AS c{number}") for number in range(self.rng.choice([1, 2, 3, 4]))
+        ]
         if self.chance(0.15):
             return Node("query", "SELECT DISTINCT ", Seq(items, least=1), " FROM ", source, self.where(scope))
         return Node("query", "SELECT ", Seq(items, least=1), " FROM ", source, self.where(scope), self.order(scope))
@@ -159,19 +163,40 @@ class Queries(Aggregates):
         if self.chance(0.5):
             inside = self.where(other, 0.7)
             column = self.rng.choice(other.of(kind))
-            test = Node("bool", "(", self.leaf(one, kind), self.rng.choice([" IN ", " NOT IN "]), f"(SELECT {column} FROM ",
-                        inner, inside, "))")
+            test = Node(
+                "bool",
+                "(",
+                self.leaf(one, kind),
+                self.rng.choice([" IN ", " NOT IN "]),
+                f"(SELECT {column} FROM ",
+                inner,
+                inside,
+                "))",
+            )
         else:
             name = self.rng.choice(["id", "k", "n", "c", "d", "dt"])
             link = f"{one.keys[0].replace('.id', '.' + name)} = {other.keys[0].replace('.id', '.' + name)}"
             conditions = [Node("bool", f"({link})")] + [self.predicate(other, 1)] * self.chance(0.6)
-            test = Node("bool", self.rng.choice(["(EXISTS ", "(NOT EXISTS "]), "(SELECT 1 FROM ", inner,
-                        Seq(conditions, " AND ", " WHERE ", least=1), "))")
+            test = Node(
+                "bool",
+                self.rng.choice(["(EXISTS ", "(NOT EXISTS "]),
+                "(SELECT 1 FROM ",
+                inner,
+                Seq(conditions, " AND ", " WHERE ", least=1),
+                "))",
+            )
         conditions = [test] + [self.predicate(one, 1)] * self.chance(0.4)
         item = Node("item", self.any(one)[0], " AS c0")
         keys = ", ".join(one.keys)
-        return Node("query", "SELECT ", Seq([item, keys], least=1), " FROM ", source, Seq(conditions, " AND ", " WHERE ", least=1),
-                    self.order(one, 0.3))
+        return Node(
+            "query",
+            "SELECT ",
+            Seq([item, keys], least=1),
+            " FROM ",
+            source,
+            Seq(conditions, " AND ", " WHERE ", least=1),
+            self.order(one, 0.3),
+        )
 
     def scalar(self):
         """Scalar subqueries of one aggregate, correlated by equality or not."""
@@ -184,14 +209,27 @@ class Queries(Aggregates):
             conditions.append(Node("bool", f"({link})"))
         value = Node("scalar", "(SELECT ", aggregate, " FROM ", inner, Seq(conditions, " AND ", " WHERE "), ")")
         if self.chance(0.5):
-            return Node("query", "SELECT ", one.keys[0], ", ", value, " AS c0 FROM ", source, self.where(one, 0.5),
-                        self.order(one, 0.3))
-        compared = Node("bool", self.leaf(one, kind), self.rng.choice([" = ", " < ", " >= ", " IS DISTINCT FROM "]), value)
+            return Node(
+                "query",
+                "SELECT ",
+                one.keys[0],
+                ", ",
+                value,
+                " AS c0 FROM ",
+                source,
+                self.where(one, 0.5),
+                self.order(one, 0.3),
+            )
+        compared = Node(
+            "bool", self.leaf(one, kind), self.rng.choice([" = ", " < ", " >= ", " IS DISTINCT FROM "]), value
+        )
         return Node("query", "SELECT ", one.keys[0], " FROM ", source, Seq([compared], " AND ", " WHERE "))
 
     def united(self):
         """Set operations, with and without ALL."""
-        names = self.rng.sample([(name, kind) for name, _, kind in tables.COLUMNS if name != "id"], self.rng.choice([1, 1, 2]))
+        names = self.rng.sample(
+            [(name, kind) for name, _, kind in tables.COLUMNS if name != "id"], self.rng.choice([1, 1, 2])
+        )
         arms = []
         for _ in range(self.rng.choice([2, 2, 3])):
             source, scope = self.rng.choice([self.base, self.derived])()
@@ -211,18 +249,24 @@ class Queries(Aggregates):
         zone = self.rng.choice(ZONES)
         # The first and the last days of the calendar are outside the range of one of the engines in some zone.
         inside = Node("bool", f"({scope.keys[0].replace('.id', '.tz')} > TIMESTAMPTZ '1900-01-01 00:00:00+00:00')")
-        item = self.rng.choice([
-            lambda: Node("item", "(", when, f" AT TIME ZONE '{zone}')"),
-            lambda: Node("item", "(", local, f" AT TIME ZONE '{zone}')"),
-            lambda: Node("item", f"extract({self.rng.choice(['hour', 'day', 'year', 'minute'])} FROM ", when, ")"),
-            lambda: Node("item", "cast(", when, " AS DATE)"),
-            lambda: Node("item", "cast(", when, " AS TIMESTAMP)"),
-            lambda: Node("item", "cast(", local, " AS TIMESTAMPTZ)"),
-            lambda: Node("item", f"date_trunc('{self.rng.choice(['day', 'hour', 'month'])}', ", when, ")"),
-            lambda: Node("item", "(", when, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
-            lambda: Node("item", "(", local, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
-        ])()
-        return Node("query", "SELECT ", scope.keys[0], ", ", item, " AS c0 FROM ", source, Seq([inside], " AND ", " WHERE "))
+        item = self.rng.choice(
+            [
+                lambda: Node("item", "(", when, f" AT TIME ZONE '{zone}')"),
+                lambda: Node("item", "(", local, f" AT TIME ZONE '{zone}')"),
+                lambda: Node(
+                    "item", f"extract({self.rng.choice(['hour', 'day', 'year', 'minute'])} FROM ", when, ")"
+                ),
+                lambda: Node("item", "cast(", when, " AS DATE)"),
+                lambda: Node("item", "cast(", when, " AS TIMESTAMP)"),
+                lambda: Node("item", "cast(", local, " AS TIMESTAMPTZ)"),
+                lambda: Node("item", f"date_trunc('{self.rng.choice(['day', 'hour', 'month'])}', ", when, ")"),
+                lambda: Node("item", "(", when, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
+                lambda: Node("item", "(", local, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
+            ]
+        )()
+        return Node(
+            "query", "SELECT ", scope.keys[0], ", ", item, " AS c0 FROM ", source, Seq([inside], " AND ", " WHERE ")
+        )
 
     def overflowing(self):
         """Arithmetic and casts that may leave their type, one a statement."""
@@ -230,17 +274,42 @@ class Queries(Aggregates):
         prefix = scope.keys[0][:-2]
         narrow = self.rng.choice(["i8", "i16", "i32", "i64"])
         column = f"{prefix}{narrow}"
-        item = self.rng.choice([
-            f"{column} + {column}", f"{column} * {column}", f"- {column}", f"abs({column})", f"{column} - {prefix}{narrow}",
-            f"cast({column} AS SMALLINT)", f"cast({prefix}i64 AS INTEGER)", f"cast({prefix}u64 AS BIGINT)",
-            f"cast({prefix}u32 AS INTEGER)", f"{prefix}i64 + {prefix}n", f"{prefix}i64 - {prefix}k", f"sum({prefix}i64)",
-            f"sum({prefix}n * {prefix}i32)", f"{prefix}p * {prefix}p", f"cast({prefix}p AS DECIMAL(5,2))"])
+        item = self.rng.choice(
+            [
+                f"{column} + {column}",
+                f"{column} * {column}",
+                f"- {column}",
+                f"abs({column})",
+                f"{column} - {prefix}{narrow}",
+                f"cast({column} AS SMALLINT)",
+                f"cast({prefix}i64 AS INTEGER)",
+                f"cast({prefix}u64 AS BIGINT)",
+                f"cast({prefix}u32 AS INTEGER)",
+                f"{prefix}i64 + {prefix}n",
+                f"{prefix}i64 - {prefix}k",
+                f"sum({prefix}i64)",
+                f"sum({prefix}n * {prefix}i32)",
+                f"{prefix}p * {prefix}p",
+                f"cast({prefix}p AS DECIMAL(5,2))",
+            ]
+        )
         kept = Node("bool", f"({scope.keys[0]} % {self.rng.choice([3, 11, 60])} = 1)")
         return Node("query", f"SELECT {item} AS c0 FROM ", source, Seq([kept], " AND ", " WHERE "))
 
 
-SHAPES = [("plain", 18), ("star", 8), ("counted", 8), ("aggregate", 22), ("grouping", 6), ("semi", 9), ("scalar", 6),
-          ("united", 7), ("window", 10), ("zoned", 5), ("overflowing", 4)]
+SHAPES = [
+    ("plain", 18),
+    ("star", 8),
+    ("counted", 8),
+    ("aggregate", 22),
+    ("grouping", 6),
+    ("semi", 9),
+    ("scalar", 6),
+    ("united", 7),
+    ("window", 10),
+    ("zoned", 5),
+    ("overflowing", 4),
+]
 
 
 def draw(rng):
@@ -255,6 +324,8 @@ def draw(rng):
     way = rng.random()
     if found and way < 0.4:
         query.is_prepared = way < 0.12 and any(literal.is_bound for literal in found)
-        query.runs = [{literal: rng.choice(literal.pool) for literal in found if literal.is_bound or not query.is_prepared}
-                      for _ in range(rng.choice([2, 2, 3]))]
+        query.runs = [
+            {literal: rng.choice(literal.pool) for literal in found if literal.is_bound or not query.is_prepared}
+            for _ in range(rng.choice([2, 2, 3]))
+        ]
     return query

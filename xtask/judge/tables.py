@@ -15,17 +15,27 @@ import pyarrow.parquet as pq
 D = decimal.Decimal
 UTC = dt.timezone.utc
 
-WORDS = ["", " ", "a", "A", "ab", "abc", "abd", "b", "B", "ba", "banana", "Zebra", "x_y", "100%", "é", "éa", "Ünï", "日本",
-         "日本語", "🦀", "🦀 crab", "it''s", "0", "12", "-7", "NULL", "null", "a,b", "tab\there", "longer than twelve bytes",
-         "longer than twelve bytez"]
+WORDS = ["", " ", "a", "A", "ab", "abc", "abd", "b", "B", "ba", "banana", "Zebra", "x_y", "100%", "é", "éa", "Ünï"]
+WORDS += ["日本", "日本語", "🦀", "🦀 crab", "it''s", "0", "12", "-7", "NULL", "null", "a,b", "tab\there"]
+WORDS += ["longer than twelve bytes", "longer than twelve bytez"]
 COLOURS = ["red", "green", "blue", "", "größe"]
 EIGHTHS = [0.0, -0.0, 0.125, -0.125, 0.5, 1.0, -1.0, 1.5, 2.25, -2.25, 3.0, 10.0, 99.875, -1000.5, 65536.0]
 SPECIAL = [math.nan, math.inf, -math.inf]
-EXTREMES = [1.7976931348623157e308, -1.7976931348623157e308, 5e-324, 2.2250738585072014e-308, 1e300, -1e-300, 0.1, 1 / 3]
-PRICES = ["0.00", "0.01", "-0.01", "4.07", "4.70", "1.10", "19.99", "100.00", "-19.99", "9999999999.99", "-9999999999.99"]
+EXTREMES = [1.7976931348623157e308, -1.7976931348623157e308, 5e-324, 2.2250738585072014e-308]
+EXTREMES += [1e300, -1e-300, 0.1, 1 / 3]
+PRICES = ["0.00", "0.01", "-0.01", "4.07", "4.70", "1.10", "19.99", "100.00", "-19.99"]
+PRICES += ["9999999999.99", "-9999999999.99"]
 SMALL = ["0.000", "0.001", "-0.001", "1.500", "2.500", "99.999", "-99.999", "12.345"]
-WIDE = ["0", "1", "-1", "9999999999999999999999999999.9999999999", "-9999999999999999999999999999.9999999999",
-        "0.0000000001", "12345678901234567890.1234567890"]
+WIDE = [
+    "0",
+    "1",
+    "-1",
+    "9999999999999999999999999999.9999999999",
+    "-9999999999999999999999999999.9999999999",
+    "0.0000000001",
+    "12345678901234567890.1234567890",
+]
+# fmt: off
 DATES = ["2020-01-01", "2020-02-29", "2019-12-31", "2021-06-15", "1970-01-01", "1969-12-31", "1900-03-01", "2038-01-19"]
 EDGE_DATES = ["0001-01-01", "9999-12-31", "1582-10-15"]
 MOMENTS = ["2020-01-01 00:00:00", "2020-02-29 23:59:59.999999", "2021-03-28 01:30:00", "2021-03-28 02:30:00",
@@ -33,17 +43,19 @@ MOMENTS = ["2020-01-01 00:00:00", "2020-02-29 23:59:59.999999", "2021-03-28 01:3
            "2021-06-15 12:34:56.789", "1999-12-31 23:00:00"]
 TIMES = ["00:00:00", "23:59:59.999999", "12:00:00", "01:02:03.456", "10:00:00"]
 
+
 # The catalogue: name, Arrow type, and the kind that expressions know.
 COLUMNS = [
     ("id", pa.int32(), "int"), ("k", pa.int32(), "int"), ("n", pa.int64(), "int"), ("g", pa.int16(), "int"),
     ("i8", pa.int8(), "wide"), ("i16", pa.int16(), "wide"), ("i32", pa.int32(), "wide"), ("i64", pa.int64(), "wide"),
-    ("u8", pa.uint8(), "wide"), ("u16", pa.uint16(), "wide"), ("u32", pa.uint32(), "wide"), ("u64", pa.uint64(), "wide"),
-    ("d", pa.float64(), "float"), ("f", pa.float32(), "float"), ("x", pa.float64(), "extreme"),
-    ("p", pa.decimal128(12, 2), "decimal"), ("q", pa.decimal128(5, 3), "decimal"), ("w", pa.decimal128(38, 10), "huge"),
-    ("s", pa.string(), "text"), ("c", pa.string(), "text"), ("b", pa.bool_(), "bool"), ("dt", pa.date32(), "date"),
-    ("ts", pa.timestamp("us"), "timestamp"), ("tz", pa.timestamp("us", "UTC"), "instant"), ("tm", pa.time64("us"), "time"),
-    ("v", pa.int32(), "int"),
+    ("u8", pa.uint8(), "wide"), ("u16", pa.uint16(), "wide"), ("u32", pa.uint32(), "wide"),
+    ("u64", pa.uint64(), "wide"), ("d", pa.float64(), "float"), ("f", pa.float32(), "float"),
+    ("x", pa.float64(), "extreme"), ("p", pa.decimal128(12, 2), "decimal"), ("q", pa.decimal128(5, 3), "decimal"),
+    ("w", pa.decimal128(38, 10), "huge"), ("s", pa.string(), "text"), ("c", pa.string(), "text"),
+    ("b", pa.bool_(), "bool"), ("dt", pa.date32(), "date"), ("ts", pa.timestamp("us"), "timestamp"),
+    ("tz", pa.timestamp("us", "UTC"), "instant"), ("tm", pa.time64("us"), "time"), ("v", pa.int32(), "int"),
 ]
+# fmt: on
 
 
 def width(arrow_type):
@@ -71,7 +83,8 @@ def value(rng, name, arrow_type, row):
         return rng.randrange(-1000, 1001)
     if pa.types.is_integer(arrow_type):
         least, most = width(arrow_type)
-        return rng.choice([least, least + 1, most, most - 1, 0, 1, min(100, most), max(-1, least), rng.randint(least, most)])
+        common = [least, least + 1, most, most - 1, 0, 1, min(100, most), max(-1, least)]
+        return rng.choice(common + [rng.randint(least, most)])
     if name in ("d", "f"):
         return rng.choice(SPECIAL) if rng.random() < 0.15 else rng.choice(EIGHTHS + [rng.randrange(-800, 800) / 8])
     if name == "x":
@@ -127,7 +140,11 @@ def write(rng, folder):
             if order:
                 table = table.sort_by(order)
             path = os.path.join(place, f"{number}.parquet")
-            options = {"use_dictionary": number != 1, "write_statistics": number != 2, "write_page_index": number == 0}
+            options = {
+                "use_dictionary": number != 1,
+                "write_statistics": number != 2,
+                "write_page_index": number == 0,
+            }
             pq.write_table(table, path, row_group_size=group, data_page_size=400, **options)
         places.append((name, place if len(files) > 1 else path))
     return places
