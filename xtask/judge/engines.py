@@ -138,7 +138,9 @@ class DuckDB:
 
     def __init__(self, places):
         self.connection = duckdb.connect()
-        self.connection.execute("SET TimeZone = 'UTC'; SET threads = 1; SET preserve_insertion_order = true")
+        self.connection.execute(
+            "SET TimeZone = 'UTC'; SET threads = 1; SET order_by_non_integer_literal = true; SET preserve_insertion_order = true"
+        )
         for name, place in places:
             files = os.path.join(place, "*.parquet") if os.path.isdir(place) else place
             self.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{files}')")

@@ -9,7 +9,7 @@ timestamps as text, case mapping beyond ASCII, ORDER BY without NULLS FIRST or L
 """
 
 import tables
-from tree import Literal, Node, Seq
+from tree import Literal, Node, Seq, is_column, walk
 
 KINDS = ["int", "wide", "float", "extreme", "decimal", "huge", "text", "bool", "date", "timestamp", "instant", "time"]
 # Kinds that columns of results are drawn from, the common ones more often.
@@ -67,10 +67,10 @@ class Expressions:
         """A literal."""
         return Literal(kind, POOLS[kind], self.rng)
 
-    def bound(self, kind):
-        """A literal that a column is compared with, which may be a parameter of a prepared statement."""
+    def bound(self, kind, subject):
+        """A literal that is compared; with columns it may be a parameter of a prepared statement."""
         literal = self.literal(kind)
-        literal.is_bound = True
+        literal.is_bound = any(is_column(part) for part in walk(subject))
         return literal
 
     def leaf(self, scope, kind):
@@ -191,25 +191,13 @@ class Expressions:
         return Literal(kind, pool, self.rng)
 
     def date(self, scope, depth):
-        """Dates."""
-        one = self.literal("date") if depth else self.leaf(scope, "date")
-        return self.rng.choice(
-            [
-                lambda: Node("date", "cast(", self.leaf(scope, "timestamp"), " AS DATE)"),
-                lambda: (
-                    Node(
-                        "date",
-                        "cast((",
-                        one,
-                        " + INTERVAL '",
-                        self.rng.choice(["3 days", "-1 month", "1 year"]),
-                        "') AS DATE)",
-                    )
-                    if "9999" not in one.sql() and "dt" not in one.sql()
-                    else one
-                ),
-            ]
-        )()
+        """Dates, none beyond the year 9999, which clients do not read."""
+        known = self.literal_of("date", [f"DATE '{date}'" for date in tables.DATES])
+        apart = self.rng.choice(["3 days", "-1 month", "1 year"])
+        when = (
+            self.of(scope, "timestamp", depth) if self.chance(0.5) else Node("sum", known, f" + INTERVAL '{apart}'")
+        )
+        return Node("date", "cast((", when, ") AS DATE)")
 
     def timestamp(self, scope, depth):
         """Timestamps without a zone."""
@@ -247,7 +235,7 @@ class Expressions:
 
     def values(self, kind, subject, null):
         """The right side of IN."""
-        items = [self.bound(kind) for _ in range(self.rng.choice([1, 2, 3, 4, 6]))]
+        items = [self.bound(kind, subject) for _ in range(self.rng.choice([1, 2, 3, 4, 6]))]
         if self.chance(null):
             items.insert(self.rng.randrange(len(items) + 1), Node("null", "NULL"))
         return Node("bool", "(", subject, self.rng.choice([" IN (", " IN (", " NOT IN ("]), Seq(items, least=1), "))")
@@ -264,14 +252,14 @@ class Expressions:
             pattern = Literal("pattern", PATTERNS, self.rng)
             return Node("bool", "(", one, self.rng.choice([" LIKE ", " NOT LIKE "]), pattern, ")")
         if pick < 0.45:
-            other = self.bound(kind) if self.chance(0.7) else self.of(scope, kind, depth)
+            other = self.bound(kind, one) if self.chance(0.7) else self.of(scope, kind, depth)
             return Node("bool", "(", one, f" {self.rng.choice(COMPARISONS)} ", other, ")")
         if pick < 0.65 and kind != "bool":
             return self.values(kind, one, 0.2)
         if pick < 0.75 and kind != "bool":
-            least, most = self.bound(kind), self.bound(kind)
+            least, most = self.bound(kind, one), self.bound(kind, one)
             return Node("bool", "(", one, self.rng.choice([" BETWEEN ", " NOT BETWEEN "]), least, " AND ", most, ")")
         if pick < 0.87:
             return Node("bool", "(", one, self.rng.choice([" IS NULL", " IS NOT NULL"]), ")")
-        other = self.bound(kind) if self.chance(0.5) else self.leaf(scope, kind)
+        other = self.bound(kind, one) if self.chance(0.5) else self.leaf(scope, kind)
         return Node("bool", "(", one, self.rng.choice([" IS DISTINCT FROM ", " IS NOT DISTINCT FROM "]), other, ")")

@@ -19,7 +19,7 @@ from compare import difference
 from engines import DuckDB, Failed, Gone, Warpcube
 from tree import shrink
 
-SHRINK_TRIES = 250
+SHRINK_TRIES = {"cpu": 250, "emulated": 40}
 ROWS_SHOWN = 6
 
 
@@ -101,9 +101,10 @@ class Judge:
             if is_compared:
                 shown = ours_sql if ours_sql == theirs_sql else f"{ours_sql} -- {theirs_sql}"
                 yield self.compared(shown, ours, theirs, query.ordered())
-            elif ours.error and theirs.error is None and not is_broken:
+            elif ours.error and not is_broken:
                 is_broken = True
-                yield Difference(ours_sql, ours, theirs, None)
+                if theirs.error is None:
+                    yield Difference(ours_sql, ours, theirs, None)
             is_broken = is_broken or ours.gone
 
     def compared(self, sql, ours, theirs, ordered):
@@ -156,9 +157,10 @@ class Judge:
             found = self.first(query)
             return found is not None and found.kind() == again.kind()
 
-        shrink(query.statement, still, SHRINK_TRIES)
+        tries = SHRINK_TRIES[self.arguments.device]
+        shrink(query.statement, still, tries)
         for _, view in query.views:
-            shrink(view, still, SHRINK_TRIES // 4)
+            shrink(view, still, tries // 4)
         while len(query.runs) > 1:
             dropped = query.runs.pop(0)
             if not still():

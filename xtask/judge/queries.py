@@ -185,6 +185,10 @@ class Queries(Aggregates):
                 Seq(conditions, " AND ", " WHERE ", least=1),
                 "))",
             )
+        if self.chance(0.25):
+            around = self.rng.choice([" IS NULL)", " IS NOT TRUE)", " IS FALSE)", " OR "])
+            more = [self.predicate(one, 1), ")"] if around == " OR " else []
+            test = Node("bool", "(", test, around, *more)
         conditions = [test] + [self.predicate(one, 1)] * self.chance(0.4)
         item = Node("item", self.any(one)[0], " AS c0")
         keys = ", ".join(one.keys)
@@ -260,8 +264,12 @@ class Queries(Aggregates):
                 lambda: Node("item", "cast(", when, " AS TIMESTAMP)"),
                 lambda: Node("item", "cast(", local, " AS TIMESTAMPTZ)"),
                 lambda: Node("item", f"date_trunc('{self.rng.choice(['day', 'hour', 'month'])}', ", when, ")"),
-                lambda: Node("item", "(", when, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
-                lambda: Node("item", "(", local, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant"), ")"),
+                lambda: Node(
+                    "item", "(", when, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant", when), ")"
+                ),
+                lambda: Node(
+                    "item", "(", local, self.rng.choice([" < ", " = ", " >= "]), self.bound("instant", local), ")"
+                ),
             ]
         )()
         return Node(

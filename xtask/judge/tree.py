@@ -45,6 +45,11 @@ class Literal(Node):
         self.parts = [rng.choice(self.pool)]
 
 
+def is_column(node):
+    """Whether a node is a column and no more."""
+    return type(node) is Node and len(node.parts) == 1 and isinstance(node.parts[0], str) and node.kind != "null"
+
+
 class Order(Node):
     """ORDER BY of a whole statement by what tells all rows apart, and LIMIT: the order of its rows is compared."""
 
