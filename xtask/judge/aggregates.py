@@ -96,7 +96,7 @@ class Aggregates(Expressions):
 
     def column(self, scope, kind):
         """A column of a kind."""
-        return Node(kind, self.rng.choice(scope.of(kind)))
+        return Node(kind, self.rng.choice(scope.of(kind) or scope.keys))
 
     def aggregate(self):
         """GROUP BY any keys, or none."""
@@ -106,8 +106,7 @@ class Aggregates(Expressions):
         calls = [
             Node("item", self.aggregate_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 2, 3]))
         ]
-        texts = [key.sql() for key in keys]
-        grouping = Seq(texts, ", ", " GROUP BY ")
+        grouping = Seq(keys, ", ", " GROUP BY ")
         return Node(
             "query",
             "SELECT ",

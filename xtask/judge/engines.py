@@ -6,6 +6,7 @@ is named `judge_mark`, tells where it ended. Messages go to a file.
 """
 
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -60,7 +61,9 @@ class Warpcube:
             "warpcube.target_partitions=3",
         ]
         if device != "cpu":
-            arguments += ["--set", "warpcube.placement=cuda"]
+            # Columns are loaded whatever that costs, and the footer tells what ran on the device.
+            arguments += ["--timing", "--set", "warpcube.load_factor=1000000"]
+        self.on_device = 0
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.messages}
         environment = dict(os.environ, RUST_BACKTRACE="0")
         self.child = subprocess.Popen(arguments + ["-f", "-"], env=environment, **pipes)
@@ -97,8 +100,10 @@ class Warpcube:
         finally:
             guard.cancel()
         said = self.said()
-        if "error" in said:
-            raise Failed(said.removeprefix("error: stdin:").split(": ", 1)[-1])
+        self.on_device += bool(re.search(r"\b[1-9]\d* % on the GPU", said))
+        error = re.search(r"^error: stdin:\d+: (.*)", said, re.MULTILINE | re.DOTALL)
+        if error:
+            raise Failed(re.sub(r"\n\(.*\)$", "", error[1]))
         return results
 
     def frame(self):

@@ -63,7 +63,7 @@ class Judge:
         self.arguments = arguments
         self.places = tables.write(random.Random(f"tables {arguments.seed}"), folder)
         self.duckdb = DuckDB(self.places)
-        self.warpcube = None
+        self.warpcube, self.on_device = None, 0
         self.counts = {"queries": 0, "agreed": 0, "explained": 0, "differ": 0, "failed in both": 0}
         self.reasons = {}
 
@@ -77,6 +77,7 @@ class Judge:
     def restart(self):
         """Lets go of the program; the next statement starts another."""
         if self.warpcube:
+            self.on_device += self.warpcube.on_device
             self.warpcube.close()
         self.warpcube = None
 
@@ -123,7 +124,7 @@ class Judge:
 
     def judge(self, number):
         """Draws a query by its number and compares it."""
-        query = queries.draw(random.Random(f"{self.arguments.seed} {number}"))
+        query = queries.draw(random.Random(f"{self.arguments.seed} {number}"), self.arguments.device)
         worst = None
         for found in self.outcomes(query):
             self.counts["queries"] += 1
@@ -179,6 +180,8 @@ class Judge:
 
     def summary(self):
         """The last lines."""
+        if self.arguments.device != "cpu":
+            print(f"{self.on_device} statements ran on the device at least in part")
         for text, count in sorted(self.reasons.items()):
             print(f"explained {count}: {text}")
         count = self.counts

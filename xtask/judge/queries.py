@@ -1,12 +1,9 @@
-"""Statements: sources, the shapes of SELECT, and how a statement is run (once, as a template, prepared)."""
+"""Statements: the shapes of SELECT, and how a statement is run (once, as a template, prepared)."""
 
 import tables
-from aggregates import Aggregates
-from expressions import ZONES, Scope
+from expressions import ZONES
+from sources import Sources
 from tree import Literal, Node, Order, Seq, literals, walk
-
-WEIGHTS = {"t": 5, "r": 4, "m": 4, "tiny": 3, "none": 1}
-JOINS = ["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
 
 
 class Query:
@@ -58,71 +55,8 @@ def prepared(statement, bound):
     return text
 
 
-class Queries(Aggregates):
+class Queries(Sources):
     """Draws whole statements."""
-
-    def __init__(self, rng):
-        super().__init__(rng)
-        self.aliases = 0
-        self.views = []
-
-    def alias(self):
-        """A name that no other source has."""
-        self.aliases += 1
-        return f"s{self.aliases}"
-
-    def base(self, names=None):
-        """A table."""
-        names = names or list(WEIGHTS)
-        name = self.rng.choices(names, [WEIGHTS[other] for other in names])[0]
-        alias = self.alias()
-        columns = [(f"{alias}.{column}", kind) for column, _, kind in tables.COLUMNS]
-        return Node("source", f"{name} AS {alias}"), Scope(columns, [f"{alias}.id"])
-
-    def derived(self):
-        """A filtered subquery, or a view of one: its rows are the table's, so that filters of one column nest."""
-        inner, _ = self.base()
-        columns = Scope([(column, kind) for column, _, kind in tables.COLUMNS], ["id"])
-        body = Node("query", "SELECT * FROM ", inner, self.where(columns, 0.9))
-        alias = self.alias()
-        scope = Scope([(f"{alias}.{column}", kind) for column, _, kind in tables.COLUMNS], [f"{alias}.id"])
-        if self.chance(0.3):
-            name = f"v{len(self.views)}"
-            self.views.append((name, body))
-            return Node("source", f"{name} AS {alias}"), scope
-        return Node("source", "(", body, f") AS {alias}"), scope
-
-    def joined(self):
-        """Two or three sources."""
-        (left, one), (right, other) = self.base(["t", "r", "m", "tiny"]), self.base(["m", "tiny", "none", "r"])
-        kind = self.rng.choice(JOINS)
-        scope = Scope(one.columns + other.columns, one.keys + other.keys)
-        column = self.rng.choice(["id", "id", "k", "k", "n", "c", "d", "dt", "p", "ts", "i32", "u8", "s", "f"])
-        mine, theirs = one.keys[0].replace(".id", f".{column}"), other.keys[0].replace(".id", f".{column}")
-        conditions = [Node("bool", f"({mine}{self.rng.choice([' = '] * 4 + [' IS NOT DISTINCT FROM '])}{theirs})")]
-        if column not in ("id", "n", "k") or kind == "FULL JOIN" and self.chance(0.3):
-            conditions.append(Node("bool", f"({one.keys[0]} % 5 = {other.keys[0]} % 5)"))
-        if kind != "FULL JOIN" and self.chance(0.3):
-            conditions.append(self.predicate(self.rng.choice([scope, one, other]), 1))
-        source = Node("source", left, f" {kind} ", right, " ON ", Seq(conditions, " AND ", least=1))
-        if self.chance(0.2):
-            third, more = self.base(["tiny", "m"])
-            source = Node(
-                "source", source, f" {self.rng.choice(JOINS[:3])} ", third, f" ON {more.keys[0]} = {one.keys[0]}"
-            )
-            scope = Scope(scope.columns + more.columns, scope.keys + more.keys)
-        return source, scope
-
-    def source(self):
-        """What a SELECT reads."""
-        return self.rng.choices([self.base, self.derived, self.joined], [5, 3, 3])[0]()
-
-    def where(self, scope, share=0.7):
-        """WHERE, or nothing."""
-        if not self.chance(share):
-            return Seq([])
-        conditions = [self.bool(scope, 2) for _ in range(self.rng.choice([1, 1, 2, 3]))]
-        return Seq(conditions, " AND ", " WHERE ")
 
     def order(self, scope, share=0.4):
         """ORDER BY what tells rows apart, maybe with LIMIT."""
@@ -162,7 +96,7 @@ class Queries(Aggregates):
         _, kind = self.any(one)
         if self.chance(0.5):
             inside = self.where(other, 0.7)
-            column = self.rng.choice(other.of(kind))
+            column = self.column(other, kind).sql()
             test = Node(
                 "bool",
                 "(",
@@ -320,10 +254,12 @@ SHAPES = [
 ]
 
 
-def draw(rng):
-    """One query."""
+def draw(rng, device):
+    """One query; half of those for a device aggregate."""
     queries = Queries(rng)
     shape = rng.choices([name for name, _ in SHAPES], [weight for _, weight in SHAPES])[0]
+    if device != "cpu" and rng.random() < 0.5:
+        shape = rng.choice(["aggregate", "counted", "grouping"])
     statement = getattr(queries, shape)()
     query = Query(shape, Node("whole", statement), queries.views)
     if shape == "zoned" and rng.random() < 0.4:

@@ -63,8 +63,8 @@ def walk(node):
 
 
 def literals(node):
-    """The literals of a tree in the order of the text."""
-    return [part for part in walk(node) if isinstance(part, Literal)]
+    """The literals of a tree in the order of the text; one that stands in several places comes once."""
+    return list(dict.fromkeys(part for part in walk(node) if isinstance(part, Literal)))
 
 
 def edits(root):
