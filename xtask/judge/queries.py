@@ -1,7 +1,7 @@
 """Statements: the shapes of SELECT, and how a statement is run (once, as a template, prepared)."""
 
 import tables
-from expressions import ZONES
+from expressions import ZONES, Scope
 from sources import Sources
 from tree import Literal, Node, Order, Seq, literals, walk
 
@@ -89,6 +89,33 @@ class Queries(Sources):
         """How many rows a filter keeps, which pruning alone may answer."""
         source, scope = self.source()
         return Node("query", "SELECT count(*) AS c0 FROM ", source, self.where(scope, 1))
+
+    def nested(self):
+        """Two filters of one column, most of them IN lists: in a subquery, in a view, or on both sides of a join."""
+        name, kind = self.rng.choice([column for column in PLAIN_COLUMNS if column[1] != "bool"])
+        inner, scope = self.base(["t", "r", "m", "tiny"])
+        prefix = scope.keys[0][:-2]
+
+        def filtered(column):
+            subject = Node(kind, column)
+            if self.chance(0.7):
+                return self.values(kind, subject, 0.15)
+            return self.predicate(Scope([(column, kind)], ["id"]), 0, kind)
+
+        items = Node("items", f"count(*) AS c0, min({prefix}id) AS c1")
+        if self.chance(0.3):
+            other, more = self.base(["r", "m", "tiny"])
+            theirs = more.keys[0][:-2] + name
+            conditions = [filtered(prefix + name), filtered(theirs)]
+            source = Node("source", inner, " JOIN ", other, f" ON {prefix}{name} = {theirs}")
+            return Node("query", "SELECT ", items, " FROM ", source, Seq(conditions, " AND ", " WHERE "))
+        conditions = Seq([filtered(prefix + name) for _ in range(self.rng.choice([1, 1, 2]))], " AND ", " WHERE ")
+        source, outer = self.around_or_view(Node("query", "SELECT * FROM ", inner, conditions))
+        column = outer.keys[0][:-2] + name
+        joint = self.rng.choice([" AND ", " AND ", " OR "])
+        kept = Seq([filtered(column) for _ in range(self.rng.choice([1, 1, 2]))], joint, " WHERE ")
+        items = Node("items", f"count(*) AS c0, min({outer.keys[0]}) AS c1")
+        return Node("query", "SELECT ", items, " FROM ", source, kept)
 
     def semi(self):
         """EXISTS, IN and their negations over a subquery."""
@@ -239,12 +266,14 @@ class Queries(Sources):
         return Node("query", f"SELECT {item} AS c0 FROM ", source, Seq([kept], " AND ", " WHERE "))
 
 
+PLAIN_COLUMNS = [(name, kind) for name, _, kind in tables.COLUMNS if name != "v"]
 SHAPES = [
     ("plain", 18),
     ("star", 8),
     ("counted", 8),
     ("aggregate", 22),
     ("grouping", 6),
+    ("nested", 10),
     ("semi", 9),
     ("scalar", 6),
     ("united", 7),
@@ -265,7 +294,7 @@ def draw(rng, device):
     if shape == "zoned" and rng.random() < 0.4:
         query.zone = rng.choice(ZONES)
     found = literals(query.statement)
-    way = rng.random()
+    way = rng.random() * (0.5 if shape == "nested" else 1.0)
     if found and way < 0.4:
         query.is_prepared = way < 0.12 and any(literal.is_bound for literal in found)
         query.runs = [

@@ -34,14 +34,16 @@ class Sources(Aggregates):
         """A filtered subquery, or a view of one: its rows are the table's, so that filters of one column nest."""
         inner, _ = self.base()
         columns = Scope([(column, kind) for column, _, kind in tables.COLUMNS], ["id"])
-        body = Node("query", "SELECT * FROM ", inner, self.where(columns, 0.9))
-        alias = self.alias()
-        scope = Scope([(f"{alias}.{column}", kind) for column, _, kind in tables.COLUMNS], [f"{alias}.id"])
-        if self.chance(0.3):
-            name = f"v{len(self.views)}"
-            self.views.append((name, body))
-            return Node("source", f"{name} AS {alias}"), scope
-        return Node("source", "(", body, f") AS {alias}"), scope
+        return self.around_or_view(Node("query", "SELECT * FROM ", inner, self.where(columns, 0.9)))
+
+    def around_or_view(self, body):
+        """A query of all columns of the catalogue as a subquery or as a view."""
+        if not self.chance(0.3):
+            return self.around(body)
+        name = f"v{len(self.views)}"
+        self.views.append((name, body))
+        _, scope = self.around(body)
+        return Node("source", f"{name} AS {scope.keys[0][:-3]}"), scope
 
     def joined(self):
         """Two or three sources."""
