@@ -149,6 +149,7 @@ class Judge:
         )
         print(worst.show())
         self.restart()
+        counted = self.on_device
         again = self.first(query)
         if again is None:
             print("  -- agrees in a new process: it depends on what ran before", flush=True)
@@ -177,6 +178,9 @@ class Judge:
         if len(query.runs) > 1:
             print("  after other literals:")
         print((smaller or again).show(), flush=True)
+        # What ran for shrinking does not count.
+        self.restart()
+        self.on_device = counted
 
     def summary(self):
         """The last lines."""
