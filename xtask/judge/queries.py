@@ -258,7 +258,7 @@ class Queries(Sources):
                 f"{prefix}i64 - {prefix}k",
                 f"sum({prefix}i64)",
                 f"sum({prefix}n * {prefix}i32)",
-                f"{prefix}p * {prefix}p",
+                f"cast({prefix}p AS DECIMAL(20,2)) * {prefix}p",
                 f"cast({prefix}p AS DECIMAL(5,2))",
             ]
         )
