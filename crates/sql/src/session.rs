@@ -208,6 +208,8 @@ impl Session {
             .with_default_features()
             .with_expr_planners(mend::expr_planners())
             .with_analyzer_rules(mend::analyzer_rules())
+            .with_optimizer_rules(mend::optimizer_rules())
+            .with_physical_optimizer_rules(mend::physical_optimizer_rules())
             .with_catalog_list(Arc::new(catalogs))
             .with_query_planner(planner.clone());
         for (name, factory) in catalog::table_factories() {
@@ -301,6 +303,7 @@ impl Session {
             state.config_mut().set_extension(report.clone());
         }
         check_view(&state, &parsed)?;
+        let has_types = declares_types(&parsed);
         let references = state.resolve_table_references(&parsed)?;
         let generation = epoch.catalog;
         let planned = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await;
@@ -329,11 +332,11 @@ impl Session {
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => {
-                self.prepare(sql, references, generation, prepare).await?;
+                self.prepare(sql, references, generation, prepare, has_types).await?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Deallocate(deallocate)) => {
-                self.deallocate(deallocate).await?;
+                self.deallocate(&deallocate).await?;
                 return Ok(self.nothing(report));
             }
             plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
@@ -352,14 +355,7 @@ impl Session {
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
                 constant = plans::are_immutable(&execute.parameters)?;
-                match self.executed_anew(&state, &execute)? {
-                    Some(plan) => plan,
-                    None => {
-                        let context = SessionContext::new_with_state(state.clone());
-                        let plan = LogicalPlan::Statement(PlanStatement::Execute(execute));
-                        context.execute_logical_plan(plan).await?.into_unoptimized_plan()
-                    }
-                }
+                self.executed_anew(&state, &execute)?
             }
             plan => plan,
         };
@@ -575,6 +571,12 @@ async fn check_drop(state: &SessionState, definition: &DdlStatement) -> Result<(
             Err(SqlError::Planning(format!("'{name}' is a {other}, no {wanted}; use DROP {statement}")))
         }
     }
+}
+
+/// Whether a `PREPARE` says of what types its parameters are.
+fn declares_types(parsed: &ParsedStatement) -> bool {
+    let ParsedStatement::Statement(statement) = parsed else { return false };
+    matches!(statement.as_ref(), SqlStatement::Prepare { data_types, .. } if !data_types.is_empty())
 }
 
 /// The name of the prepared statement that an `EXECUTE` names.

@@ -15,12 +15,14 @@ mod bounds;
 mod canonical;
 mod decimals;
 mod extremes;
+mod joins;
 pub(crate) mod lists;
 mod mixed;
 mod names;
 mod nan;
 mod nullif;
 mod set_operations;
+mod subqueries;
 mod sums;
 
 use std::sync::Arc;
@@ -34,6 +36,7 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 pub(crate) use canonical::canonical_nans;
+pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 
 use crate::lower::DeviceNode;
 
@@ -41,6 +44,7 @@ use crate::lower::DeviceNode;
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(decimals::ScaleDividends));
     rules.push(Arc::new(arithmetic::CheckConstants));

@@ -26,45 +26,42 @@ pub(super) struct Prepared {
     /// Number of changes to the settings, and to what is prepared, when it was last prepared.
     changes: u64,
     fields: Vec<FieldRef>,
+    /// Whether the statement declares the types of its parameters; otherwise they are inferred.
+    has_types: bool,
     input: Arc<LogicalPlan>,
 }
 
 impl Session {
-    /// Prepares a statement that reads these tables, planned under that generation of the catalog.
+    /// Prepares a statement that reads these tables, planned under that generation of the catalog; `has_types` says that
+    /// it declares the types of its parameters.
+    ///
+    /// DataFusion keeps plans that were optimised over placeholders, before their types are coerced; here the plan is kept
+    /// as it was written.
     pub(super) async fn prepare(
         &self,
         sql: &str,
         tables: Vec<TableReference>,
         generation: u64,
-        prepare: Prepare,
+        Prepare { name, fields, input }: Prepare,
+        has_types: bool,
     ) -> Result<()> {
         let _alone = self.inner.preparing.write().await;
-        let plan = LogicalPlan::Statement(PlanStatement::Prepare(prepare.clone()));
-        self.inner.context.execute_logical_plan(plan).await?;
+        if self.inner.prepared.lock().contains_key(&name) {
+            return Err(SqlError::Planning(format!("Prepared statement '{name}' already exists; DEALLOCATE it first")));
+        }
         // Plans of statements that execute one of this name are kept no longer.
         let changes = self.inner.changes.fetch_add(1, Ordering::AcqRel) + 1;
-        self.keep_prepared(sql.to_string(), tables, (generation, changes), prepare);
+        let prepared = Prepared { sql: sql.to_string(), tables, generation, changes, fields, has_types, input };
+        self.inner.prepared.lock().insert(name, Arc::new(prepared));
         Ok(())
     }
 
-    fn keep_prepared(
-        &self,
-        sql: String,
-        tables: Vec<TableReference>,
-        (generation, changes): (u64, u64),
-        Prepare { name, fields, input }: Prepare,
-    ) {
-        let prepared = Prepared { sql, tables, generation, changes, fields, input };
-        self.inner.prepared.lock().insert(name, Arc::new(prepared));
-    }
-
     /// Forgets a prepared statement.
-    pub(super) async fn deallocate(&self, deallocate: Deallocate) -> Result<()> {
+    pub(super) async fn deallocate(&self, deallocate: &Deallocate) -> Result<()> {
         let _alone = self.inner.preparing.write().await;
-        let name = deallocate.name.clone();
-        let plan = LogicalPlan::Statement(PlanStatement::Deallocate(deallocate));
-        self.inner.context.execute_logical_plan(plan).await?;
-        self.inner.prepared.lock().remove(&name);
+        if self.inner.prepared.lock().remove(&deallocate.name).is_none() {
+            return Err(unknown(&deallocate.name));
+        }
         self.inner.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -113,21 +110,31 @@ impl Session {
         let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };
-        let before = LogicalPlan::Statement(PlanStatement::Deallocate(Deallocate { name: name.to_string() }));
-        self.inner.context.execute_logical_plan(before).await?;
-        let plan = LogicalPlan::Statement(PlanStatement::Prepare(prepare.clone()));
-        self.inner.context.execute_logical_plan(plan).await?;
-        self.keep_prepared(prepared.sql.clone(), prepared.tables.clone(), (generation, changes), prepare);
+        let anew = Prepared {
+            sql: prepared.sql.clone(),
+            tables: prepared.tables.clone(),
+            generation,
+            changes,
+            fields: prepare.fields,
+            has_types: prepared.has_types,
+            input: prepare.input,
+        };
+        self.inner.prepared.lock().insert(name.to_string(), Arc::new(anew));
         Ok(())
     }
 
-    /// The plan of a prepared statement with these parameters, not yet optimised; none where DataFusion has to judge.
-    ///
-    /// DataFusion's own prepared plan was optimised over placeholders, and concludes from them.
-    pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<Option<LogicalPlan>> {
-        let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
-        let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
-        Ok(Some(prepared.input.as_ref().clone().replace_params_with_values(&ParamValues::List(values))?))
+    /// The plan of a prepared statement with these parameters, not yet optimised.
+    pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<LogicalPlan> {
+        let known = self.inner.prepared.lock().get(&execute.name).cloned();
+        let prepared = known.ok_or_else(|| unknown(&execute.name))?;
+        let (expected, given) = (prepared.fields.len(), execute.parameters.len());
+        if expected != given {
+            let name = &execute.name;
+            let reason = format!("Prepared statement '{name}' expects {expected} parameters, but {given} provided");
+            return Err(SqlError::Planning(reason));
+        }
+        let values = prepared.values(&execute.parameters, state)?;
+        Ok(prepared.input.as_ref().clone().replace_params_with_values(&ParamValues::List(values))?)
     }
 
     /// The optimised plan of a prepared statement with these parameters, by its template.
@@ -138,12 +145,16 @@ impl Session {
         epoch: Epoch,
     ) -> Result<Option<(LogicalPlan, bool)>> {
         let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
-        if !plans::are_immutable(&execute.parameters)? {
+        let count = prepared.fields.len();
+        if count == 0 || count != execute.parameters.len() || !plans::are_immutable(&execute.parameters)? {
             return Ok(None);
         }
-        let Some(values) = values(&prepared.fields, &execute.parameters, state) else { return Ok(None) };
-        // A NULL may change the plan's shape.
-        if values.iter().any(|value| value.value().is_null()) {
+        let Ok(values) = prepared.values(&execute.parameters, state) else { return Ok(None) };
+        // A NULL may change the plan's shape, and a value of another type its types.
+        let of_type = |(value, field): (&ScalarAndMetadata, &FieldRef)| {
+            !value.value().is_null() && value.value().data_type() == *field.data_type()
+        };
+        if !values.iter().zip(&prepared.fields).all(of_type) {
             return Ok(None);
         }
         let by_template = self.inner.templates.plan(&prepared.input, &ParamValues::List(values), epoch, state);
@@ -153,20 +164,37 @@ impl Session {
     }
 }
 
-/// The parameters as values of the prepared types; none where there are none, or DataFusion has to judge.
-fn values(fields: &[FieldRef], parameters: &[Expr], state: &SessionState) -> Option<Vec<ScalarAndMetadata>> {
-    if fields.is_empty() || fields.len() != parameters.len() {
-        return None;
+impl Prepared {
+    /// The parameters as values: of the declared types, or, where a value is the same in it, of the type that the
+    /// statement's own expressions ask for, otherwise of their own type.
+    fn values(&self, parameters: &[Expr], state: &SessionState) -> Result<Vec<ScalarAndMetadata>> {
+        // Folds `DATE '2020-01-01'` and `7 * 24`.
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::new(DFSchema::empty()))
+            .with_config_options(state.config_options().clone())
+            .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let value = |(field, parameter): (&FieldRef, &Expr)| {
+            let simplified = simplifier.simplify(parameter.clone())?;
+            let Expr::Literal(value, metadata) = simplified else {
+                let reason = format!("'{parameter}' as a parameter of EXECUTE; it takes constants");
+                return Err(SqlError::Unsupported(reason));
+            };
+            let own = ScalarAndMetadata::new(value.clone(), metadata);
+            let cast = own.clone().cast_storage_to(field.data_type());
+            if self.has_types {
+                return Ok(cast?);
+            }
+            let is_same = |cast: &ScalarAndMetadata| {
+                value.is_null() || cast.value().cast_to(&value.data_type()).is_ok_and(|back| back == value)
+            };
+            Ok(cast.ok().filter(is_same).unwrap_or(own))
+        };
+        self.fields.iter().zip(parameters).map(value).collect()
     }
-    // Folds `DATE '2020-01-01'` and `7 * 24`; without a time for `now()`, that stays as it is.
-    let context = SimplifyContext::builder()
-        .with_schema(Arc::new(DFSchema::empty()))
-        .with_config_options(state.config_options().clone())
-        .build();
-    let simplifier = ExprSimplifier::new(context);
-    let value = |(field, parameter): (&FieldRef, &Expr)| {
-        let Expr::Literal(value, metadata) = simplifier.simplify(parameter.clone()).ok()? else { return None };
-        ScalarAndMetadata::new(value, metadata).cast_storage_to(field.data_type()).ok()
-    };
-    fields.iter().zip(parameters).map(value).collect::<Option<Vec<_>>>()
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::Planning(format!("Prepared statement '{name}' does not exist"))
 }

@@ -37,6 +37,15 @@ const PLACED_MAX: usize = 25;
 /// What has been placed before: file, queries in a test run, queries in all.
 const RECORDED: &str = include_str!("placed.txt");
 
+/// Statements that name a column as DataFusion's plans do, or expect that two items have one name there.
+const NAMED_BY_DATAFUSION: [&str; 5] = [
+    "\"a + int64(1)\"",
+    "\"avg(tab3.col2)\"",
+    "approx_distinct(cast(c9 as varchar)) count_c9_str",
+    "select count(1), count(1) from t",
+    "select count(), count() from t",
+];
+
 /// Folder of the crate.
 fn crate_folder() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("WARPCUBE_SQLLOGICTEST") {
@@ -78,6 +87,9 @@ impl Missing {
         let lower = sql.to_lowercase();
         if lower.trim_start().starts_with("explain") {
             return Some("plans as text");
+        }
+        if NAMED_BY_DATAFUSION.iter().any(|text| lower.contains(text)) {
+            return Some("names that DataFusion gives columns");
         }
         if self.tables.iter().any(|table| lower.contains(table.as_str())) {
             return Some("data that is not here");
@@ -172,7 +184,11 @@ fn recorded(name: &str) -> (usize, usize) {
 }
 
 fn options() -> SessionOptions {
-    SessionOptions::new().with("warpcube.target_partitions", "4")
+    // The profile that docs/sql.md lists: what these files expect and SQL does not say.
+    SessionOptions::new()
+        .with("warpcube.target_partitions", "4")
+        .with("warpcube.overflow", "wrap")
+        .with("datafusion.sql_parser.parse_float_as_decimal", "false")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

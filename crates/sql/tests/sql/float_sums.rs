@@ -171,7 +171,7 @@ async fn special_values_follow_datafusion() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_exact_stays_on_the_cpu_with_the_reason() {
     let session = lenient();
-    session.collect("CREATE TABLE t AS VALUES (1.5, 1), (2.5, 2)").await.unwrap();
+    session.collect("CREATE TABLE t AS VALUES (1.5e0, 1), (2.5e0, 2)").await.unwrap();
     session.set("warpcube.float_sums", "exact").unwrap();
     let (_, summary) = run(&session, "SELECT stddev(column1) FROM t").await.unwrap();
     let [fragment] = summary.fragments.as_slice() else { panic!("{:?}", summary.fragments) };

@@ -18,7 +18,7 @@ async fn fill(session: &Session, from: i64, to: i64) {
     let table = format!(
         "CREATE TABLE t AS SELECT CASE WHEN value % 5 = 3 THEN NULL ELSE value % 4 END AS g, \
          CASE WHEN value % 7 = 2 THEN NULL ELSE arrow_cast(value * 37 % 1000 - 500, 'Int32') END AS i, value AS l, \
-         CAST(value % 997 AS DECIMAL(12, 2)) / 4 AS d, CAST(value % 64 AS DOUBLE) / 8 AS x, \
+         CAST(CAST(value % 997 AS DECIMAL(12, 2)) / 4 AS DECIMAL(16, 4)) AS d, CAST(value % 64 AS DOUBLE) / 8 AS x, \
          CASE WHEN value % 3 = 0 THEN NULL ELSE concat('s', value % 50) END AS s, \
          arrow_cast(arrow_cast(value % 900, 'Int32'), 'Date32') AS day, value % 2 = 0 AS even \
          FROM generate_series({from}, {to})"

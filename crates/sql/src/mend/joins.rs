@@ -1,0 +1,95 @@
+//! Rules of DataFusion's that mix up joins, held back where they do.
+//!
+//! - `eliminate_cross_join` in DataFusion 55.2 makes one join of several inner ones and gives all of them one rule for
+//!   NULL keys, so that `IS NOT DISTINCT FROM` beside `=` loses its NULLs. It is left out for a plan with a join that holds
+//!   NULLs for equal.
+//! - Filters are pushed through physical operators by names of columns. Where two columns of an operator have one name (those
+//!   of two tables), a filter on one becomes a filter on the other. Nothing is pushed in such a plan; what the logical
+//!   optimiser has pushed stays where it is.
+//!
+//! The file goes once the first keeps joins apart, and the second goes by positions.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::NullEquality;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::ExecutionPlan;
+
+/// DataFusion's rules for logical plans.
+pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| match rule.name() {
+        "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
+        _ => rule,
+    };
+    Optimizer::new().rules.into_iter().map(held).collect()
+}
+
+/// DataFusion's rules for physical plans.
+pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let held = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name().starts_with("FilterPushdown") {
+        true => Arc::new(DistinctNames(rule)),
+        false => rule,
+    };
+    PhysicalOptimizer::new().rules.into_iter().map(held).collect()
+}
+
+/// A rule that is not for plans in which NULL keys match.
+#[derive(Debug)]
+struct OneNullEquality(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for OneNullEquality {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut matches_nulls = false;
+        plan.apply_with_subqueries(|plan| {
+            matches_nulls |=
+                matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
+            Ok(if matches_nulls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if matches_nulls { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+    }
+}
+
+/// A rule that is for plans whose operators have columns of different names.
+#[derive(Debug)]
+struct DistinctNames(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for DistinctNames {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut repeated = false;
+        plan.apply(|plan| {
+            let schema = plan.schema();
+            let mut names = HashSet::with_capacity(schema.fields().len());
+            repeated |= schema.fields().iter().any(|field| !names.insert(field.name()));
+            Ok(if repeated { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if repeated { Ok(plan) } else { self.0.optimize(plan, config) }
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}

@@ -1,0 +1,115 @@
+//! IN of a subquery is unknown where SQL says so.
+//!
+//! DataFusion 55.2 turns `x IN (SELECT y …)` into a join that marks rows with a match, wherever it is no conjunct of a
+//! WHERE by itself, and into a plain anti join where `x` is a constant. Both know true and false alone: `x NOT IN (SELECT
+//! y …) OR x = 7` keeps all rows although a `y` is NULL. Here such a predicate becomes a CASE that is NULL if nothing
+//! matches and `x` or a `y` is NULL, an empty subquery apart.
+//!
+//! Conjuncts over a column stay: a semi join need not tell NULL from false, and anti joins know NULL. The file goes once
+//! marks have three values.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule that gives subqueries' IN its third value.
+#[derive(Debug)]
+pub(crate) struct UnknownIn;
+
+impl AnalyzerRule for UnknownIn {
+    fn name(&self) -> &str {
+        "unknown_in"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let told = plan.transform_up_with_subqueries(|plan| {
+            let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
+            let is_in = |expr: &Expr| Ok(matches!(expr, Expr::InSubquery(_)));
+            if !filter.predicate.exists(is_in)? {
+                return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+            }
+            let Filter { predicate, input, .. } = filter;
+            let conjuncts =
+                split_conjunction_owned(predicate).into_iter().map(|conjunct| in_conjunct(conjunct, &input));
+            let predicate = conjunction(conjuncts.collect::<Result<Vec<_>>>()?).unwrap_or_else(|| lit(true));
+            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
+        })?;
+        Ok(told.data)
+    }
+}
+
+fn in_conjunct(conjunct: Expr, input: &LogicalPlan) -> Result<Expr> {
+    if is_joined(&conjunct) {
+        return Ok(conjunct);
+    }
+    let told = conjunct.transform_down(|expr| {
+        Ok(match expr {
+            // A CASE of ours, seen again.
+            Expr::Case(case) if is_told(&case) => Transformed::new(Expr::Case(case), false, TreeNodeRecursion::Jump),
+            Expr::InSubquery(found) => told(found, input)?,
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(told.data)
+}
+
+/// Whether a conjunct becomes a join that is right.
+fn is_joined(conjunct: &Expr) -> bool {
+    let reads = |expr: &Expr| !expr.column_refs().is_empty();
+    match conjunct {
+        Expr::InSubquery(found) => !found.negated || reads(&found.expr),
+        Expr::Not(inner) => matches!(inner.as_ref(), Expr::InSubquery(found) if !found.negated && reads(&found.expr)),
+        _ => false,
+    }
+}
+
+fn is_told(case: &Case) -> bool {
+    let [(first, _), (_, unknown)] = case.when_then_expr.as_slice() else { return false };
+    matches!(first.as_ref(), Expr::InSubquery(_))
+        && matches!(unknown.as_ref(), Expr::Literal(ScalarValue::Boolean(None), _))
+}
+
+/// The predicate with three values.
+fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
+    let InSubquery { expr, subquery, negated } = found;
+    let column = Expr::from(subquery.subquery.schema().columns().swap_remove(0));
+    let is_nullable = subquery.subquery.schema().field(0).is_nullable();
+    let may_be_null = expr.nullable(input.schema().as_ref()).unwrap_or(true);
+    let mut unknown = Vec::new();
+    if is_nullable {
+        let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(column.is_null())?.build()?;
+        unknown.push(has_rows(plan, &subquery)?);
+    }
+    if may_be_null {
+        unknown.push(expr.as_ref().clone().is_null().and(has_rows(subquery.subquery.as_ref().clone(), &subquery)?));
+    }
+    let found = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
+    let Some(unknown) = unknown.into_iter().reduce(Expr::or) else {
+        let told = if negated { Expr::Not(Box::new(found)) } else { found };
+        return Ok(Transformed::new(told, false, TreeNodeRecursion::Jump));
+    };
+    let value = |truth: Option<bool>| Expr::Literal(ScalarValue::Boolean(truth), None);
+    let told = when(found, value(Some(!negated))).when(unknown, value(None)).otherwise(value(Some(negated)))?;
+    Ok(Transformed::new(told, true, TreeNodeRecursion::Jump))
+}
+
+/// Whether a plan in a subquery's place has rows. Without outer references it is counted once.
+fn has_rows(plan: LogicalPlan, like: &Subquery) -> Result<Expr> {
+    let subquery = |plan: LogicalPlan| Subquery { subquery: Arc::new(plan), ..like.clone() };
+    if !like.outer_ref_columns.is_empty() {
+        return Ok(Expr::Exists(Exists::new(subquery(plan), false)));
+    }
+    let plan = LogicalPlanBuilder::from(plan).limit(0, Some(1))?;
+    let counted = plan.aggregate(Vec::<Expr>::new(), vec![count(lit(1i64))])?.build()?;
+    Ok(Expr::ScalarSubquery(subquery(counted)).gt(lit(0i64)))
+}
