@@ -385,9 +385,16 @@ fn planning(text: &str) -> SqlError {
     unknown.map_or_else(|| SqlError::Planning(said()), unknown_table)
 }
 
+/// Functions that exist over windows alone.
+const WINDOW_FUNCTIONS: [&str; 8] =
+    ["cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"];
+
 /// What is to be known of a function that does not exist; DataFusion names another one, however far.
 fn no_such_function(text: &str) -> Option<String> {
     let (name, rest) = text.strip_prefix("Invalid function '")?.split_once('\'')?;
+    if WINDOW_FUNCTIONS.contains(&name) {
+        return Some(format!("{name} is a window function and needs OVER (…)"));
+    }
     let (_, other) = rest.split_once("Did you mean '")?;
     let near = other.split_once('\'').map(|(other, _)| other).filter(|other| distance(name, other).is_some());
     Some(format!("unknown function '{name}'{}", hint(&near.map(str::to_string))))
@@ -398,7 +405,12 @@ fn no_such_call(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
     let (call, rest) = rest.split_once('\'')?;
     let (_, candidates) = rest.split_once("Candidate functions:")?;
-    let candidates: Vec<&str> = candidates.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // A function that checks its arguments itself has no candidates that say anything.
+    let is_said = |line: &&str| !line.is_empty() && !line.contains("UserDefined");
+    let candidates: Vec<&str> = candidates.lines().map(str::trim).filter(is_said).collect();
+    if candidates.is_empty() {
+        return Some(format!("{call} does not exist; the function takes other arguments"));
+    }
     Some(format!("{call} does not exist; there are {}; a CAST may be missing", candidates.join(", ")))
 }
 

@@ -11,11 +11,10 @@ use std::str::CharIndices;
 /// How deep a tree is read; a deeper one has only its kind.
 const DEPTH_MAX: usize = 100;
 /// Phrases about DataFusion's code with those for people.
-const PHRASES: [(&str, &str); 11] = [
+const PHRASES: [(&str, &str); 10] = [
     ("Unsupported ast node in sqltorel: ", "expression "),
     ("Unsupported ast node ", "in FROM: "),
     (" in create_relation", ""),
-    ("Physical plan does not support logical expression ", ""),
     ("ScalarSubquery(<subquery>)", "a subquery that refers to the rows around it"),
     ("While expanding wildcard, ", ""),
     (" not supported by ExprPlanner:", ":"),
@@ -72,6 +71,9 @@ const OPERATORS: [(&str, &str); 16] = [
 
 /// The text of an error in SQL's words.
 pub(crate) fn in_sql(text: &str) -> String {
+    if let Some(expression) = text.strip_prefix("Physical plan does not support logical expression ") {
+        return format!("{} in this place", in_sql(expression));
+    }
     let mut said = without_trees(text);
     for (theirs, ours) in PHRASES {
         said = said.replace(theirs, ours);
@@ -238,15 +240,23 @@ impl Tree {
         }
     }
 
+    /// The type that implements a function.
+    fn function(&self) -> Option<&str> {
+        match (self, self.field("inner")) {
+            (_, Some(inner)) => inner.function(),
+            (Tree::Tuple(_, parts), _) => parts.first()?.function(),
+            (Tree::Struct(name, _) | Tree::Word(name), _) => Some(name),
+            _ => None,
+        }
+    }
+
     /// A call of a function that is known by the type that implements it.
     fn call(&self) -> String {
-        let inner = self.field("func").and_then(|func| func.field("inner").or(func.field("fun")).or(Some(func)));
-        let name = match inner {
-            Some(Tree::Struct(name, _) | Tree::Tuple(name, _) | Tree::Word(name)) => {
-                words(name.trim_end_matches("Func")).to_lowercase().replace(' ', "_")
-            }
-            _ => "a function".into(),
-        };
+        let function = self.field("func").or(self.field("fun")).and_then(Tree::function);
+        let name = function.map_or_else(
+            || "a function".into(),
+            |name| words(name.trim_end_matches("Func")).to_lowercase().replace(' ', "_"),
+        );
         let of_params = self.field("params").and_then(|params| params.field("args"));
         match self.field("args").or(of_params) {
             Some(Tree::List(parts)) => format!("{name}({})", list(parts)),
@@ -483,7 +493,12 @@ mod tests {
             ),
             (
                 "Physical plan does not support logical expression ScalarSubquery(<subquery>)",
-                "a subquery that refers to the rows around it",
+                "a subquery that refers to the rows around it in this place",
+            ),
+            (
+                "WindowFunction(WindowFunction { fun: WindowUDF(WindowUDF { inner: RowNumber { signature: Signature { \
+                 volatility: Immutable } } }), params: WindowFunctionParams { args: [], order_by: [] } })",
+                "row_number()",
             ),
             (
                 "Unsupported expr Subquery(Query { with: None, body: Select(Select { select_token: Token",

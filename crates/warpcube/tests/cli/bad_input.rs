@@ -193,6 +193,12 @@ fn errors_speak_sql() {
         ("SELECT * FROM JSON_TABLE('[]', '$' COLUMNS(a INT PATH '$'))", "SQL-005 not supported: in FROM: JSON TABLE"),
         ("SET x = (SELECT 1)", "SQL-004 not a value: a subquery"),
         ("SELECT @@version", "SQL-004 unknown variable '@@version'"),
+        ("SELECT lag(a) FROM (SELECT 1 a)", "SQL-004 lag is a window function and needs OVER (…)"),
+        (
+            "SELECT a FROM (SELECT 1 a) WHERE row_number() OVER () = 1",
+            "SQL-005 not supported: row_number() in this place",
+        ),
+        ("SELECT coalesce()", "SQL-004 coalesce() does not exist; the function takes other arguments"),
         ("START TRANSACTION", "SQL-005 not supported: transactions"),
         ("SELECT * FROM generate_series(1, 'x')", "SQL-004 Argument #2 must be an INTEGER or NULL, got 'x'"),
     ] {
