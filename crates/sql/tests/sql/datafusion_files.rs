@@ -116,7 +116,7 @@ fn quoted_path(sql: &str) -> Option<&str> {
 /// Errors for which DataFusion's runner has what a session has not.
 fn needs_more(error: &str) -> Option<&'static str> {
     let texts = [
-        ("Invalid function 'example_udf'", "functions of DataFusion's runner"),
+        ("unknown function 'example_udf'", "functions of DataFusion's runner"),
         ("test_partition_table", "tables of DataFusion's runner"),
         ("my_catalog", "tables of DataFusion's runner"),
         ("approx_distinct_union_test", "tables of DataFusion's runner"),
