@@ -178,27 +178,13 @@ pub fn remove_all() {
     all.iter().for_each(|path| remove(path));
 }
 
-/// Moves a whole file to a place, which may be a link to one, with the mode and the owner of the file that is there.
+/// Moves a whole file to a place, with the mode and the owner of the file that is there, or writes its content to what
+/// is no plain file.
 pub(crate) fn put(file: &Path, place: &Path) -> io::Result<()> {
-    let place = match Destination::of(place)? {
-        Destination::File(place) => place,
-        Destination::Folder(_) => return Err(io::ErrorKind::IsADirectory.into()),
-        Destination::Special(place) => return pour(file, &place),
-    };
-    match take_place(file, &place) {
-        // The place is on another file system than the link to it.
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            let (hidden, mut copy) = Hidden::file(&place)?;
-            io::copy(&mut File::open(file)?, &mut copy)?;
-            hidden.take(&place)
-        }
-        done => done,
+    match Destination::of(place)? {
+        Destination::Special(special) => io::copy(&mut File::open(file)?, &mut open_special(&special)?).map(|_| ()),
+        _ => take_place(file, place),
     }
-}
-
-/// Writes the content of a file to what is no plain file.
-fn pour(file: &Path, special: &Path) -> io::Result<()> {
-    io::copy(&mut File::open(file)?, &mut open_special(special)?).map(|_| ())
 }
 
 fn take_place(file: &Path, place: &Path) -> io::Result<()> {

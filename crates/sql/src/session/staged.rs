@@ -5,8 +5,7 @@
 //! hidden folder ([`crate::outputs`]), within a target that is a folder, else beside the file that it stands for, so
 //! that it is on the same file system; [`Staged::commit`] moves what is in it. Each file is replaced whole or not at
 //! all; several files of one statement are moved one after the other. What is written to a pipe, a device or an open
-//! file of this process is staged in the folder for temporary files and copied. Object stores other than this
-//! machine's are left to themselves.
+//! file of this process is staged too, and copied. Object stores other than this machine's are left to themselves.
 //!
 //! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)`
 //! keeps them, `OPTIONS (overwrite true)` takes them away when all rows are there.
@@ -104,7 +103,10 @@ impl Staged {
                     copy.input = Arc::new(with_null_folders(input, &copy.partition_by, kept)?);
                 }
                 let url = ListingTableUrl::parse(&copy.output_url)?;
-                let place = if url.get_glob().is_none() { Staged::beside(&url)? } else { None };
+                let place = match url.get_glob() {
+                    None => Staged::beside(&url)?,
+                    Some(_) => None,
+                };
                 match place {
                     Some(place) => {
                         let place = place.into_folder(before, &copy.output_url)?;
@@ -159,7 +161,7 @@ impl Staged {
         let (parent, target) = match destination {
             Destination::File(target) => (target.parent().map_or_else(|| ".".into(), Path::to_path_buf), target),
             Destination::Folder(target) => (target.clone(), target),
-            Destination::Special(target) => (std::env::temp_dir(), target),
+            Destination::Special(target) => (folder_for(&target), target),
         };
         let Some(name) = path.file_name() else { return Ok(None) };
         let folder = Hidden::folder(&parent, name).map_err(|error| failed(&parent, &error))?;
@@ -239,6 +241,12 @@ impl Drop for Staged {
             });
         }
     }
+}
+
+/// Where a statement writes what it then copies to a pipe or a device: beside it, unless that is the system's folder.
+fn folder_for(special: &Path) -> PathBuf {
+    let is_of_system = |folder: &&Path| folder.starts_with("/dev") || folder.starts_with("/proc");
+    special.parent().filter(|folder| !is_of_system(folder)).map_or_else(std::env::temp_dir, Path::to_path_buf)
 }
 
 /// All files at or below a path, in order; none if there is nothing.
