@@ -5,6 +5,8 @@
 //! device's exact sums end in the same accumulator, so that both places give the same bits. An average is that sum
 //! divided by the count. Aggregates and window functions are replaced, also those of distinct values; whatever else
 //! adds floats (VAR, STDDEV, CORR and the like) stays DataFusion's, and off the device.
+//!
+//! Frames that slide are added up exactly under every setting (`crates/sql/src/mend/sliding.rs`).
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -64,6 +66,11 @@ pub(crate) fn make_exact(plan: &LogicalPlan) -> Result<LogicalPlan> {
         })
     })?;
     Ok(exact.data)
+}
+
+/// The exact function in place of DataFusion's sum or average, of doubles; none if it is something else.
+pub(crate) fn exact_float(function: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
+    ExactFloat::of(function)
 }
 
 /// Whether a function is an exact sum or average of floats.

@@ -18,10 +18,12 @@ mod extremes;
 mod joins;
 pub(crate) mod lists;
 mod mixed;
+mod moments;
 mod names;
 mod nan;
 mod nullif;
 mod set_operations;
+mod sliding;
 mod subqueries;
 mod sums;
 
@@ -61,7 +63,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = nan::mend(plan)?;
+    let plan = nan::mend(sliding::mend(plan)?)?;
     let plan = arithmetic::check(plan, options)?;
     sums::check(plan, options)
 }

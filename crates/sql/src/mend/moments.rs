@@ -1,0 +1,150 @@
+//! Count, means and second moments of pairs of floats, and the statistics that follow from them.
+
+use datafusion::common::ScalarValue;
+
+/// A statistic of one column, or of two; those of a regression take the dependent one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Statistic {
+    Variance { sample: bool },
+    Deviation { sample: bool },
+    Covariance { sample: bool },
+    Correlation,
+    Slope,
+    Intercept,
+    Count,
+    Determination,
+    MeanX,
+    MeanY,
+    SquaresX,
+    SquaresY,
+    Products,
+}
+
+impl Statistic {
+    /// The statistic of a function `regr_…`.
+    pub(super) fn of_regression(name: &str) -> Option<Statistic> {
+        Some(match name {
+            "regr_slope" => Statistic::Slope,
+            "regr_intercept" => Statistic::Intercept,
+            "regr_count" => Statistic::Count,
+            "regr_r2" => Statistic::Determination,
+            "regr_avgx" => Statistic::MeanX,
+            "regr_avgy" => Statistic::MeanY,
+            "regr_sxx" => Statistic::SquaresX,
+            "regr_syy" => Statistic::SquaresY,
+            "regr_sxy" => Statistic::Products,
+            _ => return None,
+        })
+    }
+}
+
+/// Moments of pairs (Welford's and Chan's updates).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    count: u64,
+    means: [f64; 2],
+    /// Sums of squared deviations from the means.
+    squares: [f64; 2],
+    /// The sum of products of deviations.
+    products: f64,
+}
+
+impl Moments {
+    /// Adds a pair.
+    pub(super) fn add(&mut self, pair: [f64; 2]) {
+        self.count += 1;
+        let before = [pair[0] - self.means[0], pair[1] - self.means[1]];
+        for (side, before) in before.iter().enumerate() {
+            self.means[side] += before / self.count as f64;
+            self.squares[side] += before * (pair[side] - self.means[side]);
+        }
+        self.products += before[0] * (pair[1] - self.means[1]);
+    }
+
+    /// The moments of the pairs of both.
+    pub(super) fn merge(&self, other: &Moments) -> Moments {
+        if self.count == 0 || other.count == 0 {
+            return if self.count == 0 { *other } else { *self };
+        }
+        let (own, more) = (self.count as f64, other.count as f64);
+        let share = more / (own + more);
+        let apart = [other.means[0] - self.means[0], other.means[1] - self.means[1]];
+        let means = [self.means[0] + apart[0] * share, self.means[1] + apart[1] * share];
+        let moment = |one: f64, other: f64, product: f64| one + other + product * own * share;
+        Moments {
+            count: self.count + other.count,
+            means,
+            squares: [0, 1].map(|side| moment(self.squares[side], other.squares[side], apart[side] * apart[side])),
+            products: moment(self.products, other.products, apart[0] * apart[1]),
+        }
+    }
+
+    /// A statistic, with DataFusion's results for few and for equal values.
+    pub(super) fn result(&self, statistic: Statistic) -> ScalarValue {
+        let ([y, x], [yy, xx], xy, n) = (self.means, self.squares, self.products, self.count as f64);
+        let is_line = self.count > 1 && xx != 0.0;
+        let value = match statistic {
+            Statistic::Count => return ScalarValue::UInt64(Some(self.count)),
+            Statistic::Variance { sample } => self.variance(sample),
+            Statistic::Deviation { sample } => self.variance(sample).map(f64::sqrt),
+            Statistic::Covariance { sample } => {
+                let divisor = n - f64::from(sample);
+                (divisor > 0.0 || self.count > 0 && !sample).then(|| xy / divisor)
+            }
+            Statistic::Correlation => self.correlation(),
+            Statistic::Slope => is_line.then(|| xy / xx),
+            Statistic::Intercept => is_line.then(|| y - xy / xx * x),
+            Statistic::Determination => (is_line && yy != 0.0).then(|| xy / xx * (xy / yy)),
+            Statistic::MeanX => (self.count > 0).then_some(x),
+            Statistic::MeanY => (self.count > 0).then_some(y),
+            Statistic::SquaresX => (self.count > 0).then_some(xx),
+            Statistic::SquaresY => (self.count > 0).then_some(yy),
+            Statistic::Products => (self.count > 0).then_some(xy),
+        };
+        ScalarValue::Float64(value)
+    }
+
+    fn variance(&self, sample: bool) -> Option<f64> {
+        match (self.count, sample) {
+            (0, _) | (1, true) => None,
+            (1, false) => Some(0.0),
+            (count, sample) => Some(self.squares[0] / (count - u64::from(sample)) as f64),
+        }
+    }
+
+    fn correlation(&self) -> Option<f64> {
+        let [one, other] = self.means.map(f64::is_nan);
+        if one && other {
+            return Some(f64::NAN);
+        }
+        let deviations = self.squares.map(|squares| (squares / self.count as f64).sqrt());
+        let has_none = one || other || self.count < 2 || deviations.contains(&0.0);
+        (!has_none).then(|| self.products / self.count as f64 / deviations[0] / deviations[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_parts_are_those_of_the_whole() {
+        let pairs: Vec<[f64; 2]> = (0..20).map(|row| [f64::from(row * row % 13), f64::from(row * 7 % 11)]).collect();
+        let of = |pairs: &[[f64; 2]]| {
+            let mut moments = Moments::default();
+            pairs.iter().for_each(|pair| moments.add(*pair));
+            moments
+        };
+        let whole = of(&pairs);
+        for cut in 0..=pairs.len() {
+            let merged = of(&pairs[..cut]).merge(&of(&pairs[cut..]));
+            assert_eq!(merged.count, whole.count);
+            let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-9, "{merged:?} {whole:?}");
+            near(merged.products, whole.products);
+            for side in 0..2 {
+                near(merged.means[side], whole.means[side]);
+                near(merged.squares[side], whole.squares[side]);
+            }
+        }
+    }
+}
