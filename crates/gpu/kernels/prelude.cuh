@@ -5,7 +5,9 @@
 //    struct of 8-byte members (pointers, int64_t, uint64_t, double);
 //  - shared memory comes from wc_shared() alone, the dynamic arena of the block;
 //  - collectives name their mask; PTX stands in this file alone, each piece with its emulated twin;
-//  - a spin loop calls wc_backoff().
+//  - a spin loop calls wc_backoff();
+//  - a kernel that may be launched early begins with wc_wait_previous(), in every thread;
+//  - arithmetic that may wrap is unsigned.
 #pragma once
 
 #ifdef WARPCUBE_EMULATED
