@@ -34,7 +34,20 @@ pub fn chunks(storage: Storage, distribution: Distribution, seed: u64) -> Vec<Se
     let bits: Vec<u64> = (0..drawn.rows).map(|row| drawn.bits(row)).collect();
     let valid: Vec<bool> = (0..drawn.rows).map(|row| row > 40 && row / 1024 != 1 && row != 2048).collect();
     chunks.push(Segment::new(storage, &bits, Some(&valid)));
+    chunks.iter_mut().for_each(with_one_nan);
     chunks
+}
+
+/// Every NaN becomes the one that a load makes of it.
+fn with_one_nan(chunk: &mut Segment) {
+    let is_nan = |bytes: &[u8]| match chunk.storage {
+        Storage::F32 => f32::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
+        Storage::F64 => f64::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
+        _ => false,
+    };
+    let nan: &[u8] = if chunk.storage == Storage::F32 { &[0, 0, 0xc0, 0x7f] } else { &[0, 0, 0, 0, 0, 0, 0xf8, 0x7f] };
+    let values = chunk.values.chunks_exact_mut(chunk.storage.width());
+    values.filter(|bytes| is_nan(bytes)).for_each(|bytes| bytes.copy_from_slice(nan));
 }
 
 /// A table of one column with these chunks, plain on the device.
