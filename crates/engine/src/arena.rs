@@ -4,8 +4,8 @@
 //! [ constants: uploaded in one copy | zeroed in one fill | result: its head zeroed too | scratch: undefined ]
 //! ```
 //!
-//! A [`Zone`] is a range of it; zones are aligned to 256 bytes. On the emulated device a *redzone* lies behind each zone,
-//! which the device watches: a kernel that leaves its zone is found there and does not damage the next one.
+//! A [`Zone`] is a range of it; zones are aligned to 256 bytes. On the emulated device a *redzone* lies behind each
+//! zone, which the device watches: a kernel that leaves its zone is found there and does not damage the next one.
 
 use std::ops::Range;
 

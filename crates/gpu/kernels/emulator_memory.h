@@ -124,8 +124,8 @@ WC_EMU_REDUCTION(wc_or, atomicOr, unsigned, unsigned)
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __nanosleep(unsigned, WC_EMU_SITE) { wc_emu_yield(WC_EMU_YIELD_BACKOFF, wc_file, wc_line); }
-// Kernels run one after another here. A thread of a kernel that is launched early sees addresses that lead nowhere in its
-// parameters until it waits, so that what it does too soon is found.
+// Kernels run one after another here. A thread of a kernel that is launched early sees addresses that lead nowhere in
+// its parameters until it waits, so that what it does too soon is found.
 WC_DEVICE void wc_wait_previous() { wc_emu_wait(); }
 WC_DEVICE void wc_start_next() {}
 

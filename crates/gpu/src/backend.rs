@@ -87,8 +87,8 @@ pub(crate) trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Says which ranges of the buffer at this address belong to nobody, in bytes from there. The emulated device watches
-    /// them.
+    /// Says which ranges of the buffer at this address belong to nobody, in bytes from there. The emulated device
+    /// watches them.
     fn set_redzones(&self, _address: u64, _redzones: &[Range<usize>]) {}
 
     /// Says that the buffer at an allocation's start is gone.

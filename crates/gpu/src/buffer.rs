@@ -72,9 +72,9 @@ impl DeviceBuffer {
         self.inner.address + self.offset as u64
     }
 
-    /// Says which ranges of the buffer, in bytes, belong to nobody: those between structures that share it. The emulated
-    /// device reports kernels that write there, and copies and fills that touch a part of one; others do nothing. They
-    /// take the place of those said before.
+    /// Says which ranges of the buffer, in bytes, belong to nobody: those between structures that share it. The
+    /// emulated device reports kernels that write there, and copies and fills that touch a part of one; others do
+    /// nothing. They take the place of those said before.
     ///
     /// # Errors
     /// [`GpuError::Contract`] if a range leaves the buffer.

@@ -232,7 +232,7 @@ impl Stream {
         }
         self.busy = true;
         self.buffers.extend([target.clone(), source.clone()]);
-        // SAFETY: both ranges were checked, do not overlap, and their buffers are kept until the stream is synchronised.
+        // SAFETY: both ranges were checked and do not overlap; their buffers are kept until the stream is synchronised.
         let result = unsafe { self.backend.copy(to, from, bytes) };
         self.device.note(result)
     }

@@ -178,8 +178,8 @@ fn unwritable(folder: &Path) -> Option<String> {
     let Err(error) = tried else {
         return private_folder(folder).err().map(|reason| {
             format!(
-                "compiled kernels are not kept: {reason}; what is in it runs on the device: take that away (chmod go-w) \
-                 or name another in WARPCUBE_CACHE (queries run, the first of each shape slower)"
+                "compiled kernels are not kept: {reason}; what is kept runs on the device: mend that, or name another \
+                 folder in WARPCUBE_CACHE (queries run, the first of each shape slower)"
             )
         });
     };

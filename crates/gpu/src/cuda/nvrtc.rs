@@ -125,15 +125,15 @@ fn package(driver: Option<(i32, i32)>) -> &'static str {
 /// How to get an NVRTC that fits the driver.
 fn repair(driver: Option<(i32, i32)>) -> String {
     format!(
-        "install the CUDA toolkit, or 'pip install {}' in the Python environment of VIRTUAL_ENV, and name the library's \
-         file in WARPCUBE_NVRTC if it is in an unusual place",
+        "install the CUDA toolkit, or 'pip install {}' in the Python environment of VIRTUAL_ENV, and name the \
+         library's file in WARPCUBE_NVRTC if it is in an unusual place",
         package(driver)
     )
 }
 
 impl Api {
-    /// The architecture to compile for so that a GPU of another one runs the machine code: its own, or an earlier one of
-    /// the same major number. None if there is no such.
+    /// The architecture to compile for so that a GPU runs the machine code: its own, or an earlier one of the same
+    /// major number. None if there is no such.
     fn target(&self, architecture: u32) -> Option<u32> {
         if self.architectures.is_empty() {
             return Some(architecture);
@@ -374,8 +374,9 @@ mod tests {
         let error = choose(std::slice::from_ref(&old), Some((12, 8)), Some(120)).err().unwrap();
         assert!(matches!(&error, GpuError::CompilerUnavailable { .. }), "{error}");
         let expected = format!(
-            "GPU-002 no usable CUDA run-time compiler (NVRTC): NVRTC 12.2 in {} compiles for compute capabilities up to \
-             9.0, and the GPU has 12.0; install a newer CUDA toolkit, or 'pip install --upgrade nvidia-cuda-nvrtc-cu12'",
+            "GPU-002 no usable CUDA run-time compiler (NVRTC): NVRTC 12.2 in {} compiles for compute capabilities up \
+             to 9.0, and the GPU has 12.0; install a newer CUDA toolkit, or 'pip install --upgrade \
+             nvidia-cuda-nvrtc-cu12'",
             old.display()
         );
         assert_eq!(error.to_string(), expected);

@@ -39,8 +39,8 @@ impl EmulatorFaults {
         self.launches.store(nth, Ordering::SeqCst);
     }
 
-    /// The `nth` launch from now (1 is the next) is refused with [`crate::GpuError::LaunchRefused`], and the device goes
-    /// on.
+    /// The `nth` launch from now (1 is the next) is refused with [`crate::GpuError::LaunchRefused`], and the device
+    /// goes on.
     pub fn refuse_launch(&self, nth: u64) {
         self.kernels.store(nth, Ordering::SeqCst);
     }

@@ -1,10 +1,10 @@
 //! Memory of the emulated device: every buffer between two guards, content poisoned until it is written.
 //!
 //! An *allocation* is what the pool asks for, rounded up to a size class; a *buffer* is the part of it that is lent to
-//! a user. The guard behind a buffer begins at its last byte, not at that of its size class. Guards are looked at
-//! after each launch and at each synchronisation, and so are the *redzones* that a user names within his buffer, which
-//! uploads, fills and copies may only cover as a whole; a block on the pool's free list holds poison, and a write to it is
-//! found when it is lent again. What is found while a buffer is dropped is reported by the next look.
+//! a user. The guard behind a buffer begins at its last byte, not at that of its size class. Guards are looked at after
+//! each launch and at each synchronisation, and so are the *redzones* that a user names within his buffer, which
+//! uploads, fills and copies may only cover as a whole; a block on the pool's free list holds poison, and a write to it
+//! is found when it is lent again. What is found while a buffer is dropped is reported by the next look.
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;

@@ -10,7 +10,8 @@
 //! Threads run in one of three orders ([`LaneOrder`]), all from one compiled object; a kernel whose answer depends on
 //! the order is wrong. It is stricter than a GPU in four points: a call of `__syncthreads` needs all threads of the
 //! block, exited ones too; a mask may not name exited or missing lanes; lanes of one mask meet at one place in the
-//! source; a kernel launched early takes addresses from its parameters after it has waited. It sees no missing fences: those live in the prelude's acquire and release helpers.
+//! source; a kernel launched early takes addresses from its parameters after it has waited. It sees no missing fences:
+//! those live in the prelude's acquire and release helpers.
 //!
 //! Environment: `CXX` names the compiler (`g++` otherwise), `WARPCUBE_EMULATOR_CACHE` the folder of compiled objects.
 //! `WARPCUBE_EMULATOR_SANITIZE=1` compiles kernels with the address sanitizer, which then must have been loaded before

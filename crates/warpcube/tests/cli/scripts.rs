@@ -230,7 +230,7 @@ fn doctor_refuses_a_folder_of_kernels_that_others_can_write() {
     assert!(!doctor().contains("compiled kernels are not kept"));
     let folder = place.path("cache").join("kernels");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(doctor().contains("others may write there"), "{}", doctor());
+    assert!(doctor().contains("kernels can be written by others (mode 777)"), "{}", doctor());
 }
 
 /// Builds a library that says it is NVRTC 12.8.
