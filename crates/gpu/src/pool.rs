@@ -118,7 +118,7 @@ impl MemoryPool {
         if let Some(address) = self.take_cached(class) {
             return Ok((address, class));
         }
-        self.make_room(backend, class);
+        self.make_room(backend, class, purpose)?;
         let allocated = match backend.allocate(class) {
             Err(GpuError::OutOfMemory { .. }) => {
                 self.trim(backend);
@@ -149,11 +149,22 @@ impl MemoryPool {
     }
 
     /// Counts another `class` bytes as alive, and gives free blocks back to the driver, the largest first, until all
-    /// stay within the budget.
-    fn make_room(&self, backend: &dyn Backend, class: usize) {
+    /// stay within the budget. A block that is larger than the budget, and than all that was promised under another
+    /// one, can never fit and is refused.
+    fn make_room(&self, backend: &dyn Backend, class: usize, purpose: &str) -> Result<()> {
         let mut blocks = Vec::new();
         {
             let mut state = self.state.lock();
+            let most = state.budget.max(state.reserved);
+            if class as u64 > most {
+                let (free, budget) = (most.saturating_sub(state.live), state.budget);
+                return Err(GpuError::OutOfMemory {
+                    operation: purpose.to_string(),
+                    wanted: class as u64,
+                    free,
+                    budget,
+                });
+            }
             state.live += class as u64;
             while state.cached > 0 && state.live + state.cached > state.budget {
                 let waiting = state.free.iter().filter(|(_, addresses)| !addresses.is_empty());
@@ -169,6 +180,7 @@ impl MemoryPool {
             // SAFETY: as for `trim`.
             unsafe { backend.free(address, class) };
         }
+        Ok(())
     }
 
     fn explain(&self, error: GpuError, class: usize, purpose: &str) -> GpuError {

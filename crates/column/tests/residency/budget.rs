@@ -237,3 +237,13 @@ fn resident_statements_wait_for_no_load_and_waits_end_when_cancelled() {
     });
     drop(running);
 }
+
+#[test]
+fn a_block_that_can_never_fit_is_refused_with_its_size() {
+    let residency = residency(4 * column_bytes());
+    let error = residency.device().buffer(5 * column_bytes() as usize, "a table of groups").unwrap_err();
+    let GpuError::OutOfMemory { operation, wanted, free, budget } = &error else { panic!("{error}") };
+    assert_eq!((operation.as_str(), *free, *budget), ("a table of groups", 4 * column_bytes(), 4 * column_bytes()));
+    assert_eq!(*wanted, size_class(5 * column_bytes() as usize) as u64);
+    drop(residency.device().buffer(4 * column_bytes() as usize, "a table of groups").unwrap());
+}
