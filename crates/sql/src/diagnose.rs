@@ -1,34 +1,46 @@
-//! Which file, line and column an error comes from.
+//! Which file, line and column an error of a reader comes from.
 //!
-//! Readers run on slices of many files at once and say neither the file nor the true line. When a statement fails over
-//! files, they are read once more here, one after the other from their starts, until one gives an error; that one is
-//! named. Costs time only where there already is an error, and gives the first error back where nothing is found.
+//! Readers run on slices of many files at once and say neither the file nor the true line. When one of them fails, the
+//! files of the statement are read once more here, one after the other from their starts, until one gives an error;
+//! that one is named. Only errors of readers ask for it, and only columns that the statement reads are read; a search
+//! ends when the statement is cancelled or out of time, and after [`LONGEST`], and gives the first error back where
+//! nothing is found.
 
+mod csv;
+mod pages;
+
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use arrow::array::AsArray;
-use arrow::csv::ReaderBuilder;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
-use datafusion::common::parsers::CompressionTypeVariant;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileSource, JsonSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::CreateExternalTable;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::error::{SqlError, one_line, panic_text};
+use crate::catalog::compression;
+use crate::error::{A_CSV_FILE, A_JSON_FILE, A_PARQUET_FILE, AN_ARROW_FILE, SqlError, one_line, panic_text};
+use csv::Csv;
+
+/// Longest time that files are searched for an error.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// A file that an error may come from, and how it is read.
 #[derive(Debug, Clone)]
 pub(crate) struct Suspect {
     path: PathBuf,
     format: Format,
+    /// Names of the columns that are read; none means all.
+    columns: Option<BTreeSet<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -39,18 +51,39 @@ enum Format {
     Arrow,
 }
 
-/// How a text file with columns is read.
+/// How much of a file is looked at for an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Whether it can be opened.
+    Open,
+    /// All that is read of it.
+    Read,
+}
+
+/// A search through files, which ends when nobody waits for it and when it takes too long.
 #[derive(Debug, Clone)]
-struct Csv {
-    /// The columns; none where they are still to be inferred, and only their number is looked at.
-    schema: Option<SchemaRef>,
-    header: bool,
-    delimiter: u8,
-    quote: u8,
-    escape: Option<u8>,
-    comment: Option<u8>,
-    truncated: bool,
-    compression: FileCompressionType,
+struct Search {
+    stop: Arc<AtomicBool>,
+    until: Instant,
+}
+
+impl Search {
+    fn of(longest: Duration) -> Search {
+        Search { stop: Arc::default(), until: Instant::now() + longest }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || Instant::now() >= self.until
+    }
+}
+
+/// Ends a search when dropped.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Suspect {
@@ -73,7 +106,9 @@ impl Suspect {
                 compression: compression(command),
             }),
         };
-        Suspect { path: path.to_path_buf(), format }
+        // Columns of Parquet files are inferred from their footers.
+        let columns = matches!(format, Format::Parquet).then(BTreeSet::new);
+        Suspect { path: path.to_path_buf(), format, columns }
     }
 
     /// The files of this machine that a plan reads.
@@ -82,50 +117,128 @@ impl Suspect {
         collect(plan, &mut suspects);
         // A file may be read in slices by several partitions.
         suspects.sort_by(|a: &Suspect, b| a.path.cmp(&b.path));
-        suspects.dedup_by(|a, b| a.path == b.path);
+        suspects.dedup_by(|later, first| {
+            let is_same = later.path == first.path;
+            if is_same {
+                let both = first.columns.take().zip(later.columns.take());
+                first.columns = both.map(|(first, later)| first.into_iter().chain(later).collect());
+            }
+            is_same
+        });
         suspects
     }
 
+    /// How much of the file is worth looking at for an error; none if it is of another format or place.
+    fn depth(&self, error: &SqlError) -> Option<Depth> {
+        match error {
+            SqlError::FileCorrupt { path, .. } => {
+                let own = match self.format {
+                    Format::Parquet => A_PARQUET_FILE,
+                    Format::Csv(_) => A_CSV_FILE,
+                    Format::Json(..) => A_JSON_FILE,
+                    Format::Arrow => AN_ARROW_FILE,
+                };
+                let any = [A_PARQUET_FILE, A_CSV_FILE, A_JSON_FILE, AN_ARROW_FILE];
+                (path == own || !any.contains(&path.as_str())).then_some(Depth::Read)
+            }
+            // The system's own words mean that it refused, whatever stands in the file.
+            SqlError::FileAccess(text) if text.contains("(os error") => Some(Depth::Open),
+            SqlError::FileAccess(_) | SqlError::Internal(_) => Some(Depth::Read),
+            SqlError::Execution(text) => match self.format {
+                Format::Arrow => is_damage(text).then_some(Depth::Read),
+                _ => is_about_values(text).then_some(Depth::Read),
+            },
+            _ => None,
+        }
+    }
+
     /// Reads the file until it gives an error, or its reader gives up.
-    fn examine(&self) -> Option<SqlError> {
-        catch_unwind(AssertUnwindSafe(|| self.read())).unwrap_or_else(|panic| {
+    fn examine(&self, depth: Depth, search: &Search) -> Option<SqlError> {
+        if search.is_over() {
+            return None;
+        }
+        catch_unwind(AssertUnwindSafe(|| self.read(depth, search))).unwrap_or_else(|panic| {
             let reason = format!("its reader gave up: {}", panic_text(panic.as_ref()));
             Some(SqlError::FileCorrupt { path: self.path.display().to_string(), reason })
         })
     }
 
+    /// Positions in a schema of the columns that are read; none means all.
+    fn positions(&self, schema: &Schema) -> Option<Vec<usize>> {
+        let columns = self.columns.as_ref()?;
+        let named = |index: &usize| columns.contains(schema.field(*index).name());
+        Some((0..schema.fields().len()).filter(named).collect())
+    }
+
     /// Reads the file until it gives an error.
-    fn read(&self) -> Option<SqlError> {
+    fn read(&self, depth: Depth, search: &Search) -> Option<SqlError> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) => return Some(SqlError::FileAccess(format!("{}: {error}", self.path.display()))),
         };
+        if depth == Depth::Open {
+            return None;
+        }
         let path = self.path.display().to_string();
         let corrupt = |reason: String| Some(SqlError::FileCorrupt { path: path.clone(), reason: one_line(&reason) });
         match &self.format {
-            Format::Parquet => read_parquet(file).and_then(corrupt),
-            Format::Arrow => read_arrow(file).and_then(corrupt),
-            Format::Csv(csv) => csv.read(&path, file),
-            Format::Json(schema, compression) => read_json(&path, file, schema.clone(), compression),
+            Format::Parquet => pages::read(&self.path, self.columns.as_ref(), search).and_then(corrupt),
+            Format::Arrow => read_arrow(file, self, search).and_then(corrupt),
+            Format::Csv(csv) => {
+                let columns = csv.schema.as_ref().and_then(|schema| self.positions(schema));
+                csv.read(&path, file, columns, search)
+            }
+            Format::Json(schema, compression) => {
+                let positions = schema.as_ref().and_then(|schema| self.positions(schema));
+                let read = schema.as_ref().map(|schema| match &positions {
+                    Some(positions) => schema.project(positions).map_or_else(|_| schema.clone(), Arc::new),
+                    None => schema.clone(),
+                });
+                read_json(&path, file, read, compression, search)
+            }
         }
     }
 }
 
 /// Whether an error may come from a file that is not named yet, or from the reader of one.
 pub(crate) fn may_be_about_files(error: &SqlError) -> bool {
-    matches!(
-        error,
-        SqlError::Execution(_) | SqlError::Internal(_) | SqlError::FileCorrupt { .. } | SqlError::FileAccess(_)
-    )
+    match error {
+        SqlError::Internal(_) | SqlError::FileCorrupt { .. } | SqlError::FileAccess(_) => true,
+        SqlError::Execution(text) => is_about_values(text) || is_damage(text),
+        _ => false,
+    }
 }
 
-/// The error with its file, line and column where one of the suspects gives one, or the error as it is.
+/// Whether the text is that of a reader of text files, which has no kind of error of its own for it.
+fn is_about_values(text: &str) -> bool {
+    text.contains("is declared as non-nullable but contains null") || text.contains("can't parse the string value")
+}
+
+/// Whether the text may be about a damaged Arrow file: its reader has the errors of expressions, and these are told by
+/// their words.
+fn is_damage(text: &str) -> bool {
+    let of_expressions = ["division by zero", "overflow", "Overflow", "annot cast", "an't cast", "Parser error"];
+    !of_expressions.iter().any(|words| text.contains(words))
+}
+
+/// The error with its file, line and column where one of the suspects gives one, or the error as it is. Whoever stops
+/// waiting ends the search.
 pub(crate) async fn explain(suspects: Vec<Suspect>, error: SqlError) -> SqlError {
-    if !may_be_about_files(&error) || suspects.is_empty() {
+    let mut looks: Vec<(Suspect, Depth)> =
+        suspects.into_iter().filter_map(|suspect| suspect.depth(&error).map(|depth| (suspect, depth))).collect();
+    if let SqlError::FileCorrupt { path, .. } = &error
+        && looks.iter().any(|(suspect, _)| suspect.path == Path::new(path))
+    {
+        looks.retain(|(suspect, _)| suspect.path == Path::new(path));
+    }
+    if looks.is_empty() {
         return error;
     }
-    let found = tokio::task::spawn_blocking(move || suspects.iter().find_map(Suspect::examine)).await;
-    found.ok().flatten().unwrap_or(error)
+    let search = Search::of(LONGEST);
+    let _stop = StopOnDrop(search.stop.clone());
+    let found =
+        tokio::task::spawn_blocking(move || looks.iter().find_map(|(suspect, depth)| suspect.examine(*depth, &search)));
+    found.await.ok().flatten().unwrap_or(error)
 }
 
 /// The first line of a text file, decompressed.
@@ -135,11 +248,6 @@ pub(crate) fn first_line(path: &Path, command: &CreateExternalTable) -> Option<S
     // A file that is not text has no end of line; a mebibyte is more than any header needs.
     BufReader::new(reader.take(1 << 20)).read_until(b'\n', &mut line).ok()?;
     Some(String::from_utf8_lossy(&line).into_owned())
-}
-
-fn compression(command: &CreateExternalTable) -> FileCompressionType {
-    let name = command.options.get("format.compression").map_or("", String::as_str);
-    name.parse().unwrap_or(FileCompressionType::from(CompressionTypeVariant::UNCOMPRESSED))
 }
 
 fn collect(plan: &Arc<dyn ExecutionPlan>, suspects: &mut Vec<Suspect>) {
@@ -171,47 +279,68 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, suspects: &mut Vec<Suspect>) {
     } else {
         Format::Arrow
     };
+    let columns = columns_of(config);
     let files = config.file_groups.iter().flat_map(|group| group.iter());
     suspects.extend(files.map(|file| Suspect {
         path: PathBuf::from(format!("/{}", file.object_meta.location)),
         format: format.clone(),
+        columns: columns.clone(),
     }));
 }
 
-fn read_parquet(file: File) -> Option<String> {
-    let reader = match ParquetRecordBatchReaderBuilder::try_new(file) {
-        Ok(builder) => builder.build(),
-        Err(error) => return Some(format!("not a Parquet file, or cut off: {error}")),
-    };
-    match reader {
-        Ok(reader) => reader.filter_map(Result::err).map(|error| error.to_string()).next(),
-        Err(error) => Some(error.to_string()),
+/// Names of the columns that a scan reads, those of its filter too; none means all.
+fn columns_of(config: &FileScanConfig) -> Option<BTreeSet<String>> {
+    let source = &config.file_source;
+    let schema = source.table_schema().table_schema();
+    let mut indices = source.projection()?.column_indices();
+    if let Some(filter) = source.filter() {
+        indices.extend(collect_columns(&filter).iter().map(|column| column.index()));
     }
+    Some(indices.into_iter().filter_map(|index| Some(schema.fields().get(index)?.name().clone())).collect())
 }
 
-fn read_arrow(mut file: File) -> Option<String> {
+fn read_arrow(mut file: File, suspect: &Suspect, search: &Search) -> Option<String> {
     let mut magic = [0; 6];
     let is_file = file.read_exact(&mut magic).is_ok() && &magic == b"ARROW1";
     if std::io::Seek::rewind(&mut file).is_err() {
         return None;
     }
     let first_error = |error: ArrowError| format!("not an Arrow IPC file, or cut off: {error}");
-    if is_file {
-        match arrow::ipc::reader::FileReader::try_new(file, None) {
-            Ok(reader) => reader.filter_map(Result::err).map(first_error).next(),
-            Err(error) => Some(first_error(error)),
-        }
-    } else {
-        match arrow::ipc::reader::StreamReader::try_new(BufReader::new(file), None) {
-            Ok(reader) => reader.filter_map(Result::err).map(first_error).next(),
-            Err(error) => Some(first_error(error)),
-        }
+    // Columns are known once the file is open.
+    let open = |file: File, columns: Option<Vec<usize>>| -> Result<Batches, ArrowError> {
+        Ok(match is_file {
+            true => {
+                let reader = arrow::ipc::reader::FileReader::try_new(file, columns)?;
+                (reader.schema(), Box::new(reader))
+            }
+            false => {
+                let reader = arrow::ipc::reader::StreamReader::try_new(BufReader::new(file), columns)?;
+                (reader.schema(), Box::new(reader))
+            }
+        })
+    };
+    let columns = match open(file, None) {
+        Ok((schema, _)) => suspect.positions(&schema),
+        Err(error) => return Some(first_error(error)),
+    };
+    match open(File::open(&suspect.path).ok()?, columns) {
+        Ok((_, reader)) => reader.take_while(|_| !search.is_over()).filter_map(Result::err).map(first_error).next(),
+        Err(error) => Some(first_error(error)),
     }
 }
 
-fn read_json(path: &str, file: File, schema: Option<SchemaRef>, compression: &FileCompressionType) -> Option<SqlError> {
+/// The columns of a reader, and its batches.
+type Batches = (SchemaRef, Box<dyn Iterator<Item = Result<arrow::array::RecordBatch, ArrowError>>>);
+
+fn read_json(
+    path: &str,
+    file: File,
+    schema: Option<SchemaRef>,
+    compression: &FileCompressionType,
+    search: &Search,
+) -> Option<SqlError> {
     let reader = BufReader::new(compression.convert_read(file).ok()?);
-    for (index, line) in reader.lines().enumerate() {
+    for (index, line) in reader.lines().take_while(|_| !search.is_over()).enumerate() {
         let row = |reason: String| {
             let line = index as u64 + 1;
             Some(SqlError::FileRow { path: path.to_string(), line, column: None, reason: one_line(&reason) })
@@ -238,139 +367,11 @@ fn json_error(line: &str, schema: Option<&SchemaRef>) -> Option<String> {
     error.map(|error| error.to_string())
 }
 
-impl Csv {
-    fn read(&self, path: &str, file: File) -> Option<SqlError> {
-        let reader = self.compression.convert_read(file).ok()?;
-        let mut reader = BufReader::new(reader);
-        if let Err(error) = reader.fill_buf() {
-            let reason = format!("it cannot be read: {}", one_line(&error.to_string()));
-            return Some(SqlError::FileCorrupt { path: path.to_string(), reason });
-        }
-        let schema = match &self.schema {
-            Some(schema) => schema.clone(),
-            None => text_columns(&mut reader, self.delimiter)?,
-        };
-        if let Some(error) = self.repeated_name(path, &mut reader) {
-            return Some(error);
-        }
-        // Without the header's names the first line is a row like others, so its width is that of all.
-        let header = self.header && self.schema.is_some();
-        let mut builder = ReaderBuilder::new(schema.clone())
-            .with_header(header)
-            .with_delimiter(self.delimiter)
-            .with_quote(self.quote)
-            .with_truncated_rows(self.truncated);
-        if let Some(escape) = self.escape {
-            builder = builder.with_escape(escape);
-        }
-        if let Some(comment) = self.comment {
-            builder = builder.with_comment(comment);
-        }
-        // What `text_columns` looked at is still in the buffer.
-        let error = match builder.build_buffered(reader) {
-            Ok(reader) => reader.filter_map(Result::err).next()?,
-            Err(error) => error,
-        };
-        Some(self.place(path, &schema, &error))
-    }
-
-    /// The error of a header with a name twice: columns were inferred one for each name, and rows have more values.
-    fn repeated_name(&self, path: &str, reader: &mut impl BufRead) -> Option<SqlError> {
-        let inferred = self.schema.as_ref().filter(|_| self.header)?.fields().len();
-        let schema = text_columns(reader, self.delimiter)?;
-        if schema.fields().len() <= inferred {
-            return None;
-        }
-        let line = reader.fill_buf().ok()?.split(|byte| *byte == b'\n').next()?;
-        let row = ReaderBuilder::new(schema).with_delimiter(self.delimiter).with_quote(self.quote).build(line).ok()?;
-        let row = row.filter_map(Result::ok).next()?;
-        let names: Vec<&str> = row.columns().iter().map(|column| column.as_string::<i32>().value(0)).collect();
-        let (_, name) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))?;
-        let reason = format!(
-            "two columns are named '{name}'; rename one, or name all of them: \
-             CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'"
-        );
-        Some(SqlError::FileRow { path: path.to_string(), line: 1, column: None, reason })
-    }
-
-    /// Takes the reader's message apart: it knows line and column, in words of its own.
-    fn place(&self, path: &str, schema: &Schema, error: &ArrowError) -> SqlError {
-        let text = one_line(&error.to_string());
-        let number = |before: &str| {
-            let from = text.find(before)? + before.len();
-            text[from..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
-        };
-        // Errors of values count records from 0 and the header as one; those of a record's shape count from 1.
-        let Some(record) = number("at line ").map(|row| row + 1).or_else(|| number("for line ")) else {
-            return SqlError::FileCorrupt { path: path.to_string(), reason: text };
-        };
-        let column = number("for column ").or_else(|| number("parsing column "));
-        let column = column.and_then(|column| schema.fields().get(column as usize)).map(|field| field.name().clone());
-        let reason = text.split(" for column ").next().unwrap_or(&text);
-        let reason = reason.trim_start_matches("Csv error: ").trim_start_matches("Parser error: ");
-        let reason = reason.replace(&format!(" for line {record}"), "");
-        let line = self.line_of(path, record).unwrap_or(record);
-        SqlError::FileRow { path: path.to_string(), line, column, reason }
-    }
-
-    /// The line at which a record begins, both counted from 1: quoted values may have several lines, and blank ones and
-    /// comments are no records.
-    fn line_of(&self, path: &str, record: u64) -> Option<u64> {
-        let reader = BufReader::new(self.compression.convert_read(File::open(path).ok()?).ok()?);
-        let (mut line, mut records) = (1, 0);
-        let (mut begins, mut is_comment, mut field_begins) = (true, false, true);
-        let (mut quoted, mut closed, mut escaped) = (false, false, false);
-        for byte in reader.bytes() {
-            let byte = byte.ok()?;
-            if begins && byte != b'\n' && byte != b'\r' {
-                begins = false;
-                is_comment = Some(byte) == self.comment;
-                records += u64::from(!is_comment);
-                if records == record && !is_comment {
-                    return Some(line);
-                }
-            }
-            if byte == b'\n' {
-                line += 1;
-                if !quoted || is_comment {
-                    (begins, field_begins, quoted, is_comment) = (true, true, false, false);
-                }
-            } else if escaped {
-                escaped = false;
-            } else if quoted {
-                escaped = Some(byte) == self.escape;
-                quoted = byte != self.quote;
-                closed = !quoted;
-            } else if !is_comment {
-                // Within a value a quote is a character like others, unless it follows one that closed: then it is one.
-                quoted = byte == self.quote && (field_begins || closed);
-                (field_begins, closed) = (byte == self.delimiter, false);
-            }
-        }
-        None
-    }
-}
-
-/// As many columns of text as the first line has; the line stays in the reader's buffer.
-fn text_columns(reader: &mut impl BufRead, delimiter: u8) -> Option<SchemaRef> {
-    let buffer = reader.fill_buf().ok()?;
-    let line = buffer.split(|byte| *byte == b'\n').next()?;
-    let mut quoted = false;
-    let mut columns = 1;
-    for byte in line {
-        match *byte {
-            b'"' => quoted = !quoted,
-            byte if byte == delimiter && !quoted => columns += 1,
-            _ => {}
-        }
-    }
-    let field = |column| Field::new(format!("column_{column}"), DataType::Utf8, true);
-    Some(Arc::new(Schema::new((1..=columns).map(field).collect::<Vec<_>>())))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use arrow::datatypes::{DataType, Field};
 
     use super::*;
 
@@ -383,7 +384,7 @@ mod tests {
             escape: None,
             comment: None,
             truncated: false,
-            compression: FileCompressionType::from(CompressionTypeVariant::UNCOMPRESSED),
+            compression: FileCompressionType::UNCOMPRESSED,
         })
     }
 
@@ -392,7 +393,8 @@ mod tests {
         file.write_all(text).unwrap();
         let path = file.path().to_path_buf();
         let name = path.display().to_string();
-        Suspect { path, format }.read().map(|error| error.to_string().replace(&name, "F"))
+        let found = Suspect { path, format, columns: None }.examine(Depth::Read, &Search::of(LONGEST));
+        found.map(|error| error.to_string().replace(&name, "F"))
     }
 
     #[test]
@@ -425,8 +427,41 @@ mod tests {
             first_error(b"PAR1 and no more", Format::Parquet).unwrap().starts_with("FILE-003 F: not a Parquet file")
         );
         assert!(first_error(b"ARROW1 nor this", Format::Arrow).unwrap().starts_with("FILE-003 F: not an Arrow IPC"));
-        let uncompressed = FileCompressionType::from(CompressionTypeVariant::UNCOMPRESSED);
+        let uncompressed = FileCompressionType::UNCOMPRESSED;
         let json = first_error(b"{\"a\":1}\n{\"a\":\n", Format::Json(None, uncompressed)).unwrap();
         assert!(json.starts_with("FILE-004 F, line 2: "), "{json}");
+    }
+
+    #[tokio::test]
+    async fn errors_of_expressions_and_searches_that_take_too_long_read_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bad.parquet");
+        std::fs::write(&path, "PAR1 and no more").unwrap();
+        let suspect = Suspect { path, format: Format::Parquet, columns: None };
+        for text in ["division by zero", "overflow: 1 + 1", "Cannot cast string 'x' to value of Int64 type"] {
+            let error = SqlError::Execution(text.into());
+            assert!(!may_be_about_files(&error) && suspect.depth(&error).is_none(), "{text}");
+            assert_eq!(explain(vec![suspect.clone()], error.clone()).await.to_string(), error.to_string());
+        }
+        let error = SqlError::FileCorrupt { path: A_PARQUET_FILE.into(), reason: "cut off".into() };
+        assert_ne!(explain(vec![suspect.clone()], error.clone()).await.to_string(), error.to_string());
+        assert_eq!(suspect.depth(&SqlError::FileAccess("No space left (os error 28)".into())), Some(Depth::Open));
+        assert!(suspect.examine(Depth::Read, &Search::of(Duration::ZERO)).is_none());
+        let stopped = Search::of(LONGEST);
+        drop(StopOnDrop(stopped.stop.clone()));
+        assert!(suspect.examine(Depth::Read, &stopped).is_none());
+    }
+
+    #[test]
+    fn columns_that_are_not_read_are_not_looked_at() {
+        let columns = vec![Field::new("a", DataType::Int64, true), Field::new("price", DataType::Float64, true)];
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"a,price\n1,cheap\n2,2\n").unwrap();
+        let format = csv(Some(Arc::new(Schema::new(columns))));
+        for (name, is_found) in [("a", false), ("price", true)] {
+            let (path, columns) = (file.path().to_path_buf(), Some(BTreeSet::from([name.to_string()])));
+            let found = Suspect { path, format: format.clone(), columns }.examine(Depth::Read, &Search::of(LONGEST));
+            assert_eq!(found.is_some(), is_found, "{name}: {found:?}");
+        }
     }
 }

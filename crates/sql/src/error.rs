@@ -18,6 +18,14 @@ use crate::nearest::{distance, nearest};
 use crate::settings::Origin;
 use crate::words::in_sql;
 
+/// What stands for the path of a file whose reader does not tell it.
+pub(crate) const A_FILE: &str = "a file";
+/// The same for each format that has a kind of error of its own.
+pub(crate) const A_PARQUET_FILE: &str = "a Parquet file";
+pub(crate) const A_CSV_FILE: &str = "a CSV file";
+pub(crate) const A_JSON_FILE: &str = "a JSON file";
+pub(crate) const AN_ARROW_FILE: &str = "an Arrow file";
+
 /// Result of this crate's calls.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
@@ -326,7 +334,7 @@ fn sort(error: &DataFusionError) -> SqlError {
             SqlError::Internal(in_words(text))
         }
         DataFusionError::ObjectStore(store) => SqlError::FileAccess(one_line(&store.to_string())),
-        DataFusionError::IoError(io) => SqlError::FileAccess(one_line(&io.to_string())),
+        DataFusionError::IoError(io) => io_error(io, &io.to_string()),
         DataFusionError::ParquetError(parquet) => parquet_error(parquet),
         // The enum grows with DataFusion's features; what is not known here is shown as it is.
         #[allow(unreachable_patterns)]
@@ -361,7 +369,15 @@ fn arrow_error(error: &ArrowError) -> SqlError {
         ArrowError::ExternalError(inner) => external(inner.as_ref()),
         ArrowError::DivideByZero => SqlError::Execution("division by zero".into()),
         ArrowError::ArithmeticOverflow(text) => SqlError::Execution(format!("overflow: {}", one_line(text))),
-        ArrowError::IoError(text, _) => SqlError::FileAccess(one_line(text)),
+        ArrowError::IoError(text, io) => io_error(io, text),
+        ArrowError::CsvError(text) => corrupt(A_CSV_FILE, text),
+        ArrowError::JsonError(text) => corrupt(A_JSON_FILE, text),
+        ArrowError::IpcError(text) => corrupt(AN_ARROW_FILE, text),
+        ArrowError::ParquetError(text) => corrupt(A_PARQUET_FILE, text),
+        // Readers of CSV files count lines; casts of texts have errors of this kind too.
+        ArrowError::ParseError(text) if text.contains(" line ") => {
+            corrupt(A_CSV_FILE, text.split(" Row data: ").next().unwrap_or(text))
+        }
         ArrowError::NotYetImplemented(text) => SqlError::Unsupported(one_line(text)),
         ArrowError::CastError(text) | ArrowError::ComputeError(text) | ArrowError::InvalidArgumentError(text) => {
             SqlError::Execution(one_line(text))
@@ -374,8 +390,21 @@ fn parquet_error(error: &parquet::errors::ParquetError) -> SqlError {
     if let parquet::errors::ParquetError::External(inner) = error {
         return external(inner.as_ref());
     }
-    let path = "a Parquet file".to_string();
-    SqlError::FileCorrupt { path, reason: one_line(&error.to_string()) }
+    corrupt(A_PARQUET_FILE, &error.to_string())
+}
+
+/// The error of a reader that does not tell its file.
+fn corrupt(file: &str, reason: &str) -> SqlError {
+    SqlError::FileCorrupt { path: file.to_string(), reason: one_line(reason) }
+}
+
+/// The system's error, or that of a reader of bytes that are not what they should be.
+fn io_error(error: &std::io::Error, text: &str) -> SqlError {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData => corrupt(A_FILE, text),
+        _ => SqlError::FileAccess(one_line(text)),
+    }
 }
 
 fn planning(text: &str) -> SqlError {

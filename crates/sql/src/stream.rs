@@ -114,7 +114,13 @@ impl Watched {
             // An operator or a reader panicked: this statement is over, the session is not.
             Err(panic) => SqlError::of_panic(panic.as_ref()),
         };
-        Err(diagnose::explain(Suspect::of_plan(&self.plan), error).await)
+        // Files are searched for the error's place while the statement may be cancelled and has time.
+        tokio::select! {
+            biased;
+            () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),
+            late = Deadline::passed(self.deadline) => Err(late),
+            explained = diagnose::explain(Suspect::of_plan(&self.plan), error) => Err(explained),
+        }
     }
 
     /// Gives what was written its places; a pipe may have no reader for long.

@@ -219,7 +219,7 @@ impl ExternalTable {
         }
 
         if file_type.name == "CSV" {
-            quoted::tell(state, &mut resolved, &files).await;
+            quoted::check(state, &mut resolved, &files).await?;
             if let Some(inferred) = quoted::infer(state, &resolved, &files).await {
                 resolved.schema = Arc::new(DFSchema::try_from(inferred)?);
             }

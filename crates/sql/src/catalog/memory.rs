@@ -8,6 +8,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 
 use super::files::FileIdentity;
+use super::quoted::{Characters, Quotes};
 use crate::exec::ParquetFiles;
 
 /// The files of this machine that a session has made tables of, as they were.
@@ -17,8 +18,8 @@ use crate::exec::ParquetFiles;
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
-    /// Whether quoted values of CSV files have line breaks ([`super::quoted`]), by the file it was looked for in.
-    breaks: Mutex<HashMap<PathBuf, (FileIdentity, bool)>>,
+    /// What quoted values of CSV files are like ([`super::quoted`]), by the file and the characters it was looked for.
+    quotes: Mutex<HashMap<PathBuf, (FileIdentity, Characters, Quotes)>>,
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
 }
@@ -41,15 +42,21 @@ impl FileMemory {
         files
     }
 
-    /// Whether quoted values of a CSV file have line breaks, by `look` if the file is not the one known.
-    pub(super) async fn breaks<F: Future<Output = bool>>(&self, path: &Path, look: impl FnOnce(PathBuf) -> F) -> bool {
-        let Some(now) = FileIdentity::of(path) else { return false };
-        let known = self.breaks.lock().get(path).filter(|(identity, _)| *identity == now).map(|(_, found)| *found);
+    /// What quoted values of a CSV file are like, by `look` if the file is not the one known.
+    pub(super) async fn quotes<F: Future<Output = Quotes>>(
+        &self,
+        path: &Path,
+        characters: Characters,
+        look: impl FnOnce(PathBuf) -> F,
+    ) -> Quotes {
+        let Some(now) = FileIdentity::of(path) else { return Quotes::default() };
+        let is_same = |known: &&(FileIdentity, Characters, Quotes)| known.0 == now && known.1 == characters;
+        let known = self.quotes.lock().get(path).filter(is_same).map(|(_, _, found)| *found);
         if let Some(found) = known {
             return found;
         }
         let found = look(path.to_path_buf()).await;
-        self.breaks.lock().insert(path.to_path_buf(), (now, found));
+        self.quotes.lock().insert(path.to_path_buf(), (now, characters, found));
         found
     }
 

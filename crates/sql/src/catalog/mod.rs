@@ -43,6 +43,7 @@ pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use patterns::is_pattern;
+pub(crate) use quoted::{Characters, Lines, compression};
 pub(crate) use schema::{Kept, SessionSchema};
 
 /// The catalog's name.

@@ -1,9 +1,10 @@
-//! Values of several lines in CSV files.
+//! Quoted values of CSV files: those of several lines, and those that never end.
 //!
-//! Readers that share a file each begin behind the first line break of their part, which is wrong if that break stands
-//! between quotes. Files that are large enough to be shared are looked through once; where one of the table's has such
-//! a break, its files are read by one reader each (`format.newlines_in_values`), and their columns are inferred here:
-//! DataFusion infers them from pieces that end with any line break.
+//! Each file of this machine is looked through once, before a table is made of it. Readers that share files each begin
+//! behind the first line break of their part, which is wrong if that break stands between quotes: where a file of a
+//! table has such a break, its files are read by one reader each (`format.newlines_in_values`), and their columns are
+//! inferred here: DataFusion infers them from pieces that end with any line break. A quote that is never closed would
+//! make one value of the rest of the file; it is an error with the line on which it stands.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,6 +20,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use futures::StreamExt;
 
 use super::memory::FileMemory;
+use crate::error::{Result, SqlError};
 
 /// Bytes looked at between two looks at whether anyone still waits.
 const PIECE: usize = 1 << 20;
@@ -30,11 +32,21 @@ const RECORDS: usize = 1000;
 const OPTION: &str = "format.newlines_in_values";
 
 /// Characters that mean something.
-#[derive(Debug, Clone, Copy)]
-struct Characters {
-    delimiter: u8,
-    quote: u8,
-    escape: Option<u8>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Characters {
+    pub(crate) delimiter: u8,
+    pub(crate) quote: u8,
+    pub(crate) escape: Option<u8>,
+    pub(crate) comment: Option<u8>,
+}
+
+/// What a look through a file has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Quotes {
+    /// Whether a quoted value has a line break.
+    breaks: bool,
+    /// The line of a quote that is never closed.
+    open: Option<u64>,
 }
 
 impl Characters {
@@ -43,6 +55,7 @@ impl Characters {
             delimiter: character(command, "delimiter").unwrap_or(b','),
             quote: character(command, "quote").unwrap_or(b'"'),
             escape: character(command, "escape"),
+            comment: character(command, "comment"),
         }
     }
 }
@@ -54,34 +67,56 @@ fn character(command: &CreateExternalTable, name: &str) -> Option<u8> {
 
 /// Looks through the CSV files of a table and notes in its options whether values have line breaks, if the user has not
 /// said so.
-pub(super) async fn tell(state: &dyn Session, command: &mut CreateExternalTable, files: &[PathBuf]) {
-    let options = state.config_options();
-    let least = options.optimizer.repartition_file_min_size as u64;
-    let is_compressed = command.options.get("format.compression").is_some_and(|name| name != "uncompressed");
-    if command.options.contains_key(OPTION) || options.catalog.newlines_in_values || is_compressed {
-        return;
+///
+/// # Errors
+/// [`SqlError::FileRow`] for a quote that is never closed.
+pub(super) async fn check(state: &dyn Session, command: &mut CreateExternalTable, files: &[PathBuf]) -> Result<()> {
+    // Records that end otherwise are the reader's to find.
+    if command.options.contains_key("format.terminator") {
+        return Ok(());
     }
     let characters = Characters::of(command);
+    let compression = compression(command);
     let memory = state.config().get_extension::<FileMemory>();
-    let large = files.iter().filter(|path| path.metadata().is_ok_and(|file| file.len() >= least));
-    let looks = large.cloned().collect::<Vec<_>>().into_iter().map(|path| {
+    let looks = files.iter().cloned().map(|path| {
         let memory = memory.clone();
         async move {
             let look = |path: PathBuf| async move {
                 let stop = Stop::default();
                 let flag = stop.0.clone();
-                let found = tokio::task::spawn_blocking(move || has_breaks(&path, characters, &flag)).await;
-                found.unwrap_or_default()
+                let found = tokio::task::spawn_blocking(move || look_through(&path, characters, compression, &flag));
+                found.await.unwrap_or_default()
             };
-            match memory {
-                Some(memory) => memory.breaks(&path, look).await,
-                None => look(path).await,
-            }
+            let found = match memory {
+                Some(memory) => memory.quotes(&path, characters, look).await,
+                None => look(path.clone()).await,
+            };
+            (path, found)
         }
     });
-    if futures::stream::iter(looks).buffer_unordered(AT_ONCE).any(|found| async move { found }).await {
+    let mut looks = futures::stream::iter(looks).buffered(AT_ONCE);
+    let mut breaks = false;
+    while let Some((path, found)) = looks.next().await {
+        if let Some(line) = found.open {
+            let quote = char::from(characters.quote);
+            let reason = format!(
+                "a value begins with {quote} here and has no end; close it, or name the character that quotes values: \
+                 CREATE EXTERNAL TABLE … OPTIONS (format.quote '…')"
+            );
+            return Err(SqlError::FileRow { path: path.display().to_string(), line, column: None, reason });
+        }
+        breaks |= found.breaks;
+    }
+    if breaks && !command.options.contains_key(OPTION) {
         command.options.insert(OPTION.into(), "true".into());
     }
+    Ok(())
+}
+
+/// How the files of a command are compressed.
+pub(crate) fn compression(command: &CreateExternalTable) -> FileCompressionType {
+    let name = command.options.get("format.compression").map_or("", String::as_str);
+    name.parse().unwrap_or(FileCompressionType::UNCOMPRESSED)
 }
 
 /// The columns of a table whose CSV files have values of several lines; none where DataFusion may infer them.
@@ -97,15 +132,15 @@ pub(super) async fn infer(state: &dyn Session, command: &CreateExternalTable, fi
     {
         return None;
     }
-    let Characters { delimiter, quote, escape } = Characters::of(command);
+    let Characters { delimiter, quote, escape, comment } = Characters::of(command);
     let mut format = Format::default()
         .with_header(is_set("has_header", state.config_options().catalog.has_header))
         .with_delimiter(delimiter)
         .with_quote(quote)
         .with_truncated_rows(is_set("truncated_rows", false));
     format = escape.into_iter().fold(format, Format::with_escape);
-    format = character(command, "comment").into_iter().fold(format, Format::with_comment);
-    let compression: FileCompressionType = option("compression").unwrap_or("uncompressed").parse().ok()?;
+    format = comment.into_iter().fold(format, Format::with_comment);
+    let compression = compression(command);
     let most = option("schema_infer_max_rec").and_then(|most| most.parse().ok()).unwrap_or(RECORDS);
     let files = files.to_vec();
     let schemas = move || -> Option<Vec<Schema>> {
@@ -134,17 +169,100 @@ impl Drop for Stop {
     }
 }
 
-/// Whether a quoted value of the file has a line break. A file that cannot be read is for its readers to judge.
-fn has_breaks(path: &Path, characters: Characters, stop: &AtomicBool) -> bool {
-    let Ok(mut file) = File::open(path) else { return false };
+/// Looks through a file. One that cannot be read is for its readers to judge.
+fn look_through(path: &Path, characters: Characters, compression: FileCompressionType, stop: &AtomicBool) -> Quotes {
+    let open = || File::open(path).ok().and_then(|file| compression.convert_read(file).ok());
+    let Some(mut file) = open() else { return Quotes::default() };
     let (mut piece, mut look) = (vec![0; PIECE], Look::new(characters));
+    let mut breaks = false;
     loop {
         match file.read(&mut piece) {
-            Ok(0) | Err(_) => return false,
-            Ok(_) if stop.load(Ordering::Relaxed) => return false,
-            Ok(bytes) if look.finds(&piece[..bytes]) => return true,
-            Ok(_) => {}
+            Ok(0) => break,
+            Err(_) => return Quotes { breaks, open: None },
+            Ok(_) if stop.load(Ordering::Relaxed) => return Quotes::default(),
+            Ok(bytes) => breaks |= look.finds(&piece[..bytes]),
         }
+    }
+    // Comments have quotes that quote nothing; they, and lines, are looked at only where it may matter.
+    if !look.quoted && (characters.comment.is_none() || !look.has_quotes) {
+        return Quotes { breaks, open: None };
+    }
+    let (mut lines, again) = (Lines::new(characters), open());
+    if let Some(mut file) = again {
+        while let Ok(bytes @ 1..) = file.read(&mut piece) {
+            piece[..bytes].iter().for_each(|byte| {
+                lines.next(*byte);
+            });
+            if stop.load(Ordering::Relaxed) {
+                return Quotes::default();
+            }
+        }
+    }
+    Quotes { breaks, open: lines.open }
+}
+
+/// Counts lines and records of a CSV file, byte after byte.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    characters: Characters,
+    /// The line of the byte that comes next, from 1.
+    pub(crate) line: u64,
+    /// Records that have begun; blank lines and comments are none.
+    pub(crate) records: u64,
+    /// The line of the quote within whose value the byte stands.
+    pub(crate) open: Option<u64>,
+    begins: bool,
+    is_comment: bool,
+    field_begins: bool,
+    closed: bool,
+    escaped: bool,
+}
+
+impl Lines {
+    pub(crate) fn new(characters: Characters) -> Lines {
+        Lines {
+            characters,
+            line: 1,
+            records: 0,
+            open: None,
+            begins: true,
+            is_comment: false,
+            field_begins: true,
+            closed: false,
+            escaped: false,
+        }
+    }
+
+    /// Takes a byte; true if a record begins with it.
+    pub(crate) fn next(&mut self, byte: u8) -> bool {
+        let Characters { delimiter, quote, escape, comment } = self.characters;
+        let escaped = std::mem::take(&mut self.escaped);
+        let mut is_first = false;
+        if self.begins && byte != b'\n' && byte != b'\r' {
+            self.begins = false;
+            self.is_comment = Some(byte) == comment;
+            is_first = !self.is_comment;
+            self.records += u64::from(is_first);
+        }
+        if byte == b'\n' {
+            self.line += 1;
+            if self.open.is_none() || self.is_comment {
+                (self.begins, self.field_begins, self.open, self.is_comment) = (true, true, None, false);
+            }
+        } else if self.open.is_some() {
+            self.escaped = !escaped && Some(byte) == escape;
+            self.closed = !escaped && byte == quote;
+            if self.closed {
+                self.open = None;
+            }
+        } else if !self.is_comment {
+            // Within a value a quote is a character like others, unless it follows one that closed: then it is one.
+            if byte == quote && (self.field_begins || self.closed) {
+                self.open = Some(self.line);
+            }
+            (self.field_begins, self.closed) = (byte == delimiter, false);
+        }
+        is_first
     }
 }
 
@@ -152,6 +270,8 @@ fn has_breaks(path: &Path, characters: Characters, stop: &AtomicBool) -> bool {
 struct Look {
     characters: Characters,
     quoted: bool,
+    /// Whether there was a quoted value.
+    has_quotes: bool,
     /// The byte before the piece, a line break at the front of a file.
     last: u8,
     /// Whether the byte before the piece closed a value or is escaped.
@@ -161,13 +281,13 @@ struct Look {
 
 impl Look {
     fn new(characters: Characters) -> Look {
-        Look { characters, quoted: false, last: b'\n', closed: false, escaped: false }
+        Look { characters, quoted: false, has_quotes: false, last: b'\n', closed: false, escaped: false }
     }
 
     /// Whether a line break stands between quotes in the next piece.
     fn finds(&mut self, piece: &[u8]) -> bool {
-        let Characters { delimiter, quote, escape } = self.characters;
-        let mut at = 0;
+        let Characters { delimiter, quote, escape, .. } = self.characters;
+        let (mut at, mut found) = (0, false);
         while at < piece.len() {
             // Nothing matters outside of quotes but the next one, and in them only what may end them and line breaks.
             let rest = &piece[at..];
@@ -182,14 +302,10 @@ impl Look {
             }
             let byte = rest[next];
             at += next + 1;
-            if std::mem::take(&mut self.escaped) {
-                self.last = byte;
-                continue;
-            }
-            if self.quoted && byte == b'\n' {
-                return true;
-            }
-            if self.quoted && byte != quote {
+            found |= self.quoted && byte == b'\n';
+            if std::mem::take(&mut self.escaped) || self.quoted && byte == b'\n' {
+                // Neither ends the value.
+            } else if self.quoted && byte != quote {
                 self.escaped = true;
             } else if self.quoted {
                 (self.quoted, self.closed) = (false, true);
@@ -197,6 +313,7 @@ impl Look {
                 // Within a value a quote is a character like others, unless it follows one that closed: then it is one.
                 self.quoted = self.closed || self.last == delimiter || matches!(self.last, b'\n' | b'\r');
                 self.closed = false;
+                self.has_quotes |= self.quoted;
             }
             self.last = byte;
         }
@@ -204,7 +321,7 @@ impl Look {
             (self.closed, self.escaped) = (false, false);
             self.last = piece[piece.len() - 1];
         }
-        false
+        found
     }
 }
 
@@ -214,7 +331,7 @@ mod tests {
 
     #[test]
     fn line_breaks_between_quotes_are_found_whatever_the_pieces() {
-        let plain = Characters { delimiter: b',', quote: b'"', escape: None };
+        let plain = Characters { delimiter: b',', quote: b'"', escape: None, comment: None };
         let escaped = Characters { escape: Some(b'\\'), ..plain };
         for (text, characters, expected) in [
             ("a,b\n1,2\n", plain, false),
@@ -228,13 +345,39 @@ mod tests {
             ("a\r\n\"x\"\r\n\"y\"\r\n", plain, false),
             ("a\n\"x\\\"\"\n1\n", escaped, false),
             ("a\n\"x\\\"\n\"\n", escaped, true),
+            ("a\n\"x\\\n\"\n", escaped, true),
             ("a\n\"x\\\\\"\n\"y\"\n", escaped, false),
         ] {
             for size in 1..=text.len() {
                 let mut look = Look::new(characters);
-                let found = text.as_bytes().chunks(size).any(|piece| look.finds(piece));
+                let found = text.as_bytes().chunks(size).fold(false, |found, piece| found | look.finds(piece));
                 assert_eq!(found, expected, "{text:?} in pieces of {size}");
             }
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_has_its_line() {
+        let plain = Characters { delimiter: b',', quote: b'"', escape: None, comment: None };
+        let commented = Characters { comment: Some(b'#'), ..plain };
+        let escaped = Characters { escape: Some(b'\\'), ..plain };
+        for (text, characters, expected) in [
+            ("a,b\n1,x\n", plain, None),
+            ("a,b\n1,\"x\n2,y\n3,z\n", plain, Some(2)),
+            ("a,b\n1,x\n2,\"y", plain, Some(3)),
+            ("a,b\n1,\"two\nlines\"\n3,\"z\n4,z\n", plain, Some(4)),
+            ("a,b\n1,\"\"\"\n2,y\n", plain, Some(2)),
+            ("a,b\n1,5\" pipe\n2,y\n", plain, None),
+            ("a,b\n1,\"x\\\"\n2,y\n", escaped, Some(2)),
+            ("a,b\n1,\"x\\\"\"\n2,y\n", escaped, None),
+            ("a,b\n# it's,\"so\n1,x\n", commented, None),
+            ("a,b\n# it's,\"so\n1,\"x\n", commented, Some(3)),
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+            let stop = AtomicBool::new(false);
+            let found = look_through(file.path(), characters, FileCompressionType::UNCOMPRESSED, &stop);
+            assert_eq!(found.open, expected, "{text:?}");
         }
     }
 }

@@ -23,6 +23,8 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 use warpcube_column::{ColumnError, ColumnScan, Result, Storage, is_string};
 
+use crate::error::{SqlError, one_line, panic_text};
+
 /// Rows decoded at a time: few enough to stay in a core's cache until they are encoded.
 const BATCH_ROWS: usize = 16 << 10;
 /// Digits of a decimal that always fit 64 bits.
@@ -237,11 +239,8 @@ fn is_coded(chunk: &ColumnChunkMetaData) -> bool {
 
 /// Runs a piece of the reader, which panics over some damaged files: that is an error like others.
 fn guarded<T>(piece: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    std::panic::catch_unwind(AssertUnwindSafe(piece)).map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        format!("the reader gave up: {}", text.unwrap_or_else(|| "for no reason it tells".into()))
-    })
+    std::panic::catch_unwind(AssertUnwindSafe(piece))
+        .map_err(|panic| format!("the reader gave up: {}", panic_text(panic.as_ref())))
 }
 
 struct ParquetScan {
@@ -260,7 +259,9 @@ impl ParquetScan {
         let (file, group) = self.table.groups[partition];
         let parquet = &self.table.files[file];
         let path = parquet.path.display();
-        let failed = |error: String| ColumnError::source(format!("file '{path}': {error}"));
+        let failed = |error: String| {
+            ColumnError::source(SqlError::FileCorrupt { path: path.to_string(), reason: one_line(&error) })
+        };
         let changed = |detail: String| ColumnError::Changed { table: self.name.clone(), detail };
         let input = File::open(&parquet.path).map_err(|error| changed(format!("file '{path}': {error}")))?;
         let metadata = input.metadata().map_err(|error| changed(format!("file '{path}': {error}")))?;

@@ -262,6 +262,69 @@ async fn damaged_pages_name_their_file() {
     all_say(&create, "SELECT sum(a), sum(b) FROM t", &format!("FILE-003 {}: ", path.display())).await;
 }
 
+/// Pages with checksums: 150 rows in row groups of 100, written by pyarrow with `write_page_checksum=True`; `a` counts
+/// from 1, `b` has a dictionary, `c` is half of what `a` is, less one half.
+const CHECKSUMS: &[u8] = include_bytes!("../data/checksums.parquet");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_are_not_what_their_checksum_says_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let sql = "SELECT sum(a), count(DISTINCT b), sum(c) FROM t";
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", path.display());
+    std::fs::write(&path, CHECKSUMS).unwrap();
+    for session in sessions() {
+        session.collect(&create).await.unwrap();
+        assert_eq!(one(&session, sql).await.0, "11325 5 5587.5");
+    }
+    for (at, place, whole) in [
+        (500, "row group 0, column 'a', data page 2", "SELECT sum(c), count(b) FROM t"),
+        (960, "row group 0, column 'b', dictionary page", "SELECT sum(a), sum(c) FROM t"),
+        (3000, "row group 1, column 'c', data page 2", "SELECT sum(a), count(b) FROM t"),
+    ] {
+        let mut bytes = CHECKSUMS.to_vec();
+        bytes[at] ^= 0x10;
+        std::fs::write(&path, bytes).unwrap();
+        let reason = "its bytes are not those that its checksum was taken of";
+        let expected = format!("FILE-003 {}: {place}: {reason}", path.display());
+        all_say(&create, sql, &expected).await;
+        // What is not read is not looked at.
+        let session = cpu();
+        session.collect(&create).await.unwrap();
+        session.collect(whole).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotes_that_are_never_closed_have_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let reason = "a value begins with \" here and has no end; close it, or name the character that quotes values";
+    let expected = |line: u32| format!("FILE-004 {}, line {line}: {reason}", path.display());
+    let file = format!("SELECT count(*) FROM '{}'", path.display());
+    let declared = format!("CREATE EXTERNAL TABLE d (a INT, b VARCHAR) STORED AS CSV LOCATION '{}'", path.display());
+    std::fs::write(&path, "a,b\n1,x\n2,\"y\n3,z\n4,z\n").unwrap();
+    for session in sessions() {
+        for sql in [&file, &declared] {
+            let found = error(&session, sql).await;
+            assert!(found.starts_with(&expected(3)), "{sql}\n{found}");
+        }
+        let other = format!("{declared} OPTIONS (format.quote '~')");
+        session.collect(&other).await.unwrap();
+        assert_eq!(one(&session, "SELECT count(*), max(b) FROM d").await.0, "4 z");
+    }
+    // A table that was whole when it was made, and a file that is compressed.
+    let session = cpu();
+    std::fs::write(&path, "a,b\n1,x\n\"2\",\"y\nyy\"\n").unwrap();
+    session.collect(&declared).await.unwrap();
+    assert_eq!(one(&session, "SELECT count(*), sum(a) FROM d").await.0, "2 3");
+    let compressed = folder.path().join("t.csv.gz");
+    session.collect(&format!("COPY d TO '{}'", compressed.display())).await.unwrap();
+    assert_eq!(one(&session, &format!("SELECT count(*) FROM '{}'", compressed.display())).await.0, "2");
+    std::fs::write(&path, "a,b\n1,x\n\"2\",\"y\nyy\"\n3,\"").unwrap();
+    assert!(error(&session, "SELECT count(*) FROM d").await.starts_with(&expected(5)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn footers_that_point_elsewhere_name_their_file() {
     type Edit = fn(ColumnChunkMetaData) -> ColumnChunkMetaData;
@@ -284,7 +347,7 @@ async fn footers_that_point_elsewhere_name_their_file() {
 }
 
 /// Bytes changed anywhere, drawn from a seed: whatever readers make of them, the session is there afterwards. Pages
-/// have no checksums, so that some of these files have an answer.
+/// of these have no checksums, so that some of these files have an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_damage_to_a_file_ends_a_session() {
     let folder = tempfile::tempdir().unwrap();
