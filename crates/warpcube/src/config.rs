@@ -13,6 +13,9 @@ use warpcube_sql::{Assignment, Origin, PREFIX, SqlError, setting_names};
 use crate::cli::{CommonArgs, RunArgs};
 use crate::error::{CliError, Result};
 
+/// Levels of nesting that the program's threads have stack for ([`crate::host`]).
+const DEPTH_LIMIT: &str = "4000";
+
 /// The user's configuration folder for Warpcube.
 pub(crate) fn folder() -> Option<PathBuf> {
     dirs::config_dir().map(|folder| folder.join("warpcube"))
@@ -20,7 +23,8 @@ pub(crate) fn folder() -> Option<PathBuf> {
 
 /// All settings from outside.
 pub(crate) fn assignments(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
-    let mut all = Vec::new();
+    let depth = Assignment { name: "warpcube.depth_limit".into(), value: DEPTH_LIMIT.into(), origin: Origin::Default };
+    let mut all = vec![depth];
     match &common.config {
         Some(path) => all.extend(from_file(path)?),
         None => {

@@ -60,6 +60,12 @@ impl AnalyzerRule for CheckConstants {
 
 /// Whether an expression reads no row; a parameter becomes a constant.
 fn is_constant(expr: &Expr) -> Result<bool> {
+    // Chains lean to the left: their last operand is near.
+    if let Expr::BinaryExpr(BinaryExpr { right, .. }) = expr
+        && !is_constant(right)?
+    {
+        return Ok(false);
+    }
     let reads = expr.exists(|expr| {
         Ok(matches!(
             expr,
@@ -95,37 +101,44 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
         let saved = names.save(&expr);
         let checked = expr.transform_up(|expr| {
             let Some(operation) = operation(&expr) else { return Ok(Transformed::no(expr)) };
-            if !applies(&expr)? || !operation.of_integers(&expr, &schema) {
+            if !applies(&expr)? {
                 return Ok(Transformed::no(expr));
             }
-            let text = SqlText(&expr).to_string();
+            let Some(data_type) = operation.integers(&expr, &schema) else { return Ok(Transformed::no(expr)) };
+            let text = SqlText(&expr, LEVELS_SHOWN).to_string();
             let args = match expr {
                 Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![*left, *right],
                 Expr::Negative(inner) => vec![*inner],
                 other => return Ok(Transformed::no(other)),
             };
-            let func = Arc::new(ScalarUDF::from(Checked::new(operation, text)));
+            let func = Arc::new(ScalarUDF::from(Checked::new(operation, text, data_type)));
             Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })))
         })?;
         Ok(checked.update_data(|expr| saved.restore(expr)))
     })
 }
 
-/// An expression as an error names it: columns without their tables.
-struct SqlText<'a>(&'a Expr);
+/// Longest text of an operand, in characters.
+const TEXT_MAX: usize = 200;
+/// Levels of an expression that an error shows.
+const LEVELS_SHOWN: usize = 12;
+
+/// An expression as an error names it: columns without their tables, and what is deep left out.
+struct SqlText<'a>(&'a Expr, usize);
 
 impl fmt::Display for SqlText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                write!(f, "{} {op} {}", Operand(left), Operand(right))
+                write!(f, "{} {op} {}", Operand(left, self.1), Operand(right, self.1))
             }
-            Expr::Negative(inner) => write!(f, "-{}", Operand(inner)),
+            Expr::Negative(inner) => write!(f, "-{}", Operand(inner, self.1)),
             Expr::Column(column) => f.write_str(&column.name),
             Expr::Literal(value, _) => write!(f, "{value}"),
-            Expr::Cast(cast) => write!(f, "{}", SqlText(&cast.expr)),
-            Expr::Alias(alias) => write!(f, "{}", SqlText(&alias.expr)),
+            Expr::Cast(cast) => write!(f, "{}", SqlText(&cast.expr, self.1)),
+            Expr::Alias(alias) => write!(f, "{}", SqlText(&alias.expr, self.1)),
             Expr::ScalarFunction(function) => match function.func.inner().downcast_ref::<Checked>() {
+                Some(checked) if checked.text.chars().count() > TEXT_MAX => f.write_str("…"),
                 Some(checked) => f.write_str(&checked.text),
                 None => write!(f, "{}", self.0.schema_name()),
             },
@@ -135,24 +148,28 @@ impl fmt::Display for SqlText<'_> {
 }
 
 /// An operand, in parentheses where it is an operation itself.
-struct Operand<'a>(&'a Expr);
+struct Operand<'a>(&'a Expr, usize);
 
 impl fmt::Display for Operand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_operation = match self.0 {
-            Expr::Cast(cast) => return Operand(&cast.expr).fmt(f),
+            Expr::Cast(cast) => return Operand(&cast.expr, self.1).fmt(f),
             Expr::BinaryExpr(_) => true,
-            other => is_function(other),
+            other => as_checked(other).is_some(),
         };
         match is_operation {
-            true => write!(f, "({})", SqlText(self.0)),
-            false => write!(f, "{}", SqlText(self.0)),
+            true if self.1 == 0 => f.write_str("(…)"),
+            true => write!(f, "({})", SqlText(self.0, self.1 - 1)),
+            false => write!(f, "{}", SqlText(self.0, self.1)),
         }
     }
 }
 
-fn is_function(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<Checked>())
+fn as_checked(expr: &Expr) -> Option<&Checked> {
+    match expr {
+        Expr::ScalarFunction(function) => function.func.inner().downcast_ref::<Checked>(),
+        _ => None,
+    }
 }
 
 /// Operations that are checked.
@@ -176,14 +193,20 @@ fn operation(expr: &Expr) -> Option<Operation> {
 }
 
 impl Operation {
-    fn of_integers(self, expr: &Expr, schema: &DFSchema) -> bool {
-        let is_integer = |expr: &Expr| expr.get_type(schema).ok().filter(DataType::is_integer);
+    /// The type of the operands, if they are integers.
+    fn integers(self, expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+        // What is checked already tells its type without a look at its operands.
+        let data_type = |expr: &Expr| match as_checked(expr) {
+            Some(checked) => Some(checked.data_type.clone()),
+            None => expr.get_type(schema).ok(),
+        };
+        let is_integer = |expr: &Expr| data_type(expr).filter(DataType::is_integer);
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-                is_integer(left).is_some_and(|left| is_integer(right) == Some(left))
+                is_integer(right).filter(|right| is_integer(left).as_ref() == Some(right))
             }
-            Expr::Negative(inner) => is_integer(inner).is_some_and(|found| found.is_signed_integer()),
-            _ => false,
+            Expr::Negative(inner) => is_integer(inner).filter(DataType::is_signed_integer),
+            _ => None,
         }
     }
 
@@ -221,12 +244,14 @@ struct Checked {
     operation: Operation,
     /// The expression as errors name it.
     text: String,
+    /// The type of operands and result.
+    data_type: DataType,
     signature: Signature,
 }
 
 impl Checked {
-    fn new(operation: Operation, text: String) -> Checked {
-        Checked { operation, text, signature: Signature::variadic_any(Volatility::Immutable) }
+    fn new(operation: Operation, text: String, data_type: DataType) -> Checked {
+        Checked { operation, text, data_type, signature: Signature::variadic_any(Volatility::Immutable) }
     }
 
     fn computed<T: ArrowPrimitiveType>(&self, args: &[ColumnarValue]) -> Result<ColumnarValue>

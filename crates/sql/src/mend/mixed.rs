@@ -65,7 +65,7 @@ fn is_candidate(expr: &Expr) -> bool {
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_mixed([left.as_ref(), &right], schema) => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if are_mixed(&left, &right, schema) => {
             let (left, right) = doubles(*left, *right, schema);
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
         }
@@ -141,7 +141,7 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
 
 /// Two operands, the decimal one a double where the other is a float.
 pub(super) fn doubles(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
-    match is_mixed([&left, &right], schema) {
+    match are_mixed(&left, &right, schema) {
         true => (double(left, schema), double(right, schema)),
         false => (left, right),
     }
@@ -149,6 +149,13 @@ pub(super) fn doubles(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr
 
 fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _))
+}
+
+/// The same for two operands. A chain leans to the left, and its type takes a look at all of it: the right one decides
+/// first.
+fn are_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
+    let is_number = |found: DataType| found.is_floating() || is_decimal(&found);
+    right.get_type(schema).is_ok_and(is_number) && is_mixed([left, right], schema)
 }
 
 fn is_mixed<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {

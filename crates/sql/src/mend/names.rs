@@ -37,10 +37,11 @@ impl ExprPlanner for SessionExprPlanner {
 
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let is_time = |data_type: &DataType| matches!(data_type, DataType::Time32(_) | DataType::Time64(_));
-        let types = (raw.left.get_type(schema), raw.right.get_type(schema));
-        if let (Ok(left), Ok(right)) = types
+        // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
+        let Ok(right) = raw.right.get_type(schema) else { return Ok(PlannerResult::Original(raw)) };
+        if is_time(&right)
+            && let Ok(left) = raw.left.get_type(schema)
             && is_time(&left)
-            && is_time(&right)
             && left != right
         {
             let to = DataType::Time64(TimeUnit::Nanosecond);

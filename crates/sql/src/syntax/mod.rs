@@ -25,12 +25,27 @@ use dialect::SessionDialect;
 
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
 
+/// Texts up to this length need no stack of their own.
+const SHORT_BYTES: usize = 4 << 10;
+/// Stack that a byte of text takes at most, where each operator is a level.
+const STACK_BYTES_PER_BYTE: usize = 512;
+const STACK_BYTES_MAX: usize = 4 << 30;
+
 /// One statement of SQL as it is planned.
 ///
 /// # Errors
 /// [`SqlError::Syntax`] for what is no statement or several, [`SqlError::TooDeep`] for what is nested deeper than
 /// `warpcube.depth_limit`, and what no plan could be right for.
 pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    if sql.len() <= SHORT_BYTES {
+        return parsed(state, sql);
+    }
+    // A chain that the parser gives up in its midst is dropped as deep as it is.
+    let stack = (sql.len() * STACK_BYTES_PER_BYTE).min(STACK_BYTES_MAX);
+    stacker::maybe_grow(stack, stack, || parsed(state, sql))
+}
+
+fn parsed(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let dialect = state.config_options().sql_parser.dialect;
     let mut parsed = match dialect {
         Dialect::Generic => parse_generic(state, sql)?,

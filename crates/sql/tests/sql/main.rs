@@ -26,5 +26,6 @@ mod spill;
 mod ssb;
 mod support;
 mod templates;
+mod templates_fuzz;
 mod tpch;
 mod writes;

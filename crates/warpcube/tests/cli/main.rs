@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod changing_files;
 mod data;
+mod depth;
 mod endings;
 mod formats;
 mod harness;
