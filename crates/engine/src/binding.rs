@@ -91,8 +91,8 @@ impl Binding {
     }
 }
 
-/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its hashes,
-/// and whether its exact sums need limbs for every finite value.
+/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
+/// hashes, and whether its exact sums need limbs for every finite value.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,

@@ -2,9 +2,9 @@
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`column`] says how columns are read, [`expr`]
 //! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
-//! dictionaries meet, [`integers`] where numbers may overflow), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed
-//! values, [`staged`] what it keeps in shared memory, [`weight`] how long its steps may be, [`zones`] what it need not
-//! look at, [`frame`] what a sink does before and after.
+//! dictionaries meet, [`integers`] where numbers may overflow), [`pipeline`] writes the kernel around them: [`steps`]
+//! its loops, [`compare`] tests of packed values, [`staged`] what it keeps in shared memory, [`weight`] how long its
+//! steps may be, [`zones`] what it need not look at, [`frame`] what a sink does before and after.
 
 mod build;
 pub(crate) mod column;
