@@ -30,10 +30,10 @@ fn shape(random: &mut Random) -> String {
         0 => "t".to_string(),
         1 => "some".to_string(),
         2 => format!("(SELECT * FROM t WHERE {})", predicate(random, 1)),
-        3 => format!(
-            "(SELECT t.k, t.v, t.s FROM t JOIN u ON t.k = u.k WHERE {})",
-            predicate(random, 1).replace("k ", "t.k ")
-        ),
+        3 => {
+            let joined = "(SELECT t.k, t.v, t.s FROM t JOIN u ON t.k = u.k) AS j";
+            format!("(SELECT * FROM {joined} WHERE {})", predicate(random, 1))
+        }
         _ => format!("(SELECT * FROM some WHERE {})", predicate(random, 1)),
     };
     let inner = filters.pop().map_or(source.clone(), |filter| format!("(SELECT * FROM {source} AS a WHERE {filter})"));
