@@ -172,7 +172,9 @@ impl<T: ArrowPrimitiveType + Send> GroupsAccumulator for Groups<T> {
 /// The values, NULL where a filter is not true.
 fn without(values: &ArrayRef, filter: Option<&BooleanArray>) -> Result<ArrayRef> {
     let Some(filter) = filter else { return Ok(values.clone()) };
-    Ok(nullif(values, &not(&prep_null_mask_filter(filter))?)?)
+    // The function takes masks with NULLs alone.
+    let kept = if filter.null_count() > 0 { prep_null_mask_filter(filter) } else { filter.clone() };
+    Ok(nullif(values, &not(&kept)?)?)
 }
 
 #[cfg(test)]

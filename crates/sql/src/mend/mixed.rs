@@ -1,15 +1,18 @@
-//! Floats beside decimals are doubles.
+//! Floats beside decimals are doubles, and times of several units are times of nanoseconds.
 //!
 //! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a NaN,
 //! 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats write. Here
 //! the decimal becomes a double, in comparisons and arithmetic ([`super::names`]), IN, BETWEEN, CASE, functions of several
 //! arguments, and columns of UNION.
 //!
-//! The file goes once DataFusion coerces a float and a decimal to a double.
+//! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a literal:
+//! both become nanoseconds, in the same places.
+//!
+//! The file goes once DataFusion coerces a float and a decimal to a double, and a time to the finer unit.
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -65,23 +68,33 @@ fn is_candidate(expr: &Expr) -> bool {
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if are_mixed(&left, &right, schema) => {
-            let (left, right) = doubles(*left, *right, schema);
-            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right, changed) = operands(*left, *right, schema);
+            let binary = BinaryExpr { left: Box::new(left), op, right: Box::new(right) };
+            Transformed::new_transformed(Expr::BinaryExpr(binary), changed)
         }
-        Expr::InList(InList { expr, list, negated }) if is_mixed(list.iter().chain([expr.as_ref()]), schema) => {
-            let list = list.into_iter().map(|item| double(item, schema)).collect();
-            Transformed::yes(Expr::InList(InList { expr: Box::new(double(*expr, schema)), list, negated }))
-        }
-        Expr::Between(Between { expr, negated, low, high }) if is_mixed([expr.as_ref(), &low, &high], schema) => {
-            let [expr, low, high] = [expr, low, high].map(|expr| Box::new(double(*expr, schema)));
-            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
-        }
+        Expr::InList(InList { expr, list, negated }) => match common(list.iter().chain([expr.as_ref()]), schema) {
+            Some(common) => {
+                let list = list.into_iter().map(|item| common.of(item, schema)).collect();
+                Transformed::yes(Expr::InList(InList { expr: Box::new(common.of(*expr, schema)), list, negated }))
+            }
+            None => Transformed::no(Expr::InList(InList { expr, list, negated })),
+        },
+        Expr::Between(Between { expr, negated, low, high }) => match common([expr.as_ref(), &low, &high], schema) {
+            Some(common) => {
+                let [expr, low, high] = [expr, low, high].map(|expr| Box::new(common.of(*expr, schema)));
+                Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+            }
+            None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
+        },
         Expr::Case(case) => in_case(case, schema),
-        Expr::ScalarFunction(mut function) if is_mixed(&function.args, schema) => {
-            function.args = function.args.into_iter().map(|argument| double(argument, schema)).collect();
-            Transformed::yes(Expr::ScalarFunction(function))
-        }
+        Expr::ScalarFunction(mut function) if function.args.len() > 1 => match common(&function.args, schema) {
+            Some(common) => {
+                function.args = function.args.into_iter().map(|argument| common.of(argument, schema)).collect();
+                Transformed::yes(Expr::ScalarFunction(function))
+            }
+            None => Transformed::no(Expr::ScalarFunction(function)),
+        },
         other => Transformed::no(other),
     }
 }
@@ -89,22 +102,21 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 /// What a CASE compares, and what it gives.
 fn in_case(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let mut changed = false;
-    if let Some(operand) = case.expr.take() {
-        let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
-        let mixed = is_mixed(whens.chain([operand.as_ref()]), schema);
-        changed |= mixed;
-        case.expr = Some(if mixed { Box::new(double(*operand, schema)) } else { operand });
-        if mixed {
-            let whens = case.when_then_expr.into_iter();
-            case.when_then_expr = whens.map(|(when, then)| (Box::new(double(*when, schema)), then)).collect();
-        }
+    let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+    if let Some(operand) = &case.expr
+        && let Some(common) = common(whens.chain([operand.as_ref()]), schema)
+    {
+        changed = true;
+        case.expr = case.expr.map(|operand| Box::new(common.of(*operand, schema)));
+        let whens = case.when_then_expr.into_iter();
+        case.when_then_expr = whens.map(|(when, then)| (Box::new(common.of(*when, schema)), then)).collect();
     }
     let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-    if is_mixed(results.chain(case.else_expr.as_deref()), schema) {
+    if let Some(common) = common(results.chain(case.else_expr.as_deref()), schema) {
         changed = true;
         let whens = case.when_then_expr.into_iter();
-        case.when_then_expr = whens.map(|(when, then)| (when, Box::new(double(*then, schema)))).collect();
-        case.else_expr = case.else_expr.map(|otherwise| Box::new(double(*otherwise, schema)));
+        case.when_then_expr = whens.map(|(when, then)| (when, Box::new(common.of(*then, schema)))).collect();
+        case.else_expr = case.else_expr.map(|otherwise| Box::new(common.of(*otherwise, schema)));
     }
     Transformed::new_transformed(Expr::Case(case), changed)
 }
@@ -139,11 +151,16 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
-/// Two operands, the decimal one a double where the other is a float.
-pub(super) fn doubles(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
-    match are_mixed(&left, &right, schema) {
-        true => (double(left, schema), double(right, schema)),
-        false => (left, right),
+/// Two operands in their common type; the flag says that one of them changed.
+pub(super) fn operands(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr, bool) {
+    // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
+    let may_mix = |found: DataType| found.is_floating() || is_decimal(&found) || is_time(&found);
+    if !right.get_type(schema).is_ok_and(may_mix) {
+        return (left, right, false);
+    }
+    match common([&left, &right], schema) {
+        Some(common) => (common.of(left, schema), common.of(right, schema), true),
+        None => (left, right, false),
     }
 }
 
@@ -151,20 +168,47 @@ fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _))
 }
 
-/// The same for two operands. A chain leans to the left, and its type takes a look at all of it: the right one decides
-/// first.
-fn are_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
-    let is_number = |found: DataType| found.is_floating() || is_decimal(&found);
-    right.get_type(schema).is_ok_and(is_number) && is_mixed([left, right], schema)
+fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Time32(_) | DataType::Time64(_))
 }
 
-fn is_mixed<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
-    let (mut floats, mut decimals) = (false, false);
+/// What expressions of several types become.
+#[derive(Debug, Clone, Copy)]
+enum Common {
+    Double,
+    Time,
+}
+
+impl Common {
+    fn of(self, expr: Expr, schema: &DFSchema) -> Expr {
+        match self {
+            Common::Double => double(expr, schema),
+            Common::Time => {
+                let finest = DataType::Time64(TimeUnit::Nanosecond);
+                match expr.get_type(schema) {
+                    Ok(found) if is_time(&found) && found != finest => Expr::Cast(Cast::new(Box::new(expr), finest)),
+                    _ => expr,
+                }
+            }
+        }
+    }
+}
+
+/// What expressions become that have several types which DataFusion does not bring together.
+fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<Common> {
+    let (mut floats, mut decimals, mut times) = (false, false, Vec::new());
     for data_type in exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()) {
         floats |= data_type.is_floating();
         decimals |= is_decimal(&data_type);
+        if is_time(&data_type) && !times.contains(&data_type) {
+            times.push(data_type);
+        }
     }
-    floats && decimals
+    match (floats && decimals, times.len() > 1) {
+        (true, _) => Some(Common::Double),
+        (_, true) => Some(Common::Time),
+        _ => None,
+    }
 }
 
 /// A decimal as a double; anything else as it is. A literal is rounded once, from its digits.

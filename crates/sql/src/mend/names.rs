@@ -4,19 +4,16 @@
 //!   of one name and are refused. Arguments with a cast are given a name of their own, which tells it.
 //! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not where
 //!   an addition does. An argument with a name is left alone.
-//! - A float beside a decimal becomes a decimal of 15 digits behind the point, which a NaN is not and a large float does not
-//!   fit. Here the decimal becomes a double, as in PostgreSQL ([`super::mixed`] has the rest of it).
-//! - A TIME of one unit and a TIME of another have no common type: `t = TIME '10:00'` over a column of microseconds is
-//!   refused. Both become nanoseconds.
+//! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
+//!   operation is asked for before plans are analysed.
 //!
-//! The file goes once names tell casts, and times are coerced.
+//! The file goes once names tell casts, and sums are not taken apart.
 
-use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::mixed;
 
@@ -36,19 +33,7 @@ impl ExprPlanner for SessionExprPlanner {
     }
 
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        let is_time = |data_type: &DataType| matches!(data_type, DataType::Time32(_) | DataType::Time64(_));
-        // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
-        let Ok(right) = raw.right.get_type(schema) else { return Ok(PlannerResult::Original(raw)) };
-        if is_time(&right)
-            && let Ok(left) = raw.left.get_type(schema)
-            && is_time(&left)
-            && left != right
-        {
-            let to = DataType::Time64(TimeUnit::Nanosecond);
-            raw.left = Expr::Cast(Cast::new(Box::new(raw.left), to.clone()));
-            raw.right = Expr::Cast(Cast::new(Box::new(raw.right), to));
-        }
-        (raw.left, raw.right) = mixed::doubles(raw.left, raw.right, schema);
+        (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
         Ok(PlannerResult::Original(raw))
     }
 }
