@@ -1,9 +1,9 @@
 //! MIN and MAX of floats, where NaN is larger than all other values and −0.0 no smaller than 0.0.
 //!
-//! DataFusion's accumulators for groups compare with `<`, so that a NaN takes the place of what came before it and gives
-//! way to whatever comes after it, and a minimum starts at the largest finite value. Its bounds of columns leave NaNs
-//! out, and MAX believes them. Unnecessary once its groups have the order of its other accumulators, and bounds of
-//! floats are not taken for extremes.
+//! DataFusion's accumulators for groups compare with `<`, so that a NaN takes the place of what came before it and
+//! gives way to whatever comes after it, and a minimum starts at the largest finite value. Its bounds of columns
+//! leave NaNs out, and MAX believes them. Unnecessary once its groups have the order of its other accumulators, and
+//! bounds of floats are not taken for extremes.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

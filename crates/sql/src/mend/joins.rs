@@ -1,11 +1,11 @@
 //! Rules of DataFusion's that mix up joins, held back where they do.
 //!
-//! - `eliminate_cross_join` in DataFusion 55.2 makes one join of several inner ones and gives all of them one rule for
-//!   NULL keys, so that `IS NOT DISTINCT FROM` beside `=` loses its NULLs. It is left out for a plan with a join that holds
-//!   NULLs for equal.
-//! - Filters are pushed through physical operators by names of columns. Where two columns of an operator have one name (those
-//!   of two tables), a filter on one becomes a filter on the other. Nothing is pushed in such a plan; what the logical
-//!   optimiser has pushed stays where it is.
+//! - `eliminate_cross_join` in DataFusion 55.2 makes one join of several inner ones and gives all of them one rule
+//!   for NULL keys, so that `IS NOT DISTINCT FROM` beside `=` loses its NULLs. It is left out for a plan with a join
+//!   that holds NULLs for equal.
+//! - Filters are pushed through physical operators by names of columns. Where two columns of an operator have one
+//!   name (those of two tables), a filter on one becomes a filter on the other. Nothing is pushed in such a plan;
+//!   what the logical optimiser has pushed stays where it is.
 //!
 //! The file goes once the first keeps joins apart, and the second goes by positions.
 

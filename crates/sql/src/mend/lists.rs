@@ -6,10 +6,10 @@
 //! - NULL is among the operands: `a IN (1, 2) AND a NOT IN (1, NULL)` becomes `a IN (2)`, and `NOT (x IN (1, 2) AND
 //!   x IN (3, 4))` keeps rows whose `x` is NULL.
 //!
-//! So an analyzer rule turns every list, and every chain of OR over one column and constants, into a call of a function,
-//! with NULLs split off first, and [`show_lists`] turns the calls of the final plan into lists again. What a single list
-//! says is simplified before: casts are taken from its column. A call's items are liftable, so that statements with other
-//! values in their lists share a template.
+//! So an analyzer rule turns every list, and every chain of OR over one column and constants, into a call of a
+//! function, with NULLs split off first, and [`show_lists`] turns the calls of the final plan into lists again. What
+//! a single list says is simplified before: casts are taken from its column. A call's items are liftable, so that
+//! statements with other values in their lists share a template.
 //!
 //! The file goes once the optimiser reasons over lists of non-null literals of columns that are never NULL alone.
 

@@ -1,12 +1,12 @@
 //! Floats beside decimals are doubles, and times of several units are times of nanoseconds.
 //!
-//! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a NaN,
-//! 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats write. Here
-//! the decimal becomes a double, in comparisons and arithmetic ([`super::names`]), IN, BETWEEN, CASE, functions of several
-//! arguments, and columns of UNION.
+//! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a
+//! NaN, 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats
+//! write. Here the decimal becomes a double, in comparisons and arithmetic ([`super::names`]), IN, BETWEEN, CASE,
+//! functions of several arguments, and columns of UNION.
 //!
-//! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a literal:
-//! both become nanoseconds, in the same places.
+//! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
+//! literal: both become nanoseconds, in the same places.
 //!
 //! The file goes once DataFusion coerces a float and a decimal to a double, and a time to the finer unit.
 

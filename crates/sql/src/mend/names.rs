@@ -1,9 +1,9 @@
 //! What the planner of expressions is told before DataFusion plans them.
 //!
-//! - Names of aggregates and windows leave casts out in DataFusion 55.2, so that `sum(i), sum(i::double)` are two columns
-//!   of one name and are refused. Arguments with a cast are given a name of their own, which tells it.
-//! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not where
-//!   an addition does. An argument with a name is left alone.
+//! - Names of aggregates and windows leave casts out in DataFusion 55.2, so that `sum(i), sum(i::double)` are two
+//!   columns of one name and are refused. Arguments with a cast are given a name of their own, which tells it.
+//! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not
+//!   where an addition does. An argument with a name is left alone.
 //! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
 //!   operation is asked for before plans are analysed.
 //!

@@ -1,8 +1,8 @@
 //! INTERSECT ALL and EXCEPT ALL by multiplicity.
 //!
-//! DataFusion 55.2 plans both as a semi or an anti join on all columns, so that a row of the left side stays as often as
-//! it was there, whatever the right side has: `VALUES (1), (1) INTERSECT ALL VALUES (1)` gives two rows. Here the rows of
-//! each side that are equal are numbered, and the number is one more key: the n-th of them meets the n-th.
+//! DataFusion 55.2 plans both as a semi or an anti join on all columns, so that a row of the left side stays as often
+//! as it was there, whatever the right side has: `VALUES (1), (1) INTERSECT ALL VALUES (1)` gives two rows. Here the
+//! rows of each side that are equal are numbered, and the number is one more key: the n-th of them meets the n-th.
 //!
 //! A left side without duplicates (INTERSECT, EXCEPT) needs no numbers. The file goes once DataFusion counts.
 

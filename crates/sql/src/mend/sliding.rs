@@ -1,10 +1,10 @@
 //! Sums, averages and moments of floats over frames that slide.
 //!
-//! DataFusion takes a value that leaves a frame from the sum by subtraction: after a NaN, an infinity or a value beside
-//! which the others vanish, a sum never recovers. Here SUM and AVG add exactly, so that what remains is the sum of the
-//! frame, rounded once; variances, covariances, correlations and regressions take nothing away: a frame is two stacks of
-//! moments that are merged (two-stacks sliding-window aggregation: Tangwongsan, Hirzel and Schneider, *Low-Latency
-//! Sliding-Window Aggregation in Worst-Case Constant Time*, DEBS 2017).
+//! DataFusion takes a value that leaves a frame from the sum by subtraction: after a NaN, an infinity or a value
+//! beside which the others vanish, a sum never recovers. Here SUM and AVG add exactly, so that what remains is the
+//! sum of the frame, rounded once; variances, covariances, correlations and regressions take nothing away: a frame is
+//! two stacks of moments that are merged (two-stacks sliding-window aggregation: Tangwongsan, Hirzel and Schneider,
+//! *Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time*, DEBS 2017).
 //!
 //! Unnecessary once DataFusion adds up the values of a frame whose sum it cannot mend by subtraction.
 

@@ -1,12 +1,12 @@
 //! IN of a subquery is unknown where SQL says so.
 //!
-//! DataFusion 55.2 turns `x IN (SELECT y …)` into a join that marks rows with a match, wherever it is no conjunct of a
-//! WHERE by itself, and into a plain anti join where `x` is a constant. Both know true and false alone: `x NOT IN (SELECT
-//! y …) OR x = 7` keeps all rows although a `y` is NULL. Here such a predicate becomes a CASE that is NULL if nothing
-//! matches and `x` or a `y` is NULL, an empty subquery apart.
+//! DataFusion 55.2 turns `x IN (SELECT y …)` into a join that marks rows with a match, wherever it is no conjunct of
+//! a WHERE by itself, and into a plain anti join where `x` is a constant. Both know true and false alone: `x NOT IN
+//! (SELECT y …) OR x = 7` keeps all rows although a `y` is NULL. Here such a predicate becomes a CASE that is NULL if
+//! nothing matches and `x` or a `y` is NULL, an empty subquery apart.
 //!
-//! Conjuncts over a column stay: a semi join need not tell NULL from false, and anti joins know NULL. The file goes once
-//! marks have three values.
+//! Conjuncts over a column stay: a semi join need not tell NULL from false, and anti joins know NULL. The file goes
+//! once marks have three values.
 
 use std::sync::Arc;
 

@@ -1,13 +1,12 @@
 //! Lifting literals out of a plan, so that statements that differ in them alone are optimised once.
 //!
 //! Types are coerced and expressions simplified first, so that whatever can be concluded from the literals themselves
-//! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, the items of `x IN (1, 2, 4, 8)`
-//! (a call by then: [`crate::mend::lists`]),
-//! `x = DATE '1994-01-01' + INTERVAL '1' YEAR`; not `CAST(x AS BIGINT) < 5`, where what the optimiser can do depends on
-//! the value. Filters name no columns, and the types of what is lifted stay in the
-//! plan, so the result has the names and types it would have. All other literals belong to the shape too: NULLs and
-//! truth values, patterns, arguments of functions and of arithmetic, the select list, groups, orders and limits; and so
-//! does everything inside correlated subqueries.
+//! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, the items of `x IN
+//! (1, 2, 4, 8)` (a call by then: [`crate::mend::lists`]), `x = DATE '1994-01-01' + INTERVAL '1' YEAR`; not `CAST(x
+//! AS BIGINT) < 5`, where what the optimiser can do depends on the value. Filters name no columns, and the types of
+//! what is lifted stay in the plan, so the result has the names and types it would have. All other literals belong to
+//! the shape too: NULLs and truth values, patterns, arguments of functions and of arithmetic, the select list,
+//! groups, orders and limits; and so does everything inside correlated subqueries.
 
 use std::sync::Arc;
 

@@ -32,11 +32,11 @@ pub(super) struct Prepared {
 }
 
 impl Session {
-    /// Prepares a statement that reads these tables, planned under that generation of the catalog; `has_types` says that
-    /// it declares the types of its parameters.
+    /// Prepares a statement that reads these tables, planned under that generation of the catalog; `has_types` says
+    /// that it declares the types of its parameters.
     ///
-    /// DataFusion keeps plans that were optimised over placeholders, before their types are coerced; here the plan is kept
-    /// as it was written.
+    /// DataFusion keeps plans that were optimised over placeholders, before their types are coerced; here the plan is
+    /// kept as it was written.
     pub(super) async fn prepare(
         &self,
         sql: &str,

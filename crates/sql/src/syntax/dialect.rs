@@ -1,8 +1,9 @@
 //! The dialect of SQL that sessions parse: sqlparser's generic one, with two of its faults mended.
 //!
-//! - `a IS DISTINCT FROM b OR c` reads as `a IS DISTINCT FROM (b OR c)` in sqlparser 0.62, since the right side is parsed
-//!   without a precedence. Here the right side ends where that of `IS` does.
-//! - `1_000_000` reads as `1 AS _000_000` in the generic dialect. Here underscores separate digits, as in PostgreSQL 16.
+//! - `a IS DISTINCT FROM b OR c` reads as `a IS DISTINCT FROM (b OR c)` in sqlparser 0.62, since the right side is
+//!   parsed without a precedence. Here the right side ends where that of `IS` does.
+//! - `1_000_000` reads as `1 AS _000_000` in the generic dialect. Here underscores separate digits, as in PostgreSQL
+//!   16.
 //!
 //! The file goes once sqlparser parses the right side of `IS [NOT] DISTINCT FROM` by its precedence.
 

@@ -1,8 +1,8 @@
 //! Names of select items: what the user wrote.
 //!
-//! DataFusion 55.2 names an item after its plan (`Int64(1)`, `sum(s.parquet.x)`, `make_array(…)[Int64(1)]`) and leaves
-//! casts out, so that `SELECT x, x::int` has two columns of one name and is refused. Here each item without a name of its
-//! own is given its text as its alias, white space and comments folded.
+//! DataFusion 55.2 names an item after its plan (`Int64(1)`, `sum(s.parquet.x)`, `make_array(…)[Int64(1)]`) and
+//! leaves casts out, so that `SELECT x, x::int` has two columns of one name and is refused. Here each item without a
+//! name of its own is given its text as its alias, white space and comments folded.
 //!
 //! The file goes once DataFusion names columns by their text.
 

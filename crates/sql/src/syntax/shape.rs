@@ -1,9 +1,9 @@
 //! How deep a statement is nested.
 //!
 //! The parser makes chains of operators lean to the left, one level for each operand, and limits no chain. Visitors,
-//! clones, drops and the evaluation of such a tree take a stack frame a level. Here chains of AND, OR and UNION ALL, whose
-//! operands may be grouped in any way, become balanced trees, and what is deeper than a limit is refused, taken apart
-//! without recursion.
+//! clones, drops and the evaluation of such a tree take a stack frame a level. Here chains of AND, OR and UNION ALL,
+//! whose operands may be grouped in any way, become balanced trees, and what is deeper than a limit is refused, taken
+//! apart without recursion.
 //!
 //! Invariant: nothing here recurses deeper than the limit.
 
