@@ -71,7 +71,11 @@ pub enum SqlError {
         milliseconds: u128,
     },
     /// Past `warpcube.memory_limit`, or the disk for spilling is full.
-    #[error("SQL-009 out of memory on the CPU: {0}; raise warpcube.memory_limit or look at warpcube.spill_folder")]
+    #[error(
+        "SQL-009 out of memory on the CPU: {reason}{}; raise warpcube.memory_limit or look at warpcube.spill_folder",
+        of_joins(.0),
+        reason = .0
+    )]
     Memory(String),
     /// A defect of Warpcube or of what it builds on.
     #[error("SQL-010 internal error, please report it: {0}")]
@@ -218,6 +222,17 @@ pub enum SqlError {
 
 fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"))
+}
+
+/// What joins can do about memory that is short.
+fn of_joins(reason: &str) -> &'static str {
+    match reason.contains("HashJoin") {
+        true => {
+            "; with two or more of warpcube.target_partitions, SET datafusion.optimizer.prefer_hash_join = false plans \
+             joins that spill"
+        }
+        false => "",
+    }
 }
 
 fn column_of(column: &Option<String>) -> String {

@@ -5,6 +5,7 @@
 //! session for the next one. Statements may run at the same time from several threads.
 
 mod assign;
+mod define;
 mod encoded;
 mod null_folders;
 mod on_device;
@@ -36,7 +37,7 @@ use tracing::Instrument;
 
 use crate::access::check_start;
 use crate::baseline::right_defaults;
-use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, Kept, SCHEMA, SessionCatalog, SessionSchema};
+use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
 use crate::error::{Result, SqlError};
@@ -345,12 +346,7 @@ impl Session {
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Ddl(ddl) => {
-                let _kept = self.check_definition(&state, &ddl)?;
-                check_drop(&state, &ddl).await?;
-                // The catalog is shared, so a table made by the statement's own copy is in the session.
-                let context = SessionContext::new_with_state(state);
-                let plan = LogicalPlan::Ddl(ddl);
-                context.execute_logical_plan(plan).instrument(tracing::info_span!("execute")).await?;
+                self.define(state, ddl).await?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
@@ -406,20 +402,6 @@ impl Session {
             self.inner.plans.keep(sql, epoch, tables.into_iter().map(TableReference::from).collect(), &planned);
         }
         Ok(planned)
-    }
-
-    /// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
-    fn check_definition(&self, state: &SessionState, definition: &DdlStatement) -> Result<Option<Kept>> {
-        let replaced = match definition {
-            DdlStatement::CreateExternalTable(table) => {
-                catalog::stored_as(&table.file_type, &table.locations.join(", "))?;
-                table.or_replace.then_some(&table.name)
-            }
-            DdlStatement::CreateMemoryTable(table) => table.or_replace.then_some(&table.name),
-            DdlStatement::CreateView(view) => view.or_replace.then_some(&view.name),
-            _ => None,
-        };
-        Ok(replaced.and_then(|table| catalog::keep(state, table)))
     }
 
     /// What plans made now depend on.
@@ -553,24 +535,6 @@ fn check_view(state: &SessionState, parsed: &ParsedStatement) -> Result<()> {
     let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
     let mut sources = state.resolve_table_references(&query)?.into_iter();
     if sources.any(|source| resolve(source) == own) { Err(SqlError::RecursiveView(name)) } else { Ok(()) }
-}
-
-/// A `DROP TABLE` takes no view, and a `DROP VIEW` no table.
-async fn check_drop(state: &SessionState, definition: &DdlStatement) -> Result<()> {
-    let (name, wanted, other) = match definition {
-        DdlStatement::DropTable(drop) => (&drop.name, "table", "view"),
-        DdlStatement::DropView(drop) => (&drop.name, "view", "table"),
-        _ => return Ok(()),
-    };
-    let Ok(schema) = state.schema_for_ref(name.clone()) else { return Ok(()) };
-    let Ok(Some(found)) = schema.table(name.table()).await else { return Ok(()) };
-    match (found.table_type() == datafusion::datasource::TableType::View) == (wanted == "view") {
-        true => Ok(()),
-        false => {
-            let statement = other.to_uppercase();
-            Err(SqlError::Planning(format!("'{name}' is a {other}, no {wanted}; use DROP {statement}")))
-        }
-    }
 }
 
 /// Whether a `PREPARE` says of what types its parameters are.

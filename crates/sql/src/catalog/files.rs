@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
@@ -18,18 +17,16 @@ use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::datasource::{TableType, provider_as_source};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
-use datafusion::object_store::path::Path as ObjectPath;
-use datafusion::object_store::{Error as ObjectStoreError, ObjectMeta, ObjectStoreExt};
 use datafusion::physical_plan::ExecutionPlan;
-use futures::TryStreamExt;
 
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::hiding::{is_data, is_partition};
 use super::memory::FileMemory;
 use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::{by_folder, is_pattern};
+use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
-use super::{footers, partitions, quoted};
+use super::{footers, lacking, partitions, quoted};
 use crate::access::{Access, AllowedPaths};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
@@ -37,146 +34,6 @@ use crate::nearest::nearest;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
 const TRAILING_COLUMN: &str = "__after_last_separator";
-
-/// One file as it was when it was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileIdentity {
-    path: String,
-    bytes: u64,
-    modified_ns: i128,
-    /// Inode or entity tag: tells a file from another of the same name, size and time.
-    tag: String,
-    /// Where the file is on this machine, if it is there.
-    on_disk: Option<PathBuf>,
-}
-
-impl FileIdentity {
-    /// A file of this machine as it is now; none where it cannot be looked at.
-    pub(super) fn of(path: &Path) -> Option<FileIdentity> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(path).ok()?;
-        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        Some(FileIdentity {
-            path: path.display().to_string(),
-            bytes: metadata.len(),
-            modified_ns: modified.map_or(0, |time| time.as_nanos() as i128),
-            tag: metadata.ino().to_string(),
-            on_disk: Some(path.to_path_buf()),
-        })
-    }
-
-    /// A file as an object store tells of it.
-    fn listed(meta: ObjectMeta) -> FileIdentity {
-        FileIdentity {
-            path: meta.location.to_string(),
-            bytes: meta.size,
-            modified_ns: i128::from(meta.last_modified.timestamp_nanos_opt().unwrap_or_default()),
-            tag: meta.e_tag.unwrap_or_default(),
-            on_disk: None,
-        }
-    }
-}
-
-/// The files of a table as they were when they were looked at; two that are equal mean that nothing changed.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FileSnapshot {
-    files: Vec<FileIdentity>,
-    /// Locations that name one file that is not there.
-    missing: Vec<String>,
-    /// What wildcards of folders stand for.
-    folders: Vec<String>,
-}
-
-impl FileSnapshot {
-    /// Looks at the files of a listing table.
-    pub async fn take(runtime: &RuntimeEnv, table: &ListingTable) -> Result<FileSnapshot> {
-        let mut snapshot = FileSnapshot::default();
-        for url in table.table_paths() {
-            let extension = &table.options().file_extension;
-            match (local_file(url), local_folder(url)) {
-                (Some(path), _) => snapshot.add_local(&path),
-                // Object stores list local folders on other threads; a look at some dozen files is sooner done here.
-                (None, Some(folder)) => {
-                    let files = data_files(&folder).into_iter();
-                    let wanted = files.filter(|path| path.to_string_lossy().ends_with(extension.as_str()));
-                    let named = wanted.filter(|path| url.get_glob().is_none() || is_named(url, path));
-                    named.for_each(|path| snapshot.add_local(&path));
-                }
-                (None, None) => snapshot.add_listed(runtime, url, extension).await?,
-            }
-        }
-        Ok(snapshot)
-    }
-
-    /// Number of files.
-    pub fn len(&self) -> usize {
-        self.files.len()
-    }
-
-    /// Whether there are no files.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
-    /// The paths of all files, if all are there on this machine.
-    pub(crate) fn on_disk(&self) -> Option<Vec<PathBuf>> {
-        let paths = self.files.iter().map(|file| file.on_disk.clone());
-        paths.collect::<Option<_>>().filter(|_| self.missing.is_empty())
-    }
-
-    fn add_local(&mut self, path: &Path) {
-        match FileIdentity::of(path) {
-            Some(identity) => self.files.push(identity),
-            None => self.missing.push(path.display().to_string()),
-        }
-    }
-
-    async fn add_listed(&mut self, runtime: &RuntimeEnv, url: &ListingTableUrl, extension: &str) -> Result<()> {
-        let store = runtime.object_store(url.object_store())?;
-        if !url.is_collection() && url.get_glob().is_none() {
-            // Listing what is below a file's name gives nothing.
-            match store.head(url.prefix()).await {
-                Ok(file) => self.files.push(FileIdentity::listed(file)),
-                Err(ObjectStoreError::NotFound { .. }) => self.missing.push(url.to_string()),
-                Err(error) => return Err(SqlError::FileAccess(error.to_string())),
-            }
-            return Ok(());
-        }
-        let mut listed: Vec<ObjectMeta> = store
-            .list(Some(url.prefix()))
-            .try_collect()
-            .await
-            .map_err(|error| SqlError::FileAccess(error.to_string()))?;
-        // Stores list in any order; the same files must give the same snapshot.
-        listed.sort_by(|a, b| a.location.cmp(&b.location));
-        let wanted = listed
-            .into_iter()
-            .filter(|meta| meta.location.as_ref().ends_with(extension) && url.contains(&meta.location, true));
-        let on_disk = |meta: &ObjectMeta| {
-            let path = (url.scheme() == "file").then(|| Path::new("/").join(meta.location.as_ref()))?;
-            std::fs::metadata(&path).is_ok_and(|file| file.len() == meta.size).then_some(path)
-        };
-        self.files.extend(wanted.map(|meta| FileIdentity { on_disk: on_disk(&meta), ..FileIdentity::listed(meta) }));
-        Ok(())
-    }
-}
-
-/// The path of a URL that names one file of this machine.
-fn local_file(url: &ListingTableUrl) -> Option<PathBuf> {
-    (url.scheme() == "file" && !url.is_collection() && url.get_glob().is_none())
-        .then(|| url.get_url().to_file_path().ok())
-        .flatten()
-}
-
-/// The path of a URL that names a folder of this machine, or a pattern below one.
-fn local_folder(url: &ListingTableUrl) -> Option<PathBuf> {
-    (url.scheme() == "file" && url.is_collection()).then(|| url.get_url().to_file_path().ok()).flatten()
-}
-
-/// Whether a pattern names a file of this machine.
-fn is_named(url: &ListingTableUrl, path: &Path) -> bool {
-    ObjectPath::from_absolute_path(path).is_ok_and(|path| url.contains(&path, true))
-}
 
 /// A table over files, with what is needed to make it anew. It is what the factory gives to the schema, which keeps
 /// it and hands out [`ExternalTable::table`].
@@ -241,6 +98,14 @@ impl ExternalTable {
             && let Some(typed) = partitions::typed(&resolved, inferred, declared.as_ref(), &files)?
         {
             listing = ListingTableFactory::new().create(state, &typed).await?;
+        }
+        if let (true, Some(inferred)) = (resolved.schema.fields().is_empty(), listing.downcast_ref::<ListingTable>())
+            && let Some(changed) = lacking::with_nulls(state, &resolved, inferred, &files).await?
+        {
+            listing = ListingTableFactory::new().create(state, &changed).await?;
+        }
+        if let ("ARROW", Some(table)) = (file_type.name, listing.downcast_ref::<ListingTable>()) {
+            lacking::check_positions(state, table, &files).await?;
         }
         if listing.schema().fields().is_empty() {
             let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 
-use super::files::FileIdentity;
 use super::quoted::{Characters, Quotes};
+use super::snapshot::FileIdentity;
 use crate::exec::ParquetFiles;
 
 /// The files of this machine that a session has made tables of, as they were.

@@ -14,12 +14,14 @@ mod files;
 mod footers;
 mod formats;
 mod hiding;
+mod lacking;
 mod memory;
 mod null_keys;
 mod partitions;
 mod patterns;
 mod quoted;
 mod schema;
+mod snapshot;
 mod special;
 
 use std::any::Any;
@@ -36,7 +38,6 @@ use parking_lot::RwLock;
 use crate::access::AllowedPaths;
 use crate::settings::Settings;
 
-pub use files::FileSnapshot;
 pub(crate) use files::{ExternalTableFactory, check_received, data_files, local_path};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
@@ -45,6 +46,7 @@ pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use patterns::is_pattern;
 pub(crate) use quoted::{Characters, Lines, compression};
 pub(crate) use schema::{Kept, SessionSchema};
+pub use snapshot::FileSnapshot;
 
 /// The catalog's name.
 pub const CATALOG: &str = "warpcube";

@@ -65,6 +65,13 @@ impl SessionSchema {
         self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
     }
 
+    /// The tables that are neither over files nor views.
+    pub(crate) fn plain(&self) -> Vec<Arc<dyn TableProvider>> {
+        let entries = self.entries.read();
+        let plain = entries.values().filter(|entry| matches!(entry, Entry::Plain(_)));
+        plain.map(|entry| entry.table().clone()).collect()
+    }
+
     /// Keeps a table that is about to be replaced: it is back if there is none of its name when the guard is dropped.
     ///
     /// DataFusion takes the old table away before it makes the new one, and a failed or cancelled `CREATE OR REPLACE`

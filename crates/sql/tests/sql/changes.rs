@@ -345,3 +345,34 @@ async fn a_file_that_changes_while_it_is_loaded_is_loaded_once_more() {
         assert_eq!(one(&session, sql).await.0, format!("2000 {} {} 0", 2000 + last, 1 + last));
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_made_of_a_query_takes_null_in_all_columns() {
+    let session = cpu();
+    for sql in [
+        "CREATE TABLE t (a INT NOT NULL, b INT)",
+        "INSERT INTO t VALUES (1, 2)",
+        "CREATE TABLE u AS SELECT a, b, 3 AS c, count(*) AS n FROM t GROUP BY 1, 2",
+        "INSERT INTO u VALUES (NULL, NULL, NULL, NULL)",
+        "CREATE TABLE IF NOT EXISTS u AS SELECT 1 AS x",
+        "CREATE OR REPLACE TABLE w AS SELECT * FROM u",
+        "CREATE OR REPLACE TABLE w AS SELECT *, a + 1 AS d FROM w",
+    ] {
+        session.collect(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+    }
+    assert_eq!(one(&session, "SELECT count(*), count(a), count(c), sum(d) FROM w").await.0, "2 1 1 2");
+    for (sql, expected) in [
+        ("INSERT INTO t VALUES (NULL, 1)", "non-nullable"),
+        ("CREATE TABLE u AS SELECT 1 AS x", "SQL-004 Table 'u' already exists"),
+        (
+            "CREATE TABLE x AS SELECT t.a, u.a FROM t JOIN u USING (b)",
+            "SQL-004 two columns of the table would be named",
+        ),
+        ("CREATE TABLE x AS SELECT 1 / (a - a) FROM t", "SQL-006 "),
+        ("CREATE TABLE x AS SELECT * FROM nowhere", "SQL-002 "),
+    ] {
+        let error = session.collect(sql).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{sql}\n{error}");
+    }
+    assert!(session.collect("SELECT * FROM x").await.is_err());
+}

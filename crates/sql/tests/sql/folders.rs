@@ -2,7 +2,9 @@
 //! scans list them.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field, Schema};
 use warpcube_sql::Session;
 
 use crate::support::{cpu, emulated, one};
@@ -99,5 +101,99 @@ async fn partitions_are_read_with_the_folder_they_are_in() {
     let sql = format!("SELECT sum(k * a) FROM '{}'", at.join("**/*.parquet").display());
     for session in &sessions {
         assert_eq!(one(session, &sql).await.0, "5");
+    }
+}
+
+/// Writes a table of one row, columns by name and value; those in capitals are NOT NULL.
+fn write_columns(path: &Path, columns: &[(&str, i64)]) {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    let field = |name: &str| Field::new(name.to_lowercase(), DataType::Int64, name != name.to_uppercase());
+    let schema = Arc::new(Schema::new(columns.iter().map(|(name, _)| field(name)).collect::<Vec<_>>()));
+    let arrays = columns.iter().map(|(_, value)| Arc::new(Int64Array::from(vec![*value])) as ArrayRef).collect();
+    let batch = RecordBatch::try_new(schema.clone(), arrays).unwrap();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    match path.extension().is_some_and(|extension| extension == "arrow") {
+        true => {
+            let mut writer = arrow::ipc::writer::FileWriter::try_new(file, &schema).unwrap();
+            writer.write(&batch).unwrap();
+            writer.finish().unwrap();
+        }
+        false => {
+            let mut writer = parquet::arrow::ArrowWriter::try_new(file, schema, None).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_a_file_lacks_is_null_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write_columns(&at("t/a.parquet"), &[("A", 1), ("B", 10)]);
+    write_columns(&at("t/b.parquet"), &[("A", 2)]);
+    write_columns(&at("p/k=1/a.parquet"), &[("A", 1), ("B", 10)]);
+    write_columns(&at("p/k=2/b.parquet"), &[("A", 2)]);
+    write_columns(&at("n/a.parquet"), &[("A", 1), ("B", 10)]);
+    write_columns(&at("n/b.parquet"), &[("b", 20), ("A", 2)]);
+    for session in [emulated(), cpu()] {
+        for (name, expected, sum, nulls) in
+            [("t", "2 1 10 3", "10", 1), ("p", "2 1 10 3", "10", 1), ("n", "2 2 30 3", "30", 0)]
+        {
+            let place = at(name);
+            let sql = format!("SELECT count(*), count(b), sum(b), sum(a) FROM '{}/'", place.display());
+            assert_eq!(one(&session, &sql).await.0, expected, "{name}");
+            let sql = format!("SELECT a FROM '{}/' WHERE b IS NULL", place.display());
+            let found = session.collect(&sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+            assert_eq!(found.iter().map(|batch| batch.num_rows()).sum::<usize>(), nulls, "{name}");
+            let create = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}/'", place.display());
+            session.collect(&create).await.unwrap();
+            assert_eq!(one(&session, &format!("SELECT sum(b) FROM {name}")).await.0, sum);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_arrow_whose_columns_differ_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write_columns(&at("t/a.arrow"), &[("A", 1), ("B", 10)]);
+    write_columns(&at("t/b.arrow"), &[("A", 2), ("b", 20), ("C", 7)]);
+    write_columns(&at("swapped/a.arrow"), &[("A", 1), ("B", 10)]);
+    write_columns(&at("swapped/b.arrow"), &[("B", 20), ("A", 2)]);
+    write_columns(&at("lacking/a.arrow"), &[("A", 1), ("B", 10)]);
+    write_columns(&at("lacking/b.arrow"), &[("A", 2)]);
+    for session in [emulated(), cpu()] {
+        let declared = |columns: &str, name: &str| {
+            let place = at(name).display().to_string();
+            format!("CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS ARROW LOCATION '{place}/'")
+        };
+        session.collect(&declared("a BIGINT, b BIGINT", "t")).await.unwrap();
+        assert_eq!(one(&session, "SELECT sum(a), sum(b) FROM t").await.0, "3 30");
+        for (sql, file, column) in [
+            (format!("SELECT sum(a) FROM '{}/'", at("swapped").display()), "swapped/b.arrow", "column 1 is 'b'"),
+            (format!("SELECT sum(a) FROM '{}/'", at("lacking").display()), "lacking/b.arrow", "column 2 is not there"),
+            (declared("b BIGINT, a BIGINT", "t"), "t/a.arrow", "column 1 is 'a', and that of the table 'b'"),
+        ] {
+            let error = session.collect(&sql).await.unwrap_err().to_string();
+            assert!(error.starts_with(&format!("FILE-002 {}: its {column}", at(file).display())), "{sql}\n{error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_lacks_a_column_may_come_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for session in [emulated(), cpu()] {
+        write_columns(&at("a.parquet"), &[("A", 1), ("B", 10)]);
+        let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", folder.path().display());
+        session.collect(&create).await.unwrap();
+        assert_eq!(one(&session, "SELECT count(*), sum(b) FROM t WHERE b IS NOT NULL").await.0, "1 10");
+        write_columns(&at("b.parquet"), &[("A", 2)]);
+        assert_eq!(one(&session, "SELECT count(*), count(b), sum(a) FROM t").await.0, "2 1 3");
+        assert_eq!(one(&session, "SELECT count(*), sum(a) FROM t WHERE b IS NULL").await.0, "1 2");
+        std::fs::remove_file(at("b.parquet")).unwrap();
     }
 }

@@ -88,7 +88,9 @@ async fn what_cannot_spill_fails_by_name() {
     let join = "SELECT count(*) FROM generate_series(1, 300000) a JOIN generate_series(1, 300000) b USING (value)";
     let error = run(&session, join).await.map(|_| ()).unwrap_err();
     assert!(error.starts_with("SQL-009 out of memory on the CPU: "), "{error}");
-    assert!(error.ends_with("raise warpcube.memory_limit or look at warpcube.spill_folder"), "{error}");
+    let advice = "; with two or more of warpcube.target_partitions, SET datafusion.optimizer.prefer_hash_join = false \
+                  plans joins that spill; raise warpcube.memory_limit or look at warpcube.spill_folder";
+    assert!(error.ends_with(advice), "{error}");
     session.set("warpcube.memory_limit", "auto").unwrap();
     assert_eq!(one(&session, join).await.0, "300000");
 }
@@ -105,4 +107,43 @@ async fn what_is_spilled_has_a_limit_that_a_change_of_the_folder_keeps() {
     assert!(error.contains("max_temp_directory_size"), "{error}");
     session.set("datafusion.runtime.max_temp_directory_size", "1G").unwrap();
     run(&session, sort).await.map(|_| ()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_spill_by_the_setting_that_their_error_names() {
+    let session = session("24MiB");
+    session.set("warpcube.target_partitions", "2").unwrap();
+    session.set("datafusion.execution.sort_spill_reservation_bytes", "1048576").unwrap();
+    let join = "SELECT count(*), sum(a.v + b.w) FROM \
+                (SELECT value AS k, value * 3 AS v FROM generate_series(1, 1000000)) a JOIN \
+                (SELECT 1000001 - value AS k, value AS w FROM generate_series(1, 1000000)) b USING (k)";
+    let error = run(&session, join).await.map(|_| ()).unwrap_err();
+    assert!(error.contains("SET datafusion.optimizer.prefer_hash_join = false plans joins that spill"), "{error}");
+    session.collect("SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    assert!(spilled(&session, join, "1000000 2000002000000").await > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_in_memory_are_held_to_the_limit() {
+    let session = session("16MiB");
+    let create = |name: &str, rows: u32| {
+        format!("CREATE OR REPLACE TABLE {name} AS SELECT value AS v FROM generate_series(1, {rows})")
+    };
+    session.collect(&create("small", 1_000_000)).await.unwrap();
+    for (name, rows) in [("large", 5_000_000), ("second", 1_500_000), ("small", 5_000_000)] {
+        let error = run(&session, &create(name, rows)).await.map(|_| ()).unwrap_err();
+        let expected = format!("SQL-009 out of memory on the CPU: table '{name}' and the tables in memory do not fit");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(error.ends_with("raise warpcube.memory_limit or look at warpcube.spill_folder"), "{error}");
+    }
+    assert_eq!(one(&session, "SELECT count(*) FROM small").await.0, "1000000");
+    session.collect("DROP TABLE small").await.unwrap();
+    session.collect(&create("second", 1_500_000)).await.unwrap();
+    // What is in slices of one batch is charged once.
+    session.collect("DROP TABLE second").await.unwrap();
+    let groups =
+        "CREATE TABLE g AS SELECT value % 100000 AS k, count(*) AS n FROM generate_series(1, 200000) GROUP BY 1";
+    session.collect(groups).await.unwrap();
+    session.set("warpcube.memory_limit", "auto").unwrap();
+    session.collect(&create("large", 5_000_000)).await.unwrap();
 }

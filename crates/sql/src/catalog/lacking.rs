@@ -1,0 +1,105 @@
+//! Columns that some of a table's files lack, or have at another place.
+//!
+//! Two defects of DataFusion 55.2. It merges the columns of files and leaves a column NOT NULL that is so in the files
+//! that have it; rows of files without it have NULL there, so that reading them is an error. Here such a column may be
+//! NULL ([`with_nulls`]), until merged schemas do so (`ListingOptions::infer_schema`). And it reads files in Arrow's
+//! format by position, whatever the columns there are called, so that columns of files that differ are mixed up. Here
+//! such files are refused ([`check_positions`]), until the reader goes by name (`datafusion-datasource-arrow`).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, Result as DataFusionResult};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::CreateExternalTable;
+use datafusion::object_store::path::Path as ObjectPath;
+use datafusion::object_store::{ObjectStore, ObjectStoreExt};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::error::{Result, SqlError};
+
+/// Files looked at at once.
+const AT_ONCE: usize = 16;
+
+/// The command of a table whose columns were inferred, with those that a file lacks as columns that may be NULL. None
+/// if there is nothing to change.
+pub(super) async fn with_nulls(
+    state: &dyn Session,
+    command: &CreateExternalTable,
+    listing: &ListingTable,
+    files: &[PathBuf],
+) -> Result<Option<CreateExternalTable>> {
+    let keys = &listing.options().table_partition_cols;
+    let is_key = |field: &Field| keys.iter().any(|(key, _)| key == field.name());
+    let schema = listing.schema();
+    let required = schema.fields().iter().filter(|field| !field.is_nullable() && !is_key(field));
+    let required: BTreeSet<&String> = required.map(|field| field.name()).collect();
+    if required.is_empty() || files.len() < 2 {
+        return Ok(None);
+    }
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let format = &listing.options().format;
+    let looks: Vec<_> = files.iter().map(|path| columns_of(state, &store, format, path)).collect();
+    let mut schemas = futures::stream::iter(looks).buffer_unordered(AT_ONCE);
+    let mut lacking: BTreeSet<&String> = BTreeSet::new();
+    while let Some(found) = schemas.try_next().await? {
+        lacking.extend(required.iter().filter(|name| found.field_with_name(name).is_err()));
+    }
+    if lacking.is_empty() {
+        return Ok(None);
+    }
+    let field = |field: &Arc<Field>| {
+        let nullable = field.is_nullable() || lacking.contains(field.name()) || is_key(field);
+        field.as_ref().clone().with_nullable(nullable)
+    };
+    let fields: Vec<Field> = schema.fields().iter().map(field).collect();
+    let mut changed = command.clone();
+    changed.schema = Arc::new(DFSchema::try_from(Schema::new_with_metadata(fields, schema.metadata().clone()))?);
+    changed.table_partition_cols = keys.iter().map(|(key, _)| key.clone()).collect();
+    Ok(Some(changed))
+}
+
+/// Refuses files in Arrow's format whose columns are not those of the table in their order.
+///
+/// # Errors
+/// [`SqlError::FileFormat`] with the first column that differs.
+pub(super) async fn check_positions(state: &dyn Session, listing: &ListingTable, files: &[PathBuf]) -> Result<()> {
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let format = &listing.options().format;
+    let keys = listing.options().table_partition_cols.len();
+    let schema = listing.schema();
+    let wanted = &schema.fields()[..schema.fields().len() - keys];
+    for path in files {
+        // One that cannot be read is for its reader to judge.
+        let Ok(found) = columns_of(state, &store, format, path).await else { continue };
+        let name = |position: usize| found.fields().get(position).map(|field| field.name());
+        if let Some((position, field)) = wanted.iter().enumerate().find(|(at, field)| name(*at) != Some(field.name())) {
+            let reason = format!(
+                "its column {} is {}, and that of the table '{}'; files in Arrow's format are read by position: \
+                 declare the columns in the order of the files, and have all files alike",
+                position + 1,
+                name(position).map_or("not there".into(), |name| format!("'{name}'")),
+                field.name()
+            );
+            return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// The columns of one file.
+async fn columns_of(
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    format: &Arc<dyn FileFormat>,
+    path: &Path,
+) -> DataFusionResult<SchemaRef> {
+    let location = ObjectPath::from_absolute_path(std::path::absolute(path)?)?;
+    let file = store.head(&location).await?;
+    format.infer_schema(state, store, &[file]).await
+}

@@ -1,0 +1,215 @@
+//! Statements that define tables and views.
+//!
+//! A `CREATE OR REPLACE` that fails loses nothing, `DROP` takes what it names, and `CREATE TABLE … AS` is run here, for
+//! what DataFusion 55.2 (`create_memory_table`) does otherwise: the rows of the table are charged to
+//! `warpcube.memory_limit`, with those of the tables that are in memory already, and its columns may be NULL, whatever
+//! those of the query say. All else is DataFusion's.
+
+use std::collections::HashSet;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use arrow::array::{ArrayData, RecordBatch};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::MemTable;
+use datafusion::common::TableReference;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
+use datafusion::physical_plan::execute_stream_partitioned;
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tracing::Instrument;
+
+use super::Session;
+use crate::catalog::{self, Kept, SessionSchema};
+use crate::diagnose::{self, Suspect};
+use crate::error::{Result, SqlError};
+
+impl Session {
+    /// Runs a definition with the statement's state.
+    pub(super) async fn define(&self, state: SessionState, definition: DdlStatement) -> Result<()> {
+        let _kept = check_definition(&state, &definition)?;
+        check_drop(&state, &definition).await?;
+        match definition {
+            DdlStatement::CreateMemoryTable(table) if !matches!(*table.input, LogicalPlan::EmptyRelation(_)) => {
+                self.create_table_as(state, table).instrument(tracing::info_span!("execute")).await
+            }
+            definition => {
+                // The catalog is shared, so a table made by the statement's own copy is in the session.
+                let context = SessionContext::new_with_state(state);
+                let plan = LogicalPlan::Ddl(definition);
+                context.execute_logical_plan(plan).instrument(tracing::info_span!("execute")).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a table in memory of the rows of a query.
+    async fn create_table_as(&self, state: SessionState, table: CreateMemoryTable) -> Result<()> {
+        let CreateMemoryTable { name, input, if_not_exists, or_replace, constraints, column_defaults, temporary } =
+            table;
+        if temporary {
+            return Err(SqlError::Unsupported("temporary tables".into()));
+        }
+        let context = SessionContext::new_with_state(state.clone());
+        let exists = context.table_exist(name.clone())?;
+        match (if_not_exists, or_replace) {
+            (true, true) => return Err(SqlError::Planning("'IF NOT EXISTS' cannot coexist with 'REPLACE'".into())),
+            (true, false) if exists => return Ok(()),
+            (false, false) if exists => return Err(SqlError::Planning(format!("Table '{name}' already exists"))),
+            _ => {}
+        }
+        let schema = of_table(input.schema().as_arrow())?;
+        let plan = state.create_physical_plan(&input).await?;
+        let charge = Arc::new(Charge::to(&state.runtime_env().memory_pool, &name));
+        if charge.is_limited {
+            self.charge_tables(&charge).await.map_err(|error| charge.explained(error))?;
+        }
+        let mut partitions = JoinSet::new();
+        for (number, rows) in execute_stream_partitioned(plan.clone(), state.task_ctx())?.into_iter().enumerate() {
+            partitions.spawn(collected(number, rows, schema.clone(), charge.clone()));
+        }
+        let mut batches = vec![Vec::new(); partitions.len()];
+        while let Some(done) = partitions.join_next().await {
+            match done {
+                Ok(Ok((number, rows))) => batches[number] = rows,
+                Ok(Err(error)) => {
+                    return Err(charge.explained(diagnose::explain(Suspect::of_plan(&plan), error).await));
+                }
+                Err(failed) if failed.is_panic() => resume_unwind(failed.into_panic()),
+                Err(_) => return Err(SqlError::Cancelled),
+            }
+        }
+        let table = MemTable::try_new(schema, batches)?
+            .with_constraints(constraints)
+            .with_column_defaults(column_defaults.into_iter().collect());
+        if exists {
+            context.deregister_table(name.clone())?;
+        }
+        context.register_table(name, Arc::new(table))?;
+        Ok(())
+    }
+
+    /// Charges the rows of all tables in memory.
+    async fn charge_tables(&self, charge: &Charge) -> Result<()> {
+        let catalogs = self.inner.context.state().catalog_list().clone();
+        for catalog in catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)) {
+            for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
+                let tables = schema.downcast_ref::<SessionSchema>().map(SessionSchema::plain).unwrap_or_default();
+                for table in tables.iter().filter_map(|table| table.downcast_ref::<MemTable>()) {
+                    for partition in &table.batches {
+                        partition.read().await.iter().try_for_each(|batch| charge.add(batch))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows of a partition of a table that is made.
+async fn collected(
+    number: usize,
+    rows: SendableRecordBatchStream,
+    schema: SchemaRef,
+    charge: Arc<Charge>,
+) -> Result<(usize, Vec<RecordBatch>)> {
+    let of_table = rows.map_err(SqlError::from).and_then(|batch| {
+        let charged = charge.add(&batch);
+        let with_schema = || batch.with_schema(schema.clone()).map_err(|error| DataFusionError::from(error).into());
+        futures::future::ready(charged.and_then(|()| with_schema()))
+    });
+    Ok((number, of_table.try_collect().await?))
+}
+
+/// The columns of a table made of a query's rows.
+fn of_table(query: &Schema) -> Result<SchemaRef> {
+    let mut names = HashSet::new();
+    if let Some(field) = query.fields().iter().find(|field| !names.insert(field.name())) {
+        let reason = format!("two columns of the table would be named '{}'; name one otherwise with AS", field.name());
+        return Err(SqlError::Planning(reason));
+    }
+    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let fields: Vec<Field> = query.fields().iter().map(nullable).collect();
+    Ok(Arc::new(Schema::new_with_metadata(fields, query.metadata().clone())))
+}
+
+/// Memory of a table that is made, by the buffers that its rows are in: slices of one batch share them.
+struct Charge {
+    reservation: MemoryReservation,
+    table: String,
+    is_limited: bool,
+    seen: Mutex<HashSet<usize>>,
+}
+
+impl Charge {
+    fn to(pool: &Arc<dyn MemoryPool>, table: &TableReference) -> Charge {
+        let reservation = MemoryConsumer::new(format!("CREATE TABLE {table}")).register(pool);
+        let is_limited = !matches!(pool.memory_limit(), MemoryLimit::Infinite);
+        Charge { reservation, table: table.to_string(), is_limited, seen: Mutex::default() }
+    }
+
+    /// Charges what of a batch is not charged yet.
+    fn add(&self, batch: &RecordBatch) -> Result<()> {
+        if !self.is_limited {
+            return Ok(());
+        }
+        let mut seen = self.seen.lock();
+        let bytes = batch.columns().iter().map(|column| new_bytes(&column.to_data(), &mut seen)).sum();
+        Ok(self.reservation.try_grow(bytes)?)
+    }
+
+    /// The error with what it is about, where the limit was the table's.
+    fn explained(&self, error: SqlError) -> SqlError {
+        match error {
+            SqlError::Memory(text) if text.contains(self.reservation.consumer().name()) => {
+                SqlError::Memory(format!("table '{}' and the tables in memory do not fit ({text})", self.table))
+            }
+            other => other,
+        }
+    }
+}
+
+/// Bytes of the buffers of an array that were not seen before.
+fn new_bytes(array: &ArrayData, seen: &mut HashSet<usize>) -> usize {
+    let buffers = array.buffers().iter().chain(array.nulls().map(|nulls| nulls.buffer()));
+    let own: usize =
+        buffers.filter(|buffer| seen.insert(buffer.data_ptr().as_ptr() as usize)).map(|b| b.capacity()).sum();
+    own + array.child_data().iter().map(|child| new_bytes(child, seen)).sum::<usize>()
+}
+
+/// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
+fn check_definition(state: &SessionState, definition: &DdlStatement) -> Result<Option<Kept>> {
+    let replaced = match definition {
+        DdlStatement::CreateExternalTable(table) => {
+            catalog::stored_as(&table.file_type, &table.locations.join(", "))?;
+            table.or_replace.then_some(&table.name)
+        }
+        DdlStatement::CreateMemoryTable(table) => table.or_replace.then_some(&table.name),
+        DdlStatement::CreateView(view) => view.or_replace.then_some(&view.name),
+        _ => None,
+    };
+    Ok(replaced.and_then(|table| catalog::keep(state, table)))
+}
+
+/// A `DROP TABLE` takes no view, and a `DROP VIEW` no table.
+async fn check_drop(state: &SessionState, definition: &DdlStatement) -> Result<()> {
+    let (name, wanted, other) = match definition {
+        DdlStatement::DropTable(drop) => (&drop.name, "table", "view"),
+        DdlStatement::DropView(drop) => (&drop.name, "view", "table"),
+        _ => return Ok(()),
+    };
+    let Ok(schema) = state.schema_for_ref(name.clone()) else { return Ok(()) };
+    let Ok(Some(found)) = schema.table(name.table()).await else { return Ok(()) };
+    match (found.table_type() == datafusion::datasource::TableType::View) == (wanted == "view") {
+        true => Ok(()),
+        false => {
+            let statement = other.to_uppercase();
+            Err(SqlError::Planning(format!("'{name}' is a {other}, no {wanted}; use DROP {statement}")))
+        }
+    }
+}
