@@ -85,7 +85,7 @@ fn hide(expr: Expr, schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> Result
             // Items and the operand may hold lists of their own.
             Ok(Transformed::yes(call_of(list)))
         }
-        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => Ok(merged(expr)),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => merged(expr, schema, config),
         other => Ok(Transformed::no(other)),
     }
 }
@@ -102,8 +102,7 @@ fn simplified(list: InList, schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -
     if !is_cast && list.list.iter().all(is_plain) {
         return Ok(list);
     }
-    let context = SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
-    let simplifier = ExprSimplifier::new(context);
+    let simplifier = simplifier(schema, config);
     let folded = list.list.into_iter().map(|item| simplifier.simplify(item)).collect::<Result<Vec<_>>>()?;
     let list = InList { list: folded, ..list };
     let nullable = |item: &Expr| matches!(item, Expr::Literal(value, _) if value.is_null());
@@ -172,7 +171,7 @@ fn as_call(expr: &Expr) -> Option<(&Expr, &[Expr])> {
 }
 
 /// A chain of OR with its comparisons of one column, and its lists, merged into calls.
-fn merged(expr: Expr) -> Transformed<Expr> {
+fn merged(expr: Expr, schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> Result<Transformed<Expr>> {
     let mut operands = Vec::new();
     let mut rest = vec![expr];
     while let Some(expr) = rest.pop() {
@@ -181,7 +180,7 @@ fn merged(expr: Expr) -> Transformed<Expr> {
                 rest.push(*right);
                 rest.push(*left);
             }
-            operand => operands.push(operand),
+            operand => operands.push(without_casts(operand, schema, config)?),
         }
     }
     let count = operands.len();
@@ -204,11 +203,27 @@ fn merged(expr: Expr) -> Transformed<Expr> {
     }
     let changed = kept.len() < count;
     let chain = kept.into_iter().reduce(Expr::or).unwrap_or_else(|| Expr::Literal(false.into(), None));
-    match (changed, &chain) {
+    Ok(match (changed, &chain) {
         // Comparisons and calls hold no lists.
         (true, Expr::ScalarFunction(_)) => Transformed::new(chain, true, TreeNodeRecursion::Jump),
         (changed, _) => Transformed::new(chain, changed, TreeNodeRecursion::Continue),
+    })
+}
+
+/// A comparison that types were coerced for, with its literal cast in place of its column.
+fn without_casts(operand: Expr, schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> Result<Expr> {
+    let is_cast = |expr: &Expr| matches!(expr, Expr::Cast(_));
+    match &operand {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) if is_cast(left) || is_cast(right) => {
+            simplifier(schema, config).simplify(operand)
+        }
+        _ => Ok(operand),
     }
+}
+
+fn simplifier(schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> ExprSimplifier {
+    let context = SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
+    ExprSimplifier::new(context)
 }
 
 /// A column that an operand of a chain compares with constants, and these.

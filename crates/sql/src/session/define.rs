@@ -38,7 +38,10 @@ impl Session {
             DdlStatement::CreateMemoryTable(table) if !matches!(*table.input, LogicalPlan::EmptyRelation(_)) => {
                 self.create_table_as(state, table).instrument(tracing::info_span!("execute")).await
             }
-            definition => {
+            mut definition => {
+                if let DdlStatement::CreateView(view) = &mut definition {
+                    view.input = Arc::new(analyzed(&view.input, &state)?);
+                }
                 // The catalog is shared, so a table made by the statement's own copy is in the session.
                 let context = SessionContext::new_with_state(state);
                 let plan = LogicalPlan::Ddl(definition);
@@ -63,6 +66,7 @@ impl Session {
             (false, false) if exists => return Err(SqlError::Planning(format!("Table '{name}' already exists"))),
             _ => {}
         }
+        let input = analyzed(&input, &state)?;
         let schema = of_table(input.schema().as_arrow())?;
         let plan = state.create_physical_plan(&input).await?;
         let charge = Arc::new(Charge::to(&state.runtime_env().memory_pool, &name));
@@ -109,6 +113,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// A plan with the types that it has when it runs: rules of the analyzer change some.
+fn analyzed(plan: &LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    Ok(state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?)
 }
 
 /// The rows of a partition of a table that is made.

@@ -21,6 +21,9 @@ use crate::error::{Result, SqlError};
 /// where a level costs less.
 const OPERANDS_PER_LEVEL: usize = 10;
 
+/// Shorter chains stay as they are, those within a balanced one among them.
+const OPERANDS_MIN: usize = 32;
+
 /// Balances chains and refuses what is deeper than `limit`.
 pub(super) fn settle(parsed: &mut ParsedStatement, limit: usize) -> Result<()> {
     let mut visitor = Shape { limit, depth: 0, deepest: 0 };
@@ -92,10 +95,13 @@ fn nothing() -> Expr {
     Expr::value(Value::Null)
 }
 
-/// Makes a chain of AND or of OR balanced; gives the number of its operands, 0 where it is none.
+/// Makes a chain of AND or of OR balanced; gives the number of its operands, 0 where it is none or short.
 fn balance(expr: &mut Expr) -> usize {
     let Expr::BinaryOp { op: chained @ (BinaryOperator::And | BinaryOperator::Or), .. } = expr else { return 0 };
     let chained = chained.clone();
+    if chain_length(expr, &chained) <= OPERANDS_MIN {
+        return 0;
+    }
     let mut operands = Vec::new();
     let mut rest = mem::replace(expr, nothing());
     loop {
@@ -120,10 +126,29 @@ fn balance(expr: &mut Expr) -> usize {
     count
 }
 
+/// Operands of a chain of one operator.
+fn chain_length(expr: &Expr, chained: &BinaryOperator) -> usize {
+    let (mut length, mut at) = (1, expr);
+    while let Expr::BinaryOp { left, op, .. } = at
+        && op == chained
+    {
+        length += 1;
+        at = left;
+    }
+    length
+}
+
 /// Makes a chain of UNION ALL balanced.
 fn balance_unions(body: &mut SetExpr) {
     let is_union = |op, quantifier| op == SetOperator::Union && quantifier == SetQuantifier::All;
-    if !matches!(body, SetExpr::SetOperation { op, set_quantifier, .. } if is_union(*op, *set_quantifier)) {
+    let (mut length, mut at) = (1, &*body);
+    while let SetExpr::SetOperation { left, op, set_quantifier, .. } = at
+        && is_union(*op, *set_quantifier)
+    {
+        length += 1;
+        at = left;
+    }
+    if length <= OPERANDS_MIN {
         return;
     }
     let mut operands = Vec::new();
@@ -225,9 +250,11 @@ mod tests {
 
     #[test]
     fn chains_become_balanced_and_keep_their_order() {
-        let mut statement = parsed("SELECT a AND b AND c AND d AND e FROM t");
-        settle(&mut statement, 20).unwrap();
-        assert_eq!(statement.to_string(), "SELECT a AND b AND c AND d AND e FROM t");
+        let names: Vec<String> = (0..200).map(|n| format!("c{n}")).collect();
+        let text = format!("SELECT {} FROM t", names.join(" AND "));
+        let mut statement = parsed(&text);
+        settle(&mut statement, 60).unwrap();
+        assert_eq!(statement.to_string(), text);
         let chain = vec!["x"; 5_000].join(" OR ");
         settle(&mut parsed(&format!("SELECT {chain}")), 600).unwrap();
     }
