@@ -19,7 +19,7 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SessionState, TaskContext};
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, TableScan, TableSource};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, ScalarUDF, TableScan, TableSource};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
@@ -29,6 +29,7 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use crate::catalog::check_received;
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
+use crate::mend::in_zone;
 
 /// First words of an encoded plan.
 const HEAD: &str = "warpcube plan ";
@@ -56,6 +57,14 @@ impl LogicalExtensionCodec for PlanCodec {
         };
         bytes.extend(logical_plan_to_bytes_with_extension_codec(device.original(), self)?);
         Ok(())
+    }
+
+    /// A function that no registry has.
+    fn try_decode_udf(&self, name: &str, _bytes: &[u8]) -> DataFusionResult<Arc<ScalarUDF>> {
+        match name {
+            in_zone::NAME => Ok(in_zone::function()),
+            name => Err(SqlError::PlanDecode(format!("no function '{name}' is known")).into()),
+        }
     }
 
     fn try_decode_table_provider(

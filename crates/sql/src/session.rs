@@ -52,7 +52,7 @@ use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax;
-use assign::{check_known, set_option};
+use assign::{ZONE, check_known, set_option};
 use prepared::Prepared;
 use staged::Staged;
 
@@ -176,6 +176,7 @@ impl Session {
         let mut assignments = options.assignments;
         assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
         right_defaults(config.options_mut());
+        config.options_mut().execution.time_zone = Some(ZONE.into());
         let mut others = BTreeMap::new();
         for Assignment { name, value, origin } in assignments {
             let set = if name.starts_with("warpcube.") {

@@ -15,6 +15,7 @@ mod bounds;
 mod canonical;
 mod decimals;
 mod extremes;
+pub(crate) mod in_zone;
 mod joins;
 pub(crate) mod lists;
 mod mixed;
@@ -26,6 +27,7 @@ mod set_operations;
 mod sliding;
 mod subqueries;
 mod sums;
+mod zones;
 
 use std::sync::Arc;
 
@@ -46,6 +48,8 @@ use crate::lower::DeviceNode;
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.insert(0, Arc::new(zones::NamedZones));
+    rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(decimals::ScaleDividends));

@@ -68,6 +68,10 @@ impl Session {
                 if SWITCHES_FILTERS.contains(&name) {
                     right_defaults(state.write().config_mut().options_mut());
                 }
+                if name == ZONE_NAME {
+                    state.write().config_mut().options_mut().execution.time_zone = Some(ZONE.into());
+                    runtime::refresh_functions(&state)?;
+                }
             }
         }
         self.inner.origins.lock().remove(name);
@@ -116,11 +120,20 @@ const SWITCHES_FILTERS: [&str; 2] = [
     "datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown",
 ];
 
+/// The setting of the session's time zone.
+const ZONE_NAME: &str = "datafusion.execution.time_zone";
+/// A session's first time zone.
+pub(super) const ZONE: &str = "UTC";
+
 /// Sets one of DataFusion's options.
 pub(super) fn set_option(options: &mut ConfigOptions, name: &str, value: &str) -> Result<()> {
     options.set(name, value).map_err(|error| bad_value(name, value, &error.into()))?;
     if name == SWITCHES_FILTERS[0] {
         right_defaults(options);
+    }
+    // Without a name there is none.
+    if name == ZONE_NAME && value.is_empty() {
+        options.execution.time_zone = None;
     }
     Ok(())
 }

@@ -192,6 +192,7 @@ fn options() -> SessionOptions {
         .with("warpcube.target_partitions", "4")
         .with("warpcube.overflow", "wrap")
         .with("datafusion.sql_parser.parse_float_as_decimal", "false")
+        .with("datafusion.execution.time_zone", "")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

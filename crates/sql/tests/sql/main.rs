@@ -29,3 +29,4 @@ mod templates;
 mod templates_fuzz;
 mod tpch;
 mod writes;
+mod zones;

@@ -1,0 +1,173 @@
+//! The function that reads a time on the wall as an instant.
+//!
+//! Arrow's cast fails for times that the clocks of a zone show twice or never. Here they are those of standard time, as in
+//! PostgreSQL: 02:30 of the night in which clocks go forward from 2 to 3 is half past three, and of the night in which
+//! they go back it is the later one.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::{CastOptions, cast, cast_with_options, is_null};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// The function's name in plans that travel; no statement can call it, since no registry has it.
+pub(crate) const NAME: &str = "warpcube_in_zone";
+/// Longer than clocks ever go forward or back at once, in seconds.
+const CHANGE_MAX: i64 = 26 * 3600;
+
+static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(ScalarUDF::new_from_impl(InZone { signature: Signature::any(2, Volatility::Immutable) }))
+});
+
+/// The function, for plans that come from another session.
+pub(crate) fn function() -> Arc<ScalarUDF> {
+    FUNCTION.clone()
+}
+
+/// The instant at which clocks of a zone show what `value` says: a timestamp without a zone, a date, or a text, where
+/// one that names an offset is an instant of its own. An instant stays one.
+pub(super) fn in_zone(value: Expr, zone: &str) -> Expr {
+    FUNCTION.call(vec![value, Expr::Literal(ScalarValue::from(zone), None)])
+}
+
+/// Whether an expression is a call of the function.
+pub(super) fn is_in_zone(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<InZone>())
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct InZone {
+    signature: Signature,
+}
+
+/// The unit of an instant read from a value of a type.
+pub(super) fn unit_of(value: &DataType) -> TimeUnit {
+    match value {
+        DataType::Timestamp(unit, _) => *unit,
+        _ => TimeUnit::Nanosecond,
+    }
+}
+
+impl ScalarUDFImpl for InZone {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal("the type of an instant follows from its zone".into()))
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        let zone = arguments.scalar_arguments[1].and_then(|zone| zone.try_as_str().flatten());
+        let zone = zone.ok_or_else(|| DataFusionError::Internal("an instant without a zone".into()))?;
+        let unit = unit_of(arguments.arg_fields[0].data_type());
+        Ok(Arc::new(Field::new(self.name(), DataType::Timestamp(unit, Some(zone.into())), true)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let target = arguments.return_field.data_type();
+        Ok(match &arguments.args[0] {
+            ColumnarValue::Array(values) => ColumnarValue::Array(instants(values, target)?),
+            ColumnarValue::Scalar(value) => {
+                let instant = instants(&value.to_array_of_size(1)?, target)?;
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&instant, 0)?)
+            }
+        })
+    }
+}
+
+/// The instants that values name in the zone of a type.
+fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let instants = cast(values, target)?;
+    if instants.null_count() == values.null_count() {
+        return Ok(instants);
+    }
+    // Clocks do not show what is missing, or show it twice; or it is no time at all, which is an error.
+    let unit = unit_of(target);
+    let walls = cast_with_options(values, &DataType::Timestamp(unit, None), &strict)?;
+    let walls = cast(&walls, &DataType::Int64)?;
+    let walls = walls.as_primitive::<Int64Type>();
+    let change = CHANGE_MAX * per_second(unit);
+    // The offset from UTC before the change is that of a day earlier, the one after it that of a day later.
+    let instant_of = |shift: i64| -> Result<Int64Array> {
+        let shifted: ArrayRef = Arc::new(walls.unary_opt::<_, Int64Type>(|wall| wall.checked_add(shift)));
+        let shifted = cast(&shifted, &DataType::Timestamp(unit, None))?;
+        let instant = cast(&cast(&shifted, target)?, &DataType::Int64)?;
+        Ok(instant.as_primitive::<Int64Type>().unary_opt(|instant| instant.checked_sub(shift)))
+    };
+    let (before, after) = (instant_of(-change)?, instant_of(change)?);
+    let missing = is_null(&instants)?;
+    let known = cast(&instants, &DataType::Int64)?;
+    let known = known.as_primitive::<Int64Type>();
+    // The smaller offset is that of standard time, which makes the later instant.
+    let read = |row: usize| match (missing.value(row) && walls.is_valid(row), before.is_valid(row), after.is_valid(row))
+    {
+        (false, _, _) => Ok(known.is_valid(row).then(|| known.value(row))),
+        (true, true, true) => Ok(Some(before.value(row).max(after.value(row)))),
+        (true, _, _) => Err(DataFusionError::Execution(format!("no instant is {} in {target}", walls.value(row)))),
+    };
+    let read: Int64Array = (0..walls.len()).map(read).collect::<Result<_>>()?;
+    let read: ArrayRef = Arc::new(read);
+    Ok(cast(&cast(&read, &DataType::Timestamp(unit, Some("UTC".into())))?, target)?)
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn times_that_clocks_show_twice_or_never_are_those_of_standard_time() {
+        for (zone, wall, expected) in [
+            ("Europe/Berlin", "2024-03-31 01:59:00", "2024-03-31T00:59:00Z"),
+            ("Europe/Berlin", "2024-03-31 02:30:00", "2024-03-31T01:30:00Z"),
+            ("Europe/Berlin", "2024-10-27 02:30:00", "2024-10-27T01:30:00Z"),
+            ("Europe/Berlin", "2024-10-27 02:30:00+02:00", "2024-10-27T00:30:00Z"),
+            ("America/New_York", "2024-03-10 02:30:00", "2024-03-10T07:30:00Z"),
+            ("America/New_York", "2024-11-03 01:30:00", "2024-11-03T06:30:00Z"),
+            ("America/New_York", "2024-07-04", "2024-07-04T04:00:00Z"),
+        ] {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec![Some(wall), None]));
+            let of = |values: &ArrayRef, unit| {
+                let target = DataType::Timestamp(unit, Some(zone.into()));
+                let instants = instants(values, &target).unwrap();
+                assert!(instants.is_null(1));
+                let utc = cast(&instants, &DataType::Timestamp(TimeUnit::Second, Some("UTC".into()))).unwrap();
+                cast(&utc, &DataType::Utf8).unwrap().as_string::<i32>().value(0).to_string()
+            };
+            assert_eq!(of(&texts, TimeUnit::Nanosecond), expected, "{wall} in {zone}");
+            if !wall.contains('+') {
+                for unit in [TimeUnit::Second, TimeUnit::Microsecond] {
+                    let walls = cast(&texts, &DataType::Timestamp(unit, None)).unwrap();
+                    assert_eq!(of(&walls, unit), expected, "{wall} in {zone}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_an_error() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["2024-13-01"]));
+        assert!(instants(&texts, &DataType::Timestamp(TimeUnit::Nanosecond, Some("Europe/Berlin".into()))).is_err());
+    }
+}

@@ -1,0 +1,227 @@
+//! Instants are instants: the session has a time zone, UTC at first, in which times without one are read.
+//!
+//! DataFusion 55.2 has no zone at first, so that `now()` and `timestamptz '…+01'` lose theirs. With one, it still reads
+//! times in the zone of whatever column they meet, casts an instant to a timestamp in UTC and to a date in the zone of
+//! its column, and the optimiser takes casts from columns as if clocks never changed.
+//!
+//! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and instants
+//! become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a comparison
+//! read. `x AT TIME ZONE 'z'` is DataFusion's: a time on the wall of `z` as an instant, an instant with the zone `z`; and
+//! so is what takes instants apart, `extract`, `date_trunc` and the like, and shows them: in the zone of their type.
+//! `SET TIME ZONE ''` leaves all to DataFusion.
+//!
+//! The files go once DataFusion has a zone for the session and casts by it.
+
+use std::str::FromStr;
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::functions::datetime::to_local_time;
+use datafusion::logical_expr::dml::WriteOp;
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::in_zone::{in_zone, is_in_zone, unit_of};
+
+/// Before types are coerced: zones that the statement itself names.
+#[derive(Debug)]
+pub(super) struct NamedZones;
+
+impl AnalyzerRule for NamedZones {
+    fn name(&self) -> &str {
+        "named_zones"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let Some(zone) = zone_of(config) else { return Ok(plan) };
+        // Steps down from an INSERT in which its own casts may be.
+        let mut below_insert = 0;
+        let named = plan.transform_down_with_subqueries(|plan| {
+            // What an INSERT casts to the types of its table names no zone: in the projection below it, and in VALUES.
+            let is_own = below_insert == 2 || below_insert == 1 && matches!(plan, LogicalPlan::Values(_));
+            below_insert = if is_insert(&plan) { 2 } else { usize::saturating_sub(below_insert, 1) };
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let saved = names.save(&expr);
+                let named = if is_own { below_cast(expr, zone) } else { name_zones(expr, zone) };
+                Ok(named?.update_data(|expr| saved.restore(expr)))
+            })
+        })?;
+        Ok(named.data)
+    }
+}
+
+/// The session's zone, if it has one.
+fn zone_of(config: &ConfigOptions) -> Option<&str> {
+    config.execution.time_zone.as_deref().filter(|zone| !zone.is_empty())
+}
+
+fn is_insert(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Dml(dml) if matches!(dml.op, WriteOp::Insert(_)))
+}
+
+fn below_cast(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::Alias(Alias { expr, relation, name, metadata }) => Ok(below_cast(*expr, zone)?
+            .update_data(|expr| Expr::Alias(Alias { expr: Box::new(expr), relation, name, metadata }))),
+        Expr::Cast(Cast { expr, field }) => {
+            Ok(name_zones(*expr, zone)?.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
+        }
+        expr => name_zones(expr, zone),
+    }
+}
+
+/// `x AT TIME ZONE 'z'` with a function in place of its cast.
+fn name_zones(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
+    expr.transform_up(|expr| {
+        Ok(match expr {
+            Expr::Cast(Cast { expr, field }) if !is_in_zone(&expr) => match field.data_type() {
+                DataType::Timestamp(_, Some(named)) if named.as_ref() != zone => {
+                    let read = in_zone(*expr, named);
+                    Transformed::yes(Expr::Cast(Cast { expr: Box::new(read), field }))
+                }
+                _ => Transformed::no(Expr::Cast(Cast { expr, field })),
+            },
+            expr => Transformed::no(expr),
+        })
+    })
+}
+
+/// After types are coerced: the session's zone, where none is named.
+#[derive(Debug)]
+pub(super) struct SessionZone;
+
+impl AnalyzerRule for SessionZone {
+    fn name(&self) -> &str {
+        "session_zone"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let Some(zone) = zone_of(config) else { return Ok(plan) };
+        let zoned = plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            let schema = merge_schema(&plan.inputs());
+            plan.map_expressions(|expr| {
+                if !expr.exists(|expr| Ok(may_cross(expr)))? {
+                    return Ok(Transformed::no(expr));
+                }
+                let saved = names.save(&expr);
+                let zoned = expr.transform_up(|expr| Ok(in_session(expr, zone, &schema)))?;
+                Ok(zoned.update_data(|expr| saved.restore(expr)))
+            })
+        })?;
+        Ok(zoned.data)
+    }
+}
+
+/// Whether an expression may make an instant of what is none, or the other way round.
+fn may_cross(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
+        Expr::TryCast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
+        Expr::ScalarFunction(function) => function.name() == "arrow_cast",
+        _ => false,
+    }
+}
+
+fn is_instant(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(_, Some(_)))
+}
+
+/// Whether values of a type are what a calendar or a clock on a wall shows.
+fn is_on_wall(data_type: &DataType) -> bool {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    matches!(data_type, Timestamp(_, None) | Date32 | Date64 | Time32(_) | Time64(_)) || data_type.is_string()
+}
+
+/// How a value is cast.
+#[derive(Clone, Copy)]
+enum Way {
+    Cast,
+    Try,
+}
+
+impl Way {
+    fn to(self, expr: Expr, data_type: DataType) -> Expr {
+        match self {
+            Way::Cast => Expr::Cast(Cast::new(Box::new(expr), data_type)),
+            Way::Try => Expr::TryCast(TryCast::new(Box::new(expr), data_type)),
+        }
+    }
+}
+
+fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
+    let crossed = match &expr {
+        Expr::Cast(cast) => crossed(&cast.expr, cast.field.data_type(), Way::Cast, zone, schema),
+        Expr::TryCast(cast) => crossed(&cast.expr, cast.field.data_type(), Way::Try, zone, schema),
+        Expr::ScalarFunction(function) if function.name() == "arrow_cast" => match function.args.as_slice() {
+            [value, Expr::Literal(name, _)] => {
+                let target = name.try_as_str().flatten().and_then(|name| DataType::from_str(name).ok());
+                target.and_then(|target| match &target {
+                    // The type names the zone.
+                    DataType::Timestamp(_, Some(named)) if named.as_ref() != zone => {
+                        let from = value.get_type(schema).ok()?;
+                        is_on_wall(&from).then(|| Way::Cast.to(in_zone(value.clone(), named), target.clone()))
+                    }
+                    _ => crossed(value, &target, Way::Cast, zone, schema),
+                })
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    match crossed {
+        Some(crossed) => Transformed::yes(crossed),
+        None => Transformed::no(expr),
+    }
+}
+
+/// A cast that crosses between instants and what is on a wall, by way of the session's zone; none where it is that
+/// already.
+fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSchema) -> Option<Expr> {
+    let from = value.get_type(schema).ok()?;
+    let in_session = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(own)) if own.as_ref() == zone || is_utc(own) && is_utc(zone));
+    let then = |expr: Expr, data_type: &DataType| match data_type == target {
+        true => expr,
+        false => way.to(expr, target.clone()),
+    };
+    match (is_instant(&from), is_instant(target)) {
+        (false, true) if is_on_wall(&from) => {
+            // Arrow's cast reads in the zone of its target; the optimiser sees through it as if clocks never changed.
+            if is_utc(zone) || from.is_string() && matches!(way, Way::Try) {
+                let DataType::Timestamp(unit, _) = target else { return None };
+                let session = DataType::Timestamp(*unit, Some(zone.into()));
+                return (!in_session(target)).then(|| way.to(way.to(value.clone(), session), target.clone()));
+            }
+            let read = DataType::Timestamp(unit_of(&from), Some(zone.into()));
+            Some(then(in_zone(value.clone(), zone), &read))
+        }
+        (true, false) if is_on_wall(target) => {
+            let session = DataType::Timestamp(unit_of(&from), Some(zone.into()));
+            let seen = if in_session(&from) { value.clone() } else { way.to(value.clone(), session) };
+            match target {
+                // Arrow's cast to a timestamp is in UTC.
+                DataType::Timestamp(_, _) if is_utc(zone) => None,
+                target if target.is_string() || is_utc(zone) => {
+                    (!in_session(&from)).then(|| way.to(seen, target.clone()))
+                }
+                _ => {
+                    let wall = to_local_time().call(vec![seen]);
+                    Some(then(wall, &DataType::Timestamp(unit_of(&from), None)))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a zone is that of UTC by one of its names.
+fn is_utc(zone: &str) -> bool {
+    ["UTC", "+00:00", "+00", "Z", "GMT", "Etc/UTC"].contains(&zone)
+}
