@@ -46,6 +46,8 @@ pub(crate) struct Staged {
     is_special: bool,
     /// Files that were there before and leave.
     replaced: Vec<PathBuf>,
+    /// What the session may reach: folders of the target may be links.
+    access: Access,
 }
 
 /// What a COPY does with the files that are in its folder.
@@ -78,7 +80,8 @@ impl Staged {
     /// Redirects what a plan writes to files of this machine; `None` where it writes none. Only the statement itself
     /// writes, or the one that EXPLAIN ANALYZE runs; what is explained and not run keeps its target.
     pub(crate) fn redirect(plan: LogicalPlan, options: &ConfigOptions) -> Result<(LogicalPlan, Option<Staged>)> {
-        Access::of(options).check_plan(&plan)?;
+        let access = Access::of(options);
+        access.check_plan(&plan)?;
         let mut staged = None;
         let plan = match plan {
             LogicalPlan::Analyze(mut analyze) => {
@@ -145,6 +148,9 @@ impl Staged {
             }
             other => other,
         };
+        if let Some(staged) = &mut staged {
+            staged.access = access;
+        }
         Ok((plan, staged))
     }
 
@@ -167,7 +173,7 @@ impl Staged {
         let folder = Hidden::folder(&parent, name).map_err(|error| failed(&parent, &error))?;
         // A name without an extension would be that of a folder of files.
         let written = folder.path().join(if is_special { OsStr::new(STREAM_NAME) } else { name });
-        Ok(Some(Staged { written, folder, target, is_special, replaced: Vec::new() }))
+        Ok(Some(Staged { written, folder, target, is_special, replaced: Vec::new(), access: Access::default() }))
     }
 
     /// The same for a COPY, which says what becomes of the files that are in its folder.
@@ -211,12 +217,14 @@ impl Staged {
                 Ok(below) if !below.as_os_str().is_empty() && !self.is_special => self.target.join(below),
                 _ => self.target.clone(),
             };
+            self.access.check_path(&place)?;
             let parent = place.parent().unwrap_or(&self.target);
             let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place));
             moved.map_err(|error| failed(&place, &error))?;
             places.push(place);
         }
         for file in self.replaced.iter().filter(|file| !places.contains(file)) {
+            self.access.check_path(file)?;
             fs::remove_file(file).map_err(|error| failed(file, &error))?;
             // Folders of keys that hold nothing any more; one that does stays.
             let folders = file.ancestors().skip(1).take_while(|folder| *folder != self.target);

@@ -87,6 +87,15 @@ async fn files_outside_of_the_allowed_folders_are_out_of_reach() {
     session.collect(&format!("CREATE EXTERNAL TABLE n STORED AS PARQUET LOCATION '{root}/in/sub/'")).await.unwrap();
     session.collect("INSERT INTO n VALUES (11)").await.unwrap();
     assert_eq!(one(&session, "SELECT sum(a) FROM n").await.0, "20");
+    // A folder of keys that leads elsewhere.
+    symlink(folder.path().join("out"), folder.path().join("in/sub/k=1")).unwrap();
+    let keys = format!("COPY (SELECT 1 AS k, 2 AS a) TO '{root}/in/sub/' STORED AS PARQUET PARTITIONED BY (k)");
+    for option in ["append", "overwrite"] {
+        let found = error(&session, &format!("{keys} OPTIONS ({option} true)")).await;
+        assert!(found.starts_with(&format!("FILE-007 {root}/in/sub/k=1/")), "{found}");
+    }
+    assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 2);
+    fs::remove_file(folder.path().join("in/sub/k=1")).unwrap();
     // A file of the table that becomes a link to another place.
     let moved = folder.path().join("in/sub/new.parquet");
     fs::remove_file(&moved).unwrap();
