@@ -1,8 +1,8 @@
 //! The function that reads a time on the wall as an instant.
 //!
-//! Arrow's cast fails for times that the clocks of a zone show twice or never. Here they are those of standard time, as in
-//! PostgreSQL: 02:30 of the night in which clocks go forward from 2 to 3 is half past three, and of the night in which
-//! they go back it is the later one.
+//! Arrow's cast fails for times that the clocks of a zone show twice or never. Here they are those of standard time,
+//! as in PostgreSQL: 02:30 of the night in which clocks go forward from 2 to 3 is half past three, and of the night
+//! in which they go back it is the later one.
 
 use std::sync::{Arc, LazyLock};
 

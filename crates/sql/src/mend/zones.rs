@@ -4,11 +4,11 @@
 //! times in the zone of whatever column they meet, casts an instant to a timestamp in UTC and to a date in the zone of
 //! its column, and the optimiser takes casts from columns as if clocks never changed.
 //!
-//! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and instants
-//! become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a comparison
-//! read. `x AT TIME ZONE 'z'` is DataFusion's: a time on the wall of `z` as an instant, an instant with the zone `z`; and
-//! so is what takes instants apart, `extract`, `date_trunc` and the like, and shows them: in the zone of their type.
-//! `SET TIME ZONE ''` leaves all to DataFusion.
+//! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and
+//! instants become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a
+//! comparison read. `x AT TIME ZONE 'z'` is DataFusion's: a time on the wall of `z` as an instant, an instant with
+//! the zone `z`; and so is what takes instants apart, `extract`, `date_trunc` and the like, and shows them: in the
+//! zone of their type. `SET TIME ZONE ''` leaves all to DataFusion.
 //!
 //! The files go once DataFusion has a zone for the session and casts by it.
 
@@ -186,7 +186,11 @@ fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
 /// already.
 fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSchema) -> Option<Expr> {
     let from = value.get_type(schema).ok()?;
-    let in_session = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(own)) if own.as_ref() == zone || is_utc(own) && is_utc(zone));
+    let is_own = |own: &str| own == zone || is_utc(own) && is_utc(zone);
+    let in_session = |data_type: &DataType| match data_type {
+        DataType::Timestamp(_, Some(own)) => is_own(own),
+        _ => false,
+    };
     let then = |expr: Expr, data_type: &DataType| match data_type == target {
         true => expr,
         false => way.to(expr, target.clone()),
