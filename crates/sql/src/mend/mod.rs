@@ -13,6 +13,7 @@
 mod arithmetic;
 mod bounds;
 mod canonical;
+mod constants;
 mod decimals;
 mod extremes;
 pub(crate) mod in_zone;
@@ -50,6 +51,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.push(Arc::new(zones::SessionZone));
+    rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(decimals::ScaleDividends));

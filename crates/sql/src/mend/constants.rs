@@ -1,0 +1,97 @@
+//! Constants that are NaN are the one NaN before anything is concluded from them.
+//!
+//! The optimiser computes `0.0 / 0.0 > 1` itself, over a NaN with a sign, before the final plan is mended
+//! ([`super::nan`]). Unnecessary with that file.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+
+use super::canonical::literal;
+use super::nan::{is_arithmetic, is_float, makes_nan};
+
+/// The rule, once types are coerced.
+#[derive(Debug)]
+pub(super) struct OneNan;
+
+impl AnalyzerRule for OneNan {
+    fn name(&self) -> &str {
+        "one_nan"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let config = Arc::new(config.clone());
+        let mended = plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            let schema = Arc::new(merge_schema(&plan.inputs()));
+            plan.map_expressions(|expr| {
+                if !expr.exists(|expr| Ok(may_make_nan(expr, &schema) && is_constant(expr)))? {
+                    return Ok(Transformed::no(expr));
+                }
+                let saved = names.save(&expr);
+                let context =
+                    SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
+                let simplifier = ExprSimplifier::new(context);
+                let mended = expr.transform_down(|expr| {
+                    if !may_make_nan(&expr, &schema) || !is_constant(&expr) {
+                        return Ok(Transformed::no(expr));
+                    }
+                    // What is wrong with a constant is told when it is computed.
+                    Ok(match simplifier.simplify(expr.clone()) {
+                        Ok(Expr::Literal(value, metadata)) if is_nan(&value) => {
+                            let nan = literal(&value).unwrap_or(value);
+                            Transformed::new(Expr::Literal(nan, metadata), true, TreeNodeRecursion::Jump)
+                        }
+                        _ => Transformed::no(expr),
+                    })
+                })?;
+                Ok(mended.update_data(|expr| saved.restore(expr)))
+            })
+        })?;
+        Ok(mended.data)
+    }
+}
+
+fn may_make_nan(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => is_arithmetic(binary.op) && is_float(expr, schema),
+        Expr::Negative(_) | Expr::ScalarFunction(_) => is_float(expr, schema),
+        Expr::Cast(cast) => makes_nan(&cast.expr, cast.field.data_type(), schema),
+        Expr::TryCast(cast) => makes_nan(&cast.expr, cast.field.data_type(), schema),
+        _ => false,
+    }
+}
+
+/// Whether an expression is made of constants alone.
+fn is_constant(expr: &Expr) -> bool {
+    let is_leaf = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(_, _)
+                | Expr::Placeholder(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+        )
+    };
+    !expr.exists(|expr| Ok(is_leaf(expr))).unwrap_or(true)
+}
+
+fn is_nan(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float16(Some(value)) => value.is_nan(),
+        ScalarValue::Float32(Some(value)) => value.is_nan(),
+        ScalarValue::Float64(Some(value)) => value.is_nan(),
+        _ => false,
+    }
+}
