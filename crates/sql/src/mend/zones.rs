@@ -21,7 +21,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::dml::WriteOp;
-use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::expr::{Alias, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
@@ -120,12 +120,15 @@ impl AnalyzerRule for SessionZone {
     }
 }
 
+/// Functions that take an instant apart.
+const APART: [&str; 3] = ["date_part", "date_trunc", "to_char"];
+
 /// Whether an expression may make an instant of what is none, or the other way round.
 fn may_cross(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::TryCast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
-        Expr::ScalarFunction(function) => function.name() == "arrow_cast",
+        Expr::ScalarFunction(function) => function.name() == "arrow_cast" || APART.contains(&function.name()),
         _ => false,
     }
 }
@@ -174,12 +177,34 @@ fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
             }
             _ => None,
         },
+        Expr::ScalarFunction(function) if APART.contains(&function.name()) => apart(function, zone, schema),
         _ => None,
     };
     match crossed {
         Some(crossed) => Transformed::yes(crossed),
         None => Transformed::no(expr),
     }
+}
+
+/// The function over the instant in the session's zone; its result keeps its type.
+fn apart(function: &ScalarFunction, zone: &str, schema: &DFSchema) -> Option<Expr> {
+    let mut mended = function.clone();
+    let mut changed = false;
+    for argument in &mut mended.args {
+        if let Ok(DataType::Timestamp(unit, Some(own))) = argument.get_type(schema)
+            && own.as_ref() != zone
+        {
+            *argument = Way::Cast.to(std::mem::take(argument), DataType::Timestamp(unit, Some(zone.into())));
+            changed = true;
+        }
+    }
+    if !changed {
+        return None;
+    }
+    let mended = Expr::ScalarFunction(mended);
+    let before = Expr::ScalarFunction(function.clone()).get_type(schema).ok()?;
+    let now = mended.get_type(schema).ok()?;
+    Some(if now == before { mended } else { Way::Cast.to(mended, before) })
 }
 
 /// A cast that crosses between instants and what is on a wall, by way of the session's zone; none where it is that
