@@ -7,9 +7,11 @@ use std::path::Path;
 
 use arrow::array::RecordBatch;
 use datafusion::common::config::ConfigOptions;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
 use crate::error::Result;
+use crate::mend;
 
 /// A plain context of DataFusion with the session's defaults of DataFusion's own settings.
 pub struct Baseline {
@@ -26,7 +28,10 @@ impl Default for Baseline {
     fn default() -> Self {
         let mut config = SessionConfig::new();
         right_defaults(config.options_mut());
-        Baseline { context: SessionContext::new_with_config(config) }
+        // Types of quotients, and of floats beside decimals, are compared like with like.
+        let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+        let state = builder.with_analyzer_rules(mend::rules_of_types()).build();
+        Baseline { context: SessionContext::new_with_state(state) }
     }
 }
 

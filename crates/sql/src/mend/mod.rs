@@ -60,6 +60,14 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules
 }
 
+/// The rules that decide types of literals' neighbours, among DataFusion's own.
+pub(crate) fn rules_of_types() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.push(Arc::new(decimals::ScaleDividends));
+    rules
+}
+
 /// The planners of expressions: ours, then DataFusion's.
 pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(names::SessionExprPlanner)];

@@ -213,7 +213,7 @@ fn names_that_are_taken_or_mean_nothing() {
     for (sql, expected) in [
         ("EXECUTE nope(1)", "Prepared statement 'nope' does not exist"),
         ("DEALLOCATE nope", "Prepared statement 'nope' does not exist"),
-        ("PREPARE p AS SELECT 1; PREPARE p AS SELECT 2", "Prepared statement 'p' already exists"),
+        ("PREPARE p AS SELECT 1; PREPARE p AS SELECT 2", "Prepared statement 'p' already exists; DEALLOCATE it first"),
         ("CREATE TABLE t AS VALUES (1); CREATE TABLE t AS VALUES (2)", "Table 't' already exists"),
         ("CREATE TABLE t AS VALUES (1); CREATE VIEW t AS SELECT 1", "Table 't' already exists"),
         (
@@ -254,7 +254,7 @@ fn copies_into_formats_that_are_none() {
 }
 
 #[test]
-fn divisions_and_overflows_by_datafusions_rules() {
+fn divisions_and_overflows() {
     let place = Place::new();
     let table = "CREATE TABLE t AS VALUES (1, 0), (2, 2); ";
     assert_eq!(place.error(&format!("{table} SELECT column1 / column2 FROM t")), "SQL-006 division by zero");
@@ -263,7 +263,10 @@ fn divisions_and_overflows_by_datafusions_rules() {
         "CREATE TABLE r AS SELECT value AS a, CASE value WHEN 7 THEN 2 ELSE 0 END AS b FROM generate_series(1, 100)";
     let guarded = "SELECT a FROM r WHERE b <> 0 AND 10 / b > 1";
     assert_eq!(place.csv(&format!("{rare}; {guarded}")), "a\n7\n");
-    assert_eq!(place.csv("SELECT 9223372036854775807 + 1 AS wrapped"), "wrapped\n-9223372036854775808\n");
+    let overflow = "SELECT 9223372036854775807 + 1 AS wrapped";
+    assert!(place.error(overflow).starts_with("SQL-006 overflow: 9223372036854775807 + 1 leaves BIGINT"));
+    let wrapping = format!("SET warpcube.overflow = 'wrap'; {overflow}");
+    assert_eq!(place.csv(&wrapping), "wrapped\n-9223372036854775808\n");
     assert!(place.error("SELECT CAST('x' AS INT)").starts_with("SQL-006 "));
 }
 
