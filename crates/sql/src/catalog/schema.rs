@@ -14,14 +14,13 @@ use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::optimizer::Analyzer;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use parking_lot::RwLock;
 
 use super::CatalogShared;
 use super::files::{self, ExternalTable};
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
+use crate::syntax;
 
 tokio::task_local! {
     /// The views that are being planned, outermost first: schema and name.
@@ -134,12 +133,15 @@ impl Drop for Kept {
 
 /// The plan below `CREATE VIEW`.
 async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
-    let statement = state.sql_to_statement(text, &state.config_options().sql_parser.dialect)?;
+    let statement = syntax::parse(state, text)?;
     match state.statement_to_plan(statement).await? {
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
-            // As DataFusion does when it creates a view: the columns' types are those after coercion.
-            let analyzer = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
-            Ok(analyzer.execute_and_check(Arc::unwrap_or_clone(view.input), state.config_options(), |_, _| {})?)
+            // The columns' types are those that the query has when it runs.
+            Ok(state.analyzer().execute_and_check(
+                Arc::unwrap_or_clone(view.input),
+                state.config_options(),
+                |_, _| {},
+            )?)
         }
         _ => Err(SqlError::Internal("the text of a view is not that of a view".into())),
     }

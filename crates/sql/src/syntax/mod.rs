@@ -16,7 +16,7 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement as SqlStatement, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    SetExpr, Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -152,6 +152,13 @@ impl VisitorMut for Mends {
 
     /// A number with an exponent is a double, whatever other literals with a point are.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        // Two signs would be a comment in the text that views are kept as.
+        if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+            && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. })
+        {
+            let negative = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
+            **inner = Expr::Nested(Box::new(negative));
+        }
         if let Expr::Value(value) = expr
             && let Value::Number(digits, _) = &value.value
             && digits.contains(['e', 'E'])
