@@ -42,6 +42,11 @@ impl Default for Baseline {
 ///   groups of smaller a are left out of max(b + 0) too.
 pub(crate) fn right_defaults(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
+    without_wrong_filters(options);
+}
+
+/// The second of these alone: a switch of DataFusion's for all dynamic filters switches this one on.
+pub(crate) fn without_wrong_filters(options: &mut ConfigOptions) {
     options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
 }
 

@@ -2,8 +2,8 @@
 //!
 //! DataFusion 55.2 wraps: `min(a * b)` over two columns of 32 bits may be −2147483648. A flag of its physical
 //! operator would check, but no planner sets it and plans that travel lose it. Under `warpcube.overflow = 'error'`
-//! additions, subtractions and products of integers, negations, and the absolute value become functions here, in the
-//! final plan; what has no column is replaced before the optimiser folds it.
+//! additions, subtractions and products of integers and negations become functions here, in the final plan; what has
+//! no column is replaced before the optimiser folds it. Casts, quotients and `abs` fail by themselves.
 //!
 //! A batch whose extremes prove that nothing overflows is computed without checks. The file goes once DataFusion's
 //! planner takes the flag from a setting.

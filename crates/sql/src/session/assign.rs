@@ -9,7 +9,7 @@ use datafusion::prelude::SessionConfig;
 
 use super::Session;
 use crate::access::{check_change, check_folder};
-use crate::baseline::right_defaults;
+use crate::baseline::{right_defaults, without_wrong_filters};
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::runtime::{self, RuntimeChoice};
@@ -65,11 +65,15 @@ impl Session {
                 let reset = ResetVariable { variable: name.to_string() };
                 let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
                 self.inner.context.execute_logical_plan(plan).await?;
-                if SWITCHES_FILTERS.contains(&name) {
-                    right_defaults(state.write().config_mut().options_mut());
+                // DataFusion goes back to its own defaults, some of which are not a session's.
+                let own = default_value(name);
+                if let Some(own) = own {
+                    state.write().config_mut().options_mut().set(name, &own)?;
+                }
+                if name == SWITCHES_FILTERS {
+                    without_wrong_filters(state.write().config_mut().options_mut());
                 }
                 if name == ZONE_NAME {
-                    state.write().config_mut().options_mut().execution.time_zone = Some(ZONE.into());
                     runtime::refresh_functions(&state)?;
                 }
             }
@@ -114,22 +118,27 @@ impl Session {
     }
 }
 
-/// Settings that switch filters on which [`right_defaults`] switches off; the last is for those who mean it.
-const SWITCHES_FILTERS: [&str; 2] = [
-    "datafusion.optimizer.enable_dynamic_filter_pushdown",
-    "datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown",
-];
+/// The setting that switches on filters which [`without_wrong_filters`] switches off.
+const SWITCHES_FILTERS: &str = "datafusion.optimizer.enable_dynamic_filter_pushdown";
 
 /// The setting of the session's time zone.
 const ZONE_NAME: &str = "datafusion.execution.time_zone";
 /// A session's first time zone.
 pub(super) const ZONE: &str = "UTC";
 
+/// What a session has for one of DataFusion's settings that nobody sets.
+fn default_value(name: &str) -> Option<String> {
+    let mut defaults = ConfigOptions::default();
+    right_defaults(&mut defaults);
+    defaults.execution.time_zone = Some(ZONE.into());
+    defaults.entries().into_iter().find(|entry| entry.key == name)?.value
+}
+
 /// Sets one of DataFusion's options.
 pub(super) fn set_option(options: &mut ConfigOptions, name: &str, value: &str) -> Result<()> {
     options.set(name, value).map_err(|error| bad_value(name, value, &error.into()))?;
-    if name == SWITCHES_FILTERS[0] {
-        right_defaults(options);
+    if name == SWITCHES_FILTERS {
+        without_wrong_filters(options);
     }
     // Without a name there is none.
     if name == ZONE_NAME && value.is_empty() {
