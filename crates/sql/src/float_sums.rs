@@ -26,6 +26,8 @@ use datafusion::logical_expr::{
 };
 use warpcube_engine::FloatSum;
 
+use crate::mend::DistinctTotal;
+
 /// The plan with exact sums and averages of floats.
 pub(crate) fn make_exact(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let exact = plan.clone().transform_up_with_subqueries(|plan| {
@@ -113,11 +115,11 @@ impl AggregateUDFImpl for ExactFloat {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let is_average = self.is_average;
-        if !arguments.is_distinct {
-            return Ok(Box::new(ExactAccumulator { sum: FloatSum::new(), count: 0, is_average }));
-        }
-        Ok(Box::new(DistinctAccumulator { values: self.original.accumulator(arguments)?, is_average }))
+        let exact = Box::new(ExactAccumulator { sum: FloatSum::new(), count: 0, is_average: self.is_average });
+        Ok(match arguments.is_distinct {
+            true => Box::new(DistinctTotal::new(self.original.accumulator(arguments)?, exact)),
+            false => exact,
+        })
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -197,41 +199,5 @@ impl Accumulator for ExactAccumulator {
 
     fn size(&self) -> usize {
         size_of_val(self) + self.sum.heap_bytes()
-    }
-}
-
-/// Distinct values are collected as DataFusion does it and added exactly.
-#[derive(Debug)]
-struct DistinctAccumulator {
-    values: Box<dyn Accumulator>,
-    is_average: bool,
-}
-
-impl Accumulator for DistinctAccumulator {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.update_batch(values)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.values.state()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.values.merge_batch(states)
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let state = self.values.state()?;
-        let [ScalarValue::List(list)] = state.as_slice() else {
-            return Err(DataFusionError::Internal(format!("expected a list of distinct values, found {state:?}")));
-        };
-        let values = list.values().as_primitive::<Float64Type>();
-        let mut sum = FloatSum::new();
-        sum.extend(values.iter().flatten());
-        Ok(result(&sum, (values.len() - values.null_count()) as i64, self.is_average))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.values.size()
     }
 }

@@ -42,6 +42,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
+pub(crate) use sums::DistinctTotal;
 
 use crate::lower::DeviceNode;
 

@@ -125,7 +125,7 @@ impl AggregateUDFImpl for CheckedSum {
             other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
         };
         Ok(match is_distinct {
-            true => Box::new(DistinctTotal { values: self.original.accumulator(arguments)?, sum }),
+            true => Box::new(DistinctTotal::new(self.original.accumulator(arguments)?, sum)),
             false => sum,
         })
     }
@@ -321,9 +321,16 @@ where
 
 /// Distinct values are collected as DataFusion does it, then added.
 #[derive(Debug)]
-struct DistinctTotal {
+pub(crate) struct DistinctTotal {
     values: Box<dyn Accumulator>,
     sum: Box<dyn Accumulator>,
+}
+
+impl DistinctTotal {
+    /// DataFusion's accumulator of distinct values, and one of ours that adds them up.
+    pub(crate) fn new(values: Box<dyn Accumulator>, sum: Box<dyn Accumulator>) -> DistinctTotal {
+        DistinctTotal { values, sum }
+    }
 }
 
 impl Accumulator for DistinctTotal {
