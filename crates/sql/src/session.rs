@@ -36,7 +36,6 @@ use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
 use crate::access::check_start;
-use crate::baseline::right_defaults;
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
@@ -52,7 +51,7 @@ use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax;
-use assign::{ZONE, check_known, set_option};
+use assign::{check_known, first_options, set_option};
 use prepared::Prepared;
 use staged::Staged;
 
@@ -175,8 +174,7 @@ impl Session {
         let mut runtime = RuntimeChoice::default();
         let mut assignments = options.assignments;
         assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
-        right_defaults(config.options_mut());
-        config.options_mut().execution.time_zone = Some(ZONE.into());
+        first_options(config.options_mut());
         let mut others = BTreeMap::new();
         for Assignment { name, value, origin } in assignments {
             let set = if name.starts_with("warpcube.") {
@@ -445,13 +443,14 @@ impl Session {
             Some((known, state)) if *known == settings => state.clone(),
             _ => {
                 // Plans hold the functions they call: without the registries a state is copied in no time.
-                let state = SessionStateBuilder::new_from_existing(self.inner.context.state())
+                let whole = self.inner.context.state();
+                let state = SessionStateBuilder::new_from_existing(whole.clone())
                     .with_physical_optimizer_rules(Vec::new())
                     .with_scalar_functions(Vec::new())
                     .with_aggregate_functions(Vec::new())
                     .with_window_functions(Vec::new())
                     .build();
-                let whole = Arc::new(PlanningState(self.inner.context.state()));
+                let whole = Arc::new(PlanningState(whole));
                 let config = state.config().clone().with_target_partitions(1).with_extension(whole);
                 let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();
                 lean.insert((settings, state)).1.clone()

@@ -22,15 +22,13 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::each_node;
+use super::{each_expression, each_node};
 use crate::error::SqlError;
 use crate::settings::Settings;
 use crate::values::Overflow;
@@ -92,30 +90,27 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
         // What a scan leaves out by its statistics is looked at again by the filter above it.
         return Ok(Transformed::no(plan));
     }
-    let names = NamePreserver::new(&plan);
-    let schema = merge_schema(&plan.inputs());
-    plan.map_expressions(|expr| {
-        if !expr.exists(|expr| Ok(operation(expr).is_some()))? {
-            return Ok(Transformed::no(expr));
-        }
-        let saved = names.save(&expr);
-        let checked = expr.transform_up(|expr| {
-            let Some(operation) = operation(&expr) else { return Ok(Transformed::no(expr)) };
-            if !applies(&expr)? {
-                return Ok(Transformed::no(expr));
-            }
-            let Some(data_type) = operation.integers(&expr, &schema) else { return Ok(Transformed::no(expr)) };
-            let text = SqlText(&expr, LEVELS_SHOWN).to_string();
-            let args = match expr {
-                Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![*left, *right],
-                Expr::Negative(inner) => vec![*inner],
-                other => return Ok(Transformed::no(other)),
-            };
-            let func = Arc::new(ScalarUDF::from(Checked::new(operation, text, data_type)));
-            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })))
-        })?;
-        Ok(checked.update_data(|expr| saved.restore(expr)))
-    })
+    each_expression(
+        plan,
+        |expr| operation(expr).is_some(),
+        |expr, schema| {
+            expr.transform_up(|expr| {
+                let Some(operation) = operation(&expr) else { return Ok(Transformed::no(expr)) };
+                if !applies(&expr)? {
+                    return Ok(Transformed::no(expr));
+                }
+                let Some(data_type) = operation.integers(&expr, schema) else { return Ok(Transformed::no(expr)) };
+                let text = SqlText(&expr, LEVELS_SHOWN).to_string();
+                let args = match expr {
+                    Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![*left, *right],
+                    Expr::Negative(inner) => vec![*inner],
+                    other => return Ok(Transformed::no(other)),
+                };
+                let func = Arc::new(ScalarUDF::from(Checked::new(operation, text, data_type)));
+                Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })))
+            })
+        },
+    )
 }
 
 /// Longest text of an operand, in characters.

@@ -9,14 +9,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::canonical::literal;
+use super::each_expression;
 use super::nan::{is_arithmetic, is_float, makes_nan};
 
 /// The rule, once types are coerced.
@@ -30,19 +29,17 @@ impl AnalyzerRule for OneNan {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let config = Arc::new(config.clone());
+        let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(..));
         let mended = plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            let schema = Arc::new(merge_schema(&plan.inputs()));
-            plan.map_expressions(|expr| {
-                if !expr.exists(|expr| Ok(may_make_nan(expr, &schema) && is_constant(expr)))? {
+            each_expression(plan, is_literal, |expr, schema| {
+                if !expr.exists(|expr| Ok(may_make_nan(expr, schema) && is_constant(expr)))? {
                     return Ok(Transformed::no(expr));
                 }
-                let saved = names.save(&expr);
                 let context =
                     SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
                 let simplifier = ExprSimplifier::new(context);
-                let mended = expr.transform_down(|expr| {
-                    if !may_make_nan(&expr, &schema) || !is_constant(&expr) {
+                expr.transform_down(|expr| {
+                    if !may_make_nan(&expr, schema) || !is_constant(&expr) {
                         return Ok(Transformed::no(expr));
                     }
                     // What is wrong with a constant is told when it is computed.
@@ -53,8 +50,7 @@ impl AnalyzerRule for OneNan {
                         }
                         _ => Transformed::no(expr),
                     })
-                })?;
-                Ok(mended.update_data(|expr| saved.restore(expr)))
+                })
             })
         })?;
         Ok(mended.data)

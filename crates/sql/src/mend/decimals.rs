@@ -6,17 +6,15 @@
 //!
 //! The file goes once DataFusion's quotients have 16 significant digits.
 
-use std::sync::Arc;
-
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
+
+use super::each_expression;
 
 /// Digits behind the point of a dividend, at least.
 const DIVIDEND_SCALE: i8 = 16;
@@ -37,19 +35,10 @@ impl AnalyzerRule for ScaleDividends {
         if !config.sql_parser.parse_float_as_decimal {
             return Ok(plan);
         }
+        let is_quotient = |expr: &Expr| matches!(expr, Expr::BinaryExpr(binary) if binary.op == Operator::Divide);
         let scaled = plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            let schema = Arc::new(merge_schema(&plan.inputs()));
-            let is_quotient = |expr: &Expr| Ok(matches!(expr, Expr::BinaryExpr(b) if b.op == Operator::Divide));
-            let scaled = plan.map_expressions(|expr| {
-                if !expr.exists(is_quotient)? {
-                    return Ok(Transformed::no(expr));
-                }
-                let saved = names.save(&expr);
-                let scaled = expr.transform_up(|expr| scaled(expr, &schema))?;
-                Ok(scaled.update_data(|expr| saved.restore(expr)))
-            })?;
-            scaled.map_data(LogicalPlan::recompute_schema)
+            each_expression(plan, is_quotient, |expr, schema| expr.transform_up(|expr| scaled(expr, schema)))?
+                .map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(scaled.data)
     }

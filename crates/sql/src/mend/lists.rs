@@ -24,15 +24,15 @@ use datafusion::common::{DFSchemaRef, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+
+use super::each_expression;
 
 /// Longest list over a column that becomes a chain of comparisons, as DataFusion has it.
 const CHAIN_MAX: usize = 3;
@@ -54,26 +54,14 @@ impl AnalyzerRule for HideLists {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let config = Arc::new(config.clone());
         let hidden = plan.transform_down_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            let schema: DFSchemaRef = match &plan {
-                LogicalPlan::TableScan(scan) => scan.projected_schema.clone(),
-                _ => Arc::new(merge_schema(&plan.inputs())),
-            };
-            plan.map_expressions(|expr| {
-                if !has_list(&expr)? {
-                    return Ok(Transformed::no(expr));
-                }
-                let saved = names.save(&expr);
-                let hidden = expr.transform_down(|expr| hide(expr, &schema, &config))?;
-                Ok(hidden.update_data(|expr| saved.restore(expr)))
-            })
+            each_expression(plan, is_list, |expr, schema| expr.transform_down(|expr| hide(expr, schema, &config)))
         })?;
         Ok(hidden.data)
     }
 }
 
-fn has_list(expr: &Expr) -> Result<bool> {
-    expr.exists(|expr| Ok(matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }))))
+fn is_list(expr: &Expr) -> bool {
+    matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }))
 }
 
 /// An expression whose outermost step is no list and no chain of OR any more.
@@ -250,33 +238,31 @@ fn of_column(expr: &Expr) -> Option<(&Expr, &[Expr])> {
 /// The final plan with lists in place of calls.
 pub(crate) fn show_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
     let shown = plan.transform_down_with_subqueries(|plan| {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            if !expr.exists(|expr| Ok(as_call(expr).is_some()))? {
-                return Ok(Transformed::no(expr));
-            }
-            let saved = names.save(&expr);
-            let shown = expr.transform_up(|expr| {
-                Ok(match expr {
-                    Expr::Not(inner) => match *inner {
-                        Expr::InList(list) if !list.negated => {
-                            Transformed::yes(Expr::InList(InList { negated: true, ..list }))
-                        }
-                        inner => Transformed::no(Expr::Not(Box::new(inner))),
-                    },
-                    other => match as_call(&other) {
-                        Some((operand, items)) => Transformed::yes(Expr::InList(InList::new(
-                            Box::new(operand.clone()),
-                            items.to_vec(),
-                            false,
-                        ))),
-                        None => Transformed::no(other),
-                    },
-                })
-            })?;
-            let shown = shown.transform_data(|expr| expr.transform_up(|expr| Ok(short(expr))))?;
-            Ok(shown.update_data(|expr| saved.restore(expr)))
-        })
+        each_expression(
+            plan,
+            |expr| as_call(expr).is_some(),
+            |expr, _| {
+                let shown = expr.transform_up(|expr| {
+                    Ok(match expr {
+                        Expr::Not(inner) => match *inner {
+                            Expr::InList(list) if !list.negated => {
+                                Transformed::yes(Expr::InList(InList { negated: true, ..list }))
+                            }
+                            inner => Transformed::no(Expr::Not(Box::new(inner))),
+                        },
+                        other => match as_call(&other) {
+                            Some((operand, items)) => Transformed::yes(Expr::InList(InList::new(
+                                Box::new(operand.clone()),
+                                items.to_vec(),
+                                false,
+                            ))),
+                            None => Transformed::no(other),
+                        },
+                    })
+                })?;
+                shown.transform_data(|expr| expr.transform_up(|expr| Ok(short(expr))))
+            },
+        )
     })?;
     Ok(shown.data)
 }

@@ -18,10 +18,10 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 use datafusion::optimizer::AnalyzerRule;
+
+use super::each_expression;
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -42,16 +42,8 @@ impl AnalyzerRule for DoublesBesideFloats {
 }
 
 fn in_expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let names = NamePreserver::new(&plan);
-    let schema = merge_schema(&plan.inputs());
-    let changed = plan.map_expressions(|expr| {
-        if !expr.exists(|expr| Ok(is_candidate(expr)))? {
-            return Ok(Transformed::no(expr));
-        }
-        let saved = names.save(&expr);
-        let changed = expr.transform_up(|expr| Ok(in_expression(expr, &schema)))?;
-        Ok(changed.update_data(|expr| saved.restore(expr)))
-    })?;
+    let changed =
+        each_expression(plan, is_candidate, |expr, schema| expr.transform_up(|expr| Ok(in_expression(expr, schema))))?;
     match changed.transformed {
         true => changed.map_data(LogicalPlan::recompute_schema),
         false => Ok(changed),

@@ -32,12 +32,15 @@ mod zones;
 
 use std::sync::Arc;
 
+use datafusion::common::DFSchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateDefaults;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 pub(crate) use canonical::canonical_nans;
@@ -81,6 +84,28 @@ pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
     let plan = nan::mend(sliding::mend(plan)?)?;
     let plan = arithmetic::check(plan, options)?;
     sums::check(plan, options)
+}
+
+/// Rewrites the expressions of a node that have a candidate within, under the names they had; `rewrite` is given the
+/// columns that they may read.
+fn each_expression(
+    plan: LogicalPlan,
+    is_candidate: impl Fn(&Expr) -> bool,
+    mut rewrite: impl FnMut(Expr, &DFSchemaRef) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    let schema = match (&plan, plan.inputs().as_slice()) {
+        (LogicalPlan::TableScan(scan), _) => scan.projected_schema.clone(),
+        (_, [input]) => input.schema().clone(),
+        (_, inputs) => Arc::new(merge_schema(inputs)),
+    };
+    plan.map_expressions(|expr| {
+        if !expr.exists(|expr| Ok(is_candidate(expr)))? {
+            return Ok(Transformed::no(expr));
+        }
+        let saved = names.save(&expr);
+        Ok(rewrite(expr, &schema)?.update_data(|expr| saved.restore(expr)))
+    })
 }
 
 /// Rewrites each node of a plan, inputs and subqueries before those that read them.

@@ -18,15 +18,13 @@ use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, InList, ScalarFunction, Sort as SortKey, WindowFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection, TableScan,
     WindowFunctionDefinition,
 };
 
 use super::canonical::{is_canonical, literal, one_nan, one_zero, without_one_nan};
-use super::{bounds, each_node, extremes, nullif};
+use super::{bounds, each_expression, each_node, extremes, nullif};
 
 /// Functions that give one of their arguments.
 const CHOOSING: [&str; 6] = ["coalesce", "nullif", "nvl", "nvl2", "greatest", "least"];
@@ -181,16 +179,7 @@ pub(super) fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// The plan with one NaN and one zero in its expressions, under the names they had.
 fn expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let inputs = plan.inputs();
-    let schema = match inputs.as_slice() {
-        [input] => input.schema().clone(),
-        inputs => Arc::new(merge_schema(inputs)),
-    };
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        Ok(rewrite(expr, &schema)?.update_data(|expr| name.restore(expr)))
-    })
+    each_expression(plan, |_| true, |expr, schema| rewrite(expr, schema))
 }
 
 fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -124,13 +124,18 @@ const SWITCHES_FILTERS: &str = "datafusion.optimizer.enable_dynamic_filter_pushd
 /// The setting of the session's time zone.
 const ZONE_NAME: &str = "datafusion.execution.time_zone";
 /// A session's first time zone.
-pub(super) const ZONE: &str = "UTC";
+const ZONE: &str = "UTC";
+
+/// What a session has for DataFusion's settings otherwise than DataFusion.
+pub(super) fn first_options(options: &mut ConfigOptions) {
+    right_defaults(options);
+    options.execution.time_zone = Some(ZONE.into());
+}
 
 /// What a session has for one of DataFusion's settings that nobody sets.
 fn default_value(name: &str) -> Option<String> {
     let mut defaults = ConfigOptions::default();
-    right_defaults(&mut defaults);
-    defaults.execution.time_zone = Some(ZONE.into());
+    first_options(&mut defaults);
     defaults.entries().into_iter().find(|entry| entry.key == name)?.value
 }
 

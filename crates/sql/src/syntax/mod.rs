@@ -29,7 +29,8 @@ pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
 const SHORT_BYTES: usize = 4 << 10;
 /// Stack that a byte of text takes at most, where each operator is a level.
 const STACK_BYTES_PER_BYTE: usize = 512;
-const STACK_BYTES_MAX: usize = 4 << 30;
+/// A machine with little memory refuses larger stacks.
+const STACK_BYTES_MAX: usize = 256 << 20;
 
 /// One statement of SQL as it is planned.
 ///
