@@ -38,7 +38,7 @@ impl Emitter<'_> {
         // int.
         let wide = match ty {
             Ty::I128 if fits_i64(range) && left.narrow && right.narrow => "uint64_t",
-            Ty::I128 => "__int128",
+            Ty::I128 => "unsigned __int128",
             Ty::I64 | Ty::U64 => "uint64_t",
             _ => "uint32_t",
         };
