@@ -1,4 +1,5 @@
-//! Floats beside decimals are doubles, and times of several units are times of nanoseconds.
+//! Floats beside decimals are doubles, times of several units are times of nanoseconds, and a negated unsigned integer
+//! has a sign.
 //!
 //! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a
 //! NaN, 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats
@@ -8,7 +9,10 @@
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
 //!
-//! The file goes once DataFusion coerces a float and a decimal to a double, and a time to the finer unit.
+//! A negation of what is unsigned (`-row_number() OVER ()`) is refused when it runs: the operand gets a sign.
+//!
+//! The file goes once DataFusion coerces a float and a decimal to a double, a time to the finer unit, and an unsigned
+//! integer that is negated to a signed one.
 
 use std::sync::Arc;
 
@@ -52,7 +56,7 @@ fn in_expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 fn is_candidate(expr: &Expr) -> bool {
     match expr {
-        Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) => true,
+        Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) | Expr::Negative(_) => true,
         Expr::ScalarFunction(function) => function.args.len() > 1,
         _ => false,
     }
@@ -80,6 +84,10 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
         },
         Expr::Case(case) => in_case(case, schema),
+        Expr::Negative(operand) => match operand.get_type(schema).ok().and_then(with_sign) {
+            Some(signed) => Transformed::yes(Expr::Negative(Box::new(Expr::Cast(Cast::new(operand, signed))))),
+            None => Transformed::no(Expr::Negative(operand)),
+        },
         Expr::ScalarFunction(mut function) if function.args.len() > 1 => match common(&function.args, schema) {
             Some(common) => {
                 function.args = function.args.into_iter().map(|argument| common.of(argument, schema)).collect();
@@ -89,6 +97,16 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         },
         other => Transformed::no(other),
     }
+}
+
+/// The type that holds an unsigned integer with a sign; a value too large for the widest is an error.
+fn with_sign(data_type: DataType) -> Option<DataType> {
+    Some(match data_type {
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        _ => return None,
+    })
 }
 
 /// What a CASE compares, and what it gives.

@@ -28,6 +28,7 @@ mod set_operations;
 mod sliding;
 mod subqueries;
 mod sums;
+pub(crate) mod timezone;
 mod zones;
 
 use std::sync::Arc;

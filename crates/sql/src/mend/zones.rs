@@ -6,9 +6,8 @@
 //!
 //! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and
 //! instants become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a
-//! comparison read. `x AT TIME ZONE 'z'` is DataFusion's: a time on the wall of `z` as an instant, an instant with
-//! the zone `z`; and so is what takes instants apart, `extract`, `date_trunc` and the like, and shows them: in the
-//! zone of their type. `SET TIME ZONE ''` leaves all to DataFusion.
+//! comparison read, and so is what `extract`, `date_trunc` and the like take apart. `SET TIME ZONE ''` leaves all but
+//! AT TIME ZONE ([`super::timezone`]) to DataFusion.
 //!
 //! The files go once DataFusion has a zone for the session and casts by it.
 
@@ -28,6 +27,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of};
+use super::{each_expression, timezone};
 
 /// Before types are coerced: zones that the statement itself names.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl AnalyzerRule for NamedZones {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = with_meanings(plan, zone_of(config).unwrap_or("UTC"))?;
         let Some(zone) = zone_of(config) else { return Ok(plan) };
         // Steps down from an INSERT in which its own casts may be.
         let mut below_insert = 0;
@@ -55,6 +56,22 @@ impl AnalyzerRule for NamedZones {
         })?;
         Ok(named.data)
     }
+}
+
+/// The plan with what AT TIME ZONE means in its place.
+fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
+    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(_));
+    let mended = plan.transform_up_with_subqueries(|plan| {
+        each_expression(plan, is_call, |expr, schema| {
+            expr.transform_up(|expr| {
+                Ok(match timezone::meaning(&expr, zone, schema)? {
+                    Some(meaning) => Transformed::yes(meaning),
+                    None => Transformed::no(expr),
+                })
+            })
+        })
+    })?;
+    Ok(mended.data)
 }
 
 /// The session's zone, if it has one.
@@ -77,7 +94,7 @@ fn below_cast(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
     }
 }
 
-/// `x AT TIME ZONE 'z'` with a function in place of its cast.
+/// A cast to an instant of a zone that is not the session's reads times in that zone.
 fn name_zones(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match expr {

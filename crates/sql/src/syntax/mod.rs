@@ -15,8 +15,9 @@ use datafusion::common::config::Dialect;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -151,7 +152,7 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// A number with an exponent is a double, whatever other literals with a point are.
+    /// A number with an exponent is a double, whatever other literals with a point are; AT TIME ZONE is a function.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
@@ -167,8 +168,29 @@ impl VisitorMut for Mends {
             let text = Value::SingleQuotedString(digits.replace('_', ""));
             *expr = as_double(Expr::Value(text.with_span(value.span)));
         }
+        if let Expr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = [time_zone, timestamp].map(|argument| {
+                let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
+            });
+            *expr = call("timezone", arguments.into());
+        }
         ControlFlow::Continue(())
     }
+}
+
+fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(args),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 fn as_double(expr: Expr) -> Expr {
