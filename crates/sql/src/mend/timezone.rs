@@ -78,7 +78,7 @@ impl ScalarUDFImpl for TimeZone {
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
         let zone = named(arguments.scalar_arguments[0])?;
-        let value = arguments.arg_fields[1];
+        let value = &arguments.arg_fields[1];
         let (unit, zone) = match value.data_type() {
             DataType::Timestamp(unit, None) => (*unit, Some(zone.into())),
             DataType::Timestamp(unit, Some(_)) => (*unit, None),
