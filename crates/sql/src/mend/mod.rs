@@ -16,6 +16,7 @@ mod canonical;
 mod constants;
 mod decimals;
 mod extremes;
+mod float_statistics;
 pub(crate) mod in_zone;
 mod joins;
 pub(crate) mod lists;
@@ -43,9 +44,10 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
 pub(crate) use canonical::canonical_nans;
-pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
+pub(crate) use joins::optimizer_rules;
 pub(crate) use sums::DistinctTotal;
 
 use crate::lower::DeviceNode;
@@ -53,13 +55,13 @@ use crate::lower::DeviceNode;
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
-    rules.push(Arc::new(decimals::ScaleDividends));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules
@@ -68,8 +70,15 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 /// The rules that decide types of literals' neighbours, among DataFusion's own.
 pub(crate) fn rules_of_types() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
-    rules.push(Arc::new(decimals::ScaleDividends));
+    rules
+}
+
+/// The rules for physical plans: bounds that mislead go first, then DataFusion's.
+pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = joins::physical_optimizer_rules();
+    rules.insert(0, Arc::new(float_statistics::NoBoundsOfFloats));
     rules
 }
 

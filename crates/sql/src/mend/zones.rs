@@ -6,7 +6,7 @@
 //!
 //! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and
 //! instants become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a
-//! comparison read, and so is what `extract`, `date_trunc` and the like take apart. `SET TIME ZONE ''` leaves all but
+//! comparison read, and so is what `extract`, `date_trunc` and the like take apart, and what intervals move. `SET TIME ZONE ''` leaves all but
 //! AT TIME ZONE ([`super::timezone`]) to DataFusion.
 //!
 //! The files go once DataFusion has a zone for the session and casts by it.
@@ -23,7 +23,7 @@ use datafusion::logical_expr::dml::WriteOp;
 use datafusion::logical_expr::expr::{Alias, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of};
@@ -146,8 +146,31 @@ fn may_cross(expr: &Expr) -> bool {
         Expr::Cast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::TryCast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::ScalarFunction(function) => function.name() == "arrow_cast" || APART.contains(&function.name()),
+        Expr::BinaryExpr(binary) => is_sum(binary.op),
         _ => false,
     }
+}
+
+fn is_sum(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus)
+}
+
+/// An instant moved by an interval on the calendar of the session's zone; its result keeps its type.
+fn moved(binary: &BinaryExpr, zone: &str, schema: &DFSchema) -> Option<Expr> {
+    let mut mended = binary.clone();
+    let types = [&binary.left, &binary.right].map(|side| side.get_type(schema).ok());
+    let (instant, own) = match &types {
+        [Some(own @ DataType::Timestamp(_, Some(_))), Some(DataType::Interval(_))] => (&mut mended.left, own),
+        [Some(DataType::Interval(_)), Some(own @ DataType::Timestamp(_, Some(_)))] => (&mut mended.right, own),
+        _ => return None,
+    };
+    let DataType::Timestamp(unit, Some(named)) = own else { return None };
+    if named.as_ref() == zone || is_utc(named) && is_utc(zone) {
+        return None;
+    }
+    let cast = Way::Cast.to(std::mem::take(instant.as_mut()), DataType::Timestamp(*unit, Some(zone.into())));
+    **instant = cast;
+    Some(Way::Cast.to(Expr::BinaryExpr(mended), own.clone()))
 }
 
 fn is_instant(data_type: &DataType) -> bool {
@@ -195,6 +218,7 @@ fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
             _ => None,
         },
         Expr::ScalarFunction(function) if APART.contains(&function.name()) => apart(function, zone, schema),
+        Expr::BinaryExpr(binary) if is_sum(binary.op) => moved(binary, zone, schema),
         _ => None,
     };
     match crossed {

@@ -16,8 +16,8 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
+    SetExpr, Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -198,7 +198,7 @@ fn as_double(expr: Expr) -> Expr {
     Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// Whether an expression says that it is a float.
+/// Whether an expression says that it is a float: a cast to one, or what computes with one.
 fn is_double(expr: &Expr) -> bool {
     match expr {
         Expr::Cast { data_type, .. } => matches!(
@@ -213,6 +213,10 @@ fn is_double(expr: &Expr) -> bool {
                 | DataType::Float64
         ),
         Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_double(expr),
+        Expr::BinaryOp { left, right, .. } => is_double(left) || is_double(right),
+        Expr::Function(Function { args: FunctionArguments::List(list), .. }) => list.args.iter().any(
+            |argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) if is_double(argument)),
+        ),
         _ => false,
     }
 }
