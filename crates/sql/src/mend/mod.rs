@@ -17,6 +17,7 @@ mod constants;
 mod decimals;
 mod extremes;
 mod float_statistics;
+mod frames;
 pub(crate) mod in_zone;
 mod joins;
 pub(crate) mod lists;
@@ -55,6 +56,7 @@ use crate::lower::DeviceNode;
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(frames::FramesOfGroups));
     rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(zones::NamedZones));
