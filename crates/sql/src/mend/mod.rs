@@ -13,10 +13,10 @@
 mod arithmetic;
 mod bounds;
 mod canonical;
+mod conclusions;
 mod constants;
 mod decimals;
 mod extremes;
-mod float_statistics;
 mod frames;
 pub(crate) mod in_zone;
 mod joins;
@@ -28,6 +28,7 @@ mod nan;
 mod nullif;
 mod set_operations;
 mod sliding;
+mod statistics;
 mod subqueries;
 mod sums;
 pub(crate) mod timezone;
@@ -45,10 +46,9 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
 pub(crate) use canonical::canonical_nans;
-pub(crate) use joins::optimizer_rules;
+pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 pub(crate) use sums::DistinctTotal;
 
 use crate::lower::DeviceNode;
@@ -77,13 +77,6 @@ pub(crate) fn rules_of_types() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules
 }
 
-/// The rules for physical plans: bounds that mislead go first, then DataFusion's.
-pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = joins::physical_optimizer_rules();
-    rules.insert(0, Arc::new(float_statistics::NoBoundsOfFloats));
-    rules
-}
-
 /// The planners of expressions: ours, then DataFusion's.
 pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(names::SessionExprPlanner)];
@@ -93,7 +86,8 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = nan::mend(sliding::mend(plan)?)?;
+    let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
+    let plan = conclusions::mend(plan)?;
     let plan = arithmetic::check(plan, options)?;
     sums::check(plan, options)
 }
