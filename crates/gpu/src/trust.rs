@@ -8,13 +8,19 @@
 //! each user such a group and create files that it may write. Of all other groups the tables of this machine may not
 //! know every member. Write access by an access control list is refused.
 
-use std::ffi::CString;
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
 
 const ROOT: u32 = 0;
 const STICKY: u32 = 0o1000;
@@ -70,11 +76,37 @@ pub(crate) fn write_new(path: &Path, content: &[&[u8]]) -> io::Result<()> {
     content.iter().try_for_each(|part| file.write_all(part))
 }
 
-/// A name beside `target` that no other thread or process uses.
+/// A name beside `target` that no other thread or process uses, nor one that was ended: processes of containers have
+/// the same few numbers, so that each has a random one besides.
 pub(crate) fn temporary(target: &Path, extension: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    static RANDOM: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    target.with_extension(format!("{}-{count}.{extension}", std::process::id()))
+    target.with_extension(format!("{}-{:016x}-{count}.{extension}", std::process::id(), *RANDOM))
+}
+
+/// Deletes what ended processes have left of [`temporary`] names with the extension `tmp`: files of this user that were
+/// last written `age` ago. The first call of a process for a folder looks; later ones do nothing.
+pub(crate) fn sweep(folder: &Path, age: Duration) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if !SWEPT.lock().insert(folder.to_path_buf()) {
+        return;
+    }
+    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_temporary = |path: &Path| {
+        let numbers = path.file_stem().map(Path::new).and_then(Path::extension).and_then(OsStr::to_str);
+        let has_numbers = numbers.is_some_and(|numbers| numbers.contains('-') && numbers.split('-').all(is_number));
+        path.extension() == Some(OsStr::new("tmp")) && has_numbers
+    };
+    let is_old = |path: &Path| {
+        let written = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+        written.ok().and_then(|written| written.elapsed().ok()).is_some_and(|elapsed| elapsed >= age)
+    };
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if is_temporary(&path) && is_own_file(&path) && is_old(&path) {
+            _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// Why another unprivileged user could change what has this owner and mode, if so.
@@ -209,5 +241,29 @@ mod tests {
         let target = Path::new("/folder/kernel.cubin");
         let (one, other) = (temporary(target, "tmp"), temporary(target, "tmp"));
         assert!(one != other && one.parent() == target.parent(), "{} {}", one.display(), other.display());
+        // A process before this one had its number, and was ended after as many files.
+        let before = |count| target.with_extension(format!("{}-{count}.tmp", std::process::id()));
+        assert!((0..1000).all(|count| before(count) != one && before(count) != other));
+    }
+
+    #[test]
+    fn temporary_files_of_ended_processes_are_deleted_once_they_are_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let names = ["a.1-0.tmp", "kernel.cubin", "a.1-0.so", "1-0.tmp.cubin", "notes.tmp", "a-b.x-y.tmp"];
+        let left = temporary(&place("b.cubin"), "tmp");
+        names.map(place).iter().chain([&left]).for_each(|path| write_new(path, &[b"text"]).unwrap());
+        let count = || fs::read_dir(folder.path()).unwrap().count();
+        sweep(folder.path(), Duration::from_secs(3600));
+        assert_eq!(count(), names.len() + 1, "all are new");
+        sweep(folder.path(), Duration::ZERO);
+        assert_eq!(count(), names.len() + 1, "a folder is looked at once");
+        let place = tempfile::tempdir().unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        sweep(&link, Duration::ZERO);
+        let mut found: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        found.sort();
+        assert_eq!(found, ["1-0.tmp.cubin", "a-b.x-y.tmp", "a.1-0.so", "kernel.cubin", "notes.tmp"]);
     }
 }
