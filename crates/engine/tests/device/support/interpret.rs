@@ -450,7 +450,7 @@ fn binary(op: BinaryOp, left: Typed, right: Typed, rule: Overflow) -> Result<Typ
     let (left, right) = (left.int(), right.int());
     if matches!(op, BinaryOp::Div | BinaryOp::Rem) {
         let (minimum, _) = ty.bounds().unwrap();
-        if right == 0 || minimum < 0 && right == -1 && left == minimum {
+        if right == 0 || op == BinaryOp::Div && minimum < 0 && right == -1 && left == minimum {
             return Err(Raised);
         }
     }
