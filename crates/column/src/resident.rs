@@ -140,7 +140,9 @@ impl Residency {
         let mut done = Done::default();
         let (mut changed_once, mut alone) = (false, None);
         let arrived = self.turns.arrive();
-        until(&limits.cancelled, || self.turns.has_passed(arrived).then_some(()))?;
+        if !self.turns.has_passed(arrived) {
+            until(&limits.cancelled, || self.turns.has_passed(arrived).then_some(()))?;
+        }
         loop {
             let resident = alone.is_none().then(|| self.admit_resident(requests, limits, &transient)).flatten();
             let (outcome, others) = match (resident, &mut alone) {
