@@ -113,7 +113,8 @@ impl Emitter<'_> {
         if limits.0 < 0 && left.c_type() != "__int128" && same_width {
             let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
             let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
-            if at_minimum {
+            // The remainder is zero.
+            if at_minimum && op == BinaryOp::Div {
                 self.raise(&overflows, &valid, "WC_OVERFLOW");
             }
             unsafe_divisor = format!("{unsafe_divisor} || ({overflows})");

@@ -85,17 +85,14 @@ impl<'a> Translator<'a> {
             Expr::Literal(value, _) => literal(value),
             Expr::BinaryExpr(binary) => self.binary(binary, expr),
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
-            Expr::Negative(inner) => {
-                match self.ty(inner)? {
-                    Ty::F32 | Ty::F64 | Ty::I128 => self.unary(UnaryOp::Negate, inner),
-                    // Negating the smallest integer raises on the CPU, as does its quotient by -1 everywhere.
-                    ty @ (Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64) if self.data_type(inner)?.is_integer() => {
-                        let minus_one = Device::Literal(Literal::Int(-1), ty);
-                        Ok(Device::binary(BinaryOp::Div, self.translate(inner)?, minus_one))
-                    }
-                    _ => Err(format!("the negation '{expr}'")),
+            Expr::Negative(inner) => match self.ty(inner)? {
+                Ty::F32 | Ty::F64 | Ty::I128 => self.unary(UnaryOp::Negate, inner),
+                // The smallest integer raises or wraps, as the difference of zero and it does.
+                Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 if self.data_type(inner)?.is_integer() => {
+                    self.unary(UnaryOp::Negate, inner)
                 }
-            }
+                _ => Err(format!("the negation '{expr}'")),
+            },
             Expr::IsNull(inner) => self.unary(UnaryOp::IsNull, inner),
             Expr::IsNotNull(inner) => self.unary(UnaryOp::IsNotNull, inner),
             Expr::IsTrue(inner) => self.unary(UnaryOp::IsTrue, inner),
