@@ -15,6 +15,7 @@ mod bounds;
 mod canonical;
 mod constants;
 mod decimals;
+mod distinct_sums;
 mod extremes;
 pub(crate) mod in_zone;
 mod joins;
@@ -45,8 +46,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 pub(crate) use canonical::canonical_nans;
+pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
-pub(crate) use sums::DistinctTotal;
 
 use crate::lower::DeviceNode;
 

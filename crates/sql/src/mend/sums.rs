@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arithmetic::{is_checked, sql_name};
+use super::distinct_sums::DistinctTotal;
 use super::each_node;
 use crate::error::SqlError;
 
@@ -117,16 +118,20 @@ impl AggregateUDFImpl for CheckedSum {
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let (result, name) = (arguments.return_field.data_type().clone(), arguments.name.to_string());
-        let is_distinct = arguments.is_distinct;
-        let sum: Box<dyn Accumulator> = match &result {
-            DataType::Int64 => Box::new(Total::<Int64Type, Decimal128Type>::new(name, result)),
-            DataType::UInt64 => Box::new(Total::<UInt64Type, Decimal128Type>::new(name, result)),
-            DataType::Decimal128(_, _) => Box::new(Total::<Decimal128Type, Decimal256Type>::new(name, result)),
+        macro_rules! total {
+            ($type:ty, $sum:ty) => {{
+                let sum = Box::new(Total::<$type, $sum>::new(name, result.clone()));
+                match arguments.is_distinct {
+                    true => Box::new(DistinctTotal::<$type>::new(result, |value| i128::from(value) as u128, sum)),
+                    false => sum,
+                }
+            }};
+        }
+        Ok(match &result {
+            DataType::Int64 => total!(Int64Type, Decimal128Type),
+            DataType::UInt64 => total!(UInt64Type, Decimal128Type),
+            DataType::Decimal128(_, _) => total!(Decimal128Type, Decimal256Type),
             other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
-        };
-        Ok(match is_distinct {
-            true => Box::new(DistinctTotal::new(self.original.accumulator(arguments)?, sum)),
-            false => sum,
         })
     }
 
@@ -150,14 +155,6 @@ impl AggregateUDFImpl for CheckedSum {
             DataType::Decimal128(_, _) => Box::new(Totals::<Decimal128Type, Decimal256Type>::new(name, result)),
             other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
         })
-    }
-
-    /// DataFusion's own sliding sum of distinct values.
-    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match arguments.is_distinct {
-            true => self.original.create_sliding_accumulator(arguments),
-            false => self.accumulator(arguments),
-        }
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -316,47 +313,6 @@ where
 
     fn size(&self) -> usize {
         size_of_val(self) + self.name.capacity()
-    }
-}
-
-/// Distinct values are collected as DataFusion does it, then added.
-#[derive(Debug)]
-pub(crate) struct DistinctTotal {
-    values: Box<dyn Accumulator>,
-    sum: Box<dyn Accumulator>,
-}
-
-impl DistinctTotal {
-    /// DataFusion's accumulator of distinct values, and one of ours that adds them up.
-    pub(crate) fn new(values: Box<dyn Accumulator>, sum: Box<dyn Accumulator>) -> DistinctTotal {
-        DistinctTotal { values, sum }
-    }
-}
-
-impl Accumulator for DistinctTotal {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.update_batch(values)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.values.state()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.values.merge_batch(states)
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let state = self.values.state()?;
-        let [ScalarValue::List(list)] = state.as_slice() else {
-            return Err(DataFusionError::Internal(format!("expected a list of distinct values, found {state:?}")));
-        };
-        self.sum.update_batch(&[list.values().clone()])?;
-        self.sum.evaluate()
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.values.size() + self.sum.size()
     }
 }
 
