@@ -42,7 +42,7 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 pub(crate) use canonical::canonical_nans;
@@ -108,6 +108,19 @@ fn each_expression(
         let saved = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| saved.restore(expr)))
     })
+}
+
+/// Operands of chains that lean to the left; longer ones are balanced, so that no step over them is deep.
+const LEANING_MAX: usize = 32;
+
+/// A chain of AND or of OR over operands in their order.
+fn chain(op: Operator, mut operands: Vec<Expr>) -> Expr {
+    let join = |left, right| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+    if operands.len() <= LEANING_MAX {
+        return operands.into_iter().reduce(join).unwrap_or_else(|| Expr::Literal((op == Operator::And).into(), None));
+    }
+    let right = operands.split_off(operands.len() / 2);
+    join(chain(op, operands), chain(op, right))
 }
 
 /// Rewrites each node of a plan, inputs and subqueries before those that read them.
