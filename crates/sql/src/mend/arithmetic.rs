@@ -56,7 +56,7 @@ impl AnalyzerRule for CheckConstants {
     }
 }
 
-/// Whether an expression reads no row; a parameter becomes a constant.
+/// Whether an expression reads no row and has one value; a parameter becomes a constant.
 fn is_constant(expr: &Expr) -> Result<bool> {
     // Chains lean to the left: their last operand is near.
     if let Expr::BinaryExpr(BinaryExpr { right, .. }) = expr
@@ -72,7 +72,7 @@ fn is_constant(expr: &Expr) -> Result<bool> {
                 | Expr::ScalarSubquery(_)
                 | Expr::AggregateFunction(_)
                 | Expr::WindowFunction(_)
-        ))
+        ) || expr.is_volatile_node())
     })?;
     Ok(!reads)
 }
