@@ -24,6 +24,7 @@ mod mixed;
 mod moments;
 mod names;
 mod nan;
+pub(crate) mod narrow_casts;
 mod nullif;
 mod set_operations;
 mod sliding;
@@ -61,6 +62,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(decimals::ScaleDividends));
+    rules.push(Arc::new(narrow_casts::WidenOperands));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules
