@@ -23,11 +23,16 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::sums::WholeSums;
+
 /// DataFusion's rules for logical plans.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| match rule.name() {
-        "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
-        _ => rule,
+    let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
+        match rule.name() {
+            "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
+            "single_distinct_aggregation_to_group_by" => Arc::new(WholeSums(rule)),
+            _ => rule,
+        }
     };
     Optimizer::new().rules.into_iter().map(held).collect()
 }

@@ -29,7 +29,7 @@ mod nullif;
 mod set_operations;
 mod sliding;
 mod subqueries;
-mod sums;
+pub(crate) mod sums;
 pub(crate) mod timezone;
 mod zones;
 
