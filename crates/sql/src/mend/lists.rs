@@ -33,7 +33,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::{chain, each_expression};
+use super::{chain, each_expression, operands};
 
 /// Longest list over a column that becomes a chain of comparisons, as DataFusion has it.
 const CHAIN_MAX: usize = 3;
@@ -161,17 +161,8 @@ fn as_call(expr: &Expr) -> Option<(&Expr, &[Expr])> {
 
 /// A chain of OR with its comparisons of one column, and its lists, merged into calls.
 fn merged(expr: Expr, schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> Result<Transformed<Expr>> {
-    let mut operands = Vec::new();
-    let mut rest = vec![expr];
-    while let Some(expr) = rest.pop() {
-        match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-                rest.push(*right);
-                rest.push(*left);
-            }
-            operand => operands.push(without_casts(operand, schema, config)?),
-        }
-    }
+    let operands = operands(expr, Operator::Or).into_iter().map(|operand| without_casts(operand, schema, config));
+    let operands = operands.collect::<Result<Vec<_>>>()?;
     let count = operands.len();
     let mut kept: Vec<Expr> = Vec::with_capacity(count);
     // What was merged by its column: its place among what is kept, the items, and these again to tell known ones.

@@ -17,6 +17,7 @@ mod constants;
 mod decimals;
 mod distinct_sums;
 mod extremes;
+mod guards;
 pub(crate) mod in_zone;
 mod joins;
 pub(crate) mod lists;
@@ -86,7 +87,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
     let plan = nan::mend(sliding::mend(plan)?)?;
-    let plan = arithmetic::check(plan, options)?;
+    let plan = guards::mend(arithmetic::check(plan, options)?)?;
     sums::check(plan, options)
 }
 
@@ -123,6 +124,18 @@ fn chain(op: Operator, mut operands: Vec<Expr>) -> Expr {
     }
     let right = operands.split_off(operands.len() / 2);
     join(chain(op, operands), chain(op, right))
+}
+
+/// The operands of a chain, in their order.
+fn operands(expr: Expr, chained: Operator) -> Vec<Expr> {
+    let (mut operands, mut rest) = (Vec::new(), vec![expr]);
+    while let Some(expr) = rest.pop() {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op == chained => rest.extend([*right, *left]),
+            operand => operands.push(operand),
+        }
+    }
+    operands
 }
 
 /// Rewrites each node of a plan, inputs and subqueries before those that read them.
