@@ -17,7 +17,8 @@ use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
