@@ -14,6 +14,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
 
 use super::arithmetic::{is_checked_operation, limits};
@@ -32,7 +33,7 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         LogicalPlan::Join(mut join) => {
             let Some(filter) = join.filter.take() else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
-            in_filter(filter, &join.left.schema().join(join.right.schema())?)?.map_data(|filter| {
+            in_filter(filter, &merge_schema(&[&join.left, &join.right]))?.map_data(|filter| {
                 join.filter = Some(filter);
                 Ok(LogicalPlan::Join(join))
             })
