@@ -175,6 +175,12 @@ fn as_checked(expr: &Expr) -> Option<&Checked> {
     }
 }
 
+/// Whether an expression's outermost step will be checked in the final plan.
+pub(super) fn may_overflow(expr: &Expr, schema: &DFSchema) -> bool {
+    let of = |operation: Operation| operation.integers(expr, schema).or_else(|| operation.decimals(expr, schema));
+    operation(expr).and_then(of).is_some()
+}
+
 /// Whether an expression's outermost step is checked.
 pub(super) fn is_checked_operation(expr: &Expr) -> bool {
     as_checked(expr).is_some()

@@ -27,6 +27,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
+use super::guards::HideOperands;
 use super::sums::WholeSums;
 
 /// DataFusion's rules for logical plans.
@@ -34,6 +35,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
         match rule.name() {
             "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
+            "common_sub_expression_eliminate" => Arc::new(HideOperands(rule)),
             "single_distinct_aggregation_to_group_by" => Arc::new(WholeSums(rule)),
             _ => rule,
         }
