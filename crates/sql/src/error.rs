@@ -170,6 +170,19 @@ pub enum SqlError {
         /// The folder as written.
         path: String,
     },
+    /// A COPY is to replace the files of a folder that has others too.
+    #[error(
+        "FILE-009 {path}: '{file}' is no {format} file of that folder, and OPTIONS (overwrite true) would leave it \
+         there; move it, or write into another folder"
+    )]
+    FolderMixed {
+        /// The folder as written.
+        path: String,
+        /// The file, or a link to a folder.
+        file: String,
+        /// The format that is written.
+        format: String,
+    },
     /// A setting that does not exist.
     #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {

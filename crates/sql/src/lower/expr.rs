@@ -14,6 +14,7 @@ use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 use super::graph::columns;
 use super::strings::StringExpression;
 use super::{Reason, dates};
+use crate::mend::narrow_casts;
 
 /// Longest IN list that is compared value by value.
 const IN_LIST_MAX: usize = 64;
@@ -275,9 +276,10 @@ impl<'a> Translator<'a> {
     }
 
     fn cast(&self, cast: &Cast) -> Result<Device, Reason> {
-        let from = self.data_type(&cast.expr)?;
+        let operand = narrow_casts::operand(cast, self.schema);
+        let from = self.data_type(operand)?;
         let to = cast.field.data_type();
-        let inner = self.translate(&cast.expr)?;
+        let inner = self.translate(operand)?;
         let refuse = || Err(format!("a conversion from {from} to {to}"));
         match (&from, to) {
             (from, to) if from == to => Ok(inner),

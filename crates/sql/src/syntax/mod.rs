@@ -16,8 +16,9 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
+    SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -113,25 +114,53 @@ struct Mends {
     refused: Option<SqlError>,
 }
 
+impl Mends {
+    /// Refuses joins without a condition, of which DataFusion makes cross joins.
+    fn check_joins(&mut self, joins: &[Join]) -> ControlFlow<()> {
+        use JoinOperator::*;
+        for join in joins {
+            let (Join(JoinConstraint::None)
+            | Inner(JoinConstraint::None)
+            | Left(JoinConstraint::None)
+            | LeftOuter(JoinConstraint::None)
+            | Right(JoinConstraint::None)
+            | RightOuter(JoinConstraint::None)
+            | FullOuter(JoinConstraint::None)
+            | Semi(JoinConstraint::None)
+            | LeftSemi(JoinConstraint::None)
+            | RightSemi(JoinConstraint::None)
+            | Anti(JoinConstraint::None)
+            | LeftAnti(JoinConstraint::None)
+            | RightAnti(JoinConstraint::None)) = &join.join_operator
+            else {
+                continue;
+            };
+            let reason = format!("JOIN {} needs ON or USING; a cross join is CROSS JOIN", join.relation);
+            self.refused = Some(SqlError::Syntax(reason));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl VisitorMut for Mends {
     type Break = ();
 
-    /// `FROM t` selects all columns; an inner join has a condition.
+    /// `FROM t` selects all columns; a join has a condition.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;
         }
-        for join in select.from.iter().flat_map(|table| &table.joins) {
-            if let JoinOperator::Join(JoinConstraint::None) | JoinOperator::Inner(JoinConstraint::None) =
-                &join.join_operator
-            {
-                let reason = format!("JOIN {} needs ON or USING; a cross join is CROSS JOIN", join.relation);
-                self.refused = Some(SqlError::Syntax(reason));
-                return ControlFlow::Break(());
-            }
+        select.from.iter().try_for_each(|table| self.check_joins(&table.joins))
+    }
+
+    /// Joins in parentheses have conditions too.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => self.check_joins(&table_with_joins.joins),
+            _ => ControlFlow::Continue(()),
         }
-        ControlFlow::Continue(())
     }
 
     /// A column of VALUES with a double is one of doubles.
