@@ -208,7 +208,8 @@ pub enum Expr {
     DatePart(DatePart, Box<Expr>),
     /// A date in days some months later; past the end of a shorter month its last day.
     AddMonths(Box<Expr>, i32),
-    /// A date or timestamp of so many ticks a day, in the CPU's calendar by its bounds; the fragment is refused otherwise.
+    /// A date or timestamp of so many ticks a day. Its bounds prove it to be in the CPU's calendar; the fragment is
+    /// refused otherwise.
     InCalendar(Box<Expr>, i64),
     /// A constant string.
     Text(Arc<str>),

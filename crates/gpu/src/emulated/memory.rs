@@ -173,7 +173,7 @@ impl Memory {
         }
     }
 
-    /// Writes a byte behind the first redzone's start in each buffer that has one, as a kernel that leaves its zone does.
+    /// Writes the first byte of a redzone in each buffer that has one, as a kernel that leaves its zone does.
     pub(super) fn damage_redzones(&self) {
         for (start, allocation) in &self.state.lock().allocations {
             if let Some(range) = allocation.redzones.iter().find(|range| !range.is_empty()) {
