@@ -3,7 +3,8 @@
 //!
 //! DataFusion 55.2 has a cast in its place, which leaves an instant an instant. The parser's tree has the function
 //! instead ([`crate::syntax`]), and [`super::zones`] replaces it by what it means before types are coerced, so that
-//! nothing ever runs it. A text or a date is an instant of the session's zone, as in PostgreSQL.
+//! nothing ever runs it. A text or a date is an instant of the session's zone, as in PostgreSQL. Without a zone of the
+//! session it is DataFusion's cast.
 //!
 //! The file goes once DataFusion's AT TIME ZONE gives times without a zone for instants.
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::{
@@ -21,21 +23,24 @@ use datafusion::logical_expr::{
 };
 
 use super::in_zone::{in_zone, unit_of};
+use super::zones::zone_of;
 
-/// The function that sessions know.
-pub(crate) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(TimeZone { signature: Signature::any(2, Volatility::Immutable) })
+/// The function that a session knows.
+pub(crate) fn function(config: &ConfigOptions) -> ScalarUDF {
+    let has_zone = zone_of(config).is_some();
+    ScalarUDF::new_from_impl(TimeZone { signature: Signature::any(2, Volatility::Immutable), has_zone })
 }
 
 /// What a call of the function means; none if an expression is no such call. `session` is the session's zone.
 pub(super) fn meaning(expr: &Expr, session: &str, schema: &DFSchema) -> Result<Option<Expr>> {
     let Expr::ScalarFunction(call) = expr else { return Ok(None) };
     let [Expr::Literal(zone, _), value] = call.args.as_slice() else { return Ok(None) };
-    if !call.func.inner().is::<TimeZone>() {
-        return Ok(None);
-    }
+    let Some(function) = call.func.inner().downcast_ref::<TimeZone>() else { return Ok(None) };
     let zone = named(Some(zone))?;
     let cast = |expr: Expr, target: DataType| Expr::Cast(Cast::new(Box::new(expr), target));
+    if !function.has_zone {
+        return Ok(Some(cast(value.clone(), DataType::Timestamp(TimeUnit::Nanosecond, Some(zone.into())))));
+    }
     let from = value.get_type(schema)?;
     let unit = unit_of(&from);
     if let DataType::Timestamp(_, None) = from {
@@ -61,6 +66,8 @@ fn named(zone: Option<&ScalarValue>) -> Result<&str> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TimeZone {
     signature: Signature,
+    /// Whether the session has a zone.
+    has_zone: bool,
 }
 
 impl ScalarUDFImpl for TimeZone {
@@ -72,6 +79,10 @@ impl ScalarUDFImpl for TimeZone {
         &self.signature
     }
 
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        Some(function(config))
+    }
+
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Err(DataFusionError::Internal("the type of a time follows from its zone".into()))
     }
@@ -80,6 +91,7 @@ impl ScalarUDFImpl for TimeZone {
         let zone = named(arguments.scalar_arguments[0])?;
         let value = &arguments.arg_fields[1];
         let (unit, zone) = match value.data_type() {
+            _ if !self.has_zone => (TimeUnit::Nanosecond, Some(zone.into())),
             DataType::Timestamp(unit, None) => (*unit, Some(zone.into())),
             DataType::Timestamp(unit, Some(_)) => (*unit, None),
             other if other.is_string() || matches!(other, DataType::Date32 | DataType::Date64 | DataType::Null) => {

@@ -6,8 +6,8 @@
 //!
 //! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and
 //! instants become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a
-//! comparison read, and so is what `extract`, `date_trunc` and the like take apart, and what intervals move. `SET TIME
-//! ZONE ''` leaves all but AT TIME ZONE ([`super::timezone`]) to DataFusion.
+//! comparison read, and so is what `extract`, `date_trunc` and the like take apart, and what intervals move, and AT
+//! TIME ZONE ([`super::timezone`]). `SET TIME ZONE ''` leaves all to DataFusion.
 //!
 //! The files go once DataFusion has a zone for the session and casts by it.
 
@@ -75,7 +75,7 @@ fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
 }
 
 /// The session's zone, if it has one.
-fn zone_of(config: &ConfigOptions) -> Option<&str> {
+pub(super) fn zone_of(config: &ConfigOptions) -> Option<&str> {
     config.execution.time_zone.as_deref().filter(|zone| !zone.is_empty())
 }
 
