@@ -108,7 +108,9 @@ mod tests {
         let (dividend, divisor) = quotient_of(&of(25, 2), &of(25, 2)).unwrap();
         assert_eq!((dividend, divisor), (DataType::Decimal256(39, 16), Some(DataType::Decimal256(25, 2))));
         assert_eq!(quotient_of(&DataType::Float64, &of(2, 1)), None);
-        assert_eq!(quotient_of(&DataType::Int64, &of(2, 1)), Some((of(36, 16), None)));
+        let wide = |p, s| DataType::Decimal256(p, s);
+        assert_eq!(quotient_of(&DataType::Int64, &of(2, 1)), Some((wide(36, 16), Some(wide(2, 1)))));
+        assert_eq!(quotient_of(&DataType::Int32, &of(2, 1)), Some((of(26, 16), None)));
         assert_eq!(quotient_of(&DataType::Int64, &DataType::Int32), None);
     }
 }
