@@ -56,6 +56,10 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
             [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| may_overflow(&data_type)),
             _ => false,
         };
+        let is_decimal = |args: &[Expr]| match args {
+            [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| data_type.is_decimal()),
+            _ => false,
+        };
         plan.map_expressions(|expr| {
             expr.transform_up(|expr| {
                 Ok(match expr {
@@ -65,14 +69,20 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
                         function.func = checked(&function.func, &function.params.args, function.params.distinct);
                         Transformed::yes(Expr::AggregateFunction(function))
                     }
-                    Expr::WindowFunction(mut function) if may_overflow(&function.params.args) => match &function.fun {
-                        WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
-                            let sum = checked(sum, &function.params.args, function.params.distinct);
-                            function.fun = WindowFunctionDefinition::AggregateUDF(sum);
-                            Transformed::yes(Expr::WindowFunction(function))
+                    // DataFusion takes distinct values of BIGINT alone away from a sliding sum.
+                    Expr::WindowFunction(mut function)
+                        if may_overflow(&function.params.args)
+                            || function.params.distinct && is_decimal(&function.params.args) =>
+                    {
+                        match &function.fun {
+                            WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
+                                let sum = checked(sum, &function.params.args, function.params.distinct);
+                                function.fun = WindowFunctionDefinition::AggregateUDF(sum);
+                                Transformed::yes(Expr::WindowFunction(function))
+                            }
+                            _ => Transformed::no(Expr::WindowFunction(function)),
                         }
-                        _ => Transformed::no(Expr::WindowFunction(function)),
-                    },
+                    }
                     other => Transformed::no(other),
                 })
             })
