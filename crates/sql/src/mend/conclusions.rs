@@ -2,10 +2,11 @@
 //!
 //! DataFusion 55.2 computes intervals of columns backwards through a filter: `i / 2 = 1` makes `i` the constant 2, and
 //! `t::date = X` makes `t` the midnight of that day, so that a sort by `i` or `t` is left out. Where a cast widens an
-//! interval, planning fails ("Selectivity is out of limit"). A filter with a cast or arithmetic is given a condition
-//! that always holds and that intervals know nothing of; equalities of plain columns still make constants.
+//! interval, planning fails ("Selectivity is out of limit"), and so it does for bounds that a cast to text below the
+//! filter has put in another order. A filter with a cast or arithmetic, and one over anything but a table, is given a
+//! condition that always holds and that intervals know nothing of; equalities of plain columns still make constants.
 //!
-//! The file goes once what loses digits is not computed backwards.
+//! The file goes once what loses digits is not computed backwards, and bounds are not cast to text.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +28,7 @@ static ALWAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 /// The plan with filters that are not computed backwards.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     each_node(plan, |plan| match plan {
-        LogicalPlan::Filter(filter) if computes(&filter.predicate)? => {
+        LogicalPlan::Filter(filter) if !is_table(&filter.input) || computes(&filter.predicate)? => {
             let column = filter.predicate.column_refs().into_iter().min().cloned();
             let Some(column) = column else { return Ok(Transformed::no(LogicalPlan::Filter(filter))) };
             let predicate = filter.predicate.and(ALWAYS.call(vec![Expr::Column(column)]));
@@ -35,6 +36,15 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         plan => Ok(Transformed::no(plan)),
     })
+}
+
+/// Whether a plan is a table, whose bounds are those of its values.
+fn is_table(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => is_table(&alias.input),
+        LogicalPlan::TableScan(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether an expression has a cast or arithmetic.

@@ -68,8 +68,14 @@ fn in_conjunct(conjunct: Expr, input: &LogicalPlan) -> Result<Expr> {
 
 /// Whether a conjunct becomes a join that is right.
 fn is_joined(conjunct: &Expr) -> bool {
-    let is_anti =
-        |found: &InSubquery| !found.expr.column_refs().is_empty() && found.subquery.outer_ref_columns.is_empty();
+    // Any other value may turn out a constant, which becomes a filter on the subquery that drops its NULLs.
+    let is_anti = |found: &InSubquery| {
+        let value = match found.expr.as_ref() {
+            Expr::Cast(cast) => cast.expr.as_ref(),
+            value => value,
+        };
+        matches!(value, Expr::Column(_)) && found.subquery.outer_ref_columns.is_empty()
+    };
     match conjunct {
         Expr::InSubquery(found) => !found.negated || is_anti(found),
         Expr::Not(inner) => matches!(inner.as_ref(), Expr::InSubquery(found) if !found.negated && is_anti(found)),
