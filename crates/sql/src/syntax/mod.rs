@@ -6,6 +6,7 @@
 
 mod dialect;
 mod items;
+mod merged;
 mod names;
 mod shape;
 
@@ -161,6 +162,12 @@ impl VisitorMut for Mends {
             TableFactor::NestedJoin { table_with_joins, .. } => self.check_joins(&table_with_joins.joins),
             _ => ControlFlow::Continue(()),
         }
+    }
+
+    /// Columns that joins merge are those of the side that has a row.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        merged::replace(query);
+        ControlFlow::Continue(())
     }
 
     /// A column of VALUES with a double is one of doubles.
