@@ -10,12 +10,23 @@
 //! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
 
 mod element;
+mod lookback;
 mod queue;
+mod reduce;
+mod scan;
+#[cfg(test)]
+mod single_pass_tests;
 mod slice;
+mod sum;
+mod tile;
 
 pub use element::{Element, Key, OrderedBits};
 pub use queue::Queue;
+pub use reduce::{Reduce, Reduction, largest, least, sum};
+pub use scan::{Scan, ScanKind, scan};
 pub use slice::DeviceSlice;
+pub use sum::Sum;
+pub use tile::TileTuning;
 
 use crate::error::{GpuError, Result};
 

@@ -2,3 +2,7 @@
 
 #[path = "../emulated_support/mod.rs"]
 mod emulated_support;
+
+mod common;
+mod reduce;
+mod scan;
