@@ -11,20 +11,26 @@
 
 mod element;
 mod lookback;
+mod partition;
 mod queue;
 mod reduce;
 mod scan;
+mod select;
 #[cfg(test)]
 mod single_pass_tests;
 mod slice;
+mod split;
 mod sum;
 mod tile;
 
 pub use element::{Element, Key, OrderedBits};
+pub use partition::{Partition, partition};
 pub use queue::Queue;
 pub use reduce::{Reduce, Reduction, largest, least, sum};
 pub use scan::{Scan, ScanKind, scan};
+pub use select::{Moved, Predicate, Select, SelectOperands, SelectOrder, select};
 pub use slice::DeviceSlice;
+pub use split::{Split, split};
 pub use sum::Sum;
 pub use tile::TileTuning;
 

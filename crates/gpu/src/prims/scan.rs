@@ -36,7 +36,8 @@ impl Scan {
     /// The tuning for sums of this type; to be measured.
     pub fn tuning(input: Element, sum: Element) -> TileTuning {
         let lane_row_bytes = vector_items(input.bytes()) * sum.bytes() as u32;
-        TileTuning { threads: 256, rows: (LANE_BYTES / lane_row_bytes).clamp(1, 8), blocks: 4 }
+        let blocks = if sum.bytes() > 4 { 3 } else { 4 };
+        TileTuning { threads: 256, rows: (LANE_BYTES / lane_row_bytes).clamp(1, 8), blocks }
     }
 
     /// Compiles scans of `input` with sums in `sum`.

@@ -18,9 +18,8 @@ fn scans() -> Vec<Program> {
         (Element::F64, Element::F64),
     ];
     let kinds = [ScanKind::Inclusive, ScanKind::Exclusive];
-    let scan = |(input, sum), kind| {
-        scan::program(SumType::new("scan", input, sum).unwrap(), kind, Scan::tuning(input, sum))
-    };
+    let scan =
+        |(input, sum), kind| scan::program(SumType::new("scan", input, sum).unwrap(), kind, Scan::tuning(input, sum));
     types.into_iter().flat_map(|types| kinds.map(|kind| scan(types, kind))).collect()
 }
 
@@ -42,7 +41,22 @@ fn kernels_compile_for_gpus() {
             match nvrtc::compile(&program, architecture) {
                 Ok(cubin) => {
                     assert!(!cubin.is_empty());
-                    if let Ok(d) = std::env::var("CUBINS") { if architecture == 90 { std::fs::write(format!("{d}/{}-{}.cubin", program.name(), &program.hash()[..6]), &cubin).unwrap(); std::fs::write(format!("{d}/{}-{}.txt", program.name(), &program.hash()[..6]), program.source().lines().take_while(|l| l.starts_with('#')).collect::<Vec<_>>().join("; ")).unwrap(); } } // TEMP
+                    if let Ok(d) = std::env::var("CUBINS") {
+                        if architecture == 90 {
+                            std::fs::write(format!("{d}/{}-{}.cubin", program.name(), &program.hash()[..6]), &cubin)
+                                .unwrap();
+                            std::fs::write(
+                                format!("{d}/{}-{}.txt", program.name(), &program.hash()[..6]),
+                                program
+                                    .source()
+                                    .lines()
+                                    .take_while(|l| l.starts_with('#'))
+                                    .collect::<Vec<_>>()
+                                    .join("; "),
+                            )
+                            .unwrap();
+                        }
+                    } // TEMP
                 }
                 Err(GpuError::CompilerUnavailable { .. }) => return,
                 Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name()),

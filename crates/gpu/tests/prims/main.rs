@@ -6,3 +6,4 @@ mod emulated_support;
 mod common;
 mod reduce;
 mod scan;
+mod select;
