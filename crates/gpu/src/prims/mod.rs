@@ -10,8 +10,11 @@
 //! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
 
 mod element;
+mod gather;
 mod lookback;
+mod ordered;
 mod partition;
+mod project;
 mod queue;
 mod reduce;
 mod scan;
@@ -24,7 +27,10 @@ mod sum;
 mod tile;
 
 pub use element::{Element, Key, OrderedBits};
+pub use gather::{Gather, Scatter, gather, scatter};
+pub use ordered::{OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Unique, ordered_aggregation};
 pub use partition::{Partition, partition};
+pub use project::{Project, Projection, project};
 pub use queue::Queue;
 pub use reduce::{Reduce, Reduction, largest, least, sum};
 pub use scan::{Scan, ScanKind, scan};

@@ -3,7 +3,10 @@
 use crate::cuda::nvrtc;
 use crate::error::GpuError;
 use crate::prims::sum::SumType;
-use crate::prims::{Element, Reduce, Reduction, Scan, ScanKind, reduce, scan};
+use crate::prims::{
+    Element, Moved, OrderedForm, Predicate, Projection, Reduce, Reduction, Scan, ScanKind, SelectOrder, gather,
+    partition, project, reduce, scan, select, split,
+};
 use crate::program::Program;
 
 /// Ampere, Hopper, Blackwell for workstations.
@@ -34,9 +37,44 @@ fn reductions() -> Vec<Program> {
     all.map(|(input, reduction)| reduce::program(input, reduction, Reduce::tuning()).unwrap()).to_vec()
 }
 
+fn selections() -> Vec<Program> {
+    let text = || Predicate::Text("x < a && x >= b".into());
+    let (values, rows) = (Moved::Values, Moved::Rows(Element::U64));
+    let forms = [
+        select::form(Element::F32, text(), values, SelectOrder::Stable),
+        select::form(Element::F32, text(), values, SelectOrder::Any),
+        select::form(Element::U64, Predicate::Flags, values, SelectOrder::Stable),
+        select::form(Element::I128, text(), rows, SelectOrder::Stable),
+        partition::form(Element::U32, Predicate::Flags),
+        split::form(),
+    ];
+    forms.iter().map(|form| form.program(form.tuning()).unwrap()).collect()
+}
+
+fn aggregations() -> Vec<Program> {
+    let (counts, sums) = (Some(Element::U32), Some((Element::U32, Element::U64)));
+    let forms = [
+        OrderedForm { key: Element::U32, count: counts, sum: None },
+        OrderedForm { key: Element::U32, count: None, sum: sums },
+        OrderedForm { key: Element::U64, count: Some(Element::U64), sum: Some((Element::F64, Element::F64)) },
+        OrderedForm { key: Element::I128, count: None, sum: None },
+        OrderedForm { key: Element::U8, count: counts, sum: None },
+        OrderedForm { key: Element::F32, count: counts, sum: Some((Element::I64, Element::I64)) },
+    ];
+    forms.map(|form| form.program(form.tuning()).unwrap()).to_vec()
+}
+
+fn movers() -> Vec<Program> {
+    let gathers = [(Element::U32, Element::U32), (Element::I128, Element::U64), (Element::U8, Element::U32)];
+    let gathers = gathers.map(|(value, index)| gather::program(value, index));
+    let projections = [(Element::F32, Projection::Linear), (Element::F32, Projection::Sigmoid)];
+    let projections = projections.map(|(item, projection)| project::program(item, projection).unwrap());
+    gathers.into_iter().chain(projections).collect()
+}
+
 #[test]
 fn kernels_compile_for_gpus() {
-    for program in [scans(), reductions()].concat() {
+    for program in [scans(), reductions(), selections(), aggregations(), movers()].concat() {
         for architecture in ARCHITECTURES {
             match nvrtc::compile(&program, architecture) {
                 Ok(cubin) => {

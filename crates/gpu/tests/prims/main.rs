@@ -4,6 +4,9 @@
 mod emulated_support;
 
 mod common;
+mod gather;
+mod ordered;
+mod project;
 mod reduce;
 mod scan;
 mod select;
