@@ -18,6 +18,7 @@ mod project;
 mod queue;
 mod reduce;
 mod scan;
+mod segmented;
 mod select;
 #[cfg(test)]
 mod single_pass_tests;
@@ -34,6 +35,7 @@ pub use project::{Project, Projection, project};
 pub use queue::Queue;
 pub use reduce::{Reduce, Reduction, largest, least, sum};
 pub use scan::{Scan, ScanKind, scan};
+pub use segmented::{SegmentedReduce, SegmentedScan, segmented_reduce, segmented_scan};
 pub use select::{Moved, Predicate, Select, SelectOperands, SelectOrder, select};
 pub use slice::DeviceSlice;
 pub use split::{Split, split};

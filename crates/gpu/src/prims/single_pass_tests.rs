@@ -5,7 +5,7 @@ use crate::error::GpuError;
 use crate::prims::sum::SumType;
 use crate::prims::{
     Element, Moved, OrderedForm, Predicate, Projection, Reduce, Reduction, Scan, ScanKind, SelectOrder, gather,
-    partition, project, reduce, scan, select, split,
+    partition, project, reduce, scan, segmented, select, split,
 };
 use crate::program::Program;
 
@@ -72,9 +72,22 @@ fn movers() -> Vec<Program> {
     gathers.into_iter().chain(projections).collect()
 }
 
+fn segments() -> Vec<Program> {
+    let program = |input, sum, kind| {
+        segmented::program(SumType::new("segmented", input, sum).unwrap(), kind, segmented::tuning(sum))
+    };
+    vec![
+        program(Element::U32, Element::U64, None),
+        program(Element::F64, Element::F64, None),
+        program(Element::U8, Element::U32, None),
+        program(Element::U32, Element::U32, Some(ScanKind::Inclusive)),
+        program(Element::I64, Element::I64, Some(ScanKind::Exclusive)),
+    ]
+}
+
 #[test]
 fn kernels_compile_for_gpus() {
-    for program in [scans(), reductions(), selections(), aggregations(), movers()].concat() {
+    for program in [scans(), reductions(), selections(), aggregations(), movers(), segments()].concat() {
         for architecture in ARCHITECTURES {
             match nvrtc::compile(&program, architecture) {
                 Ok(cubin) => {

@@ -9,4 +9,5 @@ mod ordered;
 mod project;
 mod reduce;
 mod scan;
+mod segmented;
 mod select;
