@@ -64,33 +64,49 @@ template <typename State> WC_DEVICE State wc_state_from(const State& state, uint
 }
 
 // The state of all tiles before `tile`, in every lane; then announces that of all tiles up to it. A whole warp of
-// the block calls it, after one lane has announced the tile.
+// the block calls it, after one lane has announced the tile. The descriptors of several windows of 32 tiles are asked
+// for at once: a tile of 32 KB is read in 8 ns at 4 TB/s, and a descriptor comes from the L2 after 300 ns or more, in
+// which time more tiles are announced than one window has.
 template <typename State> WC_DEVICE State wc_look_back(char* scratch, uint64_t tile, const State& own) {
     if (tile == 0) return State::none();
+    const int WINDOWS = State::WORDS <= 2 ? 4 : 2;
     const uint32_t lane = wc_lane();
     State before = State::none();
     // Lane i looks at tile end - 1 - i.
-    for (uint64_t end = tile;; end -= 32) {
-        State found = State::none();
-        uint32_t known;
-        for (;;) {
-            const uint32_t meaning = lane < end ? wc_look_at(scratch, end - 1 - lane, found) : WC_TILE_UP_TO;
-            known = __ballot_sync(WC_FULL_MASK, meaning == WC_TILE_UP_TO);
-            const uint32_t empty = __ballot_sync(WC_FULL_MASK, meaning == WC_TILE_EMPTY);
+    uint64_t end = tile;
+    for (bool is_known = false; !is_known;) {
+        State found[WINDOWS];
+        uint32_t meaning[WINDOWS];
+#pragma unroll
+        for (int w = 0; w < WINDOWS; ++w) {
+            const uint64_t distance = w * 32 + lane + 1;
+            found[w] = State::none();
+            meaning[w] = distance <= end ? wc_look_at(scratch, end - distance, found[w]) : WC_TILE_UP_TO;
+        }
+#pragma unroll
+        for (int w = 0; w < WINDOWS; ++w) {
+            const uint32_t known = __ballot_sync(WC_FULL_MASK, meaning[w] == WC_TILE_UP_TO);
+            const uint32_t empty = __ballot_sync(WC_FULL_MASK, meaning[w] == WC_TILE_EMPTY);
             // Lanes in front of the first that knows all before it.
             const uint32_t needed = known == 0 ? WC_FULL_MASK : (known & (0u - known)) - 1;
-            if ((empty & needed) == 0) break;
-            wc_backoff();
-        }
-        const uint32_t last = known == 0 ? 31u : (uint32_t)__ffs((int)known) - 1;
-        if (lane > last) found = State::none();
+            if ((empty & needed) != 0) {
+                wc_backoff();
+                break;
+            }
+            const uint32_t last = known == 0 ? 31u : (uint32_t)__ffs((int)known) - 1;
+            State all = lane <= last ? found[w] : State::none();
 #pragma unroll
-        for (uint32_t step = 1; step < 32; step *= 2) {
-            const State earlier = wc_state_from(found, lane + step < 32 ? lane + step : lane);
-            if (lane + step < 32) found = State::join(earlier, found);
+            for (uint32_t step = 1; step < 32; step *= 2) {
+                const State earlier = wc_state_from(all, lane + step < 32 ? lane + step : lane);
+                if (lane + step < 32) all = State::join(earlier, all);
+            }
+            before = State::join(wc_state_from(all, 0), before);
+            end -= 32;
+            if (known != 0) {
+                is_known = true;
+                break;
+            }
         }
-        before = State::join(wc_state_from(found, 0), before);
-        if (known != 0) break;
     }
     if (lane == 0) wc_announce(scratch, tile, State::join(before, own), WC_TILE_UP_TO);
     return before;

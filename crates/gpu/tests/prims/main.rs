@@ -5,6 +5,7 @@ mod emulated_support;
 
 mod common;
 mod gather;
+mod lookback;
 mod ordered;
 mod project;
 mod reduce;
