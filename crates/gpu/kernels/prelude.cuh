@@ -67,6 +67,12 @@ WC_DEVICE uint64_t wc_load_relaxed(const uint64_t* address) {
     asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
     return value;
 }
+WC_DEVICE void wc_store_relaxed(uint32_t* address, uint32_t value) {
+    asm volatile("st.relaxed.gpu.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
+}
+WC_DEVICE void wc_store_relaxed(uint64_t* address, uint64_t value) {
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
+}
 WC_DEVICE void wc_store_release(uint32_t* address, uint32_t value) {
     asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
 }

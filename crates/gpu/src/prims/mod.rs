@@ -11,10 +11,12 @@
 
 mod element;
 mod queue;
+pub mod radix_sort;
 mod slice;
 
 pub use element::{Element, Key, OrderedBits};
 pub use queue::Queue;
+pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
 pub use slice::DeviceSlice;
 
 use crate::error::{GpuError, Result};

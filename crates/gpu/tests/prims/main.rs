@@ -2,3 +2,5 @@
 
 #[path = "../emulated_support/mod.rs"]
 mod emulated_support;
+
+mod radix_sort;
