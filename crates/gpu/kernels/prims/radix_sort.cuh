@@ -77,7 +77,7 @@ struct SortPlanParams {
     uint32_t* plan;    // a word a pass, and one for a copy
     uint64_t rows;
     uint64_t passes;
-    uint64_t in_place;  // 1: the output is where the input is
+    uint64_t form;     // FORM_
     uint64_t portions;
 };
 
@@ -88,7 +88,7 @@ WC_KERNEL(radix_sort_plan, SortPlanParams, SORT_BINS, 1) {
     for (uint32_t pass = 0; pass < p.passes; ++pass) {
         if (sort_starts(p.counts + pass * SORT_BINS, 0, p.rows, parts)) constant |= 1u << pass;
     }
-    if (threadIdx.x == 0) sort_plan(p.plan, (uint32_t)p.passes, constant, p.in_place, (uint32_t)p.portions);
+    if (threadIdx.x == 0) sort_plan(p.plan, (uint32_t)p.passes, constant, p.form, (uint32_t)p.portions);
 }
 
 struct SortPassParams {

@@ -29,7 +29,9 @@ constexpr uint32_t PLAN_ACTIVE = 1, PLAN_ENCODE = 32, PLAN_DECODE = 64;
 WC_DEVICE uint32_t plan_source(uint32_t plan) { return plan >> 1 & 3u; }
 WC_DEVICE uint32_t plan_target(uint32_t plan) { return plan >> 3 & 3u; }
 // The code of prefixes in descriptors; a pass over several portions of the rows has several.
-WC_DEVICE uint32_t plan_code(uint32_t plan, uint64_t portion) { return 1 + (uint32_t)(((plan >> 8 & 3u) + portion) % 3); }
+WC_DEVICE uint32_t plan_code(uint32_t plan, uint64_t portion) {
+    return 1 + (uint32_t)(((plan >> 8 & 3u) + portion) % 3);
+}
 
 // Keys, bits of keys and payload in the three places of a sort.
 struct SortPlaces {
@@ -202,6 +204,7 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
         if (i < items && own + i * 32 < task.rows) keys[i] = sort_load(source + own + i * 32);
     }
     for (uint32_t bin = lane; bin < SORT_BINS; bin += 32) mine[bin] = 0;
+    if (threadIdx.x == 0) parts[9] = task.shift;
     __syncwarp();
     if (task.plan & PLAN_ENCODE) {
 #pragma unroll
@@ -227,11 +230,13 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
     if (threadIdx.x < SORT_BINS) sort_bin_places(counters, counts, start);
     __syncthreads();
 
+    // The shift is read again, or the compiler keeps all digits in registers from the counts on and spills 30 words.
+    const uint32_t shift = *(const volatile uint32_t*)(parts + 9);
     uint32_t ranks[(SORT_ITEMS + 1) / 2];
 #pragma unroll
     for (uint32_t i = 0; i < SORT_ITEMS; ++i) {
         if (i >= items) continue;
-        const uint32_t rank = sort_rank(mine, (uint32_t)(keys[i] >> task.shift) & task.mask);
+        const uint32_t rank = sort_rank(mine, (uint32_t)(keys[i] >> shift) & task.mask);
         exchange[rank] = keys[i];
         ranks[i / 2] = i % 2 == 0 ? rank : ranks[i / 2] | rank << 16;
     }
@@ -286,13 +291,17 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
     }
 }
 
-// Writes the plan of one sort: `constant` bit p says that pass p has one digit only. Where the input is the output the
-// sort goes to the other place first and back, with a copy at the end for an odd number of passes; otherwise the first
-// target is the one from which the last pass comes to the output. A pass has `epochs` portions.
-WC_DEVICE void sort_plan(uint32_t* plan, uint32_t passes, uint32_t constant, bool in_place, uint32_t epochs) {
+// How the output of a sort lies to its input: elsewhere; in the same place; keys in the same place, and payload is the
+// number of the row.
+constexpr uint64_t FORM_APART = 0, FORM_IN_PLACE = 1, FORM_NUMBERING = 2;
+
+// Writes the plan of one sort: `constant` bit p says that pass p has one digit only. In place the sort goes to the
+// other place first and back, with a copy at the end for an odd number of passes; otherwise the first target is the one
+// from which the last pass comes to the output. A pass has `epochs` portions.
+WC_DEVICE void sort_plan(uint32_t* plan, uint32_t passes, uint32_t constant, uint64_t form, uint32_t epochs) {
     uint32_t active = 0;
     for (uint32_t pass = 0; pass < passes; ++pass) active += ~constant >> pass & 1u;
-    uint32_t source = 0, target = !in_place && active % 2 == 1 ? 1 : 2, done = 0;
+    uint32_t source = 0, target = form == FORM_APART && active % 2 == 1 ? 1 : 2, done = 0;
     for (uint32_t pass = 0; pass < passes; ++pass) {
         plan[pass] = 0;
         if (constant >> pass & 1u) continue;
@@ -302,7 +311,7 @@ WC_DEVICE void sort_plan(uint32_t* plan, uint32_t passes, uint32_t constant, boo
         source = target;
         target = 3 - target;
     }
-    const bool copies = in_place ? source == 2 : active == 0;
+    const bool copies = form == FORM_APART ? active == 0 : source == 2 || (form == FORM_NUMBERING && active == 0);
     plan[passes] = copies ? PLAN_ACTIVE | source << 1 | 1u << 3 : 0;
 }
 

@@ -13,11 +13,13 @@ mod element;
 mod queue;
 pub mod radix_sort;
 mod slice;
+pub mod sort;
 
 pub use element::{Element, Key, OrderedBits};
 pub use queue::Queue;
 pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
 pub use slice::DeviceSlice;
+pub use sort::{Nulls, Sort, SortColumn, SortKey};
 
 use crate::error::{GpuError, Result};
 

@@ -4,3 +4,4 @@
 mod emulated_support;
 
 mod radix_sort;
+mod sort;
