@@ -12,12 +12,14 @@
 mod element;
 mod queue;
 pub mod radix_sort;
+pub mod segmented_sort;
 mod slice;
 pub mod sort;
 
 pub use element::{Element, Key, OrderedBits};
 pub use queue::Queue;
 pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+pub use segmented_sort::{SegmentedSort, SegmentedTuning};
 pub use slice::DeviceSlice;
 pub use sort::{Nulls, Sort, SortColumn, SortKey};
 

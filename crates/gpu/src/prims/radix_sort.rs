@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::{DeviceSlice, Element, KEYS, Key, OrderedBits, Queue, check_element, check_length, check_scratch};
 use crate::backend::LaunchShape;
-use crate::buffer::DeviceBuffer;
+use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
 use crate::program::Program;
@@ -28,8 +28,6 @@ pub(crate) const TILE_TABLE_BYTES: u32 = BINS as u32 * 8 + 64;
 const PORTION_ROWS_MAX: u64 = 1 << 30;
 /// Rows of a step of a block that copies.
 const COPY_ROWS: u64 = BINS as u64 * 16;
-/// Alignment of the parts of scratch memory.
-const PART_BYTES: usize = 256;
 
 /// How a radix sort is cut into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +215,7 @@ pub struct RadixSort {
 }
 
 /// How the output of a sort lies to its input, `FORM_` of the kernels.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Elsewhere.
     Apart,
@@ -290,7 +288,7 @@ impl RadixSort {
         let passes = self.key.bytes();
         let tiles = rows.min(self.portion()).div_ceil(self.tuning.tile()) as usize;
         let portions = rows.div_ceil(self.portion()) as usize;
-        let (counts, aligned) = (0, |bytes: usize| bytes.next_multiple_of(PART_BYTES));
+        let (counts, aligned) = (0, |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN));
         let tickets = counts + passes * BINS * 8;
         let plan = tickets + aligned(passes * portions * 4);
         let carry = plan + aligned((passes + 1) * 4);

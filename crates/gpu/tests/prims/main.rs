@@ -4,4 +4,5 @@
 mod emulated_support;
 
 mod radix_sort;
+mod segmented_sort;
 mod sort;
