@@ -97,14 +97,11 @@ WC_DEVICE uint32_t sort_rank(uint32_t* counters, uint32_t digit) {
     return __shfl_sync(WC_FULL_MASK, next, __ffs((int)same) - 1) + below;
 }
 
-// Threads below SORT_BINS: counts of the thread's bin, a warp a register, and their sum.
-template <uint32_t WARPS> WC_DEVICE uint32_t sort_bin_counts(uint32_t (&counts)[WARPS], const uint32_t* counters) {
+// Threads below SORT_BINS: the count of the thread's bin over all warps.
+template <uint32_t WARPS> WC_DEVICE uint32_t sort_bin_count(const uint32_t* counters) {
     uint32_t sum = 0;
 #pragma unroll
-    for (uint32_t warp = 0; warp < WARPS; ++warp) {
-        counts[warp] = counters[warp * SORT_BINS + threadIdx.x];
-        sum += counts[warp];
-    }
+    for (uint32_t warp = 0; warp < WARPS; ++warp) sum += counters[warp * SORT_BINS + threadIdx.x];
     return sum;
 }
 
@@ -124,13 +121,13 @@ WC_DEVICE uint32_t sort_bin_start(uint32_t sum, uint32_t* parts) {
     return before;
 }
 
-// Threads below SORT_BINS: the next place of each warp's keys of the bin.
-template <uint32_t WARPS>
-WC_DEVICE void sort_bin_places(uint32_t* counters, const uint32_t (&counts)[WARPS], uint32_t start) {
+// Threads below SORT_BINS: counts of each warp become the next place of its keys of the bin.
+template <uint32_t WARPS> WC_DEVICE void sort_bin_places(uint32_t* counters, uint32_t start) {
 #pragma unroll
     for (uint32_t warp = 0; warp < WARPS; ++warp) {
+        const uint32_t count = counters[warp * SORT_BINS + threadIdx.x];
         counters[warp * SORT_BINS + threadIdx.x] = start;
-        start += counts[warp];
+        start += count;
     }
 }
 
@@ -219,15 +216,15 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
         if (i < items) atomicAdd(mine + ((uint32_t)(keys[i] >> task.shift) & task.mask), 1u);
     }
     __syncthreads();
-    uint32_t counts[SORT_WARPS], count = 0;
+    uint32_t count = 0;
     Word* word = task.words + task.tile * SORT_BINS + threadIdx.x;
     const Word code = (Word)task.code << WORD_SHIFT<Word>;
     if (threadIdx.x < SORT_BINS) {
-        count = sort_bin_counts(counts, counters);
+        count = sort_bin_count<SORT_WARPS>(counters);
         wc_store_relaxed(word, (Word)(count | (task.tile == task.first ? code : 0)));
     }
     const uint32_t start = sort_bin_start(count, parts);
-    if (threadIdx.x < SORT_BINS) sort_bin_places(counters, counts, start);
+    if (threadIdx.x < SORT_BINS) sort_bin_places<SORT_WARPS>(counters, start);
     __syncthreads();
 
     // The shift is read again, or the compiler keeps all digits in registers from the counts on and spills 30 words.

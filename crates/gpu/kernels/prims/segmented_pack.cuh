@@ -9,9 +9,9 @@ struct PackMemory {
     uint64_t deltas[CHUNK_MAX];      // of each segment: its first row, less its first place in the pack
     uint32_t heads[PACK / 32];       // a bit a place where a segment begins
     uint32_t numbers[PACK / 32];     // segments that begin below the places of the word
-    uint32_t parts[PACK_WARPS + 2];  // partial sums; the pack's rows and segments
+    uint32_t parts[PACK_WARPS + 3];  // partial sums; the pack's rows and segments, the shift of a pass
 };
-constexpr uint32_t PACK_ROWS_AT = PACK_WARPS, PACK_SEGMENTS_AT = PACK_WARPS + 1;
+constexpr uint32_t PACK_ROWS_AT = PACK_WARPS, PACK_SEGMENTS_AT = PACK_WARPS + 1, PACK_SHIFT_AT = PACK_WARPS + 2;
 
 // The segment, by its number in the pack, that a place belongs to.
 WC_DEVICE uint32_t pack_segment(const PackMemory& memory, uint32_t place) {
@@ -77,22 +77,26 @@ WC_DEVICE void pack_lay_out(const SegmentedParams& p, PackMemory& memory, uint64
 }
 
 // Sorts the pack by one digit, of the keys or of the tags; false if all rows have the same.
-template <typename Digit>
+template <bool BY_TAG>
 WC_DEVICE bool pack_pass(PackMemory& memory, SortBits (&keys)[PACK_ITEMS], uint32_t (&tags)[PACK_ITEMS],
-                         uint32_t rows, bool tagged, uint32_t mask, Digit digit) {
+                         uint32_t rows, bool tagged, uint32_t shift, uint32_t mask) {
+    const auto digit = [&](uint32_t i, uint32_t shift) {
+        return (BY_TAG ? tags[i] >> shift : (uint32_t)(keys[i] >> shift)) & mask;
+    };
     const uint32_t items = (rows + PACK_THREADS - 1) / PACK_THREADS, own = wc_warp() * items * 32 + wc_lane();
     uint32_t* mine = memory.counters + wc_warp() * SORT_BINS;
     for (uint32_t bin = wc_lane(); bin < SORT_BINS; bin += 32) mine[bin] = 0;
+    if (threadIdx.x == 0) memory.parts[PACK_SHIFT_AT] = shift;
     __syncwarp();
 #pragma unroll
     for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
-        if (i < items) atomicAdd(mine + digit(keys[i], tags[i]), 1u);
+        if (i < items) atomicAdd(mine + digit(i, shift), 1u);
     }
     __syncthreads();
-    uint32_t counts[PACK_WARPS], count = 0, inclusive = 0;
+    uint32_t count = 0, inclusive = 0;
     bool constant = false;
     if (threadIdx.x < SORT_BINS) {
-        count = sort_bin_counts(counts, memory.counters);
+        count = sort_bin_count<PACK_WARPS>(memory.counters);
         inclusive = wc_warp_inclusive_sum(count);
         if (wc_lane() == 31) memory.parts[wc_warp()] = inclusive;
         // Places past the last row count for the largest digit.
@@ -103,13 +107,15 @@ WC_DEVICE bool pack_pass(PackMemory& memory, SortBits (&keys)[PACK_ITEMS], uint3
         uint32_t start = inclusive - count;
 #pragma unroll
         for (uint32_t warp = 0; warp < SORT_BINS / 32; ++warp) start += warp < wc_warp() ? memory.parts[warp] : 0;
-        sort_bin_places(memory.counters, counts, start);
+        sort_bin_places<PACK_WARPS>(memory.counters, start);
     }
     __syncthreads();
+    // Read again, as in `sort_tile`.
+    const uint32_t again = *(const volatile uint32_t*)(memory.parts + PACK_SHIFT_AT);
 #pragma unroll
     for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
         if (i >= items) continue;
-        const uint32_t rank = sort_rank(mine, digit(keys[i], tags[i]));
+        const uint32_t rank = sort_rank(mine, digit(i, again));
         memory.keys[rank] = keys[i];
         if (tagged) memory.tags[rank] = tags[i];
     }
@@ -155,37 +161,41 @@ WC_KERNEL(segmented_sort_pack, SegmentedParams, PACK_THREADS, WC_PACK_BLOCKS) {
         bool moved = false;
         for (uint64_t pass = 0; pass < p.digits.passes; ++pass) {
             const uint32_t shift = digit_shift(p.digits, pass), mask = digit_mask(p.digits, pass);
-            const auto digit = [=](SortBits key, uint32_t) { return (uint32_t)(key >> shift) & mask; };
-            moved |= pack_pass(memory, keys, tags, rows, tagged, mask, digit);
+            moved |= pack_pass<false>(memory, keys, tags, rows, tagged, shift, mask);
         }
         const uint32_t bits = moved && segments > 1 ? 32 - __clz((int)(segments - 1)) : 0;
         const uint32_t passes = (bits + 7) / 8, width = passes == 0 ? 0 : (bits + passes - 1) / passes;
         for (uint32_t pass = 0; pass < passes; ++pass) {
             const uint32_t shift = 16 + pass * width, mask = (1u << width) - 1;
-            const auto digit = [=](SortBits, uint32_t tag) { return tag >> shift & mask; };
-            pack_pass(memory, keys, tags, rows, tagged, mask, digit);
+            pack_pass<true>(memory, keys, tags, rows, tagged, shift, mask);
         }
 
-        SortPayload values[PACK_ITEMS];
-        if (SORT_PAIRS) {
-            const SortPayload* payload = p.places.values[0];
-#pragma unroll
-            for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
-                const uint32_t place = own + i * 32;
-                if (i >= items || place >= rows) continue;
-                const uint64_t row = memory.deltas[pack_segment(memory, place)] + (tags[i] & 0xffffu);
-                values[i] = payload == nullptr ? (SortPayload)row : payload[row];
-            }
-            // In place all payload is read before any is written.
-            __syncthreads();
-        }
 #pragma unroll
         for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
             const uint32_t place = own + i * 32;
             if (i >= items || place >= rows) continue;
             const uint64_t row = memory.deltas[pack_segment(memory, place)] + place;
             p.places.keys[1][row] = sort_decode(keys[i], flip);
-            if (SORT_PAIRS) p.places.values[1][row] = values[i];
+        }
+        if (!SORT_PAIRS) continue;
+        // The barrier keeps the compiler from holding the rows of keys in registers.
+        __syncthreads();
+        SortPayload values[PACK_ITEMS];
+        const SortPayload* payload = p.places.values[0];
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = own + i * 32;
+            if (i >= items || place >= rows) continue;
+            const uint64_t row = memory.deltas[pack_segment(memory, place)] + (tags[i] & 0xffffu);
+            values[i] = payload == nullptr ? (SortPayload)row : payload[row];
+        }
+        // In place all payload is read before any is written.
+        __syncthreads();
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = own + i * 32;
+            if (i >= items || place >= rows) continue;
+            p.places.values[1][memory.deltas[pack_segment(memory, place)] + place] = values[i];
         }
     }
 }

@@ -45,10 +45,12 @@ pub struct SegmentedTuning {
 impl SegmentedTuning {
     /// The tuning for a device whose blocks have so much shared memory. Not measured yet: the largest packs of which
     /// two fit into the shared memory and registers of a multiprocessor of an H200. Large segments have fewer columns
-    /// of counters than [`super::RadixSort`], since each adds its counts.
+    /// of counters and smaller tiles than [`super::RadixSort`] has, since each adds its counts and leaves its last tile
+    /// in part empty.
     pub fn of(shared_bytes: usize, key: Element, payload: Option<Element>) -> SegmentedTuning {
         let mut radix = RadixTuning::of(shared_bytes, key, payload);
         radix.count_columns = (radix.count_columns / 4).max(1);
+        radix.items = radix.items.min(16);
         let pack_items = match key.bytes().max(payload.map_or(0, Element::bytes)) {
             1..=4 => 16,
             5..=8 => 8,
@@ -71,7 +73,7 @@ impl SegmentedTuning {
     fn pack_shared_bytes(&self, key: Element) -> u32 {
         let warps = self.pack_threads / 32;
         let rows = self.pack() as u32;
-        let words = rows + warps * BINS as u32 + rows / 32 * 2 + warps + 2;
+        let words = rows + warps * BINS as u32 + rows / 32 * 2 + warps + 3;
         (rows * key.bytes() as u32 + words * 4 + CHUNK_MAX as u32 * 8).next_multiple_of(16)
     }
 }
