@@ -23,14 +23,13 @@ struct SortCountParams {
 // Counts the digits of all passes. A block has WC_SORT_COLUMNS counters of a bin, of which a lane uses one: lanes of a
 // warp meet in few banks, whatever the keys are.
 WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
-    constexpr uint32_t EACH = 16 / sizeof(SortBits), LOADS = 4;
     uint32_t* cells = (uint32_t*)wc_shared();
     const uint32_t passes = (uint32_t)p.digits.passes, words = passes * SORT_BINS * COUNT_COLUMNS;
     for (uint32_t at = threadIdx.x; at < words; at += blockDim.x) cells[at] = 0;
     __syncthreads();
     const SortBits flip = sort_flip(p.digits);
     uint32_t* own = cells + wc_lane() % COUNT_COLUMNS;
-    const auto count = [&](SortBits raw) {
+    wc_each_key(p.keys, p.rows, [&](SortBits raw) {
         const SortBits bits = sort_encode(raw, flip);
 #pragma unroll
         for (uint32_t pass = 0; pass < sizeof(SortBits); ++pass) {
@@ -38,32 +37,7 @@ WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
             const uint32_t digit = (uint32_t)(bits >> digit_shift(p.digits, pass)) & digit_mask(p.digits, pass);
             atomicAdd(own + (pass * SORT_BINS + digit) * COUNT_COLUMNS, 1u);
         }
-    };
-    const uint64_t start = (16 - (uint64_t)p.keys % 16) % 16 / sizeof(SortBits);
-    const uint64_t head = start < p.rows ? start : p.rows, vectors = (p.rows - head) / EACH;
-    const SortBits* aligned = p.keys + head;
-    const uint64_t step = (uint64_t)blockDim.x * LOADS;
-    for (uint64_t base = blockIdx.x * step; base < vectors; base += gridDim.x * step) {
-        int4 loaded[LOADS];
-#pragma unroll
-        for (uint32_t k = 0; k < LOADS; ++k) {
-            const uint64_t at = base + k * blockDim.x + threadIdx.x;
-            if (at < vectors) loaded[k] = wc_load16_stream(aligned + at * EACH);
-        }
-#pragma unroll
-        for (uint32_t k = 0; k < LOADS; ++k) {
-            if (base + k * blockDim.x + threadIdx.x >= vectors) continue;
-            SortBits keys[EACH];
-            memcpy(keys, &loaded[k], 16);
-#pragma unroll
-            for (uint32_t i = 0; i < EACH; ++i) count(keys[i]);
-        }
-    }
-    if (blockIdx.x == 0) {
-        if (threadIdx.x < head) count(p.keys[threadIdx.x]);
-        const uint64_t tail = head + vectors * EACH;
-        if (tail + threadIdx.x < p.rows) count(p.keys[tail + threadIdx.x]);
-    }
+    });
     __syncthreads();
     for (uint32_t bin = threadIdx.x; bin < passes * SORT_BINS; bin += blockDim.x) {
         uint64_t sum = 0;

@@ -10,15 +10,21 @@
 //! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
 
 mod element;
+pub mod histogram;
+pub mod merge;
 mod queue;
 pub mod radix_sort;
+pub mod search;
 pub mod segmented_sort;
 mod slice;
 pub mod sort;
 
 pub use element::{Element, Key, OrderedBits};
+pub use histogram::{Histogram, HistogramBins, HistogramTuning};
+pub use merge::{Merge, MergeTuning};
 pub use queue::Queue;
 pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+pub use search::{Search, SearchMethod, SearchSide};
 pub use segmented_sort::{SegmentedSort, SegmentedTuning};
 pub use slice::DeviceSlice;
 pub use sort::{Nulls, Sort, SortColumn, SortKey};

@@ -17,6 +17,8 @@ use crate::stream::Params;
 /// Ranks and places of one tile.
 pub(crate) const TILE: &str = include_str!("../../kernels/prims/radix_tile.cuh");
 const KERNELS: &str = include_str!("../../kernels/prims/radix_sort.cuh");
+/// The loop over all elements of a slice.
+pub(crate) const EACH_KEY: &str = include_str!("../../kernels/prims/each_key.cuh");
 
 /// Bins of a digit, `SORT_BINS` of the kernels.
 pub(crate) const BINS: usize = 256;
@@ -92,7 +94,7 @@ impl RadixTuning {
 }
 
 /// Type that moves payload of so many bytes.
-fn payload_type(bytes: usize) -> &'static str {
+pub(crate) fn payload_type(bytes: usize) -> &'static str {
     match bytes {
         4 => "uint32_t",
         8 => "uint64_t",
@@ -428,7 +430,7 @@ impl RadixSort {
 pub(crate) fn program(key: Element, payload: Option<Element>, tuning: &RadixTuning) -> Program {
     let definitions = tuning.definitions(key, payload);
     let name = format!("radix_sort_{key}_{}", payload.map_or(0, Element::bytes));
-    Program::new(name, format!("{KEYS}{definitions}{TILE}{KERNELS}"))
+    Program::new(name, format!("{KEYS}{EACH_KEY}{definitions}{TILE}{KERNELS}"))
 }
 
 /// The numbers of rows in the order of a sort.

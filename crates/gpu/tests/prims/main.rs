@@ -3,6 +3,9 @@
 #[path = "../emulated_support/mod.rs"]
 mod emulated_support;
 
+mod histogram;
+mod merge;
 mod radix_sort;
+mod search;
 mod segmented_sort;
 mod sort;
