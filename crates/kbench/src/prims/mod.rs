@@ -1,6 +1,8 @@
 //! Primitives of `warpcube_gpu::prims`: each case makes its input on the device, verifies what it computed, and is
 //! measured by device events beside the time its bytes need.
 
+mod sort;
+
 use serde_json::{Value, json};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
@@ -67,7 +69,8 @@ impl Bench<'_> {
 pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
     let stream = device.stream().map_err(|error| error.to_string())?;
-    let bench = Bench { device, stream, arguments, results: Vec::new() };
+    let mut bench = Bench { device, stream, arguments, results: Vec::new() };
+    sort::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)
