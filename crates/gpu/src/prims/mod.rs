@@ -41,6 +41,18 @@ pub use slice::DeviceSlice;
 pub use split::{Split, split};
 pub use sum::Sum;
 pub use tile::TileTuning;
+pub mod histogram;
+pub mod merge;
+pub mod radix_sort;
+pub mod search;
+pub mod segmented_sort;
+pub mod sort;
+pub use histogram::{Histogram, HistogramBins, HistogramTuning};
+pub use merge::{Merge, MergeTuning};
+pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+pub use search::{Search, SearchMethod, SearchSide};
+pub use segmented_sort::{SegmentedSort, SegmentedTuning};
+pub use sort::{Nulls, Sort, SortColumn, SortKey};
 
 use crate::error::{GpuError, Result};
 

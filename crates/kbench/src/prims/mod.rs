@@ -6,6 +6,7 @@ mod ordered;
 mod project;
 mod scan;
 mod select;
+mod sort;
 
 use serde_json::{Value, json};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
@@ -78,6 +79,7 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     project::run(&mut bench)?;
     scan::run(&mut bench)?;
     ordered::run(&mut bench)?;
+    sort::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)
