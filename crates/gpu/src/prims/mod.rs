@@ -12,6 +12,7 @@
 mod element;
 mod queue;
 mod slice;
+pub mod topk;
 
 pub use element::{Element, Key, OrderedBits};
 pub use queue::Queue;

@@ -2,3 +2,4 @@
 
 #[path = "../emulated_support/mod.rs"]
 mod emulated_support;
+mod topk;
