@@ -218,7 +218,10 @@ impl TopK {
         check_scratch("top-k", scratch, self.scratch_bytes(n))?;
         let rows_max = if self.spec.rows == Element::U32 { 1 << 32 } else { plan::ROWS_MAX };
         if n > rows_max {
-            return Err(GpuError::Contract(format!("top-k: {n} keys, and row ids of {} reach {rows_max}", self.spec.rows)));
+            return Err(GpuError::Contract(format!(
+                "top-k: {n} keys, and row ids of {} reach {rows_max}",
+                self.spec.rows
+            )));
         }
         if results == 0 {
             return Ok(());
@@ -372,9 +375,7 @@ pub(super) fn program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
         Program::new(name, format!("{more}{defines}{KEYS}{COMMON}{}", parts.concat()))
     };
     match spec.algorithm {
-        Algorithm::Bitonic(level) => {
-            parts("topk_bitonic", bitonic::defines(spec, level), &[BITONIC])
-        }
+        Algorithm::Bitonic(level) => parts("topk_bitonic", bitonic::defines(spec, level), &[BITONIC]),
         Algorithm::HeapShared | Algorithm::HeapRegisters => {
             let shared = u32::from(spec.algorithm == Algorithm::HeapShared);
             let threads = plan::heap_threads(spec);

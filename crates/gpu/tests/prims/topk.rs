@@ -167,7 +167,7 @@ fn sample_row(i: u64, samples: u64, n: u64) -> u64 {
     let x = (x ^ x >> 16).wrapping_mul(0x7feb_352d);
     let x = (x ^ x >> 15).wrapping_mul(0x846c_a68b);
     let (first, next) = (i * n / samples, (i + 1) * n / samples);
-    first + (u64::from(x ^ x >> 16) * (next - first) >> 32)
+    first + ((u64::from(x ^ x >> 16) * (next - first)) >> 32)
 }
 
 #[test]
@@ -219,11 +219,7 @@ fn every_level_of_bitonic_top_k() {
     let distributions = floats(20_001);
     for level in BitonicLevel::ALL {
         let algorithm = Algorithm::Bitonic(level);
-        let spec = TopKSpec {
-            ties: Ties::FirstRows,
-            rows: Element::U32,
-            ..TopKSpec::new(Element::F32, 6, algorithm)
-        };
+        let spec = TopKSpec { ties: Ties::FirstRows, rows: Element::U32, ..TopKSpec::new(Element::F32, 6, algorithm) };
         for order in [LaneOrder::Forward, LaneOrder::Seeded(1)] {
             let mut rig = Rig::new(order);
             let top = TopK::new(&rig.device, &spec).unwrap();
@@ -321,7 +317,10 @@ fn scratch_memory_is_an_eighth_of_the_input() {
         for algorithm in SELECTIONS {
             let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, k, algorithm)).unwrap();
             let bytes = top.scratch_bytes(1 << 29) as u64;
-            assert!(bytes <= (1 << 28) + 48 * k + warpcube_gpu::prims::topk::FIXED_BYTES_MAX, "{algorithm}, {k}: {bytes}");
+            assert!(
+                bytes <= (1 << 28) + 48 * k + warpcube_gpu::prims::topk::FIXED_BYTES_MAX,
+                "{algorithm}, {k}: {bytes}"
+            );
         }
     }
     // Nothing is wanted: nothing is taken.

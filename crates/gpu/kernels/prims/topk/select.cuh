@@ -184,8 +184,8 @@ struct TopKExtentParams {
 struct TopKExtent {
     TopKRank low, high;
     WC_INLINE void rank(TopKRank rank) {
-        low = rank < low ? rank : low;
-        high = rank > high ? rank : high;
+        low = topk_least(low, rank);
+        high = topk_greatest(high, rank);
     }
     WC_INLINE void single(bool valid, TopKKey key, uint64_t) {
         if (valid) rank(topk_rank(key));
@@ -227,8 +227,9 @@ WC_KERNEL(topk_extent, TopKExtentParams, TOPK_SELECT_THREADS, TOPK_SELECT_BLOCKS
     }
     if (!topk_is_last(p.state, word)) return;
     for (uint32_t i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
-        extent.rank(p.extents[2 * (uint64_t)i]);
-        extent.rank(p.extents[2 * (uint64_t)i + 1]);
+        // A block without keys leaves an empty extent: the greatest rank as the least.
+        extent.low = topk_least(extent.low, p.extents[2 * (uint64_t)i]);
+        extent.high = topk_greatest(extent.high, p.extents[2 * (uint64_t)i + 1]);
     }
     __syncthreads();
     topk_block_extent(extent, shared);

@@ -102,7 +102,8 @@ impl FromStr for Algorithm {
     fn from_str(name: &str) -> Result<Algorithm, String> {
         let levels = BitonicLevel::ALL.into_iter().map(Algorithm::Bitonic);
         let mut all = Algorithm::ALL.into_iter().chain(levels);
-        all.find(|algorithm| algorithm.to_string() == name).ok_or_else(|| format!("no algorithm of top-k is named {name}"))
+        all.find(|algorithm| algorithm.to_string() == name)
+            .ok_or_else(|| format!("no algorithm of top-k is named {name}"))
     }
 }
 

@@ -94,12 +94,7 @@ struct Items {
 }
 
 impl Bitonic {
-    pub(super) fn new(
-        module: &Arc<Module>,
-        spec: &TopKSpec,
-        level: BitonicLevel,
-        shapes: &Shapes,
-    ) -> Result<Bitonic> {
+    pub(super) fn new(module: &Arc<Module>, spec: &TopKSpec, level: BitonicLevel, shapes: &Shapes) -> Result<Bitonic> {
         Ok(Bitonic {
             spec: *spec,
             level,
