@@ -21,7 +21,7 @@ pub use slice::DeviceSlice;
 use crate::error::{GpuError, Result};
 
 /// Kernel text that all primitives start with: order-preserving bits of keys.
-pub(crate) const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
+pub const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
 
 /// Refuses an operand that is not as long as the operation.
 pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {

@@ -287,7 +287,7 @@ fn what_cannot_be_is_refused_before_a_launch() {
     assert!(refused(threshold(K_MAX + 1)).contains("1048577"));
     assert!(refused(TopKSpec { rows: Element::I32, ..threshold(5) }).contains("i32"));
     assert!(refused(TopKSpec::new(Element::F64, 1000, Algorithm::HeapShared)).contains("ends at"));
-    assert!(refused(TopKSpec::new(Element::F32, 300, Algorithm::HeapRegisters)).contains("256"));
+    assert!(refused(TopKSpec::new(Element::F32, 300, Algorithm::HeapRegisters)).contains("64"));
     let bitonic = Algorithm::Bitonic(BitonicLevel::Reassigned);
     assert!(refused(TopKSpec::new(Element::F64, 1024, bitonic)).contains("512"));
 

@@ -1,6 +1,9 @@
 //! Primitives of `warpcube_gpu::prims`: each case makes its input on the device, verifies what it computed, and is
 //! measured by device events beside the time its bytes need.
 
+mod topk;
+mod topk_cpu;
+
 use serde_json::{Value, json};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
@@ -19,6 +22,11 @@ impl Bench<'_> {
     pub(crate) fn wants(&self, case: &str) -> bool {
         let cases = &self.arguments.cases;
         cases.is_empty() || cases.iter().any(|wanted| case.starts_with(wanted.as_str()))
+    }
+
+    /// Whether cases were asked for that are not run otherwise.
+    pub(crate) fn names(&self, case: &str) -> bool {
+        self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()) && wanted.contains('-'))
     }
 
     /// Elements of an input whose size is `2^log` where the largest have 2^29; smaller by `--log-rows`.
@@ -67,7 +75,8 @@ impl Bench<'_> {
 pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
     let stream = device.stream().map_err(|error| error.to_string())?;
-    let bench = Bench { device, stream, arguments, results: Vec::new() };
+    let mut bench = Bench { device, stream, arguments, results: Vec::new() };
+    topk::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)

@@ -25,11 +25,21 @@ WC_DEVICE TopKCut<V> topk_cut(const Items& items, uint64_t count, uint32_t rank,
         const uint32_t length = topk_bit_length((V)(high - low)), shift = length > 10 ? length - 10 : 0;
         bins[threadIdx.x] = 0;
         __syncthreads();
-        for (uint64_t base = wc_warp() * 32; base < count; base += blockDim.x) {
-            const uint64_t i = base + wc_lane();
-            V value = 0;
-            const bool valid = i < count && items.get(i, value) && value >= low && value <= high;
-            topk_bin(bins, valid, valid ? (uint32_t)((V)(value - low) >> shift) : 0);
+        for (uint64_t base = wc_warp() * 32; base < count; base += 4 * blockDim.x) {
+            // Four loads in flight.
+            V values[4];
+            bool valid[4];
+#pragma unroll
+            for (uint32_t j = 0; j < 4; ++j) {
+                const uint64_t i = base + j * blockDim.x + wc_lane();
+                values[j] = 0;
+                valid[j] = i < count && items.get(i, values[j]);
+            }
+#pragma unroll
+            for (uint32_t j = 0; j < 4; ++j) {
+                const bool inside = valid[j] && values[j] >= low && values[j] <= high;
+                topk_bin(bins, inside, inside ? (uint32_t)((V)(values[j] - low) >> shift) : 0);
+            }
         }
         __syncthreads();
         const uint32_t bin = TOPK_CUT_BINS - 1 - threadIdx.x, own = bins[bin];
@@ -159,7 +169,16 @@ struct TopKFilter {
         }
         if (!__any_sync(WC_FULL_MASK, any)) return;
 #pragma unroll
-        for (uint32_t j = 0; j < TOPK_OWN; ++j) slot(true, own[j], first + topk_slot(j));
+        for (uint32_t v = 0; v < TOPK_VECTORS; ++v) {
+            any = false;
+#pragma unroll
+            for (uint32_t j = 0; j < TOPK_SLOTS_16; ++j) any |= topk_passes(gate, own[v * TOPK_SLOTS_16 + j]);
+            if (!__any_sync(WC_FULL_MASK, any)) continue;
+#pragma unroll
+            for (uint32_t j = v * TOPK_SLOTS_16; j < (v + 1) * TOPK_SLOTS_16; ++j) {
+                slot(true, own[j], first + topk_slot(j));
+            }
+        }
     }
 };
 

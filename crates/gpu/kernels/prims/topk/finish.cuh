@@ -66,24 +66,31 @@ WC_KERNEL(topk_finish, TopKFinishParams, 1024, 1) {
         }
     }
     __syncthreads();
-    for (uint64_t base = wc_warp() * 32; base < all.count; base += blockDim.x) {
-        const uint64_t i = base + wc_lane();
-        TopKRank rank = 0;
-        TopKRow row = 0;
-        bool takes = false;
-        if (i < all.count) {
-            rank = all.ranks[all.at(i)];
-            row = all.rows[all.at(i)];
-            takes = rank > cut.low || (rank == cut.low && (!cut.tied || (TopKRow)~row >= row_cut.low));
+    for (uint64_t base = wc_warp() * 32; base < all.count; base += 4 * blockDim.x) {
+        // Four loads in flight; rows are loaded where they are needed.
+        TopKRank own[4];
+#pragma unroll
+        for (uint32_t j = 0; j < 4; ++j) {
+            const uint64_t i = base + j * blockDim.x + wc_lane();
+            own[j] = i < all.count ? all.ranks[all.at(i)] : (TopKRank)0;
         }
-        const uint32_t takers = __ballot_sync(WC_FULL_MASK, takes);
-        uint32_t first = 0;
-        if (wc_lane() == 0 && takers != 0) first = atomicAdd(taken, (uint32_t)__popc(takers));
-        first = __shfl_sync(WC_FULL_MASK, first, 0);
-        if (takes) {
-            const uint32_t at = first + (uint32_t)__popc(takers & ((1u << wc_lane()) - 1u));
-            ranks[at] = rank;
-            rows[at] = row;
+#pragma unroll
+        for (uint32_t j = 0; j < 4; ++j) {
+            const uint64_t i = base + j * blockDim.x + wc_lane();
+            const bool reaches = i < all.count && own[j] >= cut.low;
+            const uint32_t reaching = __ballot_sync(WC_FULL_MASK, reaches);
+            if (reaching == 0) continue;
+            const TopKRow row = reaches ? all.rows[all.at(i)] : (TopKRow)0;
+            const bool takes = reaches && (own[j] > cut.low || !cut.tied || (TopKRow)~row >= row_cut.low);
+            const uint32_t takers = __ballot_sync(WC_FULL_MASK, takes);
+            uint32_t first = 0;
+            if (wc_lane() == 0 && takers != 0) first = atomicAdd(taken, (uint32_t)__popc(takers));
+            first = __shfl_sync(WC_FULL_MASK, first, 0);
+            if (takes) {
+                const uint32_t at = first + (uint32_t)__popc(takers & ((1u << wc_lane()) - 1u));
+                ranks[at] = own[j];
+                rows[at] = row;
+            }
         }
     }
     __syncthreads();

@@ -44,8 +44,13 @@ template <typename Body> WC_DEVICE void topk_walk_thread(const TopKHeapParams& p
         TopKKey keys[TOPK_HEAP_BATCH];
 #pragma unroll
         for (uint32_t j = 0; j < TOPK_HEAP_BATCH; ++j) keys[j] = p.keys[(step + j) * threads + own];
+        // Not unrolled: the body is long. The next key moves to the place that is read.
+#pragma unroll 1
+        for (uint32_t j = 0; j < TOPK_HEAP_BATCH; ++j) {
+            body.take(topk_rank(keys[0]), (uint32_t)(step + j));
 #pragma unroll
-        for (uint32_t j = 0; j < TOPK_HEAP_BATCH; ++j) body.take(topk_rank(keys[j]), (uint32_t)(step + j));
+            for (uint32_t i = 0; i + 1 < TOPK_HEAP_BATCH; ++i) keys[i] = keys[i + 1];
+        }
     }
     for (; step * threads + own < p.count; ++step) body.take(topk_rank(p.keys[step * threads + own]), (uint32_t)step);
 }

@@ -67,7 +67,7 @@ pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
             read_ms * (1024.0 / threads as f64).max(1.0) + passes_ms + finish_ms
         }
         Algorithm::HeapRegisters => {
-            if k > 256 {
+            if k > 64 {
                 return None;
             }
             // A replaced element costs k comparisons; from 32 on the list leaves the registers.

@@ -328,8 +328,8 @@ impl Shapes {
 
 /// Bytes that a heap keeps beside a rank: the number of the thread's step.
 const HEAP_STEP_BYTES: usize = 4;
-/// Longest list of a thread in registers; longer ones are in local memory.
-const HEAP_REGISTERS_MAX: u64 = 256;
+/// Longest list of a thread: from some 40 slots of 32-bit keys on they are in local memory.
+const HEAP_REGISTERS_MAX: u64 = 64;
 
 /// Threads of a block of heaps: as many heaps of k as fit beside each other, in one block or more.
 pub(super) fn heap_threads(spec: &TopKSpec) -> u32 {
