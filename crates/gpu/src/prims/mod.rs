@@ -26,6 +26,7 @@ mod slice;
 mod split;
 mod sum;
 mod tile;
+pub mod topk;
 
 pub use element::{Element, Key, OrderedBits};
 pub use gather::{Gather, Scatter, gather, scatter};
@@ -57,7 +58,7 @@ pub use sort::{Nulls, Sort, SortColumn, SortKey};
 use crate::error::{GpuError, Result};
 
 /// Kernel text that all primitives start with: order-preserving bits of keys.
-pub(crate) const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
+pub const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
 
 /// Refuses an operand that is not as long as the operation.
 pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {

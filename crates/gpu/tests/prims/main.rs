@@ -18,3 +18,4 @@ mod radix_sort;
 mod search;
 mod segmented_sort;
 mod sort;
+mod topk;

@@ -7,6 +7,8 @@ mod project;
 mod scan;
 mod select;
 mod sort;
+mod topk;
+mod topk_cpu;
 
 use serde_json::{Value, json};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
@@ -26,6 +28,11 @@ impl Bench<'_> {
     pub(crate) fn wants(&self, case: &str) -> bool {
         let cases = &self.arguments.cases;
         cases.is_empty() || cases.iter().any(|wanted| case.starts_with(wanted.as_str()))
+    }
+
+    /// Whether cases were asked for that are not run otherwise.
+    pub(crate) fn names(&self, case: &str) -> bool {
+        self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()) && wanted.contains('-'))
     }
 
     /// Elements of an input whose size is `2^log` where the largest have 2^29; smaller by `--log-rows`.
@@ -80,6 +87,7 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     scan::run(&mut bench)?;
     ordered::run(&mut bench)?;
     sort::run(&mut bench)?;
+    topk::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)
