@@ -8,6 +8,7 @@ mod scan;
 mod select;
 
 use serde_json::{Value, json};
+use warpcube_gpu::prims::TileTuning;
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use crate::PrimitiveArgs;
@@ -25,6 +26,23 @@ impl Bench<'_> {
     pub(crate) fn wants(&self, case: &str) -> bool {
         let cases = &self.arguments.cases;
         cases.is_empty() || cases.iter().any(|wanted| case.starts_with(wanted.as_str()))
+    }
+
+    /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
+    /// `tune/<case>` was asked for by name.
+    pub(crate) fn shapes(&self, case: &str, own: TileTuning) -> Vec<(String, TileTuning)> {
+        let mut shapes = Vec::new();
+        if self.wants(case) {
+            shapes.push((case.to_string(), own));
+        }
+        let sweep = format!("tune/{case}");
+        if self.arguments.cases.iter().any(|wanted| wanted.starts_with("tune") && sweep.starts_with(wanted.as_str())) {
+            for (threads, blocks) in [(128, 6), (128, 8), (256, 3), (256, 4), (256, 5), (512, 1), (512, 2), (512, 3)] {
+                let rows = [own.rows, own.rows / 2].into_iter().filter(|rows| *rows > 0);
+                shapes.extend(rows.map(|rows| (sweep.clone(), TileTuning { threads, rows, blocks })));
+            }
+        }
+        shapes
     }
 
     /// Elements of an input whose size is `2^log` where the largest have 2^29; smaller by `--log-rows`.
