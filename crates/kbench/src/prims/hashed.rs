@@ -1,6 +1,6 @@
 //! Inputs from a counter-based hash, made on the device, and ceilings of the memory they are read from.
 
-use warpcube_gpu::prims::{DeviceSlice, Element, TileTuning};
+use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream};
 
 /// Bytes that an H200 reads and copies in a second, reads and writes of a copy counted.
@@ -93,11 +93,6 @@ fn fill(
     stream.launch(&module.kernel(name)?, walk(device), &params)?;
     stream.synchronize()?;
     Ok(out)
-}
-
-/// A shape of tiles, as a field of results.
-pub(super) fn shape_text(tuning: TileTuning) -> String {
-    format!("{} threads, {} rows, {} blocks", tuning.threads, tuning.rows, tuning.blocks)
 }
 
 /// The bytes of elements `from .. from + len` of a slice, on the host.

@@ -29,7 +29,7 @@ impl Bench<'_> {
     }
 
     /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
-    /// `tune/<case>` was asked for by name.
+    /// `tune/<case>` was asked for by name: as cases `tune/<case>/<threads>x<rows>x<blocks>`.
     pub(crate) fn shapes(&self, case: &str, own: TileTuning) -> Vec<(String, TileTuning)> {
         let mut shapes = Vec::new();
         if self.wants(case) {
@@ -38,8 +38,10 @@ impl Bench<'_> {
         let sweep = format!("tune/{case}");
         if self.arguments.cases.iter().any(|wanted| wanted.starts_with("tune") && sweep.starts_with(wanted.as_str())) {
             for (threads, blocks) in [(128, 6), (128, 8), (256, 3), (256, 4), (256, 5), (512, 1), (512, 2), (512, 3)] {
-                let rows = [own.rows, own.rows / 2].into_iter().filter(|rows| *rows > 0);
-                shapes.extend(rows.map(|rows| (sweep.clone(), TileTuning { threads, rows, blocks })));
+                for rows in [own.rows, own.rows / 2].into_iter().filter(|rows| *rows > 0) {
+                    let case = format!("{sweep}/{threads}x{rows}x{blocks}");
+                    shapes.push((case, TileTuning { threads, rows, blocks }));
+                }
             }
         }
         shapes

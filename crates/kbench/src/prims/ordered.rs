@@ -7,7 +7,7 @@ use warpcube_gpu::prims::{
 use warpcube_gpu::{GpuError, Kernel, Params};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, shape_text, taken, walk, word};
+use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, taken, walk, word};
 
 /// Numbers of runs, about; the last is that of all rows distinct.
 const RUNS: [u64; 3] = [16, 65_536, 16 << 20];
@@ -64,7 +64,6 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     // Smaller inputs have as many fewer runs.
     let scaled = |runs: u64| ((u128::from(runs) * u128::from(n)) >> 28).max(1) as u64;
     let wanted = RUNS.into_iter().map(scaled).chain([n]);
-    let names = ["16", "65536", "16777216", "all"];
     let cases: Vec<_> = ["16", "65536", "16777216", "all"]
         .into_iter()
         .zip(wanted)
@@ -85,13 +84,13 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         for (case, tuning) in counts {
             let (ms, found) = shared.counts(bench, &keys, tuning)?;
             let (read, written) = (4 * n, 8 * found);
-            let more = json!({"rows": n, "runs": found, "shape": shape_text(tuning)});
+            let more = json!({"rows": n, "runs": found});
             bench.add(&case, ms, read + written, ceiling(read, written), more);
         }
         for (case, tuning) in sums {
             let ms = shared.sums(bench, &keys, found, tuning)?;
             let (read, written) = (8 * n, 12 * found);
-            let more = json!({"rows": n, "runs": found, "shape": shape_text(tuning)});
+            let more = json!({"rows": n, "runs": found});
             bench.add(&case, ms, read + written, ceiling(read, written), more);
         }
     }

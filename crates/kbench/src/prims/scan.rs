@@ -5,7 +5,7 @@ use warpcube_gpu::Params;
 use warpcube_gpu::prims::{Element, Scan, ScanKind};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, kernel, numbers, room, scratch, shape_text, walk, word};
+use super::hashed::{Failure, ceiling, kernel, numbers, room, scratch, walk, word};
 
 /// Counts the rows whose sum is not that of the row before and its item.
 const CHECK: &str = "struct CheckParams { const uint32_t* in; const uint32_t* out; uint64_t* wrong; uint64_t n; };
@@ -44,7 +44,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         bench.stream.launch(&check, walk(&device), &params)?;
         match word(&mut bench.stream, &wrong, 0)? {
             0 => {
-                let more = json!({"rows": n, "shape": shape_text(tuning)});
+                let more = json!({"rows": n});
                 bench.add(&case, ms, 8 * n, ceiling(4 * n, 4 * n), more);
             }
             wrong => return Err(format!("{case}: {wrong} of {n} sums are wrong").into()),
