@@ -39,20 +39,19 @@ template <typename State> WC_DEVICE void wc_announce_tile(char* scratch, uint64_
     wc_announce(scratch, tile, own, tile == 0 ? WC_TILE_UP_TO : WC_TILE_ALONE);
 }
 
-// What a descriptor means; its state, unless it is empty.
-template <typename State> WC_DEVICE uint32_t wc_look_at(const char* scratch, uint64_t tile, State& state) {
+// What the words of a descriptor mean.
+WC_DEVICE uint32_t wc_meaning(const uint64_t* words) { return (uint32_t)(words[0] >> WC_STATE_BITS); }
+
+// The words of a descriptor; empty ones if they do not yet mean the same.
+template <typename State>
+WC_DEVICE void wc_look_at(const char* scratch, uint64_t tile, uint64_t (&words)[State::WORDS]) {
     const uint64_t* descriptor = (const uint64_t*)(scratch + WC_SCRATCH_HEAD) + tile * State::WORDS;
-    uint64_t words[State::WORDS];
 #pragma unroll
     for (int i = 0; i < State::WORDS; ++i) words[i] = wc_load_relaxed(descriptor + i);
-    uint32_t meaning = (uint32_t)(words[0] >> WC_STATE_BITS);
 #pragma unroll
-    for (int i = 0; i < State::WORDS; ++i) {
-        if (words[i] >> WC_STATE_BITS != meaning) meaning = WC_TILE_EMPTY;
-        words[i] &= WC_STATE_MASK;
+    for (int i = 1; i < State::WORDS; ++i) {
+        if (words[i] >> WC_STATE_BITS != words[0] >> WC_STATE_BITS) words[0] = 0;
     }
-    if (meaning != WC_TILE_EMPTY) state = State::unpack(words);
-    return meaning;
 }
 
 template <typename State> WC_DEVICE State wc_state_from(const State& state, uint32_t lane) {
@@ -72,21 +71,23 @@ template <typename State> WC_DEVICE State wc_look_back(char* scratch, uint64_t t
     const int WINDOWS = State::WORDS <= 2 ? 4 : 2;
     const uint32_t lane = wc_lane();
     State before = State::none();
-    // Lane i looks at tile end - 1 - i.
+    // Lane i of window w looks at tile end - 1 - 32 * w - i.
     uint64_t end = tile;
     for (bool is_known = false; !is_known;) {
-        State found[WINDOWS];
-        uint32_t meaning[WINDOWS];
+        uint64_t windows[WINDOWS][State::WORDS];
 #pragma unroll
         for (int w = 0; w < WINDOWS; ++w) {
             const uint64_t distance = w * 32 + lane + 1;
-            found[w] = State::none();
-            meaning[w] = distance <= end ? wc_look_at(scratch, end - distance, found[w]) : WC_TILE_UP_TO;
+            State::none().pack(windows[w]);
+            windows[w][0] |= (uint64_t)WC_TILE_UP_TO << WC_STATE_BITS;
+            if (distance <= end) wc_look_at<State>(scratch, end - distance, windows[w]);
         }
-#pragma unroll
-        for (int w = 0; w < WINDOWS; ++w) {
-            const uint32_t known = __ballot_sync(WC_FULL_MASK, meaning[w] == WC_TILE_UP_TO);
-            const uint32_t empty = __ballot_sync(WC_FULL_MASK, meaning[w] == WC_TILE_EMPTY);
+        // Windows move to the first place one by one, so that the loop has one copy of the code below.
+#pragma unroll 1
+        for (int turn = 0; turn < WINDOWS; ++turn) {
+            const uint32_t meaning = wc_meaning(windows[0]);
+            const uint32_t known = __ballot_sync(WC_FULL_MASK, meaning == WC_TILE_UP_TO);
+            const uint32_t empty = __ballot_sync(WC_FULL_MASK, meaning == WC_TILE_EMPTY);
             // Lanes in front of the first that knows all before it.
             const uint32_t needed = known == 0 ? WC_FULL_MASK : (known & (0u - known)) - 1;
             if ((empty & needed) != 0) {
@@ -94,17 +95,24 @@ template <typename State> WC_DEVICE State wc_look_back(char* scratch, uint64_t t
                 break;
             }
             const uint32_t last = known == 0 ? 31u : (uint32_t)__ffs((int)known) - 1;
-            State all = lane <= last ? found[w] : State::none();
+#pragma unroll
+            for (int i = 0; i < State::WORDS; ++i) windows[0][i] &= WC_STATE_MASK;
+            State all = lane <= last ? State::unpack(windows[0]) : State::none();
 #pragma unroll
             for (uint32_t step = 1; step < 32; step *= 2) {
                 const State earlier = wc_state_from(all, lane + step < 32 ? lane + step : lane);
                 if (lane + step < 32) all = State::join(earlier, all);
             }
             before = State::join(wc_state_from(all, 0), before);
-            end -= 32;
             if (known != 0) {
                 is_known = true;
                 break;
+            }
+            end -= 32;
+#pragma unroll
+            for (int w = 1; w < WINDOWS; ++w) {
+#pragma unroll
+                for (int i = 0; i < State::WORDS; ++i) windows[w - 1][i] = windows[w][i];
             }
         }
     }

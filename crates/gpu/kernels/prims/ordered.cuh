@@ -10,8 +10,8 @@
 // read once, 32 bytes of each part of a tile twice; runs written once. Numerics: keys are equal if their bits by
 // keys.cuh are; integers wrap; doubles are added in an order that differs from run to run where a run of keys has
 // several tiles.
-// Source: the ordered aggregation of "Code fusion of prefix sum with ordered aggregation" (mapping, prefix sum, offsets,
-// aggregation), fused to one kernel by decoupled look-back; segmented scans of lanes after Sengupta et al. 2007.
+// Source: the paper "Code fusion of prefix sum with ordered aggregation" (mapping, prefix sum, offsets, aggregation),
+// fused to one kernel by decoupled look-back; segmented scans of lanes after Sengupta et al. 2007.
 
 typedef WcKey<WC_KEY>::Bits KeyBits;
 

@@ -2,9 +2,10 @@
 //
 // Input: n items of WC_IN. Output: one WC_SUM (WC_IN for the least and the largest). Scratch: a counter of 64 bytes,
 // zero before a launch, then a partial result a block. Mapping: as many blocks as are resident, each at every
-// gridDim.x-th tile; the last block that is done joins the partial results in the order of blocks. Shared memory: a word
-// a warp and a flag. Bytes: each item read once. Numerics: integers wrap; doubles are added in an order that depends
-// on n and the grid alone, so runs on one device agree. Floats compare by their bits (keys.cuh): one NaN, the largest.
+// gridDim.x-th tile; the last block that is done joins the partial results in the order of blocks. Shared memory: a
+// word a warp and a flag. Registers: a lane's items, 128 bytes at the default tuning. Bytes: each item read once.
+// Numerics: integers wrap; doubles are added in an order that depends on n and the grid alone, so runs on one device
+// agree. Floats compare by their bits (keys.cuh): one NaN, the largest.
 
 #if defined(WC_LEAST) || defined(WC_LARGEST)
 typedef WcKey<WC_IN>::Bits Part;

@@ -90,7 +90,8 @@ WC_DEVICE WC_SUM wc_lanes_sum_from_end(WC_SUM sum, uint32_t ended) {
 }
 
 // Stages items first .. first + count of the input; those of a thread are asked for at once.
-WC_DEVICE void wc_stage_items(WC_IN* staged, const WC_IN* in, uint64_t n, uint64_t first, uint32_t count, bool aligned) {
+WC_DEVICE void wc_stage_items(
+    WC_IN* staged, const WC_IN* in, uint64_t n, uint64_t first, uint32_t count, bool aligned) {
     const uint32_t shift = aligned ? (uint32_t)(first % WC_VEC) : 0;
     const uint64_t base = first - shift;
     const uint32_t WORDS = WC_ITEMS / WC_VEC + 1;

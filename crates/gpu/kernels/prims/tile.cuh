@@ -1,7 +1,7 @@
 // Tiles: the items that a block works on at once, and how they lie in its threads.
 //
-// A tile has blockDim.x / 32 parts, one a warp; a part has ROWS rows of 32 * VEC items. Item k of a lane's row j lies at
-// part + j * 32 * VEC + lane * VEC + k, so that a warp loads a row by one instruction of 16 bytes a lane where an
+// A tile has blockDim.x / 32 parts, one a warp; a part has ROWS rows of 32 * VEC items. Item k of a lane's row j lies
+// at part + j * 32 * VEC + lane * VEC + k, so that a warp loads a row by one instruction of 16 bytes a lane where an
 // item has 16 / VEC bytes, and the order of items is that of (warp, row, lane, k).
 #pragma once
 

@@ -126,8 +126,8 @@ impl OrderedAggregation {
     /// Writes the runs of the keys.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for operands that the form has not or lacks, other types or lengths, more rows than counts
-    /// hold, or too little scratch memory.
+    /// [`GpuError::Contract`] for operands that the form has not or lacks, other types or lengths, more rows than
+    /// counts hold, or too little scratch memory.
     pub fn launch(&self, queue: &mut impl Queue, operands: &OrderedOperands<'_>, scratch: &DeviceBuffer) -> Result<()> {
         let OrderedOperands { keys, values, keys_out, counts, sums, runs } = *operands;
         let (form, n) = (self.form, keys.len());

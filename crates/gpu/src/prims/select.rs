@@ -219,6 +219,11 @@ impl SelectKernel {
 pub struct Select(SelectKernel);
 
 impl Select {
+    /// The tuning of a selection; to be measured.
+    pub fn tuning(item: Element, predicate: &Predicate, moved: Moved) -> TileTuning {
+        form(item, predicate.clone(), moved, SelectOrder::Stable).tuning()
+    }
+
     /// Compiles a selection from items of one type.
     ///
     /// # Errors

@@ -90,25 +90,7 @@ fn kernels_compile_for_gpus() {
     for program in [scans(), reductions(), selections(), aggregations(), movers(), segments()].concat() {
         for architecture in ARCHITECTURES {
             match nvrtc::compile(&program, architecture) {
-                Ok(cubin) => {
-                    assert!(!cubin.is_empty());
-                    if let Ok(d) = std::env::var("CUBINS") {
-                        if architecture == 90 {
-                            std::fs::write(format!("{d}/{}-{}.cubin", program.name(), &program.hash()[..6]), &cubin)
-                                .unwrap();
-                            std::fs::write(
-                                format!("{d}/{}-{}.txt", program.name(), &program.hash()[..6]),
-                                program
-                                    .source()
-                                    .lines()
-                                    .take_while(|l| l.starts_with('#'))
-                                    .collect::<Vec<_>>()
-                                    .join("; "),
-                            )
-                            .unwrap();
-                        }
-                    } // TEMP
-                }
+                Ok(cubin) => assert!(!cubin.is_empty()),
                 Err(GpuError::CompilerUnavailable { .. }) => return,
                 Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name()),
             }

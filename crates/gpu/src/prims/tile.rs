@@ -33,7 +33,8 @@ impl TileTuning {
     pub(crate) fn text(self, vector: u32) -> String {
         let TileTuning { threads, rows, blocks } = self;
         format!(
-            "#define WC_THREADS {threads}\n#define WC_ROWS {rows}\n#define WC_BLOCKS {blocks}\n#define WC_VEC {vector}\n"
+            "#define WC_THREADS {threads}\n#define WC_ROWS {rows}\n\
+             #define WC_BLOCKS {blocks}\n#define WC_VEC {vector}\n"
         )
     }
 

@@ -25,7 +25,9 @@ struct Both {
     static WC_INLINE Both unpack(const uint64_t (&words)[WORDS]) { return Both{words[0], words[1], words[2]}; }
 };
 typedef WcSum<uint64_t> Sum;
-struct P { char* counts; char* sums; char* boths; const uint64_t* items; uint64_t* out; uint64_t tiles; uint64_t known; };
+struct P {
+    char* counts; char* sums; char* boths; const uint64_t* items; uint64_t* out; uint64_t tiles; uint64_t known;
+};
 
 template <typename State> WC_DEVICE void announce(char* scratch, uint64_t tile, const State& state, uint32_t meaning) {
     uint64_t words[State::WORDS];

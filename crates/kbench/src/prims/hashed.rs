@@ -95,7 +95,7 @@ fn fill(
     Ok(out)
 }
 
-/// Elements `from .. from + N` of a slice on the host.
+/// The bytes of elements `from .. from + len` of a slice, on the host.
 pub(super) fn taken<const N: usize>(
     stream: &mut Stream,
     slice: &DeviceSlice,

@@ -11,6 +11,7 @@ mod topk;
 mod topk_cpu;
 
 use serde_json::{Value, json};
+use warpcube_gpu::prims::TileTuning;
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use crate::PrimitiveArgs;
@@ -33,6 +34,23 @@ impl Bench<'_> {
     /// Whether cases were asked for that are not run otherwise.
     pub(crate) fn names(&self, case: &str) -> bool {
         self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()) && wanted.contains('-'))
+    /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
+    /// `tune/<case>` was asked for by name: as cases `tune/<case>/<threads>x<rows>x<blocks>`.
+    pub(crate) fn shapes(&self, case: &str, own: TileTuning) -> Vec<(String, TileTuning)> {
+        let mut shapes = Vec::new();
+        if self.wants(case) {
+            shapes.push((case.to_string(), own));
+        }
+        let sweep = format!("tune/{case}");
+        if self.arguments.cases.iter().any(|wanted| wanted.starts_with("tune") && sweep.starts_with(wanted.as_str())) {
+            for (threads, blocks) in [(128, 6), (128, 8), (256, 3), (256, 4), (256, 5), (512, 1), (512, 2), (512, 3)] {
+                for rows in [own.rows, own.rows / 2].into_iter().filter(|rows| *rows > 0) {
+                    let case = format!("{sweep}/{threads}x{rows}x{blocks}");
+                    shapes.push((case, TileTuning { threads, rows, blocks }));
+                }
+            }
+        }
+        shapes
     }
 
     /// Elements of an input whose size is `2^log` where the largest have 2^29; smaller by `--log-rows`.

@@ -7,10 +7,13 @@ use warpcube_gpu::prims::{
 use warpcube_gpu::{GpuError, Kernel, Params};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, walk, word};
+use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, taken, walk, word};
 
 /// Numbers of runs, about; the last is that of all rows distinct.
 const RUNS: [u64; 3] = [16, 65_536, 16 << 20];
+/// What is measured of them.
+const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U32), sum: None };
+const SUM: OrderedForm = OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
 
 /// Counts wrong runs. Keys are 1, 2, 3, …; `starts` are sums of counts before each run, `prefixes` sums of values
 /// before each row. A run is right if its key is its number, a run begins at its start, and its sum is the difference
@@ -58,38 +61,37 @@ struct Shared {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let n = bench.rows(28);
-    let wanted: Vec<u64> = RUNS
+    // Smaller inputs have as many fewer runs.
+    let scaled = |runs: u64| ((u128::from(runs) * u128::from(n)) >> 28).max(1) as u64;
+    let wanted = RUNS.into_iter().map(scaled).chain([n]);
+    let cases: Vec<_> = ["16", "65536", "16777216", "all"]
         .into_iter()
-        .map(|runs| {
-            (runs.min(n) as f64 * if n < 1 << 28 { n as f64 / f64::from(1 << 28) } else { 1.0 }).max(1.0) as u64
+        .zip(wanted)
+        .map(|(name, runs)| {
+            let shapes = |kind: &str, form: OrderedForm| bench.shapes(&format!("ordered/{kind}/{name}"), form.tuning());
+            (runs, shapes("count", COUNT), shapes("sum", SUM))
         })
-        .chain([n])
+        .filter(|(_, counts, sums)| !counts.is_empty() || !sums.is_empty())
         .collect();
-    let names = ["16", "65536", "16777216", "all"];
-    let cases: Vec<(&str, u64)> = names.into_iter().zip(wanted).collect();
-    let is_wanted = |kind: &str, name: &str| bench.wants(&format!("ordered/{kind}/{name}"));
-    let cases: Vec<_> = cases
-        .into_iter()
-        .map(|(name, runs)| (name, runs, [is_wanted("count", name), is_wanted("sum", name)]))
-        .collect();
-    if cases.iter().all(|(_, _, wanted)| *wanted == [false; 2]) {
+    if cases.is_empty() {
         return Ok(());
     }
     let shared = Shared::new(bench, n)?;
-    for (name, runs, [count, sum]) in cases.into_iter().filter(|(_, _, wanted)| *wanted != [false; 2]) {
+    for (runs, counts, sums) in cases {
         let keys = shared.keys(bench, runs)?;
         // Counts are what sums are verified by.
-        let ms = shared.counts(bench, &keys, name)?;
-        let found = word(&mut bench.stream, &shared.runs, 0)?;
-        let more = json!({"rows": n, "runs": found});
-        if count {
+        let found = shared.counts(bench, &keys, COUNT.tuning())?.1;
+        for (case, tuning) in counts {
+            let (ms, found) = shared.counts(bench, &keys, tuning)?;
             let (read, written) = (4 * n, 8 * found);
-            bench.add(&format!("ordered/count/{name}"), ms, read + written, ceiling(read, written), more.clone());
+            let more = json!({"rows": n, "runs": found});
+            bench.add(&case, ms, read + written, ceiling(read, written), more);
         }
-        if sum {
-            let ms = shared.sums(bench, &keys, name)?;
+        for (case, tuning) in sums {
+            let ms = shared.sums(bench, &keys, found, tuning)?;
             let (read, written) = (8 * n, 12 * found);
-            bench.add(&format!("ordered/sum/{name}"), ms, read + written, ceiling(read, written), more);
+            let more = json!({"rows": n, "runs": found});
+            bench.add(&case, ms, read + written, ceiling(read, written), more);
         }
     }
     Ok(())
@@ -103,7 +105,7 @@ impl Shared {
         let wide = Scan::new(&device, Element::U32, Element::U64, ScanKind::Exclusive)?;
         let memory = scratch(&device, wide.scratch_bytes(n))?;
         wide.launch(&mut bench.stream, &values, &prefixes, &memory)?;
-        let last_value = super::hashed::taken::<4>(&mut bench.stream, &values, n - 1, 1)?[0];
+        let last_value = taken::<4>(&mut bench.stream, &values, n - 1, 1)?[0];
         let last = word(&mut bench.stream, &prefixes, n - 1)? + u64::from(u32::from_le_bytes(last_value));
         Ok(Shared {
             n,
@@ -132,32 +134,29 @@ impl Shared {
         Ok(keys)
     }
 
-    /// Measures and verifies counts.
-    fn counts(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, name: &str) -> Result<f64, Failure> {
-        let form = OrderedForm { key: Element::U32, count: Some(Element::U32), sum: None };
-        let ms = self.time(bench, keys, form, form.tuning())?;
+    /// Measures and verifies counts; the milliseconds and the number of runs.
+    fn counts(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, tuning: TileTuning) -> Result<(f64, u64), Failure> {
+        let ms = self.time(bench, keys, COUNT, tuning)?;
         let found = word(&mut bench.stream, &self.runs, 0)?;
-        let last_key = super::hashed::taken::<4>(&mut bench.stream, keys, self.n - 1, 1)?[0];
-        if found != u64::from(u32::from_le_bytes(last_key)) {
-            return Err(format!("ordered/count/{name}: {found} runs of keys up to {last_key:?}").into());
+        let last_key = u32::from_le_bytes(taken::<4>(&mut bench.stream, keys, self.n - 1, 1)?[0]);
+        if found != u64::from(last_key) {
+            return Err(format!("ordered counts: {found} runs of {last_key}").into());
         }
         let (counts, starts) = (self.counts.part(0, found)?, self.starts.part(0, found)?);
         let memory = scratch(&bench.device, self.scan.scratch_bytes(found))?;
         self.scan.launch(&mut bench.stream, &counts, &starts, &memory)?;
-        self.verify(bench, keys, found, None, &format!("ordered/count/{name}"))?;
-        Ok(ms)
+        self.verify(bench, keys, found, None)?;
+        Ok((ms, found))
     }
 
     /// Measures and verifies sums, by the counts that were verified before.
-    fn sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, name: &str) -> Result<f64, Failure> {
-        let form = OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
-        let before = word(&mut bench.stream, &self.runs, 0)?;
-        let ms = self.time(bench, keys, form, form.tuning())?;
+    fn sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, runs: u64, tuning: TileTuning) -> Result<f64, Failure> {
+        let ms = self.time(bench, keys, SUM, tuning)?;
         let found = word(&mut bench.stream, &self.runs, 0)?;
-        if found != before {
-            return Err(format!("ordered/sum/{name}: {found} runs instead of {before}").into());
+        if found != runs {
+            return Err(format!("ordered sums: {found} runs of {runs}").into());
         }
-        self.verify(bench, keys, found, Some(&self.sums), &format!("ordered/sum/{name}"))?;
+        self.verify(bench, keys, found, Some(&self.sums))?;
         Ok(ms)
     }
 
@@ -189,7 +188,6 @@ impl Shared {
         keys: &DeviceSlice,
         found: u64,
         sums: Option<&DeviceSlice>,
-        case: &str,
     ) -> Result<(), Failure> {
         bench.stream.fill(self.wrong.buffer(), 0, 0, 8)?;
         let params = Params::new().slice(keys).slice(&self.keys_out).slice(&self.starts).slice(&self.counts);
@@ -202,7 +200,7 @@ impl Shared {
         bench.stream.launch(&self.check, walk(&bench.device), &params)?;
         match word(&mut bench.stream, &self.wrong, 0)? {
             0 => Ok(()),
-            wrong => Err(format!("{case}: {wrong} of {found} runs are wrong").into()),
+            wrong => Err(format!("ordered aggregation: {wrong} of {found} runs are wrong").into()),
         }
     }
 }

@@ -25,23 +25,30 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let case = "scan/u32";
-    if !bench.wants(case) {
+    let shapes = bench.shapes(case, Scan::tuning(Element::U32, Element::U32));
+    if shapes.is_empty() {
         return Ok(());
     }
     let (device, n) = (bench.device.clone(), bench.rows(28));
     let input = numbers(&device, &mut bench.stream, n, 4)?;
     let (out, wrong) = (room(&device, Element::U32, n)?, room(&device, Element::U64, 1)?);
-    let scans = Scan::new(&device, Element::U32, Element::U32, ScanKind::Exclusive)?;
-    let memory = scratch(&device, scans.scratch_bytes(n))?;
-    let buffers = [input.buffer(), out.buffer(), &memory];
-    let ms = bench.time(&buffers, |work| scans.launch(work, &input, &out, &memory))?;
     let check = kernel(&device, "scan_check", CHECK)?;
-    bench.stream.fill(wrong.buffer(), 0, 0, 8)?;
-    let params = Params::new().slice(&input).slice(&out).slice(&wrong).u64(n);
-    bench.stream.launch(&check, walk(&device), &params)?;
-    match word(&mut bench.stream, &wrong, 0)? {
-        0 => bench.add(case, ms, 8 * n, ceiling(4 * n, 4 * n), json!({"rows": n})),
-        wrong => return Err(format!("{case}: {wrong} of {n} sums are wrong").into()),
+    for (case, tuning) in shapes {
+        let kind = ScanKind::Exclusive;
+        let scans = Scan::with_tuning(&device, Element::U32, Element::U32, kind, tuning)?;
+        let memory = scratch(&device, scans.scratch_bytes(n))?;
+        let buffers = [input.buffer(), out.buffer(), &memory];
+        let ms = bench.time(&buffers, |work| scans.launch(work, &input, &out, &memory))?;
+        bench.stream.fill(wrong.buffer(), 0, 0, 8)?;
+        let params = Params::new().slice(&input).slice(&out).slice(&wrong).u64(n);
+        bench.stream.launch(&check, walk(&device), &params)?;
+        match word(&mut bench.stream, &wrong, 0)? {
+            0 => {
+                let more = json!({"rows": n});
+                bench.add(&case, ms, 8 * n, ceiling(4 * n, 4 * n), more);
+            }
+            wrong => return Err(format!("{case}: {wrong} of {n} sums are wrong").into()),
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Selection of 2^29 floats below a bound, by selectivity, in any order and in that of the input.
 
 use serde_json::json;
-use warpcube_gpu::prims::{DeviceSlice, Element, Moved, Predicate, Select, SelectOperands, SelectOrder};
+use warpcube_gpu::prims::{DeviceSlice, Element, Moved, Predicate, Select, SelectOperands, SelectOrder, TileTuning};
 use warpcube_gpu::{Kernel, Params, Stream};
 
 use super::Bench;
@@ -35,9 +35,16 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 }
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
-    let percents: Vec<u64> =
-        (0..=100).step_by(10).filter(|percent| bench.wants(&format!("select/{percent}"))).collect();
-    if percents.is_empty() {
+    let predicate = || Predicate::Text("x < a".into());
+    let own = Select::tuning(Element::F32, &predicate(), Moved::Values);
+    let cases: Vec<(u64, String, TileTuning)> = (0..=100)
+        .step_by(10)
+        .flat_map(|percent| {
+            let shapes = bench.shapes(&format!("select/{percent}"), own);
+            shapes.into_iter().map(move |(case, tuning)| (percent, case, tuning))
+        })
+        .collect();
+    if cases.is_empty() {
         return Ok(());
     }
     let (device, n) = (bench.device.clone(), bench.rows(29));
@@ -45,11 +52,11 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let (out, count) = (room(&device, Element::F32, n)?, room(&device, Element::U64, 1)?);
     let check = Check { kernel: kernel(&device, "select_check", CHECK)?, sums: room(&device, Element::U64, 2)? };
     for (order, name) in [(SelectOrder::Any, "any"), (SelectOrder::Stable, "stable")] {
-        let predicate = Predicate::Text("x < a".into());
-        let selects = Select::new(&device, Element::F32, predicate, Moved::Values, order)?;
-        let memory = scratch(&device, selects.scratch_bytes(n))?;
-        for &percent in &percents {
-            let bound = percent as f32 / 100.0;
+        for (percent, case, tuning) in &cases {
+            let (item, moved) = (Element::F32, Moved::Values);
+            let selects = Select::with_tuning(&device, item, predicate(), moved, order, *tuning)?;
+            let memory = scratch(&device, selects.scratch_bytes(n))?;
+            let bound = *percent as f32 / 100.0;
             let bounds = [bound.to_bits().into(), 0];
             let operands = SelectOperands { input: Some(&input), flags: None, bounds, out: &out, count: &count };
             let buffers = [input.buffer(), out.buffer(), count.buffer(), &memory];
@@ -58,14 +65,14 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
             let expected = check.of(bench, &input, n, bound.into())?;
             let found = check.of(bench, &out, selected, f64::INFINITY)?;
             if selected > n || found != expected {
-                return Err(format!("select/{percent} in {name} order: {found:?} instead of {expected:?}").into());
+                return Err(format!("{case} in {name} order: {found:?} instead of {expected:?}").into());
             }
             if order == SelectOrder::Stable {
                 check_order(&mut bench.stream, [&input, &out], [n, selected], bound)?;
             }
             let more = json!({"order": name, "rows": n, "selected": selected});
             let (read, written) = (4 * n, 4 * selected);
-            bench.add(&format!("select/{percent}"), ms, read + written, ceiling(read, written), more);
+            bench.add(case, ms, read + written, ceiling(read, written), more);
         }
     }
     Ok(())
