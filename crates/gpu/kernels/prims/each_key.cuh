@@ -1,8 +1,8 @@
 // A loop of the grid over all elements of a slice, by loads of 16 bytes, several in flight.
 #pragma once
 
-// Calls `each` with the bits of every element, in no order. The first elements up to an address that is a multiple of 16
-// and the last behind it are those of block 0, which has 16 threads at least.
+// Calls `each` with the bits of every element, in no order. Block 0, of 16 threads at least, has the elements in front
+// of the first multiple of 16 bytes and behind the last.
 template <typename Bits, typename Each> WC_DEVICE void wc_each_key(const Bits* keys, uint64_t rows, Each each) {
     constexpr uint32_t EACH = 16 / sizeof(Bits), LOADS = 4;
     const uint64_t start = (16 - (uint64_t)keys % 16) % 16 / sizeof(Bits);

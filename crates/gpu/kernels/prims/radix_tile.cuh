@@ -80,21 +80,18 @@ WC_DEVICE uint128_t sort_load(const uint128_t* address) {
 WC_DEVICE uint32_t sort_match(uint32_t digit) {
     uint32_t same = WC_FULL_MASK;
 #pragma unroll
-    for (uint32_t bit = 0; bit < 8; ++bit) {
-        const bool own = digit >> bit & 1u;
-        const uint32_t votes = __ballot_sync(WC_FULL_MASK, own);
-        same &= own ? votes : ~votes;
-    }
+    for (uint32_t bit = 0; bit < 8; ++bit) same = wc_match_bit(same, digit, 1u << bit);
     return same;
 }
 
 // The place of a lane's key: `counters`, of the warp, hold the next place of each bin and move on. Lanes with one digit
-// follow each other.
+// follow each other; the last of them counts for all.
 WC_DEVICE uint32_t sort_rank(uint32_t* counters, uint32_t digit) {
     const uint32_t same = sort_match(digit), below = __popc(same & ((1u << wc_lane()) - 1));
+    const uint32_t last = 31 - __clz((int)same);
     uint32_t next = 0;
-    if (below == 0) next = atomicAdd(counters + digit, (uint32_t)__popc(same));
-    return __shfl_sync(WC_FULL_MASK, next, __ffs((int)same) - 1) + below;
+    if (wc_lane() == last) next = atomicAdd(counters + digit, below + 1);
+    return __shfl_sync(WC_FULL_MASK, next, (int)last) + below;
 }
 
 // Threads below SORT_BINS: the count of the thread's bin over all warps.
@@ -186,6 +183,7 @@ constexpr uint32_t SORT_COUNTER_BYTES = SORT_WARPS * SORT_BINS * 4;
 template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& places, const SortTask<Word>& task) {
     SortBits* exchange = (SortBits*)wc_shared();
     uint32_t* counters = (uint32_t*)(wc_shared() + SORT_EXCHANGE_BYTES);
+    // Of each bin the address of its first row in the output, less that of its first place in the tile.
     uint64_t* offsets = (uint64_t*)(wc_shared() + SORT_EXCHANGE_BYTES + SORT_COUNTER_BYTES);
     uint32_t* parts = (uint32_t*)(offsets + SORT_BINS);
     const uint32_t lane = wc_lane(), warp = wc_warp();
@@ -240,14 +238,19 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
     SortPayload values[SORT_ITEMS];
     if (SORT_PAIRS) {
         const SortPayload* payload = places.values[plan_source(task.plan)];
+        const uint64_t row = task.row + own;
+        if (payload == nullptr) {
 #pragma unroll
-        for (uint32_t i = 0; i < SORT_ITEMS; ++i) {
-            if (i >= items || own + i * 32 >= task.rows) continue;
-            const uint64_t row = task.row + own + i * 32;
-            values[i] = payload == nullptr ? (SortPayload)row : sort_load(payload + row);
+            for (uint32_t i = 0; i < SORT_ITEMS; ++i) values[i] = (SortPayload)(row + i * 32);
+        } else {
+#pragma unroll
+            for (uint32_t i = 0; i < SORT_ITEMS; ++i) {
+                if (i < items && own + i * 32 < task.rows) values[i] = sort_load(payload + row + i * 32);
+            }
         }
     }
 
+    SortBits* target = places.keys[plan_target(task.plan)];
     if (threadIdx.x < SORT_BINS) {
         Word before = 0;
         if (task.tile != task.first) {
@@ -256,11 +259,10 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
         }
         const uint64_t place = wc_load_cached(task.starts + threadIdx.x) + before;
         if (task.carry != nullptr) task.carry[threadIdx.x] = place + count;
-        offsets[threadIdx.x] = place - start;
+        offsets[threadIdx.x] = (uint64_t)target + (place - start) * sizeof(SortBits);
     }
     __syncthreads();
 
-    SortBits* target = places.keys[plan_target(task.plan)];
     uint32_t bins[(SORT_ITEMS + 3) / 4];
 #pragma unroll
     for (uint32_t i = 0; i < SORT_ITEMS; ++i) {
@@ -270,21 +272,27 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
         const SortBits bits = exchange[at];
         const uint32_t bin = (uint32_t)(bits >> task.shift) & task.mask;
         bins[i / 4] |= bin << i % 4 * 8;
-        target[offsets[bin] + at] = task.plan & PLAN_DECODE ? sort_decode(bits, task.flip) : bits;
+        *(SortBits*)(offsets[bin] + at * sizeof(SortBits)) =
+            task.plan & PLAN_DECODE ? sort_decode(bits, task.flip) : bits;
     }
     if (!SORT_PAIRS) return;
     __syncthreads();
+    SortPayload* payload = places.values[plan_target(task.plan)];
+    if (threadIdx.x < SORT_BINS) {
+        const int64_t offset = (int64_t)(offsets[threadIdx.x] - (uint64_t)target) / (int64_t)sizeof(SortBits);
+        offsets[threadIdx.x] = (uint64_t)payload + (uint64_t)offset * sizeof(SortPayload);
+    }
     SortPayload* swap = (SortPayload*)wc_shared();
 #pragma unroll
     for (uint32_t i = 0; i < SORT_ITEMS; ++i) {
         if (i < items && own + i * 32 < task.rows) swap[ranks[i / 2] >> i % 2 * 16 & 0xffffu] = values[i];
     }
     __syncthreads();
-    SortPayload* payload = places.values[plan_target(task.plan)];
 #pragma unroll
     for (uint32_t i = 0; i < SORT_ITEMS; ++i) {
         const uint32_t at = i * SORT_THREADS + threadIdx.x;
-        if (at < task.rows) payload[offsets[bins[i / 4] >> i % 4 * 8 & 0xffu] + at] = swap[at];
+        if (at >= task.rows) continue;
+        *(SortPayload*)(offsets[bins[i / 4] >> i % 4 * 8 & 0xffu] + at * sizeof(SortPayload)) = swap[at];
     }
 }
 

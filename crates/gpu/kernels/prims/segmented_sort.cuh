@@ -1,7 +1,7 @@
 // Segmented radix sort: the rows of each segment in the order of their keys. Stable.
 //
-// Inputs: keys, payload as in radix_sort.cuh; `segments` + 1 ascending offsets into them. Outputs: as in radix_sort.cuh;
-// rows in no segment are not written. A kernel classifies segments by size, on the device alone:
+// Inputs: keys, payload as in radix_sort.cuh; `segments` + 1 ascending offsets into them. Outputs: as there; rows in no
+// segment are not written. A kernel classifies segments by size, on the device alone:
 //  - up to SMALL rows: many adjacent ones make a pack of up to PACK rows, which a block sorts in shared memory by the
 //    digits of keys and then by the number of the segment;
 //  - up to PACK rows: a pack of their own;
