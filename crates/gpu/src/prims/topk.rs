@@ -10,9 +10,9 @@
 //! Several ORDER BY keys are one key of their ordered bits packed into `u64` or `u128`, complemented where directions
 //! differ: then the threshold covers all of them.
 //!
-//! All decisions that depend on keys are taken on the device. Scratch memory: n/8 bytes of input at most, beside O(k)
-//! and [`FIXED_BYTES_MAX`]; [`Algorithm::Bitonic`] below [`BitonicLevel::Fused`] and [`Algorithm::SortAndChoose`] take
-//! a copy of the input with rows.
+//! All decisions that depend on keys are taken on the device. Scratch memory of threshold, radix and bucket select: an
+//! eighth of the input's bytes at most, beside O(k) and [`FIXED_BYTES_MAX`]. Heaps take k candidates a thread, Bitonic
+//! Top-K an eighth or a sixteenth of the candidates with their rows, and 1.5 of all below [`BitonicLevel::Fused`].
 
 mod algorithm;
 mod bitonic;

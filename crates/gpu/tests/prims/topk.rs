@@ -99,7 +99,9 @@ fn every_distribution_of_floats() {
     let distributions = floats(33_001);
     for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
         let mut rig = Rig::new(order);
-        for algorithm in SELECTIONS {
+        // The order of lanes matters most to the default.
+        let algorithms = if order == LaneOrder::Seeded(1) { &SELECTIONS[..] } else { &SELECTIONS[..1] };
+        for algorithm in algorithms.iter().copied() {
             for (k, ties) in [(1, Ties::Any), (100, Ties::FirstRows), (2500, Ties::Any)] {
                 let spec = TopKSpec { ties, ..TopKSpec::new(Element::F32, k, algorithm) };
                 let top = TopK::new(&rig.device, &spec).unwrap();

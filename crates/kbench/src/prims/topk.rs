@@ -260,3 +260,46 @@ fn tunings(bench: &mut Bench<'_>) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::{Device, EmulatorOptions};
+
+    use super::*;
+    use crate::PrimitiveArgs;
+
+    #[test]
+    fn cases_run_small_on_the_emulated_device() {
+        let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
+        let stream = device.stream().unwrap();
+        let arguments = PrimitiveArgs { cases: Vec::new(), log_rows: 16, runs: 1, json: None };
+        let mut bench = Bench { device, stream, arguments: &arguments, results: Vec::new() };
+        for element in [Element::F32, Element::I64] {
+            for (at, distribution) in DISTRIBUTIONS.into_iter().enumerate().filter(|(at, _)| *at < 7) {
+                let input = Input::new(&mut bench, element, at, 1 << 16).unwrap();
+                for algorithm in [Algorithm::Threshold, Algorithm::RadixSelect] {
+                    one(&mut bench, &input, distribution, 32, algorithm, TOPK_TUNING).unwrap().unwrap();
+                }
+            }
+        }
+        let special = Input::new(&mut bench, Element::F32, 7, 1 << 16).unwrap();
+        one(&mut bench, &special, "special", 2000, Algorithm::Threshold, TOPK_TUNING).unwrap().unwrap();
+        assert_eq!(bench.results.len(), 29);
+
+        // A result that lacks the best key is told.
+        let keys = bench.device.buffer(4, "key").unwrap();
+        let rows = bench.device.buffer(4, "row").unwrap();
+        let first = [0u8; 4];
+        bench.stream.upload(&rows, 0, &first).unwrap();
+        bench.stream.copy(&keys, 0, &special.buffer, 0, 4).unwrap();
+        assert!(!special.check(&mut bench, &keys, &rows, 1).unwrap());
+    }
+
+    #[test]
+    fn the_figures_are_there() {
+        let uniform = cases(Element::F32, "uniform");
+        assert!(Algorithm::ALL.iter().all(|algorithm| uniform.contains(&(64, *algorithm))));
+        assert!(BitonicLevel::ALL.iter().all(|level| uniform.contains(&(32, Algorithm::Bitonic(*level)))));
+        assert!(cases(Element::F32, "special").iter().all(|(_, algorithm)| *algorithm == Algorithm::Threshold));
+    }
+}

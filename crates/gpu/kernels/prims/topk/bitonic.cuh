@@ -54,8 +54,8 @@ struct TopKTile {
     TopKRank* ranks;
     TopKRow* rows;
 
-    // Padding of one slot in 32 keeps threads with neighbouring chunks in different banks.
-    static WC_INLINE uint32_t place(uint32_t i) { return TOPK_LEVEL >= TOPK_PADDED ? i + (i >> 5) : i; }
+    // Padding of one slot in 32 keeps threads with neighbouring chunks in different banks; turned chunks need none.
+    static WC_INLINE uint32_t place(uint32_t i) { return TOPK_LEVEL == TOPK_PADDED ? i + (i >> 5) : i; }
     WC_INLINE TopKItem get(uint32_t i) const { return {ranks[place(i)], rows[place(i)]}; }
     WC_INLINE void put(uint32_t i, const TopKItem& item) const {
         ranks[place(i)] = item.rank;
@@ -65,17 +65,27 @@ struct TopKTile {
 
 WC_DEVICE TopKTile topk_tile() {
     TopKRank* ranks = (TopKRank*)wc_shared();
-    return {ranks, (TopKRow*)(ranks + TOPK_TILE + (TOPK_LEVEL >= TOPK_PADDED ? TOPK_TILE / 32 : 0))};
+    return {ranks, (TopKRow*)(ranks + TOPK_TILE + (TOPK_LEVEL == TOPK_PADDED ? TOPK_TILE / 32 : 0))};
+}
+
+// By how much a thread turns its chunk of 2^log_chunk candidates, each 2^log_apart from the next: it takes candidate
+// j ^ turn when others take theirs. Chunks that begin at the same of the 32 banks turn differently, so all accesses of a
+// warp go to different banks, whatever the distance.
+WC_DEVICE uint32_t topk_turn(uint32_t group, uint32_t log_apart, uint32_t log_chunk) {
+    if (TOPK_LEVEL < TOPK_PERMUTED) return 0;
+    // Chunks beside each other in the banks.
+    const uint32_t beside = log_apart + log_chunk < 5 ? 5 - log_apart - log_chunk : 0;
+    return group >> log_apart >> beside & ((1u << log_chunk) - 1);
 }
 
 // The S distances `distance`, `distance` / 2, ... at once: a thread has 2^S candidates, each `distance` >> (S - 1) from
-// the next, in registers. Register j holds candidate j ^ turn: threads that differ in `turn` start at other banks.
+// the next, in registers.
 template <uint32_t S>
 WC_DEVICE void topk_steps(const TopKTile& tile, uint32_t count, uint32_t distance, uint32_t length) {
-    const uint32_t apart = distance >> (S - 1);
+    const uint32_t apart = distance >> (S - 1), log_apart = topk_bit_length(apart) - 1;
     for (uint32_t group = threadIdx.x; group < count >> S; group += blockDim.x) {
         const uint32_t low = group & (apart - 1), base = (group - low << S) + low;
-        const uint32_t turn = TOPK_LEVEL >= TOPK_PERMUTED && apart > 1 ? group / apart & ((1u << S) - 1) : 0;
+        const uint32_t turn = topk_turn(group, log_apart, S);
         const bool better_first = (base & length) == 0;
         TopKItem own[1u << S];
 #pragma unroll
@@ -141,8 +151,22 @@ WC_DEVICE void topk_load_tile(const TopKBitonicParams& p, const TopKTile& tile, 
                 }
             }
         }
+        const uint32_t turn = topk_turn(threadIdx.x, 0, TOPK_LOG_X);
+        if (TOPK_LEVEL >= TOPK_PERMUTED) {
+            // Candidate j ^ turn comes to register j, a bit of the turn at a time.
 #pragma unroll
-        for (uint32_t j = 0; j < TOPK_X; ++j) tile.put(base + j, own[j]);
+            for (uint32_t m = 1; m < TOPK_X; m *= 2) {
+#pragma unroll
+                for (uint32_t j = 0; j < TOPK_X; ++j) {
+                    if ((j & m) != 0) continue;
+                    const TopKItem low = own[j], high = own[j | m];
+                    own[j] = turn & m ? high : low;
+                    own[j | m] = turn & m ? low : high;
+                }
+            }
+        }
+#pragma unroll
+        for (uint32_t j = 0; j < TOPK_X; ++j) tile.put(base + (j ^ turn), own[j]);
     } else {
         for (uint32_t i = threadIdx.x; i < TOPK_TILE; i += blockDim.x) tile.put(i, topk_item(p, first + i));
     }

@@ -101,7 +101,7 @@ WC_KERNEL(topk_sample, TopKSampleParams, 1024, 1) {
     for (uint32_t j = 0; j < 2; ++j) {
         const uint32_t slot = j * 1024 + threadIdx.x;
         const uint64_t i = (uint64_t)blockIdx.x * 2048 + slot;
-        // Below 2^46 rows and 2^18 samples no product overflows.
+        // Below 2^36 rows and 2^18 samples no product overflows.
         const uint64_t first = i * p.count / samples, next = (i + 1) * p.count / samples;
         const uint64_t row = first + ((uint64_t)topk_mix((uint32_t)i) * (next - first) >> 32);
         ranks[slot] = topk_rank(p.keys[row]);

@@ -52,7 +52,9 @@ template <typename Body> WC_DEVICE void topk_walk_thread(const TopKHeapParams& p
             for (uint32_t i = 0; i + 1 < TOPK_HEAP_BATCH; ++i) keys[i] = keys[i + 1];
         }
     }
-    for (; step * threads + own < p.count; ++step) body.take(topk_rank(p.keys[step * threads + own]), (uint32_t)step);
+    for (; step * threads + own < p.count; ++step) {
+        body.take(topk_rank(p.keys[step * threads + own]), (uint32_t)step);
+    }
 }
 
 #if TOPK_HEAP_SHARED

@@ -38,7 +38,7 @@ pub enum BitonicLevel {
     SortedFirst,
     /// Shared memory padded by one slot in 32, and 16 keys a thread.
     Padded,
-    /// Threads of a warp take their chunks in turned order where padding leaves bank conflicts.
+    /// Threads of a warp take their chunks in turned order, which leaves no bank conflicts and needs no padding.
     Permuted,
     /// After a reduction half of the threads keep as many keys a thread as before.
     Reassigned,

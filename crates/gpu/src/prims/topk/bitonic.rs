@@ -32,7 +32,7 @@ struct Sizes {
 impl Sizes {
     fn new(k: u64, level: BitonicLevel) -> Sizes {
         let run = k.max(1).next_power_of_two();
-        // Eight keys a thread are the most without bank conflicts; with padding it is sixteen.
+        // Eight keys a thread are the paper's choice while banks conflict, sixteen where they do not.
         let keys = if level >= BitonicLevel::Padded { 16 } else { 8 };
         Sizes { run, keys, threads: run.max(TILE_THREADS_MIN) }
     }
@@ -43,7 +43,7 @@ impl Sizes {
 
     /// Shared memory of a tile.
     fn bytes(&self, pair_bytes: usize, level: BitonicLevel) -> usize {
-        let slots = if level >= BitonicLevel::Padded { self.tile() + self.tile() / 32 } else { self.tile() };
+        let slots = if level == BitonicLevel::Padded { self.tile() + self.tile() / 32 } else { self.tile() };
         slots as usize * pair_bytes
     }
 }

@@ -102,7 +102,7 @@ fn bitonic_ms(machine: &Machine, level: BitonicLevel, n: f64, bytes: f64, pair: 
     // Chunks that meet in a bank, where neither padding nor turning keeps them apart.
     let conflicts = match level {
         BitonicLevel::Combined | BitonicLevel::SortedFirst => 2.0,
-        BitonicLevel::Padded => 1.2,
+        BitonicLevel::Padded => 1.5,
         _ => 1.0,
     };
     let shared_ms = 2.0 * all * in_shared * conflicts / machine.shared_bandwidth * 1e3;

@@ -3,8 +3,8 @@
 use super::{Algorithm, TopKSpec, TopKTuning};
 use crate::backend::{DeviceInfo, LaunchShape};
 
-/// Most keys: no product of the sampling overflows.
-pub(super) const ROWS_MAX: u64 = 1 << 46;
+/// Most keys: a block of a small device counts fewer than 2^32 of them, and no product of the sampling overflows.
+pub(super) const ROWS_MAX: u64 = 1 << 36;
 /// Scratch memory that does not grow with the input, in bytes, for all algorithms.
 pub const FIXED_BYTES_MAX: u64 = 4 << 20;
 /// Size of the kernels' state in bytes, rounded up.
