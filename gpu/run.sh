@@ -8,6 +8,7 @@
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
+# BASE      an older program (stage base-turns)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 set -u
 cd "$(dirname "$0")/.."
@@ -84,6 +85,23 @@ for stage in "$@"; do
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
             --json "$out/ssb-h200-sf100.json"
+        ;;
+    base-turns)
+        # An older program (BASE) and this one in turn, a process each: SSB on the GPU, SSB and TPC-H on the CPU.
+        limit base-turns 500 bash -c '
+            out=$1 data=$2 base=$3 program=$4
+            for turn in $(seq 1 "${TURNS:-3}"); do
+                for which in base this; do
+                    [ $which = base ] && one=$base || one=$program
+                    run() { "$one" "${@:2}" --json "$out/turn-$turn-$which-$1.part" >/dev/null || exit 1; }
+                    run ssb-cuda ssb --sf 20 --dir "$data/ssb20" --device cuda --runs 15
+                    run ssb-cpu ssb --sf 10 --dir "$data/ssb10" --device cpu --runs 3
+                    run tpch-cpu tpch --sf 3 --dir "$data/tpch3" --device cpu --runs 3
+                done
+            done
+            python3 gpu/base_turns.py "$out" "${TURNS:-3}"
+            rm -f "$out"/turn-*.part
+        ' base-turns "$out" "$data" "${BASE:?}" "$warpcube"
         ;;
     ssb-turns)
         # Plain columns and encoded ones in turn, a process each: first loads, from files that have just been read, with

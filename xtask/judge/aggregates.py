@@ -178,6 +178,8 @@ class Aggregates(Expressions):
                 lambda: Node("call", "count(*)"),
                 lambda: Node("call", self.rng.choice(["min(", "max("]), self.any(scope, 0)[0], ")"),
                 lambda: Node("call", "avg(", self.leaf(scope, self.rng.choice(["int", "float"])), ")"),
+                lambda: Node("call", "sum(DISTINCT ", self.leaf(scope, self.rng.choice(["int", "decimal"])), ")"),
+                lambda: Node("call", "count(DISTINCT ", self.any(scope, 0)[0], ")"),
             ]
         )()
         if pick == 3:

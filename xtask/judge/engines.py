@@ -144,7 +144,8 @@ class DuckDB:
     def __init__(self, places):
         self.connection = duckdb.connect()
         self.connection.execute(
-            "SET TimeZone = 'UTC'; SET threads = 1; SET preserve_insertion_order = true; PRAGMA disable_optimizer"
+            "SET TimeZone = 'UTC'; SET threads = 1; SET preserve_insertion_order = true; "
+            "SET order_by_non_integer_literal = true; PRAGMA disable_optimizer"
         )
         for name, place in places:
             files = os.path.join(place, "*.parquet") if os.path.isdir(place) else place

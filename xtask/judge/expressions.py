@@ -161,6 +161,7 @@ class Expressions:
                 lambda: Node("decimal", "abs(", one, ")"),
                 lambda: Node("decimal", "(- ", one, ")"),
                 lambda: Node("decimal", "cast(", self.leaf(scope, "int"), " AS DECIMAL(12,2))"),
+                lambda: Node("decimal", "cast(", one, " AS DECIMAL(18,1))"),
             ]
         )()
 
@@ -251,6 +252,9 @@ class Expressions:
         if kind == "text" and pick < 0.3:
             pattern = Literal("pattern", PATTERNS, self.rng)
             return Node("bool", "(", one, self.rng.choice([" LIKE ", " NOT LIKE "]), pattern, ")")
+        if kind in ("decimal", "float") and pick < 0.1:
+            other = self.leaf(scope, "float" if kind == "decimal" else "decimal")
+            return Node("bool", "(", one, f" {self.rng.choice(COMPARISONS)} ", other, ")")
         if pick < 0.45:
             other = self.bound(kind, one) if self.chance(0.7) else self.of(scope, kind, depth)
             return Node("bool", "(", one, f" {self.rng.choice(COMPARISONS)} ", other, ")")

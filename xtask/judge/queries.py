@@ -122,7 +122,12 @@ class Queries(Sources):
         (source, one), (inner, other) = self.source(), self.base()
         _, kind = self.any(one)
         if self.chance(0.5):
-            inside = self.where(other, 0.7)
+            conditions = [self.predicate(other, 1)] if self.chance(0.7) else []
+            if self.chance(0.35):
+                name, sign = self.rng.choice(["id", "k", "n"]), self.rng.choice(["=", "<", ">="])
+                mine, theirs = (scope.keys[0].replace(".id", "." + name) for scope in (one, other))
+                conditions.append(Node("bool", f"({theirs} {sign} {mine})"))
+            inside = Seq(conditions, " AND ", " WHERE ")
             column = self.column(other, kind).sql()
             test = Node(
                 "bool",

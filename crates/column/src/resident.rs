@@ -5,10 +5,11 @@
 //! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything
 //! and starts over, first once no other statement is loading (two of them could hold each other up for ever), then
 //! whenever a running statement has finished. A statement whose columns are all resident takes none of the locks that
-//! loads hold, and every wait for one ends when the statement is cancelled. Columns nobody has pinned leave by least
-//! recent use; within a budget of their own, copies of them stay on the host, from which they come back without being
-//! decoded again. Columns that are kept in a file come from there, and those that were read from their source go into
-//! it once the statement has all it needs.
+//! loads hold. One that wants to be the only one is overtaken by others for half a second; those that arrive afterwards
+//! wait until it was admitted. Every wait ends when its statement is cancelled. Columns nobody has pinned leave by
+//! least recent use; within a budget of their own, copies of them stay on the host, from which they come back without
+//! being decoded again. Columns that are kept in a file come from there, and those that were read from their source go
+//! into it once the statement has all it needs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use crate::profiler::profile;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::StagingPool;
 use crate::transcode::{compile_all, distinct, encode_copies, has_encoders, prepare_behind};
-use crate::waiting::{Active, Activity, GivingWay, Hurrying, NEVER, WAIT, until};
+use crate::waiting::{Active, Activity, EVERY_TURN, GivingWay, Hurrying, NEVER, PATIENCE, Turn, Turns, WAIT, until};
 
 /// What a statement needs of one table.
 pub struct TableRequest {
@@ -91,6 +92,7 @@ pub struct Residency {
     /// Read while a statement that loads is being admitted, written by one that wants to be the only one.
     admission: RwLock<()>,
     activity: Arc<Activity>,
+    turns: Turns,
     /// Statements that have read columns from their sources.
     loads: AtomicUsize,
     /// What stops the load in progress, if it gives way to others.
@@ -111,6 +113,7 @@ impl Residency {
             evicting: Mutex::new(()),
             admission: RwLock::new(()),
             activity: Arc::default(),
+            turns: Turns::default(),
             loads: AtomicUsize::new(0),
             giving_way: Mutex::default(),
             hurrying: AtomicUsize::new(0),
@@ -135,12 +138,17 @@ impl Residency {
         transient: impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
     ) -> std::result::Result<Pinned, E> {
         let mut done = Done::default();
-        let (mut changed_once, mut alone) = (false, false);
+        let (mut changed_once, mut alone) = (false, None);
+        let arrived = self.turns.arrive();
+        if !self.turns.has_passed(arrived) {
+            until(&limits.cancelled, || self.turns.has_passed(arrived).then_some(()))?;
+        }
         loop {
-            let resident = (!alone).then(|| self.admit_resident(requests, limits, &transient)).flatten();
-            let (outcome, others) = match resident {
-                Some(outcome) => (outcome, true),
-                None => self.admit_once(requests, limits, &transient, &mut done, alone),
+            let resident = alone.is_none().then(|| self.admit_resident(requests, limits, &transient)).flatten();
+            let (outcome, others) = match (resident, &mut alone) {
+                (Some(outcome), _) => (outcome, true),
+                (None, None) => self.admit_once(requests, limits, &transient, &mut done),
+                (None, Some(alone)) => self.admit_alone(requests, limits, &transient, &mut done, alone),
             };
             match outcome {
                 Ok((tables, transient, active)) => {
@@ -151,14 +159,16 @@ impl Residency {
                     self.keep(requests, &tables, limits, &mut done);
                     return Ok(Pinned { tables, transient, loaded: done.report, _active: active });
                 }
-                Err(Refusal::Column(ColumnError::OverBudget { .. })) if !limits.gives_way && (!alone || others) => {
+                Err(Refusal::Column(ColumnError::OverBudget { .. }))
+                    if !limits.gives_way && (alone.is_none() || others) =>
+                {
                     if limits.cancelled.load(Ordering::Relaxed) {
                         return Err(ColumnError::from(GpuError::Cancelled).into());
                     }
-                    if alone {
-                        self.device.pool().wait_for_release(WAIT);
+                    match alone {
+                        Some(_) => self.device.pool().wait_for_release(WAIT),
+                        None => alone = Some(Alone { since: Instant::now(), turn: None }),
                     }
-                    alone = true;
                 }
                 Err(Refusal::Column(ColumnError::Changed { .. })) if !changed_once => changed_once = true,
                 Err(Refusal::Column(error)) => return Err(error.into()),
@@ -248,19 +258,50 @@ impl Residency {
         limits: &LoadLimits,
         transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
         done: &mut Done,
-        alone: bool,
     ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
-        let exclusive = alone.then(|| {
-            until(&limits.cancelled, || {
-                self.stop_what_gives_way(limits);
-                self.admission.try_write_for(WAIT)
-            })
+        // A load that began now would hold up those that wait behind the turn.
+        let may_load = || self.turns.has_passed(EVERY_TURN);
+        let shared = until(&limits.cancelled, || {
+            may_load().then(|| self.admission.try_read_for(WAIT)).flatten().filter(|_| may_load())
         });
-        let shared = (!alone).then(|| until(&limits.cancelled, || self.admission.try_read_for(WAIT)));
-        let _held = match (exclusive.transpose(), shared.transpose()) {
-            (Ok(exclusive), Ok(shared)) => (exclusive, shared),
-            (Err(cancelled), _) | (_, Err(cancelled)) => return (Err(cancelled.into()), false),
+        match shared {
+            Ok(_held) => self.admit_held(requests, limits, transient, done),
+            Err(cancelled) => (Err(cancelled.into()), false),
+        }
+    }
+
+    /// As [`Residency::admit_once`], with no other statement that loads; out of patience it takes a turn.
+    fn admit_alone<'a, E>(
+        &'a self,
+        requests: &[TableRequest],
+        limits: &LoadLimits,
+        transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
+        done: &mut Done,
+        alone: &mut Alone<'a>,
+    ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
+        let exclusive = until(&limits.cancelled, || {
+            self.stop_what_gives_way(limits);
+            self.admission.try_write_for(WAIT)
+        });
+        let _held = match exclusive {
+            Ok(exclusive) => exclusive,
+            Err(cancelled) => return (Err(cancelled.into()), false),
         };
+        let (outcome, others) = self.admit_held(requests, limits, transient, done);
+        if outcome.is_err() && others && alone.turn.is_none() && alone.since.elapsed() >= PATIENCE {
+            // No load is in progress, and none begins: who waits for the turn waits for statements that run.
+            alone.turn = Some(self.turns.take());
+        }
+        (outcome, others)
+    }
+
+    fn admit_held<E>(
+        &self,
+        requests: &[TableRequest],
+        limits: &LoadLimits,
+        transient: &impl Fn(&[PinnedTable]) -> std::result::Result<u64, E>,
+        done: &mut Done,
+    ) -> (std::result::Result<Admitted, Refusal<E>>, bool) {
         let begun = || self.activity.begun.load(Ordering::Acquire);
         let (running, before) = (self.activity.running.load(Ordering::Acquire), begun());
         let outcome = self.try_admit(requests, limits, transient, done);
@@ -503,6 +544,12 @@ struct Done {
     report: LoadReport,
     /// Columns that were read from their source: number of the request, position of the column.
     read: HashSet<(usize, usize)>,
+}
+
+/// A statement that wants to be the only one.
+struct Alone<'a> {
+    since: Instant,
+    turn: Option<Turn<'a>>,
 }
 
 /// What an admission holds: tables, transient memory, its place among the active statements.

@@ -1,10 +1,11 @@
 //! Statements that wait for each other at the door of the device, and what they see of one another.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use warpcube_gpu::GpuError;
 
 use crate::error::Result;
@@ -12,6 +13,10 @@ use crate::limits::LoadLimits;
 
 /// How long to wait for another statement before looking again.
 pub(crate) const WAIT: Duration = Duration::from_millis(20);
+/// How long a statement that wants to be the only one lets others overtake it.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+/// Later than every [`Turn`] there is.
+pub(crate) const EVERY_TURN: u64 = u64::MAX;
 /// The flag of work that no statement cancels.
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -77,5 +82,58 @@ impl<'a> Hurrying<'a> {
 impl Drop for Hurrying<'_> {
     fn drop(&mut self) {
         self.0.inspect(|hurrying| _ = hurrying.fetch_sub(1, Ordering::SeqCst));
+    }
+}
+
+/// Statements that have waited for longer than [`PATIENCE`] to be the only one, by the order in which they lost it.
+/// Statements that arrive later wait behind them; those that arrived before do not, so that each waits for a few.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    state: Mutex<TurnsState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct TurnsState {
+    next: u64,
+    waiting: BTreeSet<u64>,
+}
+
+/// The place of a statement among those that have lost their patience.
+pub(crate) struct Turn<'a> {
+    turns: &'a Turns,
+    number: u64,
+}
+
+impl Turns {
+    /// What a statement that arrives now has to wait for: all turns below this one.
+    pub(crate) fn arrive(&self) -> u64 {
+        self.state.lock().next
+    }
+
+    /// Whether no turn before `arrived` is waiting any more; waits for [`WAIT`] at most.
+    pub(crate) fn has_passed(&self, arrived: u64) -> bool {
+        let waits = |state: &TurnsState| state.waiting.first().is_some_and(|first| *first < arrived);
+        let mut state = self.state.lock();
+        if waits(&state) {
+            self.changed.wait_for(&mut state, WAIT);
+        }
+        !waits(&state)
+    }
+
+    /// Makes all that arrive from now on wait until the turn is dropped.
+    pub(crate) fn take(&self) -> Turn<'_> {
+        let mut state = self.state.lock();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.insert(number);
+        Turn { turns: self, number }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.turns.state.lock().waiting.remove(&self.number);
+        self.turns.changed.notify_all();
     }
 }

@@ -137,6 +137,12 @@ pub(crate) fn bind(
         return Err(EngineError::Malformed("the root of a fragment is no aggregation".into()));
     }
     let stages = stages(&fragment.pipelines, &pipelines);
+    if let Some(wanted) = stages.iter().map(|stage| stage.params_bytes(&pipelines)).max()
+        && wanted > info.params_bytes_max
+    {
+        let most = info.params_bytes_max;
+        return unsupported(format!("a kernel with {wanted} bytes of parameters, where the device takes {most}"));
+    }
     stages.iter().for_each(|stage| source.push_str(&stage.source(&pipelines)));
     let compacted = lay_out_result(&mut arena, &groups);
     if compacted.is_some() {

@@ -98,6 +98,7 @@ pub struct BindingCache {
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
     seed: AtomicU64,
+    keeps_seed: bool,
 }
 
 impl Default for BindingCache {
@@ -107,7 +108,7 @@ impl Default for BindingCache {
 }
 
 /// A seed that nobody can tell before.
-pub(crate) fn random_seed() -> u64 {
+fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
@@ -122,7 +123,12 @@ impl BindingCache {
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
         let (binding, group_slots, whole_sums) = Default::default();
-        BindingCache { binding, group_slots, whole_sums, seed: AtomicU64::new(seed) }
+        BindingCache { binding, group_slots, whole_sums, seed: AtomicU64::new(seed), keeps_seed: false }
+    }
+
+    /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
+    pub fn always_seeded(seed: u64) -> BindingCache {
+        BindingCache { keeps_seed: true, ..BindingCache::seeded(seed) }
     }
 
     /// The binding for these columns, if it was the last one.
@@ -164,9 +170,12 @@ impl BindingCache {
         self.seed.load(Ordering::Relaxed)
     }
 
-    /// Remembers a seed that is better than one under which keys collided.
-    pub(crate) fn need_seed(&self, seed: u64) {
-        self.seed.store(seed, Ordering::Relaxed);
+    /// Another seed, for keys that collided under the last one; it is remembered.
+    pub(crate) fn another_seed(&self) -> u64 {
+        if !self.keeps_seed {
+            self.seed.store(random_seed(), Ordering::Relaxed);
+        }
+        self.seed()
     }
 
     /// Whether a guess of the window of an exact sum proved too small.

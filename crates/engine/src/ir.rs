@@ -208,6 +208,9 @@ pub enum Expr {
     DatePart(DatePart, Box<Expr>),
     /// A date in days some months later; past the end of a shorter month its last day.
     AddMonths(Box<Expr>, i32),
+    /// A date or timestamp of so many ticks a day. Its bounds prove it to be in the CPU's calendar; the fragment is
+    /// refused otherwise.
+    InCalendar(Box<Expr>, i64),
     /// A constant string.
     Text(Arc<str>),
     /// A function of a string register, with the type of its result.
@@ -389,7 +392,8 @@ impl Expr {
             | Expr::Rescale(inner, _)
             | Expr::DecimalToFloat(inner, _)
             | Expr::DatePart(_, inner)
-            | Expr::AddMonths(inner, _) => inner.registers(visit),
+            | Expr::AddMonths(inner, _)
+            | Expr::InCalendar(inner, _) => inner.registers(visit),
             Expr::Binary(_, left, right) => {
                 left.registers(visit);
                 right.registers(visit);
@@ -462,7 +466,8 @@ impl Expr {
             | Expr::Rescale(inner, _)
             | Expr::DecimalToFloat(inner, _)
             | Expr::DatePart(_, inner)
-            | Expr::AddMonths(inner, _) => inner.change(change),
+            | Expr::AddMonths(inner, _)
+            | Expr::InCalendar(inner, _) => inner.change(change),
             Expr::Binary(_, left, right) => {
                 left.change(change);
                 right.change(change);

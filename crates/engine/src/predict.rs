@@ -230,6 +230,7 @@ mod tests {
             multiprocessors: 132,
             shared_memory_per_block: 227 << 10,
             shared_memory_per_multiprocessor: 228 << 10,
+            params_bytes_max: 32_764,
             l2_bytes: 60 << 20,
             memory_bytes: 141 << 30,
             peak_bandwidth,

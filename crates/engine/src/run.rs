@@ -14,7 +14,7 @@ use warpcube_gpu::{
 };
 
 use crate::bind::{BoundFragment, Guesses, bind};
-use crate::binding::{Binding, BindingCache, Found, Launch, random_seed};
+use crate::binding::{Binding, BindingCache, Found, Launch};
 use crate::codegen::pipeline::CANCEL_OFFSET;
 use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, NotCompiled, Result};
@@ -176,23 +176,20 @@ impl Engine {
         loop {
             match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
-                Err(TooSmall::GroupTable) if guesses.group_slots >= GROUP_SLOTS_MAX => {
-                    return crate::error::unsupported("more groups than the largest hash table holds");
-                }
                 Err(TooSmall::GroupTable) => {
-                    guesses.group_slots = (guesses.group_slots * 8).min(GROUP_SLOTS_MAX);
-                    cache.need_slots(guesses.group_slots);
+                    let Some(slots) = enlarged(guesses.group_slots) else {
+                        return crate::error::unsupported("more groups than the largest hash table holds");
+                    };
+                    cache.need_slots(slots);
                     // A table that is large enough is too full only for keys that collide.
-                    guesses.seed = random_seed();
-                    cache.need_seed(guesses.seed);
+                    (guesses.group_slots, guesses.seed) = (slots, cache.another_seed());
                 }
                 Err(TooSmall::LongRun) if long_runs == LONG_RUNS_MAX => {
                     return crate::error::unsupported("join keys that collide in a hash table whatever its seed");
                 }
                 Err(TooSmall::LongRun) => {
                     long_runs += 1;
-                    guesses.seed = random_seed();
-                    cache.need_seed(guesses.seed);
+                    guesses.seed = cache.another_seed();
                 }
                 Err(TooSmall::SumWindow) => {
                     guesses.whole_sums = true;
@@ -419,6 +416,11 @@ impl Engine {
     }
 }
 
+/// The slots to try after a table of groups with so many was too small; none if that was the largest.
+fn enlarged(slots: u64) -> Option<u64> {
+    (slots < GROUP_SLOTS_MAX).then(|| (slots * 8).min(GROUP_SLOTS_MAX))
+}
+
 /// Writes a program to `folder` for people and for compilers beside the engine.
 fn dump(program: &Program, folder: &Path) -> Result<()> {
     let path = folder.join(format!("{}-{}.cu", program.name(), &program.hash()[..16]));
@@ -521,4 +523,16 @@ fn read_compacted(
         rows.cells.extend((first + key_words..first + row_words).map(|at| word(bytes, at)));
     }
     Ok(Ok(rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_groups_grow_up_to_the_largest_and_no_further() {
+        let sizes: Vec<u64> = std::iter::successors(Some(GROUP_SLOTS_FIRST), |slots| enlarged(*slots)).collect();
+        assert_eq!(sizes, [1 << 20, 1 << 23, 1 << 26, 1 << 29, GROUP_SLOTS_MAX]);
+        assert!(sizes.iter().all(|slots| slots.is_power_of_two()), "slots are told by a mask");
+    }
 }

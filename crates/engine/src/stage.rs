@@ -77,6 +77,12 @@ impl Stage {
         format!("struct {params} {{ {members}}};\nWC_KERNEL({name}, {params}, {block}, {min_blocks}) {{\n{body}}}\n")
     }
 
+    /// Size of the parameter struct in bytes.
+    pub(crate) fn params_bytes(&self, bound: &[BoundPipeline]) -> usize {
+        let members: usize = self.members.iter().map(|index| bound[*index].params.arguments().count()).sum();
+        8 * (members + self.members.len() - 1)
+    }
+
     /// Dynamic shared memory of a block in bytes.
     pub(crate) fn shared_bytes(&self, bound: &[BoundPipeline]) -> u32 {
         self.members.iter().map(|index| bound[*index].shared_bytes).max().unwrap_or(0)

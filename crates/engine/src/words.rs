@@ -222,6 +222,7 @@ impl Writer<'_> {
                     writer.put(format_args!(" + INTERVAL '{months} months'"));
                 });
             }
+            Expr::InCalendar(inner, _) => self.write(inner, like, outer),
             Expr::Text(text) => self.put(format_args!("'{}'", text.replace('\'', "''"))),
             Expr::Lookup(_, function, _) => {
                 let text = readable(&function.describe());

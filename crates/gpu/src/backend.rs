@@ -29,6 +29,8 @@ pub struct DeviceInfo {
     pub shared_memory_per_block: usize,
     /// Shared memory of one multiprocessor, in bytes.
     pub shared_memory_per_multiprocessor: usize,
+    /// The most bytes of parameters that a kernel takes.
+    pub params_bytes_max: usize,
     /// Size of the L2 cache in bytes.
     pub l2_bytes: usize,
     /// Device memory in bytes.

@@ -3,8 +3,9 @@
 //! Two books are kept. *Reservations* are promises: a statement reserves all it will need in one step, cached columns
 //! hold a reservation for as long as they are resident, and the sum of promises never exceeds the budget.
 //! *Allocations* are facts: blocks in use or waiting in a free list by size class. Because allocations are covered by
-//! reservations made before, a warm statement allocates nothing from the driver. Blocks in use and blocks that wait
-//! together stay within the budget: waiting ones go back to the driver before it is exceeded.
+//! reservations made before, a warm statement allocates nothing from the driver. Blocks that wait go back to the driver
+//! before one more is allocated beyond the budget. Blocks in use exceed it only as far as no reservation covers them,
+//! or work in flight keeps them for longer than theirs was kept; the driver refuses what the device lacks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -149,8 +150,8 @@ impl MemoryPool {
     }
 
     /// Counts another `class` bytes as alive, and gives free blocks back to the driver, the largest first, until all
-    /// stay within the budget. A block that is larger than the budget, and than all that was promised under another
-    /// one, can never fit and is refused.
+    /// stay within the budget or none is left. A block that is larger than the budget, and than all that was promised
+    /// under another one, can never fit and is refused.
     fn make_room(&self, backend: &dyn Backend, class: usize, purpose: &str) -> Result<()> {
         let mut blocks = Vec::new();
         {

@@ -14,9 +14,6 @@ use crate::recording::{Recording, Work};
 /// Host data up to this size is copied aside, so that the upload need not be waited for.
 const STAGED_BYTES_MAX: usize = 256 << 10;
 
-/// The most bytes of parameters that a kernel takes, on every device that kernels run on (CUDA 12.1 and later).
-const PARAMS_BYTES_MAX: usize = 32_764;
-
 /// The parameter struct of a kernel, built member by member; every member has 8 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
@@ -352,7 +349,7 @@ pub(crate) fn check_launch(
     let demands = [
         ("threads", shape.block as usize, attributes.threads_per_block_max as usize),
         ("bytes of shared memory", shared_bytes, device.backend.info().shared_memory_per_block),
-        ("bytes of parameters", params.size(), PARAMS_BYTES_MAX),
+        ("bytes of parameters", params.size(), device.backend.info().params_bytes_max),
     ];
     match demands.iter().find(|(_, asked, limit)| asked > limit) {
         None => Ok(()),

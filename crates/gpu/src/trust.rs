@@ -3,16 +3,24 @@
 //! Libraries and compiled kernels are loaded only from files that no other unprivileged user can change. A path is
 //! *trusted* if, with all links followed, the file and each folder above it belong to root or to the effective user and
 //! nobody else may write them. Others may write a folder that has the sticky bit, such as `/tmp`: there they cannot
-//! replace what is not theirs. A group that has no member but root and this user is nobody else; distributions give
-//! each user such a group and create files that it may write. Write access by an access control list is refused.
+//! replace what is not theirs. Two groups are nobody else: root's own while nobody is added to it, and the user's
+//! private group, which has the user's name, is the user's primary group and has no other member; distributions give
+//! each user such a group and create files that it may write. Of all other groups the tables of this machine may not
+//! know every member. Write access by an access control list is refused.
 
-use std::ffi::CString;
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
 
 const ROOT: u32 = 0;
 const STICKY: u32 = 0o1000;
@@ -68,11 +76,37 @@ pub(crate) fn write_new(path: &Path, content: &[&[u8]]) -> io::Result<()> {
     content.iter().try_for_each(|part| file.write_all(part))
 }
 
-/// A name beside `target` that no other thread or process uses.
+/// A name beside `target` that no other thread or process uses, nor one that was ended: processes of containers have
+/// the same few numbers, so that each has a random one besides.
 pub(crate) fn temporary(target: &Path, extension: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    static RANDOM: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    target.with_extension(format!("{}-{count}.{extension}", std::process::id()))
+    target.with_extension(format!("{}-{:016x}-{count}.{extension}", std::process::id(), *RANDOM))
+}
+
+/// Deletes what ended processes have left of [`temporary`] names with the extension `tmp`: files of this user that were
+/// last written `age` ago. The first call of a process for a folder looks; later ones do nothing.
+pub(crate) fn sweep(folder: &Path, age: Duration) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if !SWEPT.lock().insert(folder.to_path_buf()) {
+        return;
+    }
+    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_temporary = |path: &Path| {
+        let numbers = path.file_stem().map(Path::new).and_then(Path::extension).and_then(OsStr::to_str);
+        let has_numbers = numbers.is_some_and(|numbers| numbers.contains('-') && numbers.split('-').all(is_number));
+        path.extension() == Some(OsStr::new("tmp")) && has_numbers
+    };
+    let is_old = |path: &Path| {
+        let written = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+        written.ok().and_then(|written| written.elapsed().ok()).is_some_and(|elapsed| elapsed >= age)
+    };
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if is_temporary(&path) && is_own_file(&path) && is_old(&path) {
+            _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// Why another unprivileged user could change what has this owner and mode, if so.
@@ -101,20 +135,26 @@ fn has_access_list(path: &Path) -> bool {
 
 fn is_own_group(group: u32) -> bool {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    group == ROOT || has_no_others(group, effective_user(), &text("/etc/group"), &text("/etc/passwd"))
+    is_private(group, effective_user(), &text("/etc/group"), &text("/etc/passwd"))
 }
 
-/// Whether the system's tables of groups and users know a group and no member of it but root and the user.
-fn has_no_others(group: u32, user: u32, groups: &str, users: &str) -> bool {
-    let is_trusted = |id: Option<u32>| id.is_some_and(|id| id == user || id == ROOT);
-    let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
-    let users: Vec<Vec<&str>> = users.lines().map(|line| line.split(':').collect()).collect();
-    let by_name = |name: &str| users.iter().find(|row| row[0] == name).and_then(|row| number(row.get(2)));
-    let mut known = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let Some(row) = known.find(|row| number(row.get(2)) == Some(group)) else { return false };
-    let mut members = row.get(3).unwrap_or(&"").split(',').filter(|name| !name.is_empty());
-    let mut first_in_it = users.iter().filter(|row| number(row.get(3)) == Some(group));
-    members.all(|name| is_trusted(by_name(name))) && first_in_it.all(|row| is_trusted(number(row.get(2))))
+/// Whether the system's tables of groups and users know a group as root's or as the user's private one, and no other
+/// member of it. Who has root's group as the primary one is an account of the system.
+fn is_private(group: u32, user: u32, groups: &str, users: &str) -> bool {
+    let rows = |text: &str| text.lines().map(|line| line.split(':').map(String::from).collect()).collect();
+    let (groups, users): (Vec<Vec<String>>, Vec<Vec<String>>) = (rows(groups), rows(users));
+    let is = |row: &[String], field: usize, id: u32| row.get(field).and_then(|field| field.parse().ok()) == Some(id);
+    let owner = if group == ROOT { ROOT } else { user };
+    let Some(own) = users.iter().find(|row| is(row, 2, owner) && is(row, 3, group)) else { return false };
+    let is_owner = |name: &str| name == own[0];
+    let holds_owner_alone = |row: &&Vec<String>| {
+        let members = row.get(3).map_or("", String::as_str);
+        is_owner(&row[0]) && members.split(',').all(|name| name.is_empty() || name == "root" || is_owner(name))
+    };
+    let mut named = groups.iter().filter(|row| is(row, 2, group)).peekable();
+    let mut first_in_it = users.iter().filter(|row| is(row, 3, group));
+    let is_alone = group == ROOT || first_in_it.all(|row| is(row, 2, user) || is(row, 2, ROOT));
+    is_alone && named.peek().is_some() && named.all(|row| holds_owner_alone(&row))
 }
 
 #[cfg(test)]
@@ -140,13 +180,25 @@ mod tests {
     }
 
     #[test]
-    fn a_group_with_other_members_is_somebody_else() {
-        let groups = "root:x:0:\nada:x:1000:\nstaff:x:50:\nteam:x:60:ada,ben\nown:x:61:ada,root\nshared:x:62:\n";
-        let users = "root:x:0:0::/:\nada:x:1000:1000::/:\nben:x:1001:62::/:\n";
-        for (group, expected) in [(1000, true), (50, true), (61, true), (60, false), (62, false), (99, false)] {
-            assert_eq!(has_no_others(group, 1000, groups, users), expected, "{group}");
+    fn only_groups_of_root_and_of_the_user_alone_are_nobody_else() {
+        let groups = "root:x:0:\nada:x:1000:\nstaff:x:50:\nteam:x:60:ada,ben\nown:x:61:ada,root\nben:x:1001:\n";
+        let users = "root:x:0:0::/:\noperator:x:11:0::/:\nada:x:1000:1000::/:\nben:x:1001:1001::/:\n";
+        // Members of `staff` may be in a directory of users that is not on this machine.
+        for (group, expected) in [(0, true), (1000, true), (50, false), (60, false), (61, false), (99, false)] {
+            assert_eq!(is_private(group, 1000, groups, users), expected, "{group}");
         }
-        assert!(!has_no_others(1000, 1001, groups, users));
+        assert!(!is_private(1000, 1001, groups, users) && !is_private(1001, 1000, groups, users));
+        // A user of a directory, whose primary group is one of this machine.
+        assert!(!is_private(50, 2000, groups, users) && is_private(0, 2000, groups, users));
+        // The same with other rows.
+        let with = |row: &str, user: &str| is_private(1000, 1000, &format!("{groups}{row}"), &format!("{users}{user}"));
+        assert!(with("", "") && with("ada:x:1000:ada,root\n", "ada:x:1000:1000::/:\n"));
+        assert!(!with("ada:x:1000:ben\n", "") && !with("other:x:1000:\n", "") && !with("", "eve:x:1002:1000::/:\n"));
+        assert!(!is_private(0, 1000, &groups.replace("root:x:0:", "root:x:0:ben"), users));
+        let renamed = users.replace("ada", "ann");
+        assert!(
+            !is_private(1000, 1000, groups, &renamed) && !is_private(1000, 1000, "", "") && !is_private(0, 0, "", "")
+        );
     }
 
     #[test]
@@ -189,5 +241,29 @@ mod tests {
         let target = Path::new("/folder/kernel.cubin");
         let (one, other) = (temporary(target, "tmp"), temporary(target, "tmp"));
         assert!(one != other && one.parent() == target.parent(), "{} {}", one.display(), other.display());
+        // A process before this one had its number, and was ended after as many files.
+        let before = |count| target.with_extension(format!("{}-{count}.tmp", std::process::id()));
+        assert!((0..1000).all(|count| before(count) != one && before(count) != other));
+    }
+
+    #[test]
+    fn temporary_files_of_ended_processes_are_deleted_once_they_are_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let names = ["a.1-0.tmp", "kernel.cubin", "a.1-0.so", "1-0.tmp.cubin", "notes.tmp", "a-b.x-y.tmp"];
+        let left = temporary(&place("b.cubin"), "tmp");
+        names.map(place).iter().chain([&left]).for_each(|path| write_new(path, &[b"text"]).unwrap());
+        let count = || fs::read_dir(folder.path()).unwrap().count();
+        sweep(folder.path(), Duration::from_secs(3600));
+        assert_eq!(count(), names.len() + 1, "all are new");
+        sweep(folder.path(), Duration::ZERO);
+        assert_eq!(count(), names.len() + 1, "a folder is looked at once");
+        let place = tempfile::tempdir().unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        sweep(&link, Duration::ZERO);
+        let mut found: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        found.sort();
+        assert_eq!(found, ["1-0.tmp.cubin", "a-b.x-y.tmp", "a.1-0.so", "kernel.cubin", "notes.tmp"]);
     }
 }

@@ -129,6 +129,23 @@ fn waiting_blocks_go_back_before_the_budget_is_exceeded() {
 }
 
 #[test]
+fn blocks_that_no_reservation_covers_leave_no_free_ones_beside_them() {
+    let device = Device::emulated(EmulatorOptions::default(), 8 << 20).unwrap();
+    let pool = device.pool();
+    let covered = pool.try_reserve(8 << 20).unwrap();
+    let most = device.buffer(7 << 20, "covered").unwrap();
+    drop(device.buffer(1 << 20, "covered").unwrap());
+    assert_eq!((pool.usage().live, pool.usage().cached), (7 << 20, 1 << 20));
+    let beside = device.buffer(4 << 20, "not covered").unwrap();
+    assert_eq!((pool.usage().live, pool.usage().cached, pool.usage().reserved), (11 << 20, 0, 8 << 20));
+    assert!(pool.try_reserve(1).is_none());
+    drop((most, beside, covered));
+    drop(device.buffer(1 << 20, "again").unwrap());
+    let usage = pool.usage();
+    assert!(usage.live + usage.cached <= usage.budget, "{usage:?}");
+}
+
+#[test]
 fn failures_come_when_they_are_asked_for() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };

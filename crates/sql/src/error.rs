@@ -170,6 +170,19 @@ pub enum SqlError {
         /// The folder as written.
         path: String,
     },
+    /// A COPY is to replace the files of a folder that has others too.
+    #[error(
+        "FILE-009 {path}: '{file}' is no {format} file of that folder, and OPTIONS (overwrite true) would leave it \
+         there; move it, or write into another folder"
+    )]
+    FolderMixed {
+        /// The folder as written.
+        path: String,
+        /// The file, or a link to a folder.
+        file: String,
+        /// The format that is written.
+        format: String,
+    },
     /// A setting that does not exist.
     #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {
@@ -344,6 +357,10 @@ fn sort(error: &DataFusionError) -> SqlError {
         DataFusionError::Ffi(text) => SqlError::Execution(one_line(text)),
         DataFusionError::ResourcesExhausted(text) => SqlError::Memory(one_line(text)),
         DataFusionError::ExecutionJoin(join) => SqlError::Internal(one_line(&join.to_string())),
+        DataFusionError::Internal(text) if text.starts_with(NO_RANGES) => {
+            let key = text[NO_RANGES.len()..].lines().next().unwrap_or_default();
+            SqlError::Unsupported(format!("RANGE with an offset over keys of type {key}"))
+        }
         DataFusionError::Internal(text) | DataFusionError::Substrait(text) => {
             tracing::debug!(text, "internal error");
             SqlError::Internal(in_words(text))
@@ -428,6 +445,9 @@ fn planning(text: &str) -> SqlError {
     let said = || known().unwrap_or_else(|| in_words(text));
     unknown.map_or_else(|| SqlError::Planning(said()), unknown_table)
 }
+
+/// What the planner says of frames over types that it has none for.
+const NO_RANGES: &str = "Cannot run range queries on datatype: ";
 
 /// Functions that exist over windows alone.
 const WINDOW_FUNCTIONS: [&str; 8] =

@@ -117,7 +117,7 @@ impl AggregateUDFImpl for ExactFloat {
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let exact = Box::new(ExactAccumulator { sum: FloatSum::new(), count: 0, is_average: self.is_average });
         Ok(match arguments.is_distinct {
-            true => Box::new(DistinctTotal::new(self.original.accumulator(arguments)?, exact)),
+            true => Box::new(DistinctTotal::<Float64Type>::new(DataType::Float64, key, exact)),
             false => exact,
         })
     }
@@ -138,6 +138,11 @@ impl AggregateUDFImpl for ExactFloat {
     fn reverse_expr(&self) -> ReversedUDAF {
         ReversedUDAF::Identical
     }
+}
+
+/// A key that both zeros share.
+fn key(value: f64) -> u128 {
+    (value + 0.0).to_bits().into()
 }
 
 /// The result from an exact sum.

@@ -10,10 +10,10 @@
 //! same folder takes it away: only what is the same user's, of a process that is gone, and not locked (processes of
 //! other containers have numbers of their own).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -29,13 +29,15 @@ const LINKS_MAX: usize = 40;
 const MODE_NEW: u32 = 0o666;
 /// The bits of a mode that a new file takes over from the one before it.
 const MODE_KEPT: u32 = 0o777;
+/// Bytes that are written between two looks at whether to go on.
+const PART_BYTES: u64 = 1 << 20;
 /// Open files of this process, by number.
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// Tells the hidden names of one process apart.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// What this process has under hidden names.
-static HIDDEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// What this process has under hidden names, with the folders that it made around each, innermost first.
+static HIDDEN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
 /// Folders in which this process has looked for what others have left.
 static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -129,26 +131,35 @@ impl Hidden {
         let path = hidden_path(&folder, place.file_name().unwrap_or_default());
         let file = File::options().write(true).create_new(true).mode(mode).open(&path)?;
         let lock = file.try_clone()?;
-        Ok((Hidden::locked(path, lock), file))
+        Ok((Hidden::locked(path, lock, Vec::new()), file))
     }
 
-    /// A new folder in `folder` for what is called `name` later; only this user can look into it.
+    /// A new folder in `folder` for what is called `name` later; only this user can look into it. Folders that are made
+    /// around it go with it, until [`Hidden::keep_folders`].
     ///
     /// # Errors
     /// Whatever the operating system says.
     pub fn folder(folder: &Path, name: &OsStr) -> io::Result<Hidden> {
-        fs::create_dir_all(folder)?;
+        let made: Vec<PathBuf> =
+            folder.ancestors().take_while(|folder| !folder.exists()).map(Path::to_path_buf).collect();
         let path = hidden_path(folder, name);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = File::open(&path)?;
-        Ok(Hidden::locked(path, lock))
+        let lock = fs::create_dir_all(folder)
+            .and_then(|()| DirBuilder::new().mode(0o700).create(&path))
+            .and_then(|()| File::open(&path));
+        let lock = lock.inspect_err(|_| remove(&path, &made))?;
+        Ok(Hidden::locked(path, lock, made))
     }
 
-    fn locked(path: PathBuf, lock: File) -> Hidden {
+    fn locked(path: PathBuf, lock: File, made: Vec<PathBuf>) -> Hidden {
         // Where a file system knows no locks, nothing is ever taken away in the name of another process.
         let _ = lock.try_lock();
-        HIDDEN.lock().insert(path.clone());
+        HIDDEN.lock().insert(path.clone(), made);
         Hidden { path, _lock: lock }
+    }
+
+    /// Leaves the folders that were made around it, which hold something now.
+    pub(crate) fn keep_folders(&self) {
+        HIDDEN.lock().insert(self.path.clone(), Vec::new());
     }
 
     /// Where it is.
@@ -167,24 +178,24 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        remove(&self.path);
-        HIDDEN.lock().remove(&self.path);
+        let made = HIDDEN.lock().remove(&self.path);
+        remove(&self.path, &made.unwrap_or_default());
     }
 }
 
 /// Takes away all that this process has under hidden names, when it ends: no thread may be left that writes.
 pub fn remove_all() {
     let all = std::mem::take(&mut *HIDDEN.lock());
-    all.iter().for_each(|path| remove(path));
+    all.iter().for_each(|(path, made)| remove(path, made));
 }
 
 /// Moves a whole file to a place, with the mode and the owner of the file that is there, or writes its content to what
-/// is no plain file.
-pub(crate) fn put(file: &Path, place: &Path) -> io::Result<()> {
-    match Destination::of(place)? {
-        Destination::Special(special) => io::copy(&mut File::open(file)?, &mut open_special(&special)?).map(|_| ()),
-        _ => take_place(file, place),
-    }
+/// is no plain file, until it is told to stop.
+pub(crate) fn put(file: &Path, place: &Path, is_stopped: impl Fn() -> bool) -> io::Result<()> {
+    let Destination::Special(special) = Destination::of(place)? else { return take_place(file, place) };
+    let (mut file, mut special) = (File::open(file)?, open_special(&special)?);
+    while !is_stopped() && io::copy(&mut (&mut file).take(PART_BYTES), &mut special)? > 0 {}
+    Ok(())
 }
 
 fn take_place(file: &Path, place: &Path) -> io::Result<()> {
@@ -201,12 +212,14 @@ fn take_place(file: &Path, place: &Path) -> io::Result<()> {
     fs::rename(file, place)
 }
 
-fn remove(path: &Path) {
+/// Removes what has a hidden name, and the folders around it that were made for it and hold nothing else.
+fn remove(path: &Path, made: &[PathBuf]) {
     // It may be gone already, and there is nobody to tell otherwise.
     let _ = match path.is_dir() {
         true => fs::remove_dir_all(path),
         false => fs::remove_file(path),
     };
+    made.iter().map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
 }
 
 fn folder_of(place: &Path) -> PathBuf {
@@ -241,7 +254,7 @@ fn sweep(folder: &Path) {
         let path = entry.path();
         if File::open(&path).is_ok_and(|lock| lock.try_lock().is_ok()) {
             tracing::debug!(path = %path.display(), "taken away: a process that was killed had left it");
-            remove(&path);
+            remove(&path, &[]);
         }
     }
 }
@@ -302,6 +315,40 @@ mod tests {
         assert_eq!(fs::read(&place).unwrap(), b"new");
         assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_that_were_made_for_nothing_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let (deep, kept) = (folder.path().join("a/b"), folder.path().join("c/d"));
+        drop(Hidden::folder(&deep, OsStr::new("x")).unwrap());
+        assert!(!folder.path().join("a").exists());
+        let hidden = Hidden::folder(&deep, OsStr::new("x")).unwrap();
+        fs::write(folder.path().join("a/other"), "").unwrap();
+        drop(hidden);
+        assert!(folder.path().join("a/other").exists() && !deep.exists());
+        let hidden = Hidden::folder(&kept, OsStr::new("x")).unwrap();
+        hidden.keep_folders();
+        drop(hidden);
+        assert!(kept.exists());
+    }
+
+    #[test]
+    fn what_is_told_to_stop_writes_nothing_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, vec![7; 3 << 20]).unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        let place = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer)));
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            { reader }.read_to_end(&mut all).unwrap();
+            all.len()
+        });
+        let looks = std::cell::Cell::new(0);
+        put(&file, &place, || looks.replace(looks.get() + 1) > 0).unwrap();
+        drop(writer);
+        assert_eq!(reading.join().unwrap(), 1 << 20);
     }
 
     #[test]

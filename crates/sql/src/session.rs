@@ -216,6 +216,7 @@ impl Session {
             builder = builder.with_table_factory(name, factory);
         }
         let context = SessionContext::new_with_state(builder.build());
+        context.register_udf(mend::timezone::function(context.copied_config().options()));
         shared.attach(context.state_weak_ref());
         let session = Session {
             inner: Arc::new(Inner {

@@ -126,9 +126,10 @@ impl Watched {
     /// Gives what was written its places; a pipe may have no reader for long.
     async fn commit(&mut self, staged: Staged) -> Result<(), SqlError> {
         if !staged.may_block() {
-            return staged.commit();
+            return staged.commit(|| false);
         }
-        let writing = tokio::task::spawn_blocking(|| staged.commit());
+        let report = self.report.clone();
+        let writing = tokio::task::spawn_blocking(move || staged.commit(|| report.cancel().is_cancelled()));
         tokio::select! {
             biased;
             () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),

@@ -1,15 +1,14 @@
 //! SQL's words for what DataFusion's errors show as Rust's: syntax trees and expressions as `Debug` writes them, and
 //! phrases about its own code.
 //!
+//! Literals become their values. Of a tree its kind remains, in words, and the names and texts in it:
 //! `Unsupported ast node in sqltorel: IsNormalized { expr: Identifier(Ident { value: "x", … }), … }` becomes
-//! `expression x IS NORMALIZED`. A tree is read as far as it can be, names, literals, operators and calls are written
-//! as SQL, and of what is left only the kind remains, in words. It would not be needed if DataFusion displayed trees.
+//! `expression IS NORMALIZED of x`. It would not be needed if DataFusion displayed trees.
 
-use std::iter::Peekable;
-use std::str::CharIndices;
-
-/// How deep a tree is read; a deeper one has only its kind.
-const DEPTH_MAX: usize = 100;
+/// How many names of a tree are shown.
+const NAMES_SHOWN: usize = 3;
+/// Bytes of the longest literal that is shown as a value.
+const VALUE_BYTES_MAX: usize = 10_000;
 /// Phrases about DataFusion's code with those for people.
 const PHRASES: [(&str, &str); 10] = [
     ("Unsupported ast node in sqltorel: ", "expression "),
@@ -23,8 +22,8 @@ const PHRASES: [(&str, &str); 10] = [
     ("Unsupported logical plan: Statement(TransactionStart)", "transactions"),
     ("Unsupported logical plan: Statement(TransactionEnd)", "transactions"),
 ];
-/// Names before a parenthesis that begin a tree even where nothing in it has braces: literals and names.
-const ROOTS: [&str; 23] = [
+/// What wraps a value in parentheses.
+const WRAPPERS: [&str; 18] = [
     "Boolean",
     "Int8",
     "Int16",
@@ -42,32 +41,10 @@ const ROOTS: [&str; 23] = [
     "LargeUtf8",
     "Date32",
     "Literal",
-    "Column",
-    "Identifier",
-    "ObjectName",
-    "Value",
-    "PGCustomBinaryOperator",
     "Some",
 ];
-/// Operators by their names in trees.
-const OPERATORS: [(&str, &str); 16] = [
-    ("Plus", "+"),
-    ("Minus", "-"),
-    ("Multiply", "*"),
-    ("Divide", "/"),
-    ("Modulo", "%"),
-    ("Eq", "="),
-    ("NotEq", "<>"),
-    ("Lt", "<"),
-    ("LtEq", "<="),
-    ("Gt", ">"),
-    ("GtEq", ">="),
-    ("StringConcat", "||"),
-    ("And", "AND"),
-    ("Or", "OR"),
-    ("BitwiseAnd", "&"),
-    ("BitwiseOr", "|"),
-];
+/// What stands before a name or a text in a tree.
+const NAMED: [&str; 4] = ["value: \"", "name: \"", "SingleQuotedString(\"", "Number(\""];
 
 /// The text of an error in SQL's words.
 pub(crate) fn in_sql(text: &str) -> String {
@@ -81,223 +58,133 @@ pub(crate) fn in_sql(text: &str) -> String {
     said
 }
 
-/// The text with every tree in it as SQL.
+/// The text with values in place of literals, and the kinds of trees in place of trees.
 fn without_trees(text: &str) -> String {
     let mut said = String::new();
     let mut at = 0;
     while let Some(start) = tree_start(text, at) {
         said.push_str(&text[at..start]);
-        let mut reader = Reader { text, characters: text[start..].char_indices().peekable(), start, depth: 0 };
-        let name = name_at(text, start);
-        match reader.value() {
-            Some(tree) if tree.is_tree() => {
-                said.push_str(&tree.to_sql());
-                at = reader.place();
-            }
-            // A tree that is cut off has only its kind.
-            None if leads_to_struct(&text[start + name.len()..]) => {
-                said.push_str(&words(name));
-                said.push_str(" …");
-                return said;
-            }
-            _ => {
-                said.push_str(name);
-                at = start + name.len();
-            }
+        let name = name_at(&text[start..]);
+        let open = start + name.len();
+        if is_struct(&text[open..]) {
+            let Some(end) = closing(text, open) else {
+                // A tree that is cut off has only its kind.
+                return said + &words(name) + " …";
+            };
+            said.push_str(&summary(name, &text[open..end]));
+            at = end;
+        } else if let Some((value, end)) = value(text, start) {
+            said.push_str(&value);
+            at = end;
+        } else {
+            said.push_str(name);
+            at = open;
         }
     }
-    said.push_str(&text[at..]);
-    said
+    said + &text[at..]
 }
 
-/// Whether braces follow a name, or the first of the names in parentheses behind it.
-fn leads_to_struct(mut rest: &str) -> bool {
-    while let Some(inner) = rest.strip_prefix('(') {
-        rest = &inner[name_at(inner, 0).len()..];
-    }
-    rest.starts_with(" {")
-}
-
-/// Where the next name begins that could be a tree's.
+/// Where the next name begins that brackets follow.
 fn tree_start(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || byte == b'"';
     (from..bytes.len()).find(|&start| {
-        if !bytes[start].is_ascii_uppercase() || (start > 0 && is_name(bytes[start - 1])) {
-            return false;
+        bytes[start].is_ascii_uppercase() && (start == 0 || !is_name(bytes[start - 1])) && {
+            let rest = &text[start + name_at(&text[start..]).len()..];
+            rest.starts_with('(') || rest.starts_with(" {")
         }
-        let rest = &text[start + name_at(text, start).len()..];
-        rest.starts_with('(') || rest.starts_with(" {")
     })
 }
 
-/// The name that begins at a place.
-fn name_at(text: &str, start: usize) -> &str {
-    let end = text[start..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    end.map_or(&text[start..], |end| &text[start..start + end])
+/// The name that a text begins with.
+fn name_at(text: &str) -> &str {
+    &text[..text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())]
 }
 
-/// What `Debug` writes.
-#[derive(Debug, Clone, PartialEq)]
-enum Tree {
-    /// Text in quotes.
-    Text(String),
-    /// A number, or whatever else has no parts.
-    Word(String),
-    /// A list, a tuple, or the parts of a map.
-    List(Vec<Tree>),
-    /// `Name(parts)`.
-    Tuple(String, Vec<Tree>),
-    /// `Name { field: part }`.
-    Struct(String, Vec<(String, Tree)>),
+/// Whether braces follow a name, or the first of the names in parentheses behind it.
+fn is_struct(mut rest: &str) -> bool {
+    while let Some(inner) = rest.strip_prefix('(') {
+        rest = &inner[name_at(inner).len()..];
+    }
+    rest.starts_with(" {")
 }
 
-impl Tree {
-    /// Whether this is a piece of a program rather than text for people, which has parentheses too.
-    fn is_tree(&self) -> bool {
-        match self {
-            Tree::Struct(..) => true,
-            Tree::Tuple(name, parts) => {
-                ROOTS.contains(&name.as_str()) && parts.first().is_some_and(Tree::is_part)
-                    || parts.iter().any(Tree::is_tree)
-            }
-            Tree::List(parts) => parts.iter().any(Tree::is_tree),
-            Tree::Text(_) | Tree::Word(_) => false,
-        }
-    }
-
-    /// Whether this can be the first part of a literal or a name: types have other types there, or nothing.
-    fn is_part(&self) -> bool {
-        match self {
-            Tree::Word(word) => {
-                word.starts_with(|c: char| c.is_ascii_digit() || c == '-')
-                    || ["NULL", "true", "false", "NaN", "inf"].contains(&word.as_str())
-            }
-            _ => true,
-        }
-    }
-
-    fn field(&self, name: &str) -> Option<&Tree> {
-        let Tree::Struct(_, fields) = self else { return None };
-        fields.iter().find(|(field, _)| field == name).map(|(_, part)| part)
-    }
-
-    /// The tree as SQL, or its kind in words.
-    fn to_sql(&self) -> String {
-        match self {
-            Tree::Text(text) => format!("'{text}'"),
-            Tree::Word(word) => OPERATORS.iter().find(|(name, _)| name == word).map_or_else(
-                || match word.as_str() {
-                    "None" => String::new(),
-                    word if word.starts_with(|c: char| c.is_ascii_uppercase()) => words(word),
-                    word => word.to_string(),
-                },
-                |(_, sign)| (*sign).to_string(),
-            ),
-            Tree::List(parts) => list(parts),
-            Tree::Tuple(name, parts) => tuple_to_sql(name, parts),
-            Tree::Struct(name, _) => self.struct_to_sql(name),
-        }
-    }
-
-    fn struct_to_sql(&self, name: &str) -> String {
-        let sql = |field: &str| self.field(field).map(Tree::to_sql).unwrap_or_default();
-        match name {
-            "Ident" | "Word" => match self.field("value") {
-                Some(Tree::Text(text)) if self.field("quote_style") != Some(&Tree::Word("None".into())) => {
-                    format!("\"{text}\"")
+/// The place behind the bracket that closes the next one from a place on; brackets in quotes do not count.
+fn closing(text: &str, from: usize) -> Option<usize> {
+    let mut depth = 0;
+    let mut quote = None;
+    let mut characters = text[from..].char_indices();
+    while let Some((place, character)) = characters.next() {
+        match (quote, character) {
+            (Some(_), '\\') => _ = characters.next(),
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => {
+                depth -= 1;
+                if depth <= 0 {
+                    return Some(from + place + 1);
                 }
-                Some(Tree::Text(text)) => text.clone(),
-                _ => words(name),
-            },
-            "ValueWithSpan" | "TokenWithSpan" => {
-                self.field("value").or(self.field("token")).map_or_else(|| words(name), Tree::to_sql)
             }
-            "Column" => match (self.field("relation"), self.field("name")) {
-                (Some(Tree::Tuple(_, relation)), Some(Tree::Text(column))) => {
-                    format!("{}.{column}", relation.first().map(Tree::to_sql).unwrap_or_default())
-                }
-                (_, Some(Tree::Text(column))) => column.clone(),
-                _ => words(name),
-            },
-            "Bare" | "Partial" | "Full" => match self.field("table") {
-                Some(Tree::Text(table)) => table.clone(),
-                _ => words(name),
-            },
-            "BinaryOp" | "BinaryExpr" => format!("{} {} {}", sql("left"), sql("op"), sql("right")),
-            "UnaryOp" => format!("{} {}", sql("op"), sql("expr")),
-            "Function" => format!("{}{}", sql("name"), sql("args")),
-            "FunctionArgumentList" => match self.field("args") {
-                Some(Tree::List(parts)) => format!("({})", list(parts)),
-                _ => "()".into(),
-            },
-            "ScalarFunction" | "AggregateFunction" | "WindowFunction" => self.call(),
-            "Query" | "Subquery" | "ScalarSubquery" => "a subquery".into(),
-            _ => match self.field("expr") {
-                Some(inner) => format!("{} {}", inner.to_sql(), words(name)),
-                None => words(name),
-            },
+            (None, _) => {}
         }
     }
-
-    /// The type that implements a function.
-    fn function(&self) -> Option<&str> {
-        match (self, self.field("inner")) {
-            (_, Some(inner)) => inner.function(),
-            (Tree::Tuple(_, parts), _) => parts.first()?.function(),
-            (Tree::Struct(name, _) | Tree::Word(name), _) => Some(name),
-            _ => None,
-        }
-    }
-
-    /// A call of a function that is known by the type that implements it.
-    fn call(&self) -> String {
-        let function = self.field("func").or(self.field("fun")).and_then(Tree::function);
-        let name = function.map_or_else(
-            || "a function".into(),
-            |name| words(name.trim_end_matches("Func")).to_lowercase().replace(' ', "_"),
-        );
-        let of_params = self.field("params").and_then(|params| params.field("args"));
-        match self.field("args").or(of_params) {
-            Some(Tree::List(parts)) => format!("{name}({})", list(parts)),
-            _ => name,
-        }
-    }
+    None
 }
 
-fn list(parts: &[Tree]) -> String {
-    parts.iter().map(Tree::to_sql).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+/// The value of a literal that begins at a place, and where it ends.
+fn value(text: &str, start: usize) -> Option<(String, usize)> {
+    let name = name_at(&text[start..]);
+    let open = start + name.len();
+    let end = closing(text, open)?;
+    let inner = text.get(open + 1..end - 1).filter(|inner| inner.len() <= VALUE_BYTES_MAX)?;
+    if name == "PGCustomBinaryOperator" {
+        let names = inner.trim_matches(['[', ']']).replace('"', "").replace(", ", ".");
+        return Some((format!("OPERATOR({names})"), end));
+    }
+    if !WRAPPERS.contains(&name) {
+        return None;
+    }
+    let first = inner.strip_suffix(", None").unwrap_or(inner);
+    let shown = if first.len() >= 2 && first.starts_with('"') && first.ends_with('"') {
+        format!("'{}'", &first[1..first.len() - 1])
+    } else if ["NULL", "true", "false", "NaN", "inf"].contains(&first)
+        || first.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+    {
+        first.into()
+    } else {
+        let (shown, inner_end) = value(first, 0)?;
+        (inner_end == first.len()).then_some(shown)?
+    };
+    Some((shown, end))
 }
 
-fn tuple_to_sql(name: &str, parts: &[Tree]) -> String {
-    let first = || parts.first().map(Tree::to_sql).unwrap_or_default();
-    let joined = |separator: &str| match parts.first() {
-        Some(Tree::List(names)) => names.iter().map(Tree::to_sql).collect::<Vec<_>>().join(separator),
-        _ => first(),
-    };
-    let bare = || match parts.first() {
-        Some(Tree::Text(text)) => text.clone(),
-        _ => first(),
-    };
-    match name {
-        "ObjectName" | "CompoundIdentifier" => joined("."),
-        "PGCustomBinaryOperator" => match parts.first() {
-            Some(Tree::List(names)) => {
-                let names = names.iter().map(|name| name.to_sql().replace('\'', "")).collect::<Vec<_>>();
-                format!("OPERATOR({})", names.join("."))
-            }
-            _ => words(name),
-        },
-        "Number" | "Placeholder" => bare(),
-        "Nested" => format!("({})", first()),
-        "Tuple" | "Array" => format!("({})", joined(", ")),
-        // Types, spans and the like say nothing more.
-        "Span" | "Location" => String::new(),
-        // Variants that hold a struct of their own kind, wrappers, literals.
-        _ => match parts {
-            [Tree::List(parts)] => format!("{}({})", words(name), list(parts)),
-            _ => first(),
-        },
+/// The kind of a tree and the first names in it; a call by the type that implements the function.
+fn summary(kind: &str, tree: &str) -> String {
+    if ["ScalarFunction", "AggregateFunction", "WindowFunction"].contains(&kind)
+        && let Some((_, function)) = tree.split_once("inner: ")
+    {
+        let function = words(name_at(function).trim_end_matches("Func")).to_lowercase().replace(' ', "_");
+        return format!("{function}()");
+    }
+    if ["Query", "Subquery", "ScalarSubquery"].contains(&kind) {
+        return "a subquery".into();
+    }
+    let mut names = Vec::new();
+    let mut rest = tree;
+    while let Some(start) = NAMED.iter().filter_map(|mark| Some(rest.find(mark)? + mark.len())).min() {
+        let name = &rest[start..];
+        let end = name.find('"').unwrap_or(name.len());
+        names.push(&name[..end]);
+        rest = &name[end..];
+    }
+    let more = if names.len() > NAMES_SHOWN { ", …" } else { "" };
+    names.truncate(NAMES_SHOWN);
+    match (kind, names.is_empty()) {
+        ("Column" | "Identifier", false) => names.join("."),
+        (_, false) => format!("{} of {}{more}", words(kind), names.join(", ")),
+        (_, true) => words(kind),
     }
 }
 
@@ -316,144 +203,6 @@ fn words(name: &str) -> String {
     said
 }
 
-/// Reads what `Debug` has written.
-struct Reader<'t> {
-    text: &'t str,
-    characters: Peekable<CharIndices<'t>>,
-    /// Where in the text reading began.
-    start: usize,
-    depth: usize,
-}
-
-impl Reader<'_> {
-    /// Where the next character stands.
-    fn place(&mut self) -> usize {
-        self.characters.peek().map_or(self.text.len(), |(place, _)| self.start + place)
-    }
-
-    fn peek(&mut self) -> Option<char> {
-        self.characters.peek().map(|(_, character)| *character)
-    }
-
-    fn take(&mut self, wanted: char) -> Option<()> {
-        (self.peek()? == wanted).then(|| _ = self.characters.next())
-    }
-
-    fn skip_blanks(&mut self) {
-        while self.characters.next_if(|(_, character)| character.is_whitespace()).is_some() {}
-    }
-
-    fn value(&mut self) -> Option<Tree> {
-        self.depth += 1;
-        let value = if self.depth <= DEPTH_MAX { self.value_within() } else { None };
-        self.depth -= 1;
-        value
-    }
-
-    fn value_within(&mut self) -> Option<Tree> {
-        self.skip_blanks();
-        let value = match self.peek()? {
-            '"' | '\'' => Tree::Text(self.quoted()?),
-            '[' => Tree::List(self.parts('[', ']')?),
-            '(' => Tree::List(self.parts('(', ')')?),
-            '{' => Tree::List(self.parts('{', '}')?),
-            _ => {
-                let name = self.word()?;
-                match self.peek() {
-                    Some('(') => Tree::Tuple(name, self.parts('(', ')')?),
-                    _ if self.opens_struct() => Tree::Struct(name, self.fields()?),
-                    _ => Tree::Word(name),
-                }
-            }
-        };
-        // A range, or an entry of a map: what follows belongs to it and says nothing.
-        let rest = &self.text[self.place()..];
-        if rest.starts_with("..") {
-            self.characters.nth(1);
-            self.value()?;
-        } else if rest.starts_with(": ") {
-            self.characters.next();
-            self.value()?;
-        }
-        Some(value)
-    }
-
-    /// Whether braces follow a name, past one blank.
-    fn opens_struct(&mut self) -> bool {
-        let opens = self.text[self.place()..].starts_with(" {");
-        if opens {
-            self.characters.next();
-        }
-        opens
-    }
-
-    fn word(&mut self) -> Option<String> {
-        let mut word = String::new();
-        while let Some(character) = self.peek() {
-            let is_range = character == '.' && self.text[self.place()..].starts_with("..");
-            if is_range || !(character.is_alphanumeric() || "_-+.:<>#&@µ".contains(character)) {
-                break;
-            }
-            if character == ':' && !self.text[self.place()..].starts_with("::") && !word.ends_with(':') {
-                break;
-            }
-            word.push(character);
-            self.characters.next();
-        }
-        (!word.is_empty()).then_some(word)
-    }
-
-    fn quoted(&mut self) -> Option<String> {
-        let (_, quote) = self.characters.next()?;
-        let mut text = String::new();
-        loop {
-            match self.characters.next()?.1 {
-                '\\' => text.push(self.characters.next()?.1),
-                end if end == quote => return Some(text),
-                character => text.push(character),
-            }
-        }
-    }
-
-    /// What stands between brackets, by comma.
-    fn parts(&mut self, open: char, close: char) -> Option<Vec<Tree>> {
-        self.take(open)?;
-        let mut parts = Vec::new();
-        loop {
-            self.skip_blanks();
-            if self.take(close).is_some() {
-                return Some(parts);
-            }
-            parts.push(self.value()?);
-            self.skip_blanks();
-            if self.take(',').is_none() && self.peek()? != close {
-                return None;
-            }
-        }
-    }
-
-    fn fields(&mut self) -> Option<Vec<(String, Tree)>> {
-        self.take('{')?;
-        let mut fields = Vec::new();
-        loop {
-            self.skip_blanks();
-            if self.take('}').is_some() {
-                return Some(fields);
-            }
-            let name = self.word()?;
-            // `Name { a: 1, .. }`
-            if name.is_empty() || self.take(':').is_none() {
-                return None;
-            }
-            fields.push((name, self.value()?));
-            self.skip_blanks();
-            if self.take(',').is_none() && self.peek()? != '}' {
-                return None;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -464,14 +213,14 @@ mod tests {
             (
                 "Unsupported ast node in sqltorel: IsNormalized { expr: Identifier(Ident { value: \"x\", quote_style: \
                  None, span: Span(Location(1,8)..Location(1,9)) }), form: None, negated: false }",
-                "expression x IS NORMALIZED",
+                "expression IS NORMALIZED of x",
             ),
             (
                 "Unsupported ast node in sqltorel: Collate { expr: Value(ValueWithSpan { value: \
                  SingleQuotedString(\"a\"), span: Span(Location(1,8)..Location(1,11)) }), collation: ObjectName([\
                  Identifier(Ident { value: \"C\", quote_style: Some('\"'), span: Span(Location(1,20)..Location(1,23)) \
                  })]) }",
-                "expression 'a' COLLATE",
+                "expression COLLATE of a, C",
             ),
             ("a precision of Some(2)", "a precision of 2"),
             ("got Literal(Utf8(\"x\"), None)", "got 'x'"),
@@ -479,13 +228,13 @@ mod tests {
             (
                 "no BinaryExpr(BinaryExpr { left: Column(Column { relation: Some(Bare { table: \"t\" }), name: \"a\" \
                  }), op: Plus, right: Literal(Int64(1), None) }) here",
-                "no t.a + 1 here",
+                "no BINARY EXPR of a here",
             ),
             (
                 "ScalarFunction(ScalarFunction { func: ScalarUDF { inner: AbsFunc { signature: Signature { \
                  type_signature: Numeric(1), volatility: Immutable } } }, args: [Column(Column { relation: None, name: \
                  \"a\" })] })",
-                "abs(a)",
+                "abs()",
             ),
             (
                 "Unsupported binary operator: PGCustomBinaryOperator([\"pg\", \"+\"])",
@@ -508,7 +257,7 @@ mod tests {
             assert_eq!(in_sql(theirs), ours);
         }
         let deep = format!("{}1{}", "Nested { expr: ".repeat(100_000), " }".repeat(100_000));
-        assert_eq!(in_sql(&deep), "NESTED …");
+        assert_eq!(in_sql(&deep), "NESTED");
     }
 
     #[test]

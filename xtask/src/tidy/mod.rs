@@ -4,6 +4,7 @@
 
 mod documents;
 mod edges;
+mod features;
 mod sources;
 
 use std::fs;
@@ -37,6 +38,7 @@ pub(crate) fn run() -> Result<()> {
     let mut findings = sources::check(&files);
     findings.extend(documents::check(&files));
     findings.extend(edges::check()?);
+    findings.extend(features::check()?);
     findings.extend(crate::docs::differences(&files)?);
     findings.extend(crate::bench_table::differences()?);
     findings.sort();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0          magic      8 bytes "WARPCOLS"
-//! 8          version    u32 of this format, 2
+//! 8          version    u32 of this format, 3
 //! 12         zeros      4
 //! 16         payloads   each at a multiple of 64, zeros between them; of a chunk:
 //!                         encoded bytes, zeros to a multiple of 16, validity words if it has nulls
@@ -49,8 +49,8 @@ use crate::storage::Storage;
 
 /// First and last bytes of a file.
 const MAGIC: &[u8; 8] = b"WARPCOLS";
-/// Version of the format that is written and read.
-pub const FORMAT_VERSION: u32 = 2;
+/// Version of the format that is written and read; since version 3 every NaN is the one that loads make.
+pub const FORMAT_VERSION: u32 = 3;
 /// Payloads begin at multiples of this.
 const PAYLOAD_ALIGN: u64 = 64;
 /// Bytes before the payloads.

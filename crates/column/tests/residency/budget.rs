@@ -239,6 +239,78 @@ fn resident_statements_wait_for_no_load_and_waits_end_when_cancelled() {
 }
 
 #[test]
+fn a_statement_over_budget_is_not_overtaken_for_ever() {
+    let (warm, cold) = (Source::integers("warm", 1, ROWS), Source::integers("cold", 1, ROWS));
+    let residency = residency(4 * column_bytes());
+    drop(admit(&residency, &warm, &[0], 0).unwrap());
+    let (ended, large) = (AtomicBool::new(false), AtomicBool::new(false));
+    let patience = Instant::now() + Duration::from_secs(60);
+    let overtaking = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        // Two resident statements whose runs overlap, so that there is never room for more than half of the device.
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::SeqCst) && Instant::now() < patience {
+                    let pinned = admit(&residency, &warm, &[0], 0).unwrap();
+                    overtaking.fetch_add(1, Ordering::SeqCst);
+                    let next = overtaking.load(Ordering::SeqCst) + 1;
+                    let handed_over = || overtaking.load(Ordering::SeqCst) >= next || large.load(Ordering::SeqCst);
+                    // Ends once the other one has begun, or cannot begin.
+                    let end = Instant::now() + Duration::from_millis(50);
+                    while !handed_over() && Instant::now() < end {
+                        std::thread::yield_now();
+                    }
+                    drop(pinned);
+                }
+            });
+        }
+        while overtaking.load(Ordering::SeqCst) < 4 {
+            std::thread::yield_now();
+        }
+        let wants_all = scope.spawn(|| {
+            let pinned = admit(&residency, &cold, &[0], 3 * column_bytes());
+            large.store(true, Ordering::SeqCst);
+            pinned.map(|pinned| pinned.transient.bytes())
+        });
+        while !wants_all.is_finished() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let admitted = wants_all.is_finished();
+        ended.store(true, Ordering::SeqCst);
+        assert!(admitted, "statements that come later overtake it");
+        assert_eq!(wants_all.join().unwrap().unwrap(), 3 * column_bytes());
+    });
+    // The turn is over: nobody waits for it.
+    drop(admit(&residency, &warm, &[0], 0).unwrap());
+}
+
+#[test]
+fn what_waits_behind_a_statement_over_budget_can_be_cancelled_and_goes_on_after_it() {
+    let (warm, cold) = (Source::integers("warm", 1, ROWS), Source::integers("cold", 1, ROWS));
+    let residency = residency(4 * column_bytes());
+    let held = admit(&residency, &warm, &[0], 0).unwrap();
+    let (large, late, over) = (plain(), plain(), 4 * column_bytes());
+    std::thread::scope(|scope| {
+        let wants_all = scope.spawn(|| admit_with(&residency, &[cold.request(&[0])], over, &large).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(900));
+        // It has lost its patience by now.
+        let waits = scope.spawn(|| admit_with(&residency, &[warm.request(&[0])], 0, &late).map(|_| ()));
+        let goes_on = scope.spawn(|| admit(&residency, &warm, &[0], 0).map(|_| ()));
+        let loads = scope.spawn(|| admit(&residency, &cold, &[0], 0).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!wants_all.is_finished() && !waits.is_finished() && !goes_on.is_finished() && !loads.is_finished());
+        late.cancelled.store(true, Ordering::SeqCst);
+        assert!(matches!(waits.join().unwrap().unwrap_err(), ColumnError::Gpu(GpuError::Cancelled)));
+        assert!(!goes_on.is_finished() && !loads.is_finished());
+        large.cancelled.store(true, Ordering::SeqCst);
+        assert!(matches!(wants_all.join().unwrap().unwrap_err(), ColumnError::Gpu(GpuError::Cancelled)));
+        goes_on.join().unwrap().unwrap();
+        loads.join().unwrap().unwrap();
+    });
+    drop(held);
+}
+
+#[test]
 fn a_block_that_can_never_fit_is_refused_with_its_size() {
     let residency = residency(4 * column_bytes());
     let error = residency.device().buffer(5 * column_bytes() as usize, "a table of groups").unwrap_err();

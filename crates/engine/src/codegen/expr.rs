@@ -200,6 +200,10 @@ impl<'a> Emitter<'a> {
             Expr::Case(branches, otherwise) => self.case(branches, otherwise),
             Expr::DatePart(part, inner) => self.date_part(*part, inner),
             Expr::AddMonths(inner, months) => self.add_months(inner, *months),
+            Expr::InCalendar(inner, day_ticks) => {
+                let value = self.emit(inner)?;
+                in_calendar(value.bounds(), *day_ticks).map(|()| value)
+            }
             Expr::Text(text) => {
                 let dictionary = Dictionary::from_sorted(StringArray::from(vec![text.as_ref()]));
                 let value = self.value(Ty::U32, "0u", None, Some((0, 0)));
@@ -485,9 +489,7 @@ impl<'a> Emitter<'a> {
         let months = i128::from(months);
         let (short, long) = if months < 0 { (31, 28) } else { (28, 31) };
         let range = (low + months * short - 3, high + months * long + 3);
-        if range.0 < FIRST_DAY || range.1 > LAST_DAY {
-            return unsupported("a date that may leave the calendar");
-        }
+        in_calendar(Some((low.min(range.0), high.max(range.1))), 1)?;
         let months = self.params.add("int64_t", Argument::I64(months as i64));
         let code = format!("(int32_t)wc_add_months({}, {months})", days.code);
         Ok(self.value(Ty::I32, &code, days.valid, Some(range)))
@@ -529,3 +531,12 @@ impl<'a> Emitter<'a> {
 /// The first and the last day of the CPU's calendar: years -262143 to 262142.
 const FIRST_DAY: i128 = -96_465_292;
 const LAST_DAY: i128 = 95_026_236;
+
+/// Refuses bounds of dates or timestamps that do not prove them to be in the calendar.
+fn in_calendar(bounds: Option<(i128, i128)>, day_ticks: i64) -> Result<()> {
+    let day = |ticks: i128| ticks.div_euclid(day_ticks.into());
+    match bounds {
+        Some((low, high)) if day(low) >= FIRST_DAY && day(high) <= LAST_DAY => Ok(()),
+        _ => unsupported("a date that may leave the calendar"),
+    }
+}

@@ -9,6 +9,9 @@ use crate::codegen::interval::interval;
 use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{BinaryOp, Overflow, Ty};
 
+/// The largest decimal of 38 digits.
+const DECIMAL_MAX: i128 = 10i128.pow(38) - 1;
+
 impl Emitter<'_> {
     /// The sum, difference, product, quotient or remainder of two integers or decimals of one type.
     pub(super) fn integer_arithmetic(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<Value> {
@@ -19,6 +22,11 @@ impl Emitter<'_> {
         let inside = exact.is_some_and(|(low, high)| low >= limits.0 && high <= limits.1);
         if ty == Ty::I128 && !inside {
             return unsupported("a decimal result that may exceed 128 bits");
+        }
+        let is_decimal = |(low, high): (i128, i128)| low >= -DECIMAL_MAX && high <= DECIMAL_MAX;
+        let adds = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
+        if ty == Ty::I128 && adds && self.overflow == Overflow::Raise && !exact.is_some_and(is_decimal) {
+            return unsupported("a decimal result that may exceed 38 digits");
         }
         let range = if inside { exact } else { Some(limits) };
         if matches!(op, BinaryOp::Div | BinaryOp::Rem) {
@@ -113,7 +121,8 @@ impl Emitter<'_> {
         if limits.0 < 0 && left.c_type() != "__int128" && same_width {
             let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
             let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
-            if at_minimum {
+            // The remainder is zero.
+            if at_minimum && op == BinaryOp::Div {
                 self.raise(&overflows, &valid, "WC_OVERFLOW");
             }
             unsafe_divisor = format!("{unsafe_divisor} || ({overflows})");

@@ -1,8 +1,12 @@
 //! Row counts around the units of work: lanes, steps, vectors, tickets, chunks; and tables of no rows.
 
+use std::sync::Arc;
+
 use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
-use warpcube_engine::{BinaryOp, Fragment, JoinKind, Ty};
+use warpcube_column::{EncodingChoice, LoadLimits};
+use warpcube_engine::{BinaryOp, Engine, EngineError, Fragment, JoinKind, RunOptions, Ty};
+use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions};
 
 use crate::support::*;
 
@@ -123,4 +127,35 @@ fn an_engine_is_used_again() {
         }
     });
     assert_eq!(engine.residency().summaries().len(), 2);
+}
+
+#[test]
+fn a_kernel_that_leaves_its_zone_is_reported() {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), sanitize: false, ..EmulatorOptions::default() };
+    let engine = Engine::new(Device::emulated(options, 64 << 20).unwrap());
+    let (facts, side) = (facts(2_000, Shape { partitions: 1, batch_rows: 1 << 20 }), side());
+    run(&engine, &queued(), &[&facts, &side]).unwrap();
+    for launch in [1, 2] {
+        faults.stray(launch);
+        let error = run(&engine, &queued(), &[&facts, &side]).unwrap_err().to_string();
+        assert!(
+            error.contains("was written, in the redzone at") && error.contains("hash tables and results"),
+            "{error}"
+        );
+    }
+    run(&engine, &queued(), &[&facts, &side]).unwrap();
+}
+
+#[test]
+fn a_kernel_with_more_parameters_than_the_device_takes_is_refused() {
+    let options = EmulatorOptions { params_bytes_max: 64, ..EmulatorOptions::default() };
+    let engine = Engine::new(Device::emulated(options, 64 << 20).unwrap());
+    let facts = facts(100, Shape { partitions: 1, batch_rows: 100 });
+    let limits = LoadLimits { encoding: EncodingChoice::Plain, ..LoadLimits::default() };
+    let options = RunOptions { limits, ..RunOptions::default() };
+    let error = engine.run(&grouped(), &requests(&grouped(), &[&facts]), &options).unwrap_err();
+    let words = "bytes of parameters, where the device takes 64";
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains(words)), "{error}");
+    assert!(error.falls_back() && engine.device().compiles() == 0);
 }

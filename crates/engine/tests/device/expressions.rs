@@ -136,6 +136,31 @@ fn dates_some_months_later() {
 }
 
 #[test]
+fn dates_that_bounds_do_not_keep_in_the_calendar_are_refused() {
+    // The last and the first day of the CPU's calendar, as days and as seconds.
+    let (last, first, day) = (95_026_236, -96_465_292, 86_400);
+    let table = |days: i32, seconds: i64| {
+        let days = self::days(100, |row| Some(if row == 7 { days } else { 0 }));
+        MemoryTable::new("t", vec![("d", days), ("s", numbers::<Int64Type>(100, |row| Some(row as i64 % 2 * seconds)))])
+    };
+    let in_calendar = |register, day_ticks| Expr::InCalendar(Box::new(reg(register)), day_ticks);
+    let days = || single(2, vec![], vec![], vec![max(in_calendar(0, 1), DataType::Date32)]);
+    let seconds = || single(2, vec![], vec![], vec![max(in_calendar(1, day), DataType::Int64)]);
+    let back = || single(2, vec![], vec![], vec![max(Expr::AddMonths(Box::new(reg(0)), -12), DataType::Date32)]);
+    let inside = [table(last, (last as i64 + 1) * day - 1), table(first, first as i64 * day)];
+    for table in &inside {
+        for fragment in [days(), seconds()] {
+            assert!(check(&fragment, &[table]).program.is_some());
+        }
+    }
+    let outside = [table(last + 1, (last as i64 + 1) * day), table(first - 1, first as i64 * day - 1)];
+    for fragment in outside.iter().flat_map(|table| [days(), seconds(), back()].map(|fragment| (fragment, table))) {
+        let error = run(&engine(LaneOrder::Forward), &fragment.0, &[fragment.1]).unwrap_err();
+        assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("calendar")), "{error}");
+    }
+}
+
+#[test]
 fn arguments_are_given_at_each_run() {
     let table = MemoryTable::new(
         "t",

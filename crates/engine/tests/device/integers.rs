@@ -129,7 +129,7 @@ fn guarded_division_raises_nothing_and_unguarded_raises() {
 }
 
 #[test]
-fn the_smallest_value_divided_by_minus_one_raises() {
+fn the_smallest_value_divided_by_minus_one_raises_and_leaves_no_remainder() {
     let table = MemoryTable::new(
         "t",
         vec![("a", numbers::<Int32Type>(1_030, |row| Some(if row == 7 { i32::MIN } else { 5 })))],
@@ -138,6 +138,9 @@ fn the_smallest_value_divided_by_minus_one_raises() {
         let quotient = binary(BinaryOp::Div, reg(0), int(divisor, Ty::I32));
         let report = check(&single(1, vec![], vec![], vec![min(quotient, DataType::Int32)]), &[&table]);
         assert_eq!(report.program.is_none(), raises, "divided by {divisor}");
+        let remainder = binary(BinaryOp::Rem, reg(0), int(divisor, Ty::I32));
+        let report = check(&single(1, vec![], vec![], vec![min(remainder, DataType::Int32)]), &[&table]);
+        assert!(report.program.is_some(), "the remainder by {divisor}");
     }
 }
 

@@ -311,3 +311,90 @@ fn keys_made_to_collide_are_hashed_with_another_seed() {
     }
     check_on(&engine, &fragment, &tables);
 }
+
+/// A join by two keys, the first of which is the same in nearly all rows, and which need two words; `second` gives the
+/// other one.
+fn of_two_words(second: &[i64]) -> (Fragment, [MemoryTable; 2]) {
+    let keys = |rows: usize| {
+        let row = move |row: usize| row % second.len();
+        // The first row makes both parts wide.
+        let first = numbers::<Int64Type>(rows, |at| Some(if row(at) == 0 { 0 } else { i64::MAX }));
+        [("a", first), ("b", numbers::<Int64Type>(rows, |at| Some(if row(at) == 0 { 0 } else { second[row(at)] })))]
+    };
+    let [a, b] = keys(second.len());
+    let payload = ("p", numbers::<Int32Type>(second.len(), |row| Some(row as i32)));
+    let tables = [MemoryTable::new("facts", keys(4_000).to_vec()), MemoryTable::new("side", vec![a, b, payload])];
+    let by = vec![reg(0), reg(1)];
+    let fragment = fragment(
+        &[2, 3],
+        vec![
+            builds(1, vec![], by.clone(), vec![reg(2)]),
+            aggregates(0, vec![probe(0, by, JoinKind::Inner)], vec![], vec![count(), sum(reg(2), DataType::Int64)]),
+        ],
+    );
+    (fragment, tables)
+}
+
+#[test]
+fn keys_of_two_words_that_collide_are_hashed_with_another_seed() {
+    let (fragment, [facts, side]) = of_two_words(&colliding_second_words(i64::MAX as u64, 1_500));
+    let (tables, engine) = ([&facts, &side], engine(LaneOrder::Forward));
+    let report = check_on(&engine, &fragment, &tables);
+    assert!(report.program.unwrap().source().contains("wc_wide_find("));
+    let cache = BindingCache::seeded(0);
+    for reruns in [1, 0] {
+        let again = engine.run_again(&fragment, &cache, &requests(&fragment, &tables), &RunOptions::default());
+        assert_eq!(again.unwrap().1.reruns, reruns);
+    }
+}
+
+#[test]
+fn keys_that_collide_under_every_seed_are_given_up() {
+    let (wide, [wide_facts, wide_side]) = of_two_words(&colliding_second_words(i64::MAX as u64, 1_500));
+    let keys = colliding_keys(1_500);
+    let column = |name| (name, numbers::<Int64Type>(1_500, |row| Some(keys[row])));
+    let [facts, side] = ["facts", "side"].map(|name| MemoryTable::new(name, vec![column("k")]));
+    let narrow = fragment(
+        &[1, 1],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![]),
+            aggregates(0, vec![probe(0, vec![reg(0)], JoinKind::Semi)], vec![], vec![count()]),
+        ],
+    );
+    let engine = engine(LaneOrder::Forward);
+    for (fragment, tables) in [(narrow, [&facts, &side]), (wide, [&wide_facts, &wide_side])] {
+        let cache = BindingCache::always_seeded(0);
+        let error = engine.run_again(&fragment, &cache, &requests(&fragment, &tables), &RunOptions::default());
+        let error = error.unwrap_err();
+        let reason = "join keys that collide in a hash table whatever its seed";
+        assert!(matches!(&error, EngineError::Unsupported(found) if found == reason) && error.falls_back(), "{error}");
+    }
+}
+
+#[test]
+fn payload_is_not_read_through_the_cache_of_constants() {
+    // A kernel may start while the one that writes the table still runs. Only payload is kept as singles here.
+    let key = |row: usize| row as i64 * SPREAD;
+    let single = |rows: usize| numbers::<arrow::datatypes::Float32Type>(rows, |row| Some(row as f32 / 8.0));
+    let keyed = |key: &dyn Fn(usize) -> i64| {
+        let key = numbers::<Int64Type>(300, |row| Some(key(row)));
+        MemoryTable::new("side", vec![("k", key), ("p", single(300))])
+    };
+    let fragment = fragment(
+        &[1, 2],
+        vec![
+            builds(1, vec![], vec![reg(0)], vec![reg(1)]),
+            aggregates(0, vec![probe(0, vec![reg(0)], JoinKind::Inner)], vec![], vec![sum(reg(1), DataType::Float64)]),
+        ],
+    );
+    for side in [keyed(&|row| row as i64), keyed(&key)] {
+        let report = check(&fragment, &[&side, &side]);
+        let program = report.program.unwrap();
+        let source = program.source();
+        let pointers: Vec<&str> = source.lines().filter_map(|line| line.trim().strip_prefix("const float* ")).collect();
+        assert_eq!(pointers.len(), 1, "{pointers:?}");
+        let pointer = format!("p.{}", pointers[0].trim_end_matches(';'));
+        assert!(source.contains(&format!("{pointer}[")), "{pointer}");
+        assert!(!source.contains(&format!("({pointer} ")) && !source.contains("__ldg"), "{pointer}");
+    }
+}

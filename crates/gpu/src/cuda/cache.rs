@@ -7,16 +7,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use super::nvrtc;
 use crate::error::Result;
 use crate::program::Program;
-use crate::trust::{is_own_file, private_folder, temporary, write_new};
+use crate::trust::{is_own_file, private_folder, sweep, temporary, write_new};
 
 const MAGIC: &[u8; 8] = b"WCCUBIN1";
 const DIGEST_BYTES: usize = 32;
+/// An unfinished file as old as this is of a process that was ended: a kernel is written in milliseconds.
+const UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 
 /// The folder of compiled kernels: `WARPCUBE_CACHE`, or `warpcube/kernels` in the user's cache folder.
 pub fn cache_folder() -> Option<PathBuf> {
@@ -76,6 +79,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
+    path.parent().inspect(|folder| sweep(folder, UNFINISHED_AGE));
     let unfinished = temporary(path, "tmp");
     write_new(&unfinished, &[MAGIC, &Sha256::digest(image), image])?;
     fs::rename(&unfinished, path)
@@ -109,6 +113,23 @@ mod tests {
         assert_eq!(read(&path), None);
         write(&path, b"image").unwrap();
         assert_eq!(read(&path).as_deref(), Some(&b"image"[..]));
+    }
+
+    #[test]
+    fn what_an_ended_process_left_neither_blocks_the_cache_nor_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.cubin");
+        // Of a process with the number of this one.
+        let left: Vec<PathBuf> =
+            (0..1000).map(|count| path.with_extension(format!("{}-{count}.tmp", std::process::id()))).collect();
+        for unfinished in &left {
+            write_new(unfinished, &[b"half"]).unwrap();
+            let long_ago = std::time::SystemTime::now() - 2 * UNFINISHED_AGE;
+            fs::File::options().write(true).open(unfinished).unwrap().set_modified(long_ago).unwrap();
+        }
+        write(&path, b"image").unwrap();
+        assert_eq!(read(&path).as_deref(), Some(&b"image"[..]));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

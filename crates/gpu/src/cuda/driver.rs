@@ -249,6 +249,15 @@ impl Drop for Context {
     }
 }
 
+/// The most bytes of parameters that a kernel takes by the version of a driver or of a compiler: kernels with more than
+/// those of old came with CUDA 12.1.
+pub(super) fn params_bytes_max(version: Option<(i32, i32)>) -> usize {
+    match version {
+        Some(version) if version < (12, 1) => 4_096,
+        _ => 32_764,
+    }
+}
+
 /// Facts about a device.
 pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> {
     use Attribute::*;
@@ -268,6 +277,7 @@ pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> 
         shared_memory_per_block: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
         shared_memory_per_multiprocessor: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?
             as usize,
+        params_bytes_max: params_bytes_max(Some((version / 1000, version % 1000 / 10))),
         l2_bytes: context.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
         memory_bytes: memory as u64,
         // Two transfers a clock.
@@ -279,6 +289,12 @@ pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_take_fewer_parameters_before_cuda_12_1() {
+        let known = [(12, 0), (12, 1), (13, 0)].map(|version| params_bytes_max(Some(version)));
+        assert_eq!((known, params_bytes_max(None)), ([4_096, 32_764, 32_764], 32_764));
+    }
 
     #[test]
     fn a_refused_launch_is_neither_a_lost_device_nor_a_defect() {

@@ -114,7 +114,10 @@ impl CudaBackend {
         let context = Context::open(ordinal);
         let ahead = begun(thread);
         let context = Arc::new(context?);
-        let info = driver::describe(&context, ordinal)?;
+        let mut info = driver::describe(&context, ordinal)?;
+        let (major, minor) = info.compute_capability;
+        let compiler = nvrtc::target(major * 10 + minor).ok().map(|(_, version)| version);
+        info.params_bytes_max = info.params_bytes_max.min(driver::params_bytes_max(compiler));
         let poker = poke::Poker::new(context.clone())?;
         Ok(CudaBackend { context, info, poker, ahead })
     }

@@ -8,10 +8,11 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
+use libloading::os::unix::{Library as Loaded, RTLD_LAZY};
 use parking_lot::Mutex;
 
 use super::driver;
-use super::library::{candidates, resolve};
+use super::library::{candidates, companion, resolve};
 use crate::error::{GpuError, Result};
 use crate::program::{Effort, Program};
 
@@ -41,7 +42,7 @@ struct Api {
     log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
     destroy: unsafe extern "C" fn(*mut Handle) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
-    _builtins: Option<Library>,
+    _builtins: Library,
     _library: Library,
 }
 
@@ -86,6 +87,9 @@ fn choose(candidates: &[PathBuf], driver: Option<(i32, i32)>, architecture: Opti
     let (package, upgrade) = (package(driver), "install a newer CUDA toolkit, or 'pip install --upgrade");
     Err(match older {
         Some(reason) => GpuError::CompilerUnavailable { reason, repair: format!("{upgrade} {package}'") },
+        None if tried.is_empty() => {
+            GpuError::CompilerUnavailable { reason: "no file of it was found".into(), repair: repair(driver) }
+        }
         None => GpuError::CompilerUnavailable { reason: format!("tried {}", tried.join("; ")), repair: repair(driver) },
     })
 }
@@ -190,11 +194,6 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
     if unsafe { version(&mut major, &mut minor) } != 0 {
         return Err("it does not tell its version".into());
     }
-    // NVRTC opens its second library by name alone, without looking beside itself: loaded before, it is found. Where
-    // the system's linker knows it (an installed toolkit) this may fail and does no harm.
-    let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
-    // SAFETY: the library holds tables; its initialisers have no preconditions.
-    let builtins = unsafe { Library::new(builtins) }.ok();
     Ok(Api {
         path: path.display().to_string(),
         version: (major, minor),
@@ -207,9 +206,20 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
         log: symbol!("nvrtcGetProgramLog"),
         destroy: symbol!("nvrtcDestroyProgram"),
         error_string: symbol!("nvrtcGetErrorString"),
-        _builtins: builtins,
+        _builtins: builtins(path, &format!("libnvrtc-builtins.so.{major}.{minor}"))?,
         _library: library,
     })
+}
+
+/// Loads NVRTC's second library, which NVRTC opens by name alone, without looking beside itself: the loader gives it
+/// the one that is loaded already, and looks into no folder.
+fn builtins(nvrtc: &Path, name: &str) -> std::result::Result<Library, String> {
+    let path = companion(nvrtc, name).map_err(|reason| format!("{name}: {reason}"))?;
+    // SAFETY: the library holds tables; its initialisers have no preconditions.
+    let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
+    // SAFETY: with this flag the loader runs nothing: it tells what is loaded by the name.
+    let known = unsafe { Loaded::open(Some(name), RTLD_LAZY | libc::RTLD_NOLOAD) };
+    known.map(|_| library).map_err(|_| format!("{} does not have the name {name}", path.display()))
 }
 
 /// Compiles a program for an architecture (`90` for Hopper) to a cubin.
@@ -348,9 +358,16 @@ mod tests {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text = path.with_extension("cc");
         std::fs::write(&text, source).unwrap();
+        let name = format!("-Wl,-soname,{}", path.file_name().unwrap().display());
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
-        let built = Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(path).arg(&text).status().unwrap();
-        assert!(built.success());
+        let built = Command::new(compiler).args(["-shared", "-fPIC", &name, "-o"]).arg(path).arg(&text).status();
+        assert!(built.unwrap().success());
+    }
+
+    fn build_builtins(library: &Path, major: u32, minor: u32, source: &str) -> PathBuf {
+        let path = library.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
+        build(&path, source);
+        path
     }
 
     #[test]
@@ -359,6 +376,7 @@ mod tests {
         let built = |name: &str, major, minor, architectures: &[u32]| {
             let path = folder.path().canonicalize().unwrap().join(name);
             build(&path, &library(major, minor, "", architectures));
+            build_builtins(&path, major, minor, "int tables;");
             path
         };
         let old = built("libnvrtc.so.12", 12, 2, &[50, 80, 86, 90]);
@@ -393,12 +411,41 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(format!("libnvrtc.so.{major}"));
             build(&path, &library(major, minor, "", &[]));
-            let api = load(&path).unwrap();
-            assert_eq!(api.version, (major as i32, minor as i32));
-            assert!(api._builtins.is_none());
-            build(&folder.path().join(format!("libnvrtc-builtins.so.{major}.{minor}")), "int tables;");
-            assert!(load(&path).unwrap()._builtins.is_some());
+            let reason = load(&path).err().unwrap();
+            assert!(reason.contains(&format!("libnvrtc-builtins.so.{major}.{minor} beside it")), "{reason}");
+            build_builtins(&path, major, minor, "int tables;");
+            assert_eq!(load(&path).unwrap().version, (major as i32, minor as i32));
         }
+    }
+
+    #[test]
+    fn builtins_that_others_can_write_or_that_have_another_name_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libnvrtc.so.12");
+        build(&path, &library(12, 7, "", &[]));
+        let trace = folder.path().join("trace");
+        let text = format!(
+            "#include <stdio.h>\n\
+             __attribute__((constructor)) static void begin() {{ fclose(fopen(\"{}\", \"w\")); }}",
+            trace.display()
+        );
+        let builtins = build_builtins(&path, 12, 7, &text);
+        std::fs::set_permissions(&builtins, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let error = choose(std::slice::from_ref(&path), None, None).err().unwrap();
+        assert!(matches!(&error, GpuError::CompilerUnavailable { .. }), "{error}");
+        assert!(error.to_string().contains("libnvrtc-builtins.so.12.7 can be written by others"), "{error}");
+        assert!(!trace.exists(), "its initialisers have run");
+        std::fs::set_permissions(&builtins, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(load(&path).is_ok() && trace.exists());
+
+        // NVRTC would look for the name along the loader's folders.
+        let other = folder.path().join("libnvrtc.so");
+        build(&other, &library(12, 6, "", &[]));
+        build(&folder.path().join("renamed.so"), "int tables;");
+        std::fs::rename(folder.path().join("renamed.so"), other.with_file_name("libnvrtc-builtins.so.12.6")).unwrap();
+        let reason = load(&other).err().unwrap();
+        assert!(reason.contains("does not have the name libnvrtc-builtins.so.12.6"), "{reason}");
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl EmulatedBackend {
             multiprocessors: options.multiprocessors,
             shared_memory_per_block: options.shared_memory_per_block,
             shared_memory_per_multiprocessor: options.shared_memory_per_block + (1 << 10),
+            params_bytes_max: options.params_bytes_max,
             l2_bytes: 1 << 20,
             memory_bytes: options.memory_bytes,
             peak_bandwidth: 0.0,

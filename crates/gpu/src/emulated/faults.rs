@@ -17,6 +17,7 @@ pub struct EmulatorFaults {
     kernels: AtomicU64,
     allocations: AtomicU64,
     losses: AtomicU64,
+    strays: AtomicU64,
     no_compiler: AtomicBool,
     hold: Mutex<Hold>,
     changed: Condvar,
@@ -43,6 +44,11 @@ impl EmulatorFaults {
     /// goes on.
     pub fn refuse_launch(&self, nth: u64) {
         self.kernels.store(nth, Ordering::SeqCst);
+    }
+
+    /// The kernel of the `nth` launch from now (1 is the next) writes into a redzone of each buffer that has some.
+    pub fn stray(&self, nth: u64) {
+        self.strays.store(nth, Ordering::SeqCst);
     }
 
     /// From now on programs cannot be loaded for want of a compiler, or can again.
@@ -114,6 +120,10 @@ impl EmulatorFaults {
 
     pub(super) fn launch_is_refused(&self) -> bool {
         is_due(&self.kernels)
+    }
+
+    pub(super) fn launch_strays(&self) -> bool {
+        is_due(&self.strays)
     }
 
     pub(super) fn has_no_compiler(&self) -> bool {

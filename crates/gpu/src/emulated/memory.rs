@@ -173,6 +173,16 @@ impl Memory {
         }
     }
 
+    /// Writes the first byte of a redzone in each buffer that has one, as a kernel that leaves its zone does.
+    pub(super) fn damage_redzones(&self) {
+        for (start, allocation) in &self.state.lock().allocations {
+            if let Some(range) = allocation.redzones.iter().find(|range| !range.is_empty()) {
+                // SAFETY: a redzone lies in a live buffer, and nothing but this module may write to it.
+                unsafe { ((*start as usize + range.start) as *mut u8).write(0) };
+            }
+        }
+    }
+
     /// Whether there is an allocation at this address, or right before or behind it.
     pub(super) fn holds(&self, address: u64) -> bool {
         let state = self.state.lock();

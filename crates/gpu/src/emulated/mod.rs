@@ -56,6 +56,8 @@ pub struct EmulatorOptions {
     pub multiprocessors: u32,
     /// Largest shared memory of a block in bytes.
     pub shared_memory_per_block: usize,
+    /// The most bytes of parameters that a kernel takes.
+    pub params_bytes_max: usize,
     /// Blocks that run side by side; the others follow as these finish.
     pub resident_blocks: u32,
     /// In which order threads run.
@@ -78,6 +80,7 @@ impl Default for EmulatorOptions {
             memory_bytes: 1 << 30,
             multiprocessors: 3,
             shared_memory_per_block: 227 << 10,
+            params_bytes_max: 32_764,
             resident_blocks: 4,
             order: LaneOrder::Forward,
             time_limit: Duration::from_secs(60),

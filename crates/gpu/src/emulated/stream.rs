@@ -56,6 +56,9 @@ impl EmulatedStream {
         // SAFETY: the entry is of a loaded module, linked to this runtime when it was built; the struct has the size
         // the kernel expects; the caller vouches for its content.
         unsafe { runtime.run(found.entry, kernel, shape, &arguments, &self.shared.options) }?;
+        if self.shared.options.faults.launch_strays() {
+            self.shared.memory.damage_redzones();
+        }
         self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
     }
 }

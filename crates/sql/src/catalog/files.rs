@@ -414,6 +414,31 @@ pub(crate) fn data_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The files that a COPY in a format replaces: those of [`data_files`], but behind no link to a folder.
+///
+/// # Errors
+/// A file of another format, or a link to a folder, that would stay in the table.
+pub(crate) fn replaceable_files(folder: &Path, format: &str) -> std::result::Result<Vec<PathBuf>, PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match path.is_dir() {
+            true if !is_partition(&name) => {}
+            true if path.is_symlink() => return Err(path),
+            true => files.extend(replaceable_files(&path, format)?),
+            false if !is_data(&name) => {}
+            false => match FileType::by_extension(&name) {
+                Some((found, _)) if found.name.eq_ignore_ascii_case(format) => files.push(path),
+                _ => return Err(path),
+            },
+        }
+    }
+    Ok(files)
+}
+
 /// The error for a path that is not there, with a file of nearly that name.
 fn missing(path: &str) -> SqlError {
     let wanted = Path::new(path);

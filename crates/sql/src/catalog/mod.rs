@@ -38,7 +38,7 @@ use parking_lot::RwLock;
 use crate::access::AllowedPaths;
 use crate::settings::Settings;
 
-pub(crate) use files::{ExternalTableFactory, check_received, data_files, local_path};
+pub(crate) use files::{ExternalTableFactory, check_received, data_files, local_path, replaceable_files};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use memory::FileMemory;

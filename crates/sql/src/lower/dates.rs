@@ -209,6 +209,7 @@ pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Resul
 }
 
 /// A date or timestamp an interval later, or earlier if `back`: months first, then days, then the rest, as on the CPU.
+/// The CPU raises where the value or one of these sums is outside of its calendar.
 ///
 /// `None` if the interval has a part that the type has no ticks for.
 pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValue, back: bool) -> Option<Device> {
@@ -221,9 +222,10 @@ pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValu
     let sign = if back { -1 } else { 1 };
     let (months, days, nanos) = (months.checked_mul(sign)?, days.checked_mul(sign)?, nanos.checked_mul(sign.into())?);
     if *data_type == DataType::Date32 {
-        let moved = if months == 0 { value } else { Device::AddMonths(Box::new(value), months) };
-        // Sums in 32 bits would wrap unseen where the CPU raises.
-        let sum = |moved| narrow(op(BinaryOp::Add, widen(moved), long(days.into())));
+        let in_calendar = |value| Device::InCalendar(Box::new(value), 1);
+        let moved = if months == 0 { in_calendar(value) } else { Device::AddMonths(Box::new(value), months) };
+        // Sums in 32 bits would wrap unseen.
+        let sum = |moved| narrow(in_calendar(op(BinaryOp::Add, widen(moved), long(days.into()))));
         return (nanos == 0).then(|| if days == 0 { moved } else { sum(moved) });
     }
     let ticks = ticks(data_type)?;
@@ -232,6 +234,8 @@ pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValu
     if nanos % tick_nanos != 0 || *data_type == DataType::Date64 {
         return None;
     }
+    let in_calendar = |value| Device::InCalendar(Box::new(value), day_ticks);
+    let value = in_calendar(value);
     // Sums in 64 bits would wrap unseen where the CPU raises; 128 bits cost nothing where the bounds are near.
     let exact = |value| Device::Cast(Box::new(value), Ty::I128);
     let number = |number: i128| Device::Literal(Literal::Int(number), Ty::I128);
@@ -244,8 +248,9 @@ pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValu
             op(BinaryOp::Add, op(BinaryOp::Mul, later, number(day_ticks.into())), of_day)
         }
     };
-    let rest = i128::from(days) * i128::from(day_ticks) + i128::from(nanos / tick_nanos);
-    Some(widen(op(BinaryOp::Add, moved, number(rest))))
+    let parts = [i128::from(days) * i128::from(day_ticks), i128::from(nanos / tick_nanos)];
+    let sum = |moved, part| in_calendar(op(BinaryOp::Add, moved, number(part)));
+    Some(widen(parts.into_iter().filter(|part| *part != 0).fold(moved, sum)))
 }
 
 /// The number of a day in its year, from 1 on.

@@ -3,8 +3,8 @@
 //!
 //! `SELECT g, count(DISTINCT x), sum(y) … GROUP BY g` becomes
 //! `SELECT g, count(x), sum(s) FROM (SELECT g, x, sum(y) AS s … GROUP BY g, x) GROUP BY g`. Distinct values of several
-//! expressions, and what cannot be combined from parts (an average, say), make further aggregations beside it, which
-//! are joined by their groups: those are the same in all of them.
+//! expressions, and what cannot be combined from parts (an average, or a sum that may overflow), make further
+//! aggregations beside it, which are joined by their groups: those are the same in all of them.
 
 use std::sync::Arc;
 
@@ -16,10 +16,12 @@ use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams}
 use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Case, Expr, ExprSchemable, Join, LogicalPlan, Projection, cast,
 };
+use warpcube_engine::Overflow;
 
 use super::Reason;
 use super::aggregate::as_function;
 use crate::float_sums::is_exact;
+use crate::mend::sums::is_checked_sum;
 
 /// An aggregation taken apart.
 pub(crate) struct Split {
@@ -59,8 +61,8 @@ fn group(part: usize, index: usize) -> String {
     format!("__part{part}_group{index}")
 }
 
-/// Takes an aggregation apart; `None` if nothing distinct is aggregated.
-pub(crate) fn split(aggregate: &Aggregate) -> Result<Option<Split>, Reason> {
+/// Takes an aggregation apart; `None` if nothing distinct is aggregated. Sums that may raise stay whole.
+pub(crate) fn split(aggregate: &Aggregate, overflow: Overflow) -> Result<Option<Split>, Reason> {
     let functions = aggregate.aggr_expr.iter().map(as_function).collect::<Result<Vec<_>, _>>()?;
     let mut distinct: Vec<Expr> = Vec::new();
     for function in functions.iter().filter(|function| function.params.distinct) {
@@ -73,7 +75,11 @@ pub(crate) fn split(aggregate: &Aggregate) -> Result<Option<Split>, Reason> {
         return Ok(None);
     }
     // What is combined from parts goes with the first distinct value, the rest has a part of its own, the last.
-    let combined = |function: &AggregateFunction| distinct.len() == 1 && Calls::combines(function);
+    let raises = |function: &AggregateFunction| {
+        // A part of a sum may overflow although the total does not.
+        overflow == Overflow::Raise && is_checked_sum(function, aggregate.input.schema())
+    };
+    let combined = |function: &AggregateFunction| distinct.len() == 1 && Calls::combines(function) && !raises(function);
     let alone = functions.iter().copied().any(|function| !function.params.distinct && !combined(function));
     let mut calls: Vec<Calls> = (0..distinct.len() + usize::from(alone)).map(Calls::new).collect();
     let mut outputs = Vec::with_capacity(functions.len());

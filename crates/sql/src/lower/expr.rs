@@ -14,6 +14,7 @@ use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 use super::graph::columns;
 use super::strings::StringExpression;
 use super::{Reason, dates};
+use crate::mend::narrow_casts;
 
 /// Longest IN list that is compared value by value.
 const IN_LIST_MAX: usize = 64;
@@ -85,17 +86,14 @@ impl<'a> Translator<'a> {
             Expr::Literal(value, _) => literal(value),
             Expr::BinaryExpr(binary) => self.binary(binary, expr),
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
-            Expr::Negative(inner) => {
-                match self.ty(inner)? {
-                    Ty::F32 | Ty::F64 | Ty::I128 => self.unary(UnaryOp::Negate, inner),
-                    // Negating the smallest integer raises on the CPU, as does its quotient by -1 everywhere.
-                    ty @ (Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64) if self.data_type(inner)?.is_integer() => {
-                        let minus_one = Device::Literal(Literal::Int(-1), ty);
-                        Ok(Device::binary(BinaryOp::Div, self.translate(inner)?, minus_one))
-                    }
-                    _ => Err(format!("the negation '{expr}'")),
+            Expr::Negative(inner) => match self.ty(inner)? {
+                Ty::F32 | Ty::F64 | Ty::I128 => self.unary(UnaryOp::Negate, inner),
+                // The smallest integer raises or wraps, as the difference of zero and it does.
+                Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 if self.data_type(inner)?.is_integer() => {
+                    self.unary(UnaryOp::Negate, inner)
                 }
-            }
+                _ => Err(format!("the negation '{expr}'")),
+            },
             Expr::IsNull(inner) => self.unary(UnaryOp::IsNull, inner),
             Expr::IsNotNull(inner) => self.unary(UnaryOp::IsNotNull, inner),
             Expr::IsTrue(inner) => self.unary(UnaryOp::IsTrue, inner),
@@ -278,9 +276,10 @@ impl<'a> Translator<'a> {
     }
 
     fn cast(&self, cast: &Cast) -> Result<Device, Reason> {
-        let from = self.data_type(&cast.expr)?;
+        let operand = narrow_casts::operand(cast, self.schema);
+        let from = self.data_type(operand)?;
         let to = cast.field.data_type();
-        let inner = self.translate(&cast.expr)?;
+        let inner = self.translate(operand)?;
         let refuse = || Err(format!("a conversion from {from} to {to}"));
         match (&from, to) {
             (from, to) if from == to => Ok(inner),

@@ -167,7 +167,7 @@ fn lower_one(
     facts: &TableFacts,
     refused: &mut Vec<Refused>,
 ) -> std::result::Result<LogicalPlan, Reason> {
-    let Some(split) = distinct::split(aggregate)? else { return device(aggregate, facts, refused) };
+    let Some(split) = distinct::split(aggregate, facts.overflow)? else { return device(aggregate, facts, refused) };
     let parts = split.parts().map(|part| device(part, facts, refused)).collect::<std::result::Result<_, _>>()?;
     split.above(parts).map_err(|error| error.strip_backtrace())
 }

@@ -1,9 +1,10 @@
-//! Integer arithmetic that overflows is an error.
+//! Arithmetic of integers and of decimals that overflows is an error.
 //!
 //! DataFusion 55.2 wraps: `min(a * b)` over two columns of 32 bits may be −2147483648. A flag of its physical
 //! operator would check, but no planner sets it and plans that travel lose it. Under `warpcube.overflow = 'error'`
 //! additions, subtractions and products of integers and negations become functions here, in the final plan; what has
-//! no column is replaced before the optimiser folds it. Casts, quotients and `abs` fail by themselves.
+//! no column is replaced before the optimiser folds it. Decimals are checked where DataFusion gives a result 38 digits
+//! that may need more: it lets pass what 128 bits hold. Casts, quotients and `abs` fail by themselves.
 //!
 //! A batch whose extremes prove that nothing overflows is computed without checks. The file goes once DataFusion's
 //! planner takes the flag from a setting.
@@ -14,7 +15,8 @@ use std::sync::Arc;
 use arrow::array::{ArrowPrimitiveType, AsArray, Datum, PrimitiveArray, Scalar};
 use arrow::compute::kernels::{aggregate, numeric};
 use arrow::datatypes::{
-    DataType, Field, FieldRef, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::error::ArrowError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -56,7 +58,7 @@ impl AnalyzerRule for CheckConstants {
     }
 }
 
-/// Whether an expression reads no row; a parameter becomes a constant.
+/// Whether an expression reads no row and has one value; a parameter becomes a constant.
 fn is_constant(expr: &Expr) -> Result<bool> {
     // Chains lean to the left: their last operand is near.
     if let Expr::BinaryExpr(BinaryExpr { right, .. }) = expr
@@ -72,7 +74,7 @@ fn is_constant(expr: &Expr) -> Result<bool> {
                 | Expr::ScalarSubquery(_)
                 | Expr::AggregateFunction(_)
                 | Expr::WindowFunction(_)
-        ))
+        ) || expr.is_volatile_node())
     })?;
     Ok(!reads)
 }
@@ -99,8 +101,9 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
                 if !applies(&expr)? {
                     return Ok(Transformed::no(expr));
                 }
-                let Some(data_type) = operation.integers(&expr, schema) else { return Ok(Transformed::no(expr)) };
-                let text = SqlText(&expr, LEVELS_SHOWN).to_string();
+                let data_type = operation.integers(&expr, schema).or_else(|| operation.decimals(&expr, schema));
+                let Some(data_type) = data_type else { return Ok(Transformed::no(expr)) };
+                let text = sql_text(&expr);
                 let args = match expr {
                     Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![*left, *right],
                     Expr::Negative(inner) => vec![*inner],
@@ -117,6 +120,11 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
 const TEXT_MAX: usize = 200;
 /// Levels of an expression that an error shows.
 const LEVELS_SHOWN: usize = 12;
+
+/// An expression as errors name it.
+pub(super) fn sql_text(expr: &Expr) -> String {
+    SqlText(expr, LEVELS_SHOWN).to_string()
+}
 
 /// An expression as an error names it: columns without their tables, and what is deep left out.
 struct SqlText<'a>(&'a Expr, usize);
@@ -167,6 +175,17 @@ fn as_checked(expr: &Expr) -> Option<&Checked> {
     }
 }
 
+/// Whether an expression's outermost step will be checked in the final plan.
+pub(super) fn may_overflow(expr: &Expr, schema: &DFSchema) -> bool {
+    let of = |operation: Operation| operation.integers(expr, schema).or_else(|| operation.decimals(expr, schema));
+    operation(expr).and_then(of).is_some()
+}
+
+/// Whether an expression's outermost step is checked.
+pub(super) fn is_checked_operation(expr: &Expr) -> bool {
+    as_checked(expr).is_some()
+}
+
 /// Operations that are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Operation {
@@ -205,6 +224,22 @@ impl Operation {
         }
     }
 
+    /// The type of the result, if the operands are decimals and it may need more digits than there are.
+    fn decimals(self, expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+        let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else { return None };
+        let parts = |expr: &Expr| match expr.get_type(schema) {
+            Ok(DataType::Decimal128(precision, scale)) => Some((i16::from(precision), i16::from(scale))),
+            _ => None,
+        };
+        let ((p1, s1), (p2, s2)) = (parts(left)?, parts(right)?);
+        let digits = match self {
+            Operation::Multiply => p1 + p2,
+            _ => (p1 - s1).max(p2 - s2) + s1.max(s2) + 1,
+        };
+        let is_short = digits <= i16::from(DECIMAL128_MAX_PRECISION);
+        expr.get_type(schema).ok().filter(|data_type| !is_short && matches!(data_type, DataType::Decimal128(_, _)))
+    }
+
     fn name(self) -> &'static str {
         match self {
             Operation::Add => "checked_add",
@@ -239,7 +274,7 @@ struct Checked {
     operation: Operation,
     /// The expression as errors name it.
     text: String,
-    /// The type of operands and result.
+    /// The type of the result, and of operands that are integers.
     data_type: DataType,
     signature: Signature,
 }
@@ -295,8 +330,34 @@ impl Checked {
         })
     }
 
+    /// A result of decimals, which have 38 digits: 128 bits hold more.
+    fn decimal(&self, args: &[ColumnarValue]) -> Result<ColumnarValue> {
+        let [left, right] = ColumnarValue::values_to_arrays(args)?
+            .try_into()
+            .map_err(|_| DataFusionError::Internal(format!("{} of other than two decimals", self.name())))?;
+        let result = match self.operation {
+            Operation::Add => numeric::add(&left, &right),
+            Operation::Subtract => numeric::sub(&left, &right),
+            Operation::Multiply => numeric::mul(&left, &right),
+            Operation::Negate => return Err(DataFusionError::Internal("a checked negation of a decimal".into())),
+        };
+        let result = result.map_err(|error| match error {
+            ArrowError::ArithmeticOverflow(_) => self.overflowed(&self.data_type),
+            other => other.into(),
+        })?;
+        let largest = 10i128.pow(DECIMAL128_MAX_PRECISION.into()) - 1;
+        match extremes(result.as_primitive::<Decimal128Type>()) {
+            Some((low, high)) if low < -largest || high > largest => Err(self.overflowed(&self.data_type)),
+            _ if args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) => {
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
+            }
+            _ => Ok(ColumnarValue::Array(result)),
+        }
+    }
+
     fn overflowed(&self, data_type: &DataType) -> DataFusionError {
-        let reason = format!("overflow: {} leaves {}; cast an operand to a wider type", self.text, sql_name(data_type));
+        let hint = if data_type.is_integer() { "; cast an operand to a wider type" } else { "" };
+        let reason = format!("overflow: {} leaves {}{hint}", self.text, sql_name(data_type));
         SqlError::Execution(reason).into()
     }
 }
@@ -323,7 +384,7 @@ pub(super) fn limits(data_type: &DataType) -> (i128, i128) {
     }
 }
 
-/// An integer type as SQL calls it.
+/// A type of numbers as SQL calls it.
 pub(super) fn sql_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Int8 => "TINYINT".into(),
@@ -350,14 +411,14 @@ impl ScalarUDFImpl for Checked {
         &self.signature
     }
 
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        Ok(arg_types[0].clone())
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(self.data_type.clone())
     }
 
     /// As nullable as the operation: results are checked against the plan's schema.
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), args.arg_fields[0].data_type().clone(), nullable)))
+        Ok(Arc::new(Field::new(self.name(), self.data_type.clone(), nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -370,6 +431,7 @@ impl ScalarUDFImpl for Checked {
             DataType::UInt16 => self.computed::<UInt16Type>(&args.args),
             DataType::UInt32 => self.computed::<UInt32Type>(&args.args),
             DataType::UInt64 => self.computed::<UInt64Type>(&args.args),
+            DataType::Decimal128(_, _) => self.decimal(&args.args),
             other => Err(DataFusionError::Internal(format!("checked arithmetic of {other}"))),
         }
     }

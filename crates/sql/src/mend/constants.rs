@@ -1,11 +1,12 @@
-//! Constants that are NaN are the one NaN before anything is concluded from them.
+//! Constants that are NaN are the one NaN, and zeros of IN the one zero, before anything is concluded from them.
 //!
-//! The optimiser computes `0.0 / 0.0 > 1` itself, over a NaN with a sign, before the final plan is mended
-//! ([`super::nan`]). Unnecessary with that file.
+//! The optimiser computes `0.0 / 0.0 > 1` and `-0e0 IN (0e0)` itself, over a NaN or a zero with a sign, before the
+//! final plan is mended ([`super::nan`]). Unnecessary with that file.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -39,6 +40,18 @@ impl AnalyzerRule for OneNan {
                     SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
                 let simplifier = ExprSimplifier::new(context);
                 expr.transform_down(|expr| {
+                    if let Expr::InList(mut list) = expr {
+                        let is_mended = is_float(&list.expr, schema);
+                        for value in list.list.iter_mut().chain([list.expr.as_mut()]).filter(|_| is_mended) {
+                            if is_constant(value)
+                                && let Ok(Expr::Literal(known, metadata)) = simplifier.simplify(value.clone())
+                            {
+                                let one = literal(&known).unwrap_or_else(|| normalize_float_zero_scalar(known));
+                                *value = Expr::Literal(one, metadata);
+                            }
+                        }
+                        return Ok(Transformed::new_transformed(Expr::InList(list), is_mended));
+                    }
                     if !may_make_nan(&expr, schema) || !is_constant(&expr) {
                         return Ok(Transformed::no(expr));
                     }

@@ -2,7 +2,8 @@
 //!
 //! DataFusion 55.2 gives a quotient four digits more than its dividend has behind the point: `1 / 3.0` is 0.3333. Here
 //! the dividend is given 16 digits first, so that a quotient has 20, as PostgreSQL's `1 / 3.0` has; both sides are
-//! decimals of 256 bits where 128 might not hold the dividend scaled up.
+//! decimals of 256 bits where 128 might not hold the dividend scaled up. This comes before types are coerced, so that
+//! whatever is above a quotient is coerced to the type that it has.
 //!
 //! The file goes once DataFusion's quotients have 16 significant digits.
 
@@ -63,13 +64,10 @@ fn scaled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// What a dividend and, where it changes, a divisor become; none where they stay.
 fn quotient_of(left: &DataType, right: &DataType) -> Option<(DataType, Option<DataType>)> {
-    let parts = |data_type: &DataType| match *data_type {
-        DataType::Decimal128(precision, scale) => Some((precision, scale, false)),
-        DataType::Decimal256(precision, scale) => Some((precision, scale, true)),
-        _ => None,
-    };
-    let ((p1, s1, wide1), (p2, s2, wide2)) = (parts(left)?, parts(right)?);
-    if s1 >= DIVIDEND_SCALE {
+    let is_decimal =
+        |data_type: &DataType| matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _));
+    let ((p1, s1, wide1), (p2, s2, wide2)) = (as_decimal(left)?, as_decimal(right)?);
+    if s1 >= DIVIDEND_SCALE || !is_decimal(left) && !is_decimal(right) {
         return None;
     }
     let precision = i16::from(p1) + i16::from(DIVIDEND_SCALE - s1);
@@ -81,6 +79,20 @@ fn quotient_of(left: &DataType, right: &DataType) -> Option<(DataType, Option<Da
     }
     let precision = precision.min(DECIMAL256_MAX_PRECISION.into()) as u8;
     Some((DataType::Decimal256(precision, DIVIDEND_SCALE), (!wide2).then_some(DataType::Decimal256(p2, s2))))
+}
+
+/// Precision and scale of a decimal, or of the one that DataFusion makes of an integer beside a decimal, and whether it
+/// has 256 bits.
+fn as_decimal(data_type: &DataType) -> Option<(u8, i8, bool)> {
+    Some(match *data_type {
+        DataType::Decimal128(precision, scale) => (precision, scale, false),
+        DataType::Decimal256(precision, scale) => (precision, scale, true),
+        DataType::Int8 | DataType::UInt8 => (3, 0, false),
+        DataType::Int16 | DataType::UInt16 => (5, 0, false),
+        DataType::Int32 | DataType::UInt32 => (10, 0, false),
+        DataType::Int64 | DataType::UInt64 => (20, 0, false),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -96,5 +108,9 @@ mod tests {
         let (dividend, divisor) = quotient_of(&of(25, 2), &of(25, 2)).unwrap();
         assert_eq!((dividend, divisor), (DataType::Decimal256(39, 16), Some(DataType::Decimal256(25, 2))));
         assert_eq!(quotient_of(&DataType::Float64, &of(2, 1)), None);
+        let wide = |p, s| DataType::Decimal256(p, s);
+        assert_eq!(quotient_of(&DataType::Int64, &of(2, 1)), Some((wide(36, 16), Some(wide(2, 1)))));
+        assert_eq!(quotient_of(&DataType::Int32, &of(2, 1)), Some((of(26, 16), None)));
+        assert_eq!(quotient_of(&DataType::Int64, &DataType::Int32), None);
     }
 }

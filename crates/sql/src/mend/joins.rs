@@ -6,8 +6,10 @@
 //! - Filters are pushed through physical operators by names of columns. Where two columns of an operator have one
 //!   name (those of two tables), a filter on one becomes a filter on the other. Nothing is pushed in such a plan;
 //!   what the logical optimiser has pushed stays where it is.
+//! - `ProjectionPushdown` computes what the condition of a nested loop reads of one side for all rows of that side, out
+//!   of a CASE too, which may be a guard ([`super::guards`]). It is left out for a plan with such a condition.
 //!
-//! The file goes once the first keeps joins apart, and the second goes by positions.
+//! The file goes once the first keeps joins apart, the second goes by positions, and the third looks at CASE.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,21 +24,33 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::expressions::CaseExpr;
+use datafusion::physical_plan::joins::NestedLoopJoinExec;
+
+use super::guards::HideOperands;
+use super::sums::WholeSums;
 
 /// DataFusion's rules for logical plans.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| match rule.name() {
-        "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
-        _ => rule,
+    let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
+        match rule.name() {
+            "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
+            "common_sub_expression_eliminate" => Arc::new(HideOperands(rule)),
+            "single_distinct_aggregation_to_group_by" => Arc::new(WholeSums(rule)),
+            _ => rule,
+        }
     };
     Optimizer::new().rules.into_iter().map(held).collect()
 }
 
 /// DataFusion's rules for physical plans.
 pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let held = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name().starts_with("FilterPushdown") {
-        true => Arc::new(DistinctNames(rule)),
-        false => rule,
+    let held = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+        match rule.name() {
+            name if name.starts_with("FilterPushdown") => Arc::new(UnlessFound(rule, repeats_a_name)),
+            "ProjectionPushdown" => Arc::new(UnlessFound(rule, has_guarded_condition)),
+            _ => rule,
+        }
     };
     PhysicalOptimizer::new().rules.into_iter().map(held).collect()
 }
@@ -69,20 +83,27 @@ impl OptimizerRule for OneNullEquality {
     }
 }
 
-/// A rule that is for plans whose operators have columns of different names.
+/// A rule that is not for plans with an operator that the function finds.
 #[derive(Debug)]
-struct DistinctNames(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+struct UnlessFound(Arc<dyn PhysicalOptimizerRule + Send + Sync>, fn(&dyn ExecutionPlan) -> bool);
 
-impl PhysicalOptimizerRule for DistinctNames {
+/// Whether two columns of an operator have one name.
+fn repeats_a_name(plan: &dyn ExecutionPlan) -> bool {
+    let schema = plan.schema();
+    let mut names = HashSet::with_capacity(schema.fields().len());
+    schema.fields().iter().any(|field| !names.insert(field.name()))
+}
+
+/// Whether an operator is a nested loop with a CASE in its condition.
+fn has_guarded_condition(plan: &dyn ExecutionPlan) -> bool {
+    let condition = plan.downcast_ref::<NestedLoopJoinExec>().and_then(NestedLoopJoinExec::filter);
+    condition.is_some_and(|condition| condition.expression().exists(|expr| Ok(expr.is::<CaseExpr>())).unwrap_or(true))
+}
+
+impl PhysicalOptimizerRule for UnlessFound {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut repeated = false;
-        plan.apply(|plan| {
-            let schema = plan.schema();
-            let mut names = HashSet::with_capacity(schema.fields().len());
-            repeated |= schema.fields().iter().any(|field| !names.insert(field.name()));
-            Ok(if repeated { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if repeated { Ok(plan) } else { self.0.optimize(plan, config) }
+        let found = plan.exists(|plan| Ok((self.1)(plan.as_ref())))?;
+        if found { Ok(plan) } else { self.0.optimize(plan, config) }
     }
 
     fn name(&self) -> &str {

@@ -13,6 +13,7 @@
 //!
 //! The file goes once the optimiser reasons over lists of non-null literals of columns that are never NULL alone.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, BooleanArray};
@@ -32,7 +33,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::each_expression;
+use super::{chain, each_expression, operands};
 
 /// Longest list over a column that becomes a chain of comparisons, as DataFusion has it.
 const CHAIN_MAX: usize = 3;
@@ -160,42 +161,36 @@ fn as_call(expr: &Expr) -> Option<(&Expr, &[Expr])> {
 
 /// A chain of OR with its comparisons of one column, and its lists, merged into calls.
 fn merged(expr: Expr, schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> Result<Transformed<Expr>> {
-    let mut operands = Vec::new();
-    let mut rest = vec![expr];
-    while let Some(expr) = rest.pop() {
-        match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-                rest.push(*right);
-                rest.push(*left);
-            }
-            operand => operands.push(without_casts(operand, schema, config)?),
-        }
-    }
+    let operands = operands(expr, Operator::Or).into_iter().map(|operand| without_casts(operand, schema, config));
+    let operands = operands.collect::<Result<Vec<_>>>()?;
     let count = operands.len();
     let mut kept: Vec<Expr> = Vec::with_capacity(count);
+    // What was merged by its column: its place among what is kept, the items, and these again to tell known ones.
+    let mut lists: HashMap<Expr, (usize, Vec<Expr>, HashSet<Expr>)> = HashMap::new();
     for operand in operands {
-        let into = of_column(&operand).and_then(|(column, items)| {
-            let position = kept.iter().position(|kept| of_column(kept).is_some_and(|(known, _)| known == column))?;
-            Some((position, items.to_vec()))
-        });
-        match into {
-            Some((position, items)) => {
-                let (column, mut all) = of_column(&kept[position]).map(|(c, i)| (c.clone(), i.to_vec())).unzip();
-                if let (Some(column), Some(all)) = (column, all.as_mut()) {
-                    all.extend(items.into_iter().filter(|item| !all.contains(item)).collect::<Vec<_>>());
-                    kept[position] = call(column, std::mem::take(all));
-                }
-            }
-            None => kept.push(operand),
+        let Some((column, items)) = of_column(&operand) else {
+            kept.push(operand);
+            continue;
+        };
+        let is_new = !lists.contains_key(column);
+        let (_, all, known) = lists.entry(column.clone()).or_insert_with(|| (kept.len(), Vec::new(), HashSet::new()));
+        all.extend(items.iter().filter(|item| known.insert((*item).clone())).cloned());
+        if is_new {
+            kept.push(operand);
         }
     }
     let changed = kept.len() < count;
-    let chain = kept.into_iter().reduce(Expr::or).unwrap_or_else(|| Expr::Literal(false.into(), None));
-    Ok(match (changed, &chain) {
-        // Comparisons and calls hold no lists.
-        (true, Expr::ScalarFunction(_)) => Transformed::new(chain, true, TreeNodeRecursion::Jump),
-        (changed, _) => Transformed::new(chain, changed, TreeNodeRecursion::Continue),
-    })
+    for (column, (position, items, _)) in lists.into_iter().filter(|_| changed) {
+        kept[position] = call(column, items);
+    }
+    // The operands alone: chains within the chain are the same chain.
+    let mut hidden = changed;
+    for operand in &mut kept {
+        let inner = std::mem::take(operand).transform_down(|expr| hide(expr, schema, config))?;
+        hidden |= inner.transformed;
+        *operand = inner.data;
+    }
+    Ok(Transformed::new(chain(Operator::Or, kept), hidden, TreeNodeRecursion::Jump))
 }
 
 /// A comparison that types were coerced for, with its literal cast in place of its column.

@@ -3,7 +3,8 @@
 //! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a
 //! NaN, 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats
 //! write. Here the decimal becomes a double, in comparisons and arithmetic ([`super::names`]), IN, BETWEEN, CASE,
-//! functions of several arguments, and columns of UNION.
+//! functions whose arguments share a type, keys of joins (those of USING, INTERSECT and EXCEPT among them), comparisons
+//! with subqueries, and columns of UNION.
 //!
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
@@ -18,7 +19,9 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, Union,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
@@ -35,6 +38,7 @@ impl AnalyzerRule for DoublesBesideFloats {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let changed = plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Union(union) => in_union(union),
+            LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join))),
             plan => in_expressions(plan),
         })?;
         Ok(changed.data)
@@ -43,7 +47,7 @@ impl AnalyzerRule for DoublesBesideFloats {
 
 fn in_expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let changed =
-        each_expression(plan, is_candidate, |expr, schema| expr.transform_up(|expr| Ok(in_expression(expr, schema))))?;
+        each_expression(plan, is_candidate, |expr, schema| expr.transform_up(|expr| in_expression(expr, schema)))?;
     match changed.transformed {
         true => changed.map_data(LogicalPlan::recompute_schema),
         false => Ok(changed),
@@ -53,13 +57,55 @@ fn in_expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) => true,
-        Expr::ScalarFunction(function) => function.args.len() > 1,
+        Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+        Expr::ScalarFunction(function) => OF_ONE_TYPE.contains(&function.name()),
         _ => false,
     }
 }
 
-fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    match expr {
+/// Functions whose arguments share a type.
+const OF_ONE_TYPE: [&str; 8] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2", "power"];
+
+/// Keys of a join in their common types.
+fn in_keys(mut join: Join) -> Join {
+    let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
+    for (one, other) in &mut join.on {
+        let types = one.get_type(&left).ok().zip(other.get_type(&right).ok());
+        if let Some(common) = types.and_then(|(one, other)| common_of([one, other])) {
+            *one = common.of(std::mem::take(one), &left);
+            *other = common.of(std::mem::take(other), &right);
+        }
+    }
+    join
+}
+
+/// A value and the column of a subquery that it is compared with, in their common type.
+fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+    let inner = subquery.subquery.schema().clone();
+    let Some((table, field)) = inner.iter().next() else { return Ok(false) };
+    let types = expr.get_type(schema).ok().into_iter().chain([field.data_type().clone()]);
+    let Some(common) = common_of(types) else { return Ok(false) };
+    *expr = common.of(std::mem::take(expr), schema);
+    let column = Expr::from((table, field));
+    let cast = common.of(column.clone(), &inner);
+    if cast != column {
+        let cast = cast.alias_qualified(table.cloned(), field.name());
+        let projection = Projection::try_new(vec![cast], subquery.subquery.clone())?;
+        subquery.subquery = Arc::new(LogicalPlan::Projection(projection));
+    }
+    Ok(true)
+}
+
+fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::InSubquery(mut comparison) => {
+            let changed = beside_subquery(&mut comparison.expr, &mut comparison.subquery, schema)?;
+            Transformed::new_transformed(Expr::InSubquery(comparison), changed)
+        }
+        Expr::SetComparison(mut comparison) => {
+            let changed = beside_subquery(&mut comparison.expr, &mut comparison.subquery, schema)?;
+            Transformed::new_transformed(Expr::SetComparison(comparison), changed)
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let (left, right, changed) = operands(*left, *right, schema);
             let binary = BinaryExpr { left: Box::new(left), op, right: Box::new(right) };
@@ -80,15 +126,19 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
         },
         Expr::Case(case) => in_case(case, schema),
-        Expr::ScalarFunction(mut function) if function.args.len() > 1 => match common(&function.args, schema) {
-            Some(common) => {
-                function.args = function.args.into_iter().map(|argument| common.of(argument, schema)).collect();
-                Transformed::yes(Expr::ScalarFunction(function))
+        Expr::ScalarFunction(mut function) if OF_ONE_TYPE.contains(&function.name()) => {
+            // The first argument of nvl2 is only looked at for NULL.
+            let first = usize::from(function.name() == "nvl2" && !function.args.is_empty());
+            let common = common(&function.args[first..], schema);
+            if let Some(common) = common {
+                for argument in &mut function.args[first..] {
+                    *argument = common.of(std::mem::take(argument), schema);
+                }
             }
-            None => Transformed::no(Expr::ScalarFunction(function)),
-        },
+            Transformed::new_transformed(Expr::ScalarFunction(function), common.is_some())
+        }
         other => Transformed::no(other),
-    }
+    })
 }
 
 /// What a CASE compares, and what it gives.
@@ -188,8 +238,12 @@ impl Common {
 
 /// What expressions become that have several types which DataFusion does not bring together.
 fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<Common> {
+    common_of(exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()))
+}
+
+fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
     let (mut floats, mut decimals, mut times) = (false, false, Vec::new());
-    for data_type in exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()) {
+    for data_type in types {
         floats |= data_type.is_floating();
         decimals |= is_decimal(&data_type);
         if is_time(&data_type) && !times.contains(&data_type) {

@@ -13,9 +13,13 @@
 mod arithmetic;
 mod bounds;
 mod canonical;
+mod conclusions;
 mod constants;
 mod decimals;
+mod distinct_sums;
 mod extremes;
+mod frames;
+mod guards;
 pub(crate) mod in_zone;
 mod joins;
 pub(crate) mod lists;
@@ -23,11 +27,14 @@ mod mixed;
 mod moments;
 mod names;
 mod nan;
+pub(crate) mod narrow_casts;
 mod nullif;
 mod set_operations;
 mod sliding;
+mod statistics;
 mod subqueries;
-mod sums;
+pub(crate) mod sums;
+pub(crate) mod timezone;
 mod zones;
 
 use std::sync::Arc;
@@ -40,25 +47,27 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 pub(crate) use canonical::canonical_nans;
+pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
-pub(crate) use sums::DistinctTotal;
 
 use crate::lower::DeviceNode;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(frames::FramesOfGroups));
+    rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
-    rules.push(Arc::new(decimals::ScaleDividends));
+    rules.push(Arc::new(narrow_casts::WidenOperands));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules
@@ -67,8 +76,8 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 /// The rules that decide types of literals' neighbours, among DataFusion's own.
 pub(crate) fn rules_of_types() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
-    rules.push(Arc::new(decimals::ScaleDividends));
     rules
 }
 
@@ -81,8 +90,8 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = nan::mend(sliding::mend(plan)?)?;
-    let plan = arithmetic::check(plan, options)?;
+    let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
+    let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
     sums::check(plan, options)
 }
 
@@ -106,6 +115,31 @@ fn each_expression(
         let saved = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| saved.restore(expr)))
     })
+}
+
+/// Operands of chains that lean to the left; longer ones are balanced, so that no step over them is deep.
+const LEANING_MAX: usize = 32;
+
+/// A chain of AND or of OR over operands in their order.
+fn chain(op: Operator, mut operands: Vec<Expr>) -> Expr {
+    let join = |left, right| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+    if operands.len() <= LEANING_MAX {
+        return operands.into_iter().reduce(join).unwrap_or_else(|| Expr::Literal((op == Operator::And).into(), None));
+    }
+    let right = operands.split_off(operands.len() / 2);
+    join(chain(op, operands), chain(op, right))
+}
+
+/// The operands of a chain, in their order.
+fn operands(expr: Expr, chained: Operator) -> Vec<Expr> {
+    let (mut operands, mut rest) = (Vec::new(), vec![expr]);
+    while let Some(expr) = rest.pop() {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op == chained => rest.extend([*right, *left]),
+            operand => operands.push(operand),
+        }
+    }
+    operands
 }
 
 /// Rewrites each node of a plan, inputs and subqueries before those that read them.

@@ -48,10 +48,10 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
             expr.transform_up(|expr| {
                 let Expr::WindowFunction(mut function) = expr else { return Ok(Transformed::no(expr)) };
                 let params = &function.params;
-                let slides = !params.window_frame.start_bound.is_unbounded() && !params.distinct;
+                let slides = !params.window_frame.start_bound.is_unbounded();
                 let sliding = match &function.fun {
                     WindowFunctionDefinition::AggregateUDF(own) if slides && params.args.iter().all(is_float) => {
-                        exact_float(own).or_else(|| SlidingMoments::of(own))
+                        exact_float(own).or_else(|| if params.distinct { None } else { SlidingMoments::of(own) })
                     }
                     _ => None,
                 };

@@ -5,8 +5,11 @@
 //! (SELECT y …) OR x = 7` keeps all rows although a `y` is NULL. Here such a predicate becomes a CASE that is NULL if
 //! nothing matches and `x` or a `y` is NULL, an empty subquery apart.
 //!
-//! Conjuncts over a column stay: a semi join need not tell NULL from false, and anti joins know NULL. The file goes
-//! once marks have three values.
+//! The anti join of a correlated `x NOT IN (SELECT y … WHERE u.z < t.k)` takes a NULL among all `y` for one among
+//! those of the row, and is refused where the correlation is an equality: a correlated NOT IN becomes such a CASE too.
+//!
+//! Conjuncts over a column stay otherwise: a semi join need not tell NULL from false, and anti joins know NULL. The
+//! file goes once marks have three values, and anti joins look at the NULLs of a row's own matches.
 
 use std::sync::Arc;
 
@@ -65,10 +68,11 @@ fn in_conjunct(conjunct: Expr, input: &LogicalPlan) -> Result<Expr> {
 
 /// Whether a conjunct becomes a join that is right.
 fn is_joined(conjunct: &Expr) -> bool {
-    let reads = |expr: &Expr| !expr.column_refs().is_empty();
+    let is_anti =
+        |found: &InSubquery| !found.expr.column_refs().is_empty() && found.subquery.outer_ref_columns.is_empty();
     match conjunct {
-        Expr::InSubquery(found) => !found.negated || reads(&found.expr),
-        Expr::Not(inner) => matches!(inner.as_ref(), Expr::InSubquery(found) if !found.negated && reads(&found.expr)),
+        Expr::InSubquery(found) => !found.negated || is_anti(found),
+        Expr::Not(inner) => matches!(inner.as_ref(), Expr::InSubquery(found) if !found.negated && is_anti(found)),
         _ => false,
     }
 }
@@ -95,7 +99,8 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     }
     let found = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
     let Some(unknown) = unknown.into_iter().reduce(Expr::or) else {
-        let told = if negated { Expr::Not(Box::new(found)) } else { found };
+        // A NOT would make an anti join of it.
+        let told = if negated { Expr::IsNotTrue(Box::new(found)) } else { found };
         return Ok(Transformed::new(told, false, TreeNodeRecursion::Jump));
     };
     let value = |truth: Option<bool>| Expr::Literal(ScalarValue::Boolean(truth), None);

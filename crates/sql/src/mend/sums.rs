@@ -4,6 +4,9 @@
 //! decimals that might leave 128 bits in 256, so that only a total can be too large, whatever the order of rows. The
 //! functions have DataFusion's names and result types; their states are decimals wide enough.
 //!
+//! A rule of DataFusion's makes `count(DISTINCT x), sum(y)` a sum of sums by x, each of which could overflow although
+//! the total does not: it is left out beside such a sum.
+//!
 //! The file goes once DataFusion's SUM fails on overflow.
 
 use std::fmt::{self, Debug};
@@ -16,19 +19,23 @@ use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, Field,
     FieldRef, Int64Type, UInt64Type, i256,
 };
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator, LogicalPlan,
     ReversedUDAF, Signature, WindowFunctionDefinition,
 };
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::arithmetic::{is_checked, sql_name};
+use super::arithmetic::{is_checked, sql_name, sql_text};
+use super::distinct_sums::DistinctTotal;
 use super::each_node;
 use crate::error::SqlError;
 
@@ -49,22 +56,33 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
             [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| may_overflow(&data_type)),
             _ => false,
         };
+        let is_decimal = |args: &[Expr]| match args {
+            [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| data_type.is_decimal()),
+            _ => false,
+        };
         plan.map_expressions(|expr| {
             expr.transform_up(|expr| {
                 Ok(match expr {
                     Expr::AggregateFunction(mut function)
                         if function.func.inner().is::<Sum>() && may_overflow(&function.params.args) =>
                     {
-                        function.func = checked(&function.func);
+                        function.func = checked(&function.func, &function.params.args, function.params.distinct);
                         Transformed::yes(Expr::AggregateFunction(function))
                     }
-                    Expr::WindowFunction(mut function) if may_overflow(&function.params.args) => match &function.fun {
-                        WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
-                            function.fun = WindowFunctionDefinition::AggregateUDF(checked(sum));
-                            Transformed::yes(Expr::WindowFunction(function))
+                    // DataFusion takes distinct values of BIGINT alone away from a sliding sum.
+                    Expr::WindowFunction(mut function)
+                        if may_overflow(&function.params.args)
+                            || function.params.distinct && is_decimal(&function.params.args) =>
+                    {
+                        match &function.fun {
+                            WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
+                                let sum = checked(sum, &function.params.args, function.params.distinct);
+                                function.fun = WindowFunctionDefinition::AggregateUDF(sum);
+                                Transformed::yes(Expr::WindowFunction(function))
+                            }
+                            _ => Transformed::no(Expr::WindowFunction(function)),
                         }
-                        _ => Transformed::no(Expr::WindowFunction(function)),
-                    },
+                    }
                     other => Transformed::no(other),
                 })
             })
@@ -72,6 +90,49 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
     })
 }
 
+/// Whether a call is a sum that is checked, over rows of a schema.
+pub(crate) fn is_checked_sum(function: &AggregateFunction, schema: &DFSchema) -> bool {
+    let [argument] = function.params.args.as_slice() else { return false };
+    function.func.inner().is::<Sum>() && argument.get_type(schema).is_ok_and(|data_type| may_overflow(&data_type))
+}
+
+/// The rule for aggregates of one distinct value, not for sums that are checked.
+#[derive(Debug)]
+pub(super) struct WholeSums(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for WholeSums {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if let LogicalPlan::Aggregate(aggregate) = &plan
+            && is_checked(&config.options())
+        {
+            let schema = aggregate.input.schema();
+            let is_held = |expr: &Expr| match expr {
+                Expr::AggregateFunction(function) => {
+                    Ok(!function.params.distinct && is_checked_sum(function, schema.as_ref()))
+                }
+                _ => Ok(false),
+            };
+            if aggregate.aggr_expr.iter().map(|expr| expr.exists(is_held)).any(|held| held.unwrap_or(true)) {
+                return Ok(Transformed::no(plan));
+            }
+        }
+        self.0.rewrite(plan, config)
+    }
+}
+
+/// Whether sums of a type are checked.
 fn may_overflow(data_type: &DataType) -> bool {
     match data_type {
         DataType::Decimal128(precision, _) => *precision > NARROW_PRECISION,
@@ -79,8 +140,10 @@ fn may_overflow(data_type: &DataType) -> bool {
     }
 }
 
-fn checked(original: &Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(CheckedSum { original: original.clone() }))
+fn checked(original: &Arc<AggregateUDF>, args: &[Expr], is_distinct: bool) -> Arc<AggregateUDF> {
+    let args: Vec<String> = args.iter().map(sql_text).collect();
+    let text = format!("sum({}{})", if is_distinct { "DISTINCT " } else { "" }, args.join(", "));
+    Arc::new(AggregateUDF::new_from_impl(CheckedSum { original: original.clone(), text }))
 }
 
 /// SUM with an error in place of wrapping.
@@ -88,6 +151,8 @@ fn checked(original: &Arc<AggregateUDF>) -> Arc<AggregateUDF> {
 struct CheckedSum {
     /// DataFusion's function, from which name, signature and types are taken.
     original: Arc<AggregateUDF>,
+    /// The call as errors name it.
+    text: String,
 }
 
 /// The decimal that holds sums of a type.
@@ -116,17 +181,21 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let (result, name) = (arguments.return_field.data_type().clone(), arguments.name.to_string());
-        let is_distinct = arguments.is_distinct;
-        let sum: Box<dyn Accumulator> = match &result {
-            DataType::Int64 => Box::new(Total::<Int64Type, Decimal128Type>::new(name, result)),
-            DataType::UInt64 => Box::new(Total::<UInt64Type, Decimal128Type>::new(name, result)),
-            DataType::Decimal128(_, _) => Box::new(Total::<Decimal128Type, Decimal256Type>::new(name, result)),
+        let (result, name) = (arguments.return_field.data_type().clone(), self.text.clone());
+        macro_rules! total {
+            ($type:ty, $sum:ty) => {{
+                let sum = Box::new(Total::<$type, $sum>::new(name, result.clone()));
+                match arguments.is_distinct {
+                    true => Box::new(DistinctTotal::<$type>::new(result, |value| i128::from(value) as u128, sum)),
+                    false => sum,
+                }
+            }};
+        }
+        Ok(match &result {
+            DataType::Int64 => total!(Int64Type, Decimal128Type),
+            DataType::UInt64 => total!(UInt64Type, Decimal128Type),
+            DataType::Decimal128(_, _) => total!(Decimal128Type, Decimal256Type),
             other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
-        };
-        Ok(match is_distinct {
-            true => Box::new(DistinctTotal::new(self.original.accumulator(arguments)?, sum)),
-            false => sum,
         })
     }
 
@@ -143,21 +212,13 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        let (result, name) = (arguments.return_field.data_type().clone(), arguments.name.to_string());
+        let (result, name) = (arguments.return_field.data_type().clone(), self.text.clone());
         Ok(match &result {
             DataType::Int64 => Box::new(Totals::<Int64Type, Decimal128Type>::new(name, result)),
             DataType::UInt64 => Box::new(Totals::<UInt64Type, Decimal128Type>::new(name, result)),
             DataType::Decimal128(_, _) => Box::new(Totals::<Decimal128Type, Decimal256Type>::new(name, result)),
             other => return Err(DataFusionError::Internal(format!("a checked sum of type {other}"))),
         })
-    }
-
-    /// DataFusion's own sliding sum of distinct values.
-    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match arguments.is_distinct {
-            true => self.original.create_sliding_accumulator(arguments),
-            false => self.accumulator(arguments),
-        }
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -316,47 +377,6 @@ where
 
     fn size(&self) -> usize {
         size_of_val(self) + self.name.capacity()
-    }
-}
-
-/// Distinct values are collected as DataFusion does it, then added.
-#[derive(Debug)]
-pub(crate) struct DistinctTotal {
-    values: Box<dyn Accumulator>,
-    sum: Box<dyn Accumulator>,
-}
-
-impl DistinctTotal {
-    /// DataFusion's accumulator of distinct values, and one of ours that adds them up.
-    pub(crate) fn new(values: Box<dyn Accumulator>, sum: Box<dyn Accumulator>) -> DistinctTotal {
-        DistinctTotal { values, sum }
-    }
-}
-
-impl Accumulator for DistinctTotal {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.update_batch(values)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.values.state()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.values.merge_batch(states)
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let state = self.values.state()?;
-        let [ScalarValue::List(list)] = state.as_slice() else {
-            return Err(DataFusionError::Internal(format!("expected a list of distinct values, found {state:?}")));
-        };
-        self.sum.update_batch(&[list.values().clone()])?;
-        self.sum.evaluate()
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.values.size() + self.sum.size()
     }
 }
 

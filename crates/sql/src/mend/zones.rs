@@ -6,9 +6,8 @@
 //!
 //! As in PostgreSQL, texts without an offset, dates and timestamps become instants in the session's zone, and
 //! instants become timestamps, dates, times and texts in it, whatever the zone of the column; so are both sides of a
-//! comparison read. `x AT TIME ZONE 'z'` is DataFusion's: a time on the wall of `z` as an instant, an instant with
-//! the zone `z`; and so is what takes instants apart, `extract`, `date_trunc` and the like, and shows them: in the
-//! zone of their type. `SET TIME ZONE ''` leaves all to DataFusion.
+//! comparison read, and so is what `extract`, `date_trunc` and the like take apart, and what intervals move, and AT
+//! TIME ZONE ([`super::timezone`]). `SET TIME ZONE ''` leaves all to DataFusion.
 //!
 //! The files go once DataFusion has a zone for the session and casts by it.
 
@@ -24,10 +23,11 @@ use datafusion::logical_expr::dml::WriteOp;
 use datafusion::logical_expr::expr::{Alias, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of};
+use super::{each_expression, timezone};
 
 /// Before types are coerced: zones that the statement itself names.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl AnalyzerRule for NamedZones {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = with_meanings(plan, zone_of(config).unwrap_or("UTC"))?;
         let Some(zone) = zone_of(config) else { return Ok(plan) };
         // Steps down from an INSERT in which its own casts may be.
         let mut below_insert = 0;
@@ -57,8 +58,24 @@ impl AnalyzerRule for NamedZones {
     }
 }
 
+/// The plan with what AT TIME ZONE means in its place.
+fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
+    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(_));
+    let mended = plan.transform_up_with_subqueries(|plan| {
+        each_expression(plan, is_call, |expr, schema| {
+            expr.transform_up(|expr| {
+                Ok(match timezone::meaning(&expr, zone, schema)? {
+                    Some(meaning) => Transformed::yes(meaning),
+                    None => Transformed::no(expr),
+                })
+            })
+        })
+    })?;
+    Ok(mended.data)
+}
+
 /// The session's zone, if it has one.
-fn zone_of(config: &ConfigOptions) -> Option<&str> {
+pub(super) fn zone_of(config: &ConfigOptions) -> Option<&str> {
     config.execution.time_zone.as_deref().filter(|zone| !zone.is_empty())
 }
 
@@ -77,7 +94,7 @@ fn below_cast(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
     }
 }
 
-/// `x AT TIME ZONE 'z'` with a function in place of its cast.
+/// A cast to an instant of a zone that is not the session's reads times in that zone.
 fn name_zones(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match expr {
@@ -129,8 +146,31 @@ fn may_cross(expr: &Expr) -> bool {
         Expr::Cast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::TryCast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::ScalarFunction(function) => function.name() == "arrow_cast" || APART.contains(&function.name()),
+        Expr::BinaryExpr(binary) => is_sum(binary.op),
         _ => false,
     }
+}
+
+fn is_sum(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus)
+}
+
+/// An instant moved by an interval on the calendar of the session's zone; its result keeps its type.
+fn moved(binary: &BinaryExpr, zone: &str, schema: &DFSchema) -> Option<Expr> {
+    let mut mended = binary.clone();
+    let types = [&binary.left, &binary.right].map(|side| side.get_type(schema).ok());
+    let (instant, own) = match &types {
+        [Some(own @ DataType::Timestamp(_, Some(_))), Some(DataType::Interval(_))] => (&mut mended.left, own),
+        [Some(DataType::Interval(_)), Some(own @ DataType::Timestamp(_, Some(_)))] => (&mut mended.right, own),
+        _ => return None,
+    };
+    let DataType::Timestamp(unit, Some(named)) = own else { return None };
+    if named.as_ref() == zone || is_utc(named) && is_utc(zone) {
+        return None;
+    }
+    let cast = Way::Cast.to(std::mem::take(instant.as_mut()), DataType::Timestamp(*unit, Some(zone.into())));
+    **instant = cast;
+    Some(Way::Cast.to(Expr::BinaryExpr(mended), own.clone()))
 }
 
 fn is_instant(data_type: &DataType) -> bool {
@@ -178,6 +218,7 @@ fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
             _ => None,
         },
         Expr::ScalarFunction(function) if APART.contains(&function.name()) => apart(function, zone, schema),
+        Expr::BinaryExpr(binary) if is_sum(binary.op) => moved(binary, zone, schema),
         _ => None,
     };
     match crossed {

@@ -8,7 +8,8 @@
 //! file of this process is staged too, and copied. Object stores other than this machine's are left to themselves.
 //!
 //! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)`
-//! keeps them, `OPTIONS (overwrite true)` takes them away when all rows are there.
+//! keeps them, `OPTIONS (overwrite true)` takes those of its format away when all rows are there; a folder that has
+//! others is refused.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,7 +26,7 @@ use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
 use super::null_folders::with_null_folders;
 use crate::access::Access;
-use crate::catalog::{data_files, listing_of, with_text_keys};
+use crate::catalog::{data_files, listing_of, replaceable_files, with_text_keys};
 use crate::error::{Result, SqlError};
 use crate::outputs::{self, Destination, Hidden};
 use crate::values::boolean;
@@ -112,7 +113,7 @@ impl Staged {
                 };
                 match place {
                     Some(place) => {
-                        let place = place.into_folder(before, &copy.output_url)?;
+                        let place = place.into_folder(before, &copy)?;
                         copy.output_url = place.location(url.is_collection());
                         staged = Some(place);
                     }
@@ -177,18 +178,25 @@ impl Staged {
     }
 
     /// The same for a COPY, which says what becomes of the files that are in its folder.
-    fn into_folder(mut self, before: Before, location: &str) -> Result<Staged> {
+    fn into_folder(mut self, before: Before, copy: &CopyTo) -> Result<Staged> {
+        let path = || copy.output_url.clone();
         if self.target.is_dir() {
-            let files = data_files(&self.target);
             match before {
-                Before::None if !files.is_empty() => {
-                    return Err(SqlError::FolderNotEmpty { path: location.to_string() });
+                Before::None if !data_files(&self.target).is_empty() => {
+                    return Err(SqlError::FolderNotEmpty { path: path() });
                 }
-                Before::Overwritten => self.replaced = files,
+                Before::Overwritten => {
+                    let format = copy.file_type.get_ext();
+                    let files = replaceable_files(&self.target, &format);
+                    self.replaced = files.map_err(|file| {
+                        let file = file.display().to_string();
+                        SqlError::FolderMixed { path: path(), file, format }
+                    })?;
+                }
                 Before::None | Before::Appended => {}
             }
         } else if before == Before::Appended && self.target.is_file() {
-            return Err(SqlError::Unsupported(format!("COPY that appends to a file ('{location}')")));
+            return Err(SqlError::Unsupported(format!("COPY that appends to a file ('{}')", path())));
         }
         Ok(self)
     }
@@ -203,12 +211,12 @@ impl Staged {
         self.is_special
     }
 
-    /// Moves all files to their places.
+    /// Moves all files to their places; a pipe is written until `is_stopped`.
     ///
     /// # Errors
     /// [`SqlError::FileAccess`] if one of them cannot be moved; those before it have been, and what is to be replaced
     /// is all there.
-    pub(crate) fn commit(self) -> Result<()> {
+    pub(crate) fn commit(self, is_stopped: impl Fn() -> bool) -> Result<()> {
         let mut files = Vec::new();
         files_below(&self.written, &mut files).map_err(|error| failed(&self.written, &error))?;
         let mut places = Vec::new();
@@ -219,7 +227,7 @@ impl Staged {
             };
             self.access.check_path(&place)?;
             let parent = place.parent().unwrap_or(&self.target);
-            let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place));
+            let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place, &is_stopped));
             moved.map_err(|error| failed(&place, &error))?;
             places.push(place);
         }
@@ -230,6 +238,7 @@ impl Staged {
             let folders = file.ancestors().skip(1).take_while(|folder| *folder != self.target);
             folders.map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
         }
+        self.folder.keep_folders();
         Ok(())
     }
 }

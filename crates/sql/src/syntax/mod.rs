@@ -15,8 +15,10 @@ use datafusion::common::config::Dialect;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement as SqlStatement, UnaryOperator, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
+    SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -112,25 +114,53 @@ struct Mends {
     refused: Option<SqlError>,
 }
 
+impl Mends {
+    /// Refuses joins without a condition, of which DataFusion makes cross joins.
+    fn check_joins(&mut self, joins: &[Join]) -> ControlFlow<()> {
+        use JoinOperator::*;
+        for join in joins {
+            let (Join(JoinConstraint::None)
+            | Inner(JoinConstraint::None)
+            | Left(JoinConstraint::None)
+            | LeftOuter(JoinConstraint::None)
+            | Right(JoinConstraint::None)
+            | RightOuter(JoinConstraint::None)
+            | FullOuter(JoinConstraint::None)
+            | Semi(JoinConstraint::None)
+            | LeftSemi(JoinConstraint::None)
+            | RightSemi(JoinConstraint::None)
+            | Anti(JoinConstraint::None)
+            | LeftAnti(JoinConstraint::None)
+            | RightAnti(JoinConstraint::None)) = &join.join_operator
+            else {
+                continue;
+            };
+            let reason = format!("JOIN {} needs ON or USING; a cross join is CROSS JOIN", join.relation);
+            self.refused = Some(SqlError::Syntax(reason));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl VisitorMut for Mends {
     type Break = ();
 
-    /// `FROM t` selects all columns; an inner join has a condition.
+    /// `FROM t` selects all columns; a join has a condition.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;
         }
-        for join in select.from.iter().flat_map(|table| &table.joins) {
-            if let JoinOperator::Join(JoinConstraint::None) | JoinOperator::Inner(JoinConstraint::None) =
-                &join.join_operator
-            {
-                let reason = format!("JOIN {} needs ON or USING; a cross join is CROSS JOIN", join.relation);
-                self.refused = Some(SqlError::Syntax(reason));
-                return ControlFlow::Break(());
-            }
+        select.from.iter().try_for_each(|table| self.check_joins(&table.joins))
+    }
+
+    /// Joins in parentheses have conditions too.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => self.check_joins(&table_with_joins.joins),
+            _ => ControlFlow::Continue(()),
         }
-        ControlFlow::Continue(())
     }
 
     /// A column of VALUES with a double is one of doubles.
@@ -151,7 +181,7 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// A number with an exponent is a double, whatever other literals with a point are.
+    /// A number with an exponent is a double, whatever other literals with a point are; AT TIME ZONE is a function.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
@@ -167,8 +197,29 @@ impl VisitorMut for Mends {
             let text = Value::SingleQuotedString(digits.replace('_', ""));
             *expr = as_double(Expr::Value(text.with_span(value.span)));
         }
+        if let Expr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = [time_zone, timestamp].map(|argument| {
+                let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
+            });
+            *expr = call("timezone", arguments.into());
+        }
         ControlFlow::Continue(())
     }
+}
+
+fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(args),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 fn as_double(expr: Expr) -> Expr {
@@ -176,7 +227,7 @@ fn as_double(expr: Expr) -> Expr {
     Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// Whether an expression says that it is a float.
+/// Whether an expression says that it is a float: a cast to one, or what computes with one.
 fn is_double(expr: &Expr) -> bool {
     match expr {
         Expr::Cast { data_type, .. } => matches!(
@@ -191,6 +242,10 @@ fn is_double(expr: &Expr) -> bool {
                 | DataType::Float64
         ),
         Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_double(expr),
+        Expr::BinaryOp { left, right, .. } => is_double(left) || is_double(right),
+        Expr::Function(Function { args: FunctionArguments::List(list), .. }) => list.args.iter().any(
+            |argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) if is_double(argument)),
+        ),
         _ => false,
     }
 }

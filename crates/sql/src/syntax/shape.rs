@@ -186,18 +186,35 @@ fn in_halves<T>(mut operands: Vec<T>, join: &impl Fn(T, T) -> T) -> T {
 /// The operand that a chain grows from.
 fn first_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
-        Expr::BinaryOp { left, .. } | Expr::IsDistinctFrom(left, _) | Expr::IsNotDistinctFrom(left, _) => Some(left),
-        Expr::Cast { expr, .. }
+        Expr::BinaryOp { left, .. }
+        | Expr::IsDistinctFrom(left, _)
+        | Expr::IsNotDistinctFrom(left, _)
+        | Expr::AnyOp { left, .. }
+        | Expr::AllOp { left, .. } => Some(left),
+        Expr::IsNull(expr)
+        | Expr::IsNotNull(expr)
+        | Expr::IsTrue(expr)
+        | Expr::IsNotTrue(expr)
+        | Expr::IsFalse(expr)
+        | Expr::IsNotFalse(expr)
+        | Expr::IsUnknown(expr)
+        | Expr::IsNotUnknown(expr)
+        | Expr::IsNormalized { expr, .. }
+        | Expr::Cast { expr, .. }
         | Expr::UnaryOp { expr, .. }
         | Expr::Nested(expr)
-        | Expr::IsNull(expr)
-        | Expr::IsNotNull(expr)
         | Expr::InList { expr, .. }
+        | Expr::InSubquery { expr, .. }
+        | Expr::InUnnest { expr, .. }
         | Expr::Between { expr, .. }
         | Expr::Collate { expr, .. }
         | Expr::AtTimeZone { timestamp: expr, .. }
         | Expr::Like { expr, .. }
-        | Expr::ILike { expr, .. } => Some(expr),
+        | Expr::ILike { expr, .. }
+        | Expr::SimilarTo { expr, .. }
+        | Expr::RLike { expr, .. } => Some(expr),
+        Expr::MemberOf(member) => Some(&mut member.value),
+        Expr::OuterJoin(expr) => Some(expr),
         _ => None,
     }
 }
@@ -264,6 +281,16 @@ mod tests {
         for deep in [
             format!("SELECT {}", vec!["1"; 200_000].join(" + ")),
             format!("SELECT x{}", "::int".repeat(50_000)),
+            format!("SELECT true{}", " IS TRUE".repeat(1_000_000)),
+            format!("SELECT x{}", " IS NOT UNKNOWN".repeat(50_000)),
+            format!("SELECT x{}", " IS NORMALIZED".repeat(50_000)),
+            format!("SELECT x{}", " SIMILAR TO 'a'".repeat(50_000)),
+            format!("SELECT x{}", " RLIKE 'a'".repeat(50_000)),
+            format!("SELECT x{}", " = ANY (y)".repeat(50_000)),
+            format!("SELECT x{}", " <> ALL (y)".repeat(50_000)),
+            format!("SELECT x{}", " IN (SELECT 1)".repeat(50_000)),
+            format!("SELECT x{}", " IN UNNEST (y)".repeat(50_000)),
+            format!("SELECT x{}", " MEMBER OF (y)".repeat(50_000)),
             vec!["SELECT 1"; 20_000].join(" UNION "),
             format!("SELECT {}", vec!["x"; 100_000].join(" AND ")),
         ] {

@@ -126,6 +126,18 @@ async fn names_limits_and_subqueries_travel() {
     }
 }
 
+/// What has another value each time is no constant, whose overflow is looked for before a plan travels.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn volatile_functions_travel() {
+    let (sender, receiver) = (cpu(), cpu());
+    let sql = "SELECT CAST(random() * 10 AS BIGINT) + 1 > 0 AS positive";
+    let bytes = sender.encode_plan(sql).await.unwrap();
+    assert!(rows(&received(&receiver, &bytes).await.unwrap().0).contains(&"| true     |".to_string()));
+    // It is checked where it runs.
+    let overflow = sender.collect("SELECT CAST(random() AS BIGINT) + 9223372036854775807 + 1").await.unwrap_err();
+    assert!(overflow.to_string().contains("overflow"), "{overflow}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_tables_are_those_of_the_receiver() {
     let (sender, receiver) = (emulated(), emulated());

@@ -188,9 +188,12 @@ fn sql_that_is_none_or_makes_no_sense() {
 fn errors_speak_sql() {
     let place = Place::new();
     for (sql, expected) in [
-        ("SELECT x IS NORMALIZED FROM (SELECT 'a' x)", "SQL-005 not supported: expression x IS NORMALIZED"),
-        ("SELECT 'a' COLLATE \"C\"", "SQL-005 not supported: expression 'a' COLLATE"),
-        ("SELECT * FROM JSON_TABLE('[]', '$' COLUMNS(a INT PATH '$'))", "SQL-005 not supported: in FROM: JSON TABLE"),
+        ("SELECT x IS NORMALIZED FROM (SELECT 'a' x)", "SQL-005 not supported: expression IS NORMALIZED of x"),
+        ("SELECT 'a' COLLATE \"C\"", "SQL-005 not supported: expression COLLATE of a, C"),
+        (
+            "SELECT * FROM JSON_TABLE('[]', '$' COLUMNS(a INT PATH '$'))",
+            "SQL-005 not supported: in FROM: JSON TABLE of [], $, a, …",
+        ),
         ("SET x = (SELECT 1)", "SQL-004 not a value: a subquery"),
         ("SELECT @@version", "SQL-004 unknown variable '@@version'"),
         ("SELECT lag(a) FROM (SELECT 1 a)", "SQL-004 lag is a window function and needs OVER (…)"),

@@ -144,3 +144,53 @@ fn what_a_terminal_would_obey_stays_in_files_and_pipes() {
     let error = Ran::of(child.wait_with_output().unwrap()).error(1);
     assert_eq!(error, "SQL-002 unknown table '\\x1b]0;x\\x07'");
 }
+
+#[test]
+fn overwriting_a_folder_removes_files_of_its_format_alone() {
+    let place = Place::new();
+    let copy = |v: u32, how: &str| {
+        format!(
+            "COPY (SELECT {v} AS v, {v} % 2 AS k) TO 'out/' STORED AS PARQUET PARTITIONED BY (k) OPTIONS ({how} true)"
+        )
+    };
+    place.csv(&copy(1, "append"));
+    place.csv(&copy(2, "append"));
+    place.write("out/_SUCCESS", "");
+    place.write("out/notes/readme.txt", "of the user");
+    let other = place.write("out/k=1/readme.txt", "of the user");
+    for error in [place.error(&copy(3, "overwrite")), place.error(&copy(4, "overwrite"))] {
+        assert!(error.starts_with("FILE-009 out/: '") && error.contains("out/k=1/readme.txt"), "{error}");
+    }
+    fs::remove_file(other).unwrap();
+    // A link to a folder is no part of it that could be emptied.
+    let far = place.write("far/rows.parquet", "not ours");
+    symlink("../far", place.path("out/k=7")).unwrap();
+    let error = place.error(&copy(3, "overwrite"));
+    assert!(error.contains("out/k=7'"), "{error}");
+    fs::remove_file(place.path("out/k=7")).unwrap();
+    assert_eq!(place.csv("SELECT sum(v) AS s FROM 'out/'"), "s\n3\n");
+    place.csv(&copy(3, "overwrite"));
+    assert_eq!(place.csv("SELECT v, k FROM 'out/'"), "v,k\n3,1\n");
+    for kept in [far, place.path("out/_SUCCESS"), place.path("out/notes/readme.txt")] {
+        assert!(kept.exists(), "{}", kept.display());
+    }
+    // Those of another format are not replaced either.
+    let error = place.error("COPY (SELECT 1 AS v) TO 'out/' STORED AS CSV OPTIONS (overwrite true)");
+    assert!(error.starts_with("FILE-009 ") && error.contains(".parquet' is no csv file"), "{error}");
+}
+
+#[test]
+fn a_copy_that_fails_leaves_no_folders() {
+    let place = Place::new();
+    place.write("here/kept.txt", "");
+    for target in ["new/deep/x.csv", "new/deep/", "here/new/x.parquet"] {
+        let sql = format!("COPY (SELECT 10 / (x - 2) AS a FROM (VALUES (1), (2)) t(x)) TO '{target}' STORED AS CSV");
+        let error = place.error(&sql);
+        assert!(error.starts_with("SQL-006 "), "{error}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!place.path("new").exists() && !place.path("here/new").exists(), "{target}");
+    }
+    assert!(place.path("here/kept.txt").exists());
+    place.csv("COPY (SELECT 1 AS a WHERE false) TO 'new/empty/x.csv'");
+    assert!(place.path("new/empty").exists());
+}

@@ -233,18 +233,22 @@ fn doctor_refuses_a_folder_of_kernels_that_others_can_write() {
     assert!(doctor().contains("kernels can be written by others (mode 777)"), "{}", doctor());
 }
 
-/// Builds a library that says it is NVRTC 12.8.
+/// Builds a library that says it is NVRTC 12.8, and its second one.
 fn stand_in_compiler(place: &Place) -> std::path::PathBuf {
     let names = "CreateProgram CompileProgram GetCUBINSize GetCUBIN GetProgramLogSize GetProgramLog DestroyProgram \
                  GetErrorString";
     let functions: String = names.split(' ').map(|name| format!("int nvrtc{name}() {{ return 0; }}\n")).collect();
     let version = "int nvrtcVersion(int* a, int* b) { *a = 12; *b = 8; return 0; }";
-    let source = place.write("nvrtc.cc", format!("extern \"C\" {{\n{functions}{version}\n}}"));
-    let path = place.path("libnvrtc.so.12");
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
-    let built = std::process::Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(&path).arg(source).status();
-    assert!(built.unwrap().success());
-    path
+    let build = |name: &str, source: String| {
+        let (path, source) = (place.path(name), place.write("library.cc", source));
+        let mut command = std::process::Command::new(&compiler);
+        command.args(["-shared", "-fPIC", &format!("-Wl,-soname,{name}"), "-o"]).arg(&path).arg(source);
+        assert!(command.status().unwrap().success());
+        path
+    };
+    build("libnvrtc-builtins.so.12.8", "int tables;".into());
+    build("libnvrtc.so.12", format!("extern \"C\" {{\n{functions}{version}\n}}"))
 }
 
 #[test]

@@ -134,14 +134,31 @@ pub fn mixed(row: usize, seed: u64) -> u64 {
 
 /// Keys from 0 on whose hashes begin at one slot of any table of up to 2²⁰ slots, under seed 0: the hash turned around.
 pub fn colliding_keys(count: usize) -> Vec<i64> {
-    let key = |hash: u64| {
-        let mut key = hash;
-        for factor in [0x9cb4_b2f8_1293_37db, 0x4f74_430c_22a5_4005] {
-            key = (key ^ key >> 33).wrapping_mul(factor);
-        }
-        key ^ key >> 33
-    };
-    (0u64..).map(|number| key(number << 20)).filter(|key| *key < 1 << 62).map(|key| key as i64).take(count).collect()
+    (0u64..).map(|number| unhashed(number << 20)).filter(|key| *key < 1 << 62).map(|k| k as i64).take(count).collect()
+}
+
+/// The same of keys of two words whose first one is this: their second words.
+pub fn colliding_second_words(first: u64, count: usize) -> Vec<i64> {
+    // What each word's hash is added to.
+    let step = 0x9e37_79b9_7f4a_7c15u64;
+    let before = hashed(first).wrapping_add(step);
+    let word = |number: u64| before ^ unhashed((number << 20).wrapping_sub(step));
+    (0u64..).map(word).filter(|word| *word < 1 << 62).map(|word| word as i64).take(count).collect()
+}
+
+/// What `wc_hash` makes of a key.
+fn hashed(key: u64) -> u64 {
+    spread(key, [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53])
+}
+
+/// The key of a hash: the factors' inverses in turn.
+fn unhashed(hash: u64) -> u64 {
+    spread(hash, [0x9cb4_b2f8_1293_37db, 0x4f74_430c_22a5_4005])
+}
+
+fn spread(bits: u64, factors: [u64; 2]) -> u64 {
+    let bits = factors.into_iter().fold(bits, |bits, factor| (bits ^ bits >> 33).wrapping_mul(factor));
+    bits ^ bits >> 33
 }
 
 /// A dictionary function made of a Rust function over one string or NULL.

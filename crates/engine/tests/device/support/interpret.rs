@@ -167,6 +167,7 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
         Expr::DecimalToFloat(_, _) => Ty::F64,
         Expr::Case(_, otherwise) => type_of(otherwise, registers),
         Expr::DatePart(_, _) | Expr::AddMonths(_, _) => Ty::I32,
+        Expr::InCalendar(inner, _) => type_of(inner, registers),
         Expr::Text(_) => Ty::U32,
     }
 }
@@ -357,6 +358,7 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
             let value = evaluate(inner, registers, rule)?.1;
             (Ty::I32, value.map(|value| Scalar::Int(months_later(value.int(), (*months).into()))))
         }
+        Expr::InCalendar(inner, _) => evaluate(inner, registers, rule)?,
         Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
         Expr::Lookup(register, function, ty) => {
             thread_local!(static KNOWN: RefCell<Results> = RefCell::default());
@@ -450,7 +452,7 @@ fn binary(op: BinaryOp, left: Typed, right: Typed, rule: Overflow) -> Result<Typ
     let (left, right) = (left.int(), right.int());
     if matches!(op, BinaryOp::Div | BinaryOp::Rem) {
         let (minimum, _) = ty.bounds().unwrap();
-        if right == 0 || minimum < 0 && right == -1 && left == minimum {
+        if right == 0 || op == BinaryOp::Div && minimum < 0 && right == -1 && left == minimum {
             return Err(Raised);
         }
     }

@@ -1,0 +1,334 @@
+//! What may raise is computed for those rows alone whose result depends on it.
+//!
+//! DataFusion 55.2 computes both sides of `i < 100 AND i * i > 3` for all rows of a batch unless the left one drops
+//! most of them, moves conjuncts and makes one filter of several; an aggregate with groups computes its argument for
+//! rows that its FILTER drops. Here the final plan asks the operands of AND and OR that cannot raise first, and
+//! computes the others in a CASE behind them; the argument of an aggregate stands in a CASE over its FILTER.
+//!
+//! The optimiser computes what two expressions share once, before both: `sum(i * i) FILTER (…)` beside `max(i * i)
+//! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight ([`HideOperands`]).
+//!
+//! Filters and conditions of joins take NULL for false; elsewhere the third value is kept. The operands that cannot
+//! raise stay conjuncts, so that scans go by them. The file goes once DataFusion computes the right side of AND and
+//! OR for the rows alone that need it, and arguments after filters.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use super::arithmetic::{is_checked_operation, limits, may_overflow};
+use super::{chain, each_expression, each_node, operands};
+
+/// Operands behind each other; those that follow are computed together.
+const GUARDED_MAX: usize = 8;
+
+/// The plan with guards before what may raise.
+pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
+    each_node(plan, |plan| match plan {
+        LogicalPlan::TableScan(_) => Ok(Transformed::no(plan)),
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let guarded = in_filter(predicate, input.schema())?;
+            guarded.map_data(|predicate| Ok(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
+        }
+        LogicalPlan::Join(mut join) => {
+            let Some(filter) = join.filter.take() else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
+            in_filter(filter, &merge_schema(&[&join.left, &join.right]))?.map_data(|filter| {
+                join.filter = Some(filter);
+                Ok(LogicalPlan::Join(join))
+            })
+        }
+        other => each_expression(
+            other,
+            |expr| chained(expr).is_some() || matches!(expr, Expr::AggregateFunction(_)),
+            |expr, schema| {
+                let guarded = in_value(expr, schema)?;
+                guarded.transform_data(|expr| expr.transform_down(|expr| in_aggregate(expr, schema)))
+            },
+        ),
+    })
+}
+
+/// DataFusion's rule for common subexpressions, which does not see what guards are for.
+#[derive(Debug)]
+pub(super) struct HideOperands(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for HideOperands {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut hidden = Hidden(HashMap::new());
+        let plan = plan.transform_down_with_subqueries(|plan| {
+            each_expression(plan, is_guarding, |expr, schema| {
+                expr.transform_down(|expr| match expr {
+                    Expr::AggregateFunction(mut function) if function.params.filter.is_some() => {
+                        for argument in &mut function.params.args {
+                            hidden.hide(argument, schema)?;
+                        }
+                        Ok(Transformed::yes(Expr::AggregateFunction(function)))
+                    }
+                    expr if chained(&expr).is_some() => {
+                        let inner = expr.transform_down(|mut expr| match chained(&expr) {
+                            Some(_) => Ok(Transformed::no(expr)),
+                            None => {
+                                let changed = hidden.hide(&mut expr, schema)?;
+                                Ok(Transformed::new(expr, changed, TreeNodeRecursion::Jump))
+                            }
+                        })?;
+                        Ok(Transformed::new(inner.data, inner.transformed, TreeNodeRecursion::Jump))
+                    }
+                    other => Ok(Transformed::no(other)),
+                })
+            })
+        })?;
+        let plan = self.0.rewrite(plan.data, config)?;
+        if hidden.0.is_empty() {
+            return Ok(plan);
+        }
+        let shown = |expr: Expr| match &expr {
+            Expr::OuterReferenceColumn(_, column) => match hidden.0.get(&column.name) {
+                Some(operand) => Ok(Transformed::new(operand.clone(), true, TreeNodeRecursion::Jump)),
+                None => Ok(Transformed::no(expr)),
+            },
+            _ => Ok(Transformed::no(expr)),
+        };
+        plan.map_data(|plan| {
+            let plan = plan.transform_down_with_subqueries(|plan| {
+                each_expression(
+                    plan,
+                    |expr| matches!(expr, Expr::OuterReferenceColumn(..)),
+                    |expr, _| expr.transform_down(shown),
+                )
+            })?;
+            Ok(plan.data)
+        })
+    }
+}
+
+/// Expressions by the names of the columns that stand for them.
+struct Hidden(HashMap<String, Expr>);
+
+impl Hidden {
+    /// Puts a column of an outer query, which no rule computes, in the place of what may raise.
+    fn hide(&mut self, expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
+        if !may_raise(expr, schema)? && !expr.exists(|expr| Ok(may_overflow(expr, schema)))? {
+            return Ok(false);
+        }
+        let (data_type, nullable) = (expr.get_type(schema)?, expr.nullable(schema)?);
+        let name = format!("__guarded_{}", self.0.len());
+        let field = Arc::new(Field::new(&name, data_type, nullable));
+        let column = Expr::OuterReferenceColumn(field, Column::new_unqualified(&name));
+        self.0.insert(name, std::mem::replace(expr, column));
+        Ok(true)
+    }
+}
+
+fn is_guarding(expr: &Expr) -> bool {
+    chained(expr).is_some() || matches!(expr, Expr::AggregateFunction(function) if function.params.filter.is_some())
+}
+
+/// The operator of a chain.
+fn chained(expr: &Expr) -> Option<Operator> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => Some(*op),
+        _ => None,
+    }
+}
+
+/// A predicate whose NULL is taken for false.
+fn in_filter(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if chained(&predicate) != Some(Operator::And) || !may_raise(&predicate, schema)? {
+        return in_value(predicate, schema);
+    }
+    let mut parts = Parts::of(predicate, Operator::And, schema)?;
+    let Some(mut raising) = parts.raising.pop() else { return Ok(Transformed::no(parts.whole(Operator::And))) };
+    while let Some(before) = parts.raising.pop() {
+        raising = when(before, raising).otherwise(lit(false))?;
+    }
+    if let Some(guard) = parts.guard(Operator::And) {
+        raising = when(guard, raising).otherwise(lit(false))?;
+    }
+    parts.safe.extend(parts.volatile);
+    parts.safe.push(raising);
+    Ok(Transformed::yes(chain(Operator::And, parts.safe)))
+}
+
+/// An expression whose chains keep their third value.
+fn in_value(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_down(|expr| {
+        let Some(op) = chained(&expr) else { return Ok(Transformed::no(expr)) };
+        if !may_raise(&expr, schema)? {
+            return Ok(Transformed::new(expr, false, TreeNodeRecursion::Jump));
+        }
+        let mut parts = Parts::of(expr, op, schema)?;
+        // A guard is computed twice.
+        if !parts.volatile.is_empty() {
+            return Ok(Transformed::new(parts.whole(op), true, TreeNodeRecursion::Jump));
+        }
+        let Some(mut raising) = parts.raising.pop() else {
+            return Ok(Transformed::new(parts.whole(op), true, TreeNodeRecursion::Jump));
+        };
+        let guard = parts.guard(op);
+        for before in parts.raising.into_iter().rev().chain(guard) {
+            let both = chain(op, vec![before.clone(), raising]);
+            raising = match op {
+                Operator::And => when(before.is_not_false(), both).otherwise(lit(false))?,
+                _ => when(before.is_not_true(), both).otherwise(lit(true))?,
+            };
+        }
+        Ok(Transformed::new(raising, true, TreeNodeRecursion::Jump))
+    })
+}
+
+/// The operands of a chain.
+struct Parts {
+    /// Those that cannot raise.
+    safe: Vec<Expr>,
+    /// Those that may, in their order, with guards of their own.
+    raising: Vec<Expr>,
+    /// Those with another value each time, which guard nothing.
+    volatile: Vec<Expr>,
+}
+
+impl Parts {
+    fn of(expr: Expr, op: Operator, schema: &DFSchema) -> Result<Parts> {
+        let mut parts = Parts { safe: Vec::new(), raising: Vec::new(), volatile: Vec::new() };
+        for operand in operands(expr, op) {
+            let into = match () {
+                () if operand.is_volatile() => &mut parts.volatile,
+                () if may_raise(&operand, schema)? => &mut parts.raising,
+                () => &mut parts.safe,
+            };
+            into.push(in_value(operand, schema)?.data);
+        }
+        if parts.raising.len() > GUARDED_MAX {
+            let rest = parts.raising.split_off(GUARDED_MAX - 1);
+            parts.raising.push(chain(op, rest));
+        }
+        Ok(parts)
+    }
+
+    /// What is asked before anything that may raise.
+    fn guard(&self, op: Operator) -> Option<Expr> {
+        (!self.safe.is_empty()).then(|| chain(op, self.safe.clone()))
+    }
+
+    /// The chain without guards.
+    fn whole(self, op: Operator) -> Expr {
+        chain(op, self.safe.into_iter().chain(self.volatile).chain(self.raising).collect())
+    }
+}
+
+/// An aggregate whose argument is computed for the rows that its filter takes.
+fn in_aggregate(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let mut changed = false;
+    if let Some(filter) = params.filter.as_deref().filter(|filter| !filter.is_volatile()) {
+        for argument in &mut params.args {
+            if !may_raise(argument, schema)? {
+                continue;
+            }
+            let (data_type, nullable) = (argument.get_type(schema)?, argument.nullable(schema)?);
+            let other = match nullable {
+                true => ScalarValue::try_from(&data_type)?,
+                false => ScalarValue::new_default(&data_type)?,
+            };
+            *argument = when(filter.clone(), argument.clone()).otherwise(lit(other))?;
+            changed = true;
+        }
+    }
+    Ok(Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed))
+}
+
+/// Whether an expression may raise for values of a row.
+fn may_raise(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    expr.exists(|expr| {
+        Ok(match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide | Operator::Modulo, right }) => {
+                let is_zero =
+                    |value: &ScalarValue| ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value);
+                !matches!(right.as_ref(), Expr::Literal(value, _) if !is_zero(value))
+                    && !left.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
+            }
+            Expr::Cast(Cast { expr, field }) => {
+                expr.get_type(schema).is_ok_and(|from| is_partial(&from, field.data_type()))
+            }
+            other => is_checked_operation(other),
+        })
+    })
+}
+
+/// Whether a cast has no result for some values.
+fn is_partial(from: &DataType, to: &DataType) -> bool {
+    let whole_digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+    match (from, to) {
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, to) => {
+            to.is_numeric() || to.is_temporal() || *to == DataType::Boolean
+        }
+        (from, to) if from.is_integer() && to.is_integer() => {
+            let ((low, high), (least, most)) = (limits(from), limits(to));
+            low < least || high > most
+        }
+        (from, to) if from.is_numeric() && to.is_integer() => true,
+        (
+            DataType::Decimal128(of, scale) | DataType::Decimal256(of, scale),
+            DataType::Decimal128(precision, digits) | DataType::Decimal256(precision, digits),
+        ) => whole_digits(*precision, *digits) < whole_digits(*of, *scale) + i16::from(digits < scale),
+        (from, DataType::Decimal128(precision, digits) | DataType::Decimal256(precision, digits))
+            if from.is_integer() =>
+        {
+            let (low, high) = limits(from);
+            let most = 10i128.checked_pow(whole_digits(*precision, *digits).clamp(0, 39) as u32);
+            most.is_some_and(|most| high >= most || low <= -most)
+        }
+        (from, to) => from.is_floating() && to.is_decimal(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn casts_that_lose_values_are_partial() {
+        use DataType::*;
+        for (from, to, expected) in [
+            (Int32, Int64, false),
+            (Int64, Int32, true),
+            (UInt8, Int8, true),
+            (Utf8View, Int32, true),
+            (Utf8View, Utf8, false),
+            (Int32, Float64, false),
+            (Float64, Int64, true),
+            (Int32, Decimal128(10, 0), false),
+            (Int32, Decimal128(11, 2), true),
+            (Decimal128(10, 2), Decimal128(11, 2), false),
+            (Decimal128(10, 2), Decimal128(10, 1), false),
+            (Decimal128(10, 2), Decimal128(9, 1), true),
+            (Decimal128(10, 2), Int64, true),
+            (Float64, Decimal128(38, 0), true),
+        ] {
+            assert_eq!(is_partial(&from, &to), expected, "{from} to {to}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+"""Puts the runs of stage base-turns together: times of an older program and of this one, a pair a turn.
+
+Arguments: the folder of the runs, and how many turns there were.
+"""
+
+import json
+import math
+import statistics
+import sys
+
+folder, turns = sys.argv[1], range(1, int(sys.argv[2]) + 1)
+
+
+def read(turn, which, suite):
+    """The report of a run."""
+    with open(f"{folder}/turn-{turn}-{which}-{suite}.part", encoding="utf-8") as file:
+        return json.load(file)
+
+
+results = []
+for suite, figures in (("ssb-cuda", ("device_ms", "warm_ms")), ("ssb-cpu", ("warm_ms",)), ("tpch-cpu", ("warm_ms",))):
+    runs = {which: [read(turn, which, suite)["results"] for turn in turns] for which in ("base", "this")}
+    for figure in figures:
+        ratios = []
+        for number, query in enumerate(runs["this"][0]):
+            times = {which: [run[number].get(figure) for run in runs[which]] for which in runs}
+            if None in times["base"] + times["this"]:
+                continue
+            ratios.append(statistics.median(times["this"]) / statistics.median(times["base"]))
+            case = f"{suite}/{query['case']}"
+            results.append({"case": case, "figure": figure, "base_ms": times["base"], "this_ms": times["this"]})
+        ratio = math.exp(statistics.mean(map(math.log, ratios)))
+        print(f"{suite} {figure}: {ratio:.3f} of the base, geometric mean of {len(ratios)} medians")
+        results.append({"case": suite, "figure": figure, "ratio": ratio})
+first = {which: read(1, which, "ssb-cuda") for which in ("base", "this")}
+whole = {key: first["this"][key] for key in ("device", "driver", "date", "commit")}
+whole |= {"suite": "base-turns", "params": {"base": first["base"]["commit"], "turns": len(turns)}, "results": results}
+with open(f"{folder}/base-turns-h200.json", "w", encoding="utf-8") as file:
+    json.dump(whole, file, indent=1)
+    file.write("\n")
