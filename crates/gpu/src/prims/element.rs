@@ -1,6 +1,6 @@
 //! Types of elements, and the order of keys.
 //!
-//! Keys are compared as unsigned integers: [`Key::ordered_bits`] maps a key to bits whose unsigned order is the order of
+//! Keys are compared as unsigned integers: [`Key::ordered_bits`] maps a key to bits whose unsigned order is that of the
 //! keys (Knuth, The Art of Computer Programming 3, 5.2.5; the sign trick for floats is that of CUB's `Traits`). There
 //! is one NaN, larger than all other floats, and one zero, as in the whole system: keys that pass through their bits
 //! lose the sign of a zero and the payload of a NaN. `kernels/prims/keys.cuh` is the device's side of this file.

@@ -1,3 +1,5 @@
+//! Gather and scatter by row numbers, against plain Rust.
+
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{Element, Gather, Scatter, gather, scatter};
 

@@ -1,3 +1,5 @@
+//! Ordered aggregation, unique and run-length encode, against plain Rust.
+
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, Key, OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Sum, Unique,

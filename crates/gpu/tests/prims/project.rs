@@ -1,3 +1,5 @@
+//! Projections, against plain Rust.
+
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{Element, Project, Projection, project};
 

@@ -1,3 +1,5 @@
+//! Reductions, the same on every run.
+
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{Element, Key, Reduce, Reduction, largest, least, sum};
 

@@ -1,3 +1,5 @@
+//! Scans of every type and kind, against plain Rust.
+
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{Element, Scan, ScanKind, Sum, scan};
 

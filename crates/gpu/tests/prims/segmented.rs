@@ -1,3 +1,5 @@
+//! Reductions and scans by segments of any sizes, against plain Rust.
+
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{Element, ScanKind, SegmentedReduce, SegmentedScan, segmented_reduce, segmented_scan};
 

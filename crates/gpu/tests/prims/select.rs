@@ -1,3 +1,5 @@
+//! Selection, partition and split, with order kept and without, against plain Rust.
+
 use warpcube_gpu::prims::{
     DeviceSlice, Element, Moved, Partition, Predicate, Select, SelectOperands, SelectOrder, Split, partition, select,
     split,

@@ -34,6 +34,8 @@ impl Bench<'_> {
     /// Whether cases were asked for that are not run otherwise.
     pub(crate) fn names(&self, case: &str) -> bool {
         self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()) && wanted.contains('-'))
+    }
+
     /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
     /// `tune/<case>` was asked for by name: as cases `tune/<case>/<threads>x<rows>x<blocks>`.
     pub(crate) fn shapes(&self, case: &str, own: TileTuning) -> Vec<(String, TileTuning)> {

@@ -69,8 +69,8 @@ WC_DEVICE TopKTile topk_tile() {
 }
 
 // By how much a thread turns its chunk of 2^log_chunk candidates, each 2^log_apart from the next: it takes candidate
-// j ^ turn when others take theirs. Chunks that begin at the same of the 32 banks turn differently, so all accesses of a
-// warp go to different banks, whatever the distance.
+// j ^ turn when others take theirs. Chunks that begin at the same of the 32 banks turn differently,
+// so all accesses of a warp go to different banks, whatever the distance.
 WC_DEVICE uint32_t topk_turn(uint32_t group, uint32_t log_apart, uint32_t log_chunk) {
     if (TOPK_LEVEL < TOPK_PERMUTED) return 0;
     // Chunks beside each other in the banks.

@@ -59,7 +59,8 @@ template <typename Body> WC_DEVICE void topk_walk_thread(const TopKHeapParams& p
 
 #if TOPK_HEAP_SHARED
 
-// A heap whose root is its worst candidate, of equal ranks that of the last step. Slot i of thread t lies at i * blockDim + t: a thread has a bank to itself.
+// A heap whose root is its worst candidate, of equal ranks that of the last step. Slot i of thread t lies at
+// i * blockDim + t: a thread has a bank to itself.
 struct TopKHeap {
     TopKRank* ranks;
     uint32_t* steps;
