@@ -53,12 +53,13 @@ pub struct OrderedAggregation {
 }
 
 impl OrderedForm {
-    /// The tuning; to be measured. With sums a tile has half the rows, and registers for values.
+    /// The tuning. With sums a tile has half the rows, and registers for values. Of 16 shapes the best on an H200
+    /// (2026-11-23, 2^28 u32, 16 keys): counts 0.367 ms (256 threads 0.416), sums 0.903 ms (0.966).
     pub fn tuning(self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
         match self.sum {
-            None => TileTuning { threads: 256, rows, blocks: 4 },
-            Some(_) => TileTuning { threads: 256, rows: rows.div_ceil(2), blocks: 3 },
+            None => TileTuning { threads: 512, rows, blocks: 2 },
+            Some(_) => TileTuning { threads: 512, rows: rows.div_ceil(2), blocks: 2 },
         }
     }
 

@@ -71,10 +71,12 @@ impl SelectForm {
         }
     }
 
-    /// The tuning; to be measured.
+    /// The tuning. Of 16 shapes the best on an H200 (2026-11-23, 2^29 f32, half of them selected): stable 1.108 ms (256
+    /// threads 1.230), in any order 0.788 ms with half the rows (0.808).
     pub(crate) fn tuning(&self) -> TileTuning {
-        let rows = LANE_ITEMS_MAX / vector_items(self.widest_bytes());
-        TileTuning { threads: 256, rows: rows.min(8), blocks: 4 }
+        let rows = (LANE_ITEMS_MAX / vector_items(self.widest_bytes())).min(8);
+        let rows = if self.order == SelectOrder::Stable { rows } else { rows.div_ceil(2) };
+        TileTuning { threads: 512, rows, blocks: 2 }
     }
 
     pub(crate) fn program(&self, tuning: TileTuning) -> Result<Program> {
@@ -219,7 +221,7 @@ impl SelectKernel {
 pub struct Select(SelectKernel);
 
 impl Select {
-    /// The tuning of a selection; to be measured.
+    /// The tuning of a selection with its order kept.
     pub fn tuning(item: Element, predicate: &Predicate, moved: Moved) -> TileTuning {
         form(item, predicate.clone(), moved, SelectOrder::Stable).tuning()
     }

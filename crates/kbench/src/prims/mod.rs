@@ -45,7 +45,7 @@ impl Bench<'_> {
         }
         let sweep = format!("tune/{case}");
         if self.arguments.cases.iter().any(|wanted| wanted.starts_with("tune") && sweep.starts_with(wanted.as_str())) {
-            for (threads, blocks) in [(128, 6), (128, 8), (256, 3), (256, 4), (256, 5), (512, 1), (512, 2), (512, 3)] {
+            for (threads, blocks) in [(128, 6), (128, 8), (256, 3), (256, 4), (256, 5), (512, 1), (512, 2), (1024, 1)] {
                 for rows in [own.rows, own.rows / 2].into_iter().filter(|rows| *rows > 0) {
                     let case = format!("{sweep}/{threads}x{rows}x{blocks}");
                     shapes.push((case, TileTuning { threads, rows, blocks }));
