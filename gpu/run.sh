@@ -81,6 +81,23 @@ for stage in "$@"; do
         limit distributions-packed 200 "$kbench" encodings --encodings plain,packed --bits 8 --decode --distributions \
             --runs 9 --json "$out/distributions-h200-packed.json"
         ;;
+    primitives)
+        # All but sweeps of shapes and top-k by every algorithm; CASES names others.
+        cases=select/,project/,scan/,ordered/,sort/keys,sort/pairs,segsort/
+        for keys in uniform ascending descending equal few normal bucket_killer special; do
+            for k in 1 32 256 1048576; do cases=$cases,topk/f32/$keys/$k/threshold; done
+        done
+        limit primitives 300 "$kbench" primitives --cases "${CASES:-$cases}" --json "$out/primitives-h200.json"
+        ;;
+    primitives-sanitizer)
+        for tool in memcheck racecheck synccheck; do
+            for cases in scan/ project/ select/30 ordered/sum sort/pairs/u32 segsort/ topk/f32/uniform/32/threshold \
+                topk/f32/special/256; do
+                limit "primitives-$tool-${cases//\//-}" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+                    "$kbench" primitives --cases "$cases" --log-rows 17 --runs 1
+            done
+        done
+        ;;
     encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \

@@ -75,6 +75,11 @@ WC_DEVICE uint32_t wc_add_below(uint32_t value, uint32_t distance, WC_EMU_SITE) 
     return threadIdx.x % 32 >= distance ? value + other : value;
 }
 
+WC_DEVICE uint32_t wc_match_bit(uint32_t lanes, uint32_t digit, uint32_t bit, WC_EMU_SITE) {
+    const uint32_t votes = __ballot_sync(0xffffffffu, (digit & bit) != 0, wc_file, wc_line);
+    return lanes & (digit & bit ? votes : ~votes);
+}
+
 template <typename T> static inline unsigned __match_any_sync(unsigned mask, T value, WC_EMU_SITE) {
     return (unsigned)wc_emu_collective(
         WC_EMU_MATCH_ANY, mask, wc_emu_bits<T>::pack(value), 0, wc_file, wc_line);

@@ -75,6 +75,11 @@ WC_EMU_COMPARE_SWAP(unsigned long long)
         wc_emu_pass(wc_file, wc_line);                                              \
         return __atomic_load_n(address, __ATOMIC_RELAXED);                          \
     }                                                                               \
+    static inline void wc_store_relaxed(T* address, T value, WC_EMU_SITE) {         \
+        wc_emu_pass(wc_file, wc_line);                                              \
+        wc_emu_changed();                                                           \
+        __atomic_store_n(address, value, __ATOMIC_RELAXED);                         \
+    }                                                                               \
     static inline void wc_store_release(T* address, T value, WC_EMU_SITE) {         \
         wc_emu_pass(wc_file, wc_line);                                              \
         wc_emu_changed();                                                           \

@@ -14,6 +14,7 @@ mod device;
 mod emulated;
 mod error;
 mod pool;
+pub mod prims;
 mod program;
 mod recording;
 mod stream;

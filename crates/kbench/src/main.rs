@@ -8,6 +8,7 @@ mod data;
 mod decode;
 mod encode;
 mod encodings;
+mod prims;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Suite {
     Encodings(EncodingArgs),
     /// Encoding of plain columns on the device
     Encode(EncodeArgs),
+    /// Primitives: selection, projection, top-k, sorts, scans, ordered aggregation
+    Primitives(PrimitiveArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(CpuArgs),
 }
@@ -39,6 +42,23 @@ enum Suite {
 /// What to measure of encoding on the CPU.
 #[derive(Debug, Args)]
 struct CpuArgs {
+    /// Write results to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// What to measure of primitives.
+#[derive(Debug, Args)]
+struct PrimitiveArgs {
+    /// Cases whose names begin so, by comma; all if none is named
+    #[arg(long, value_delimiter = ',')]
+    cases: Vec<String>,
+    /// Elements of the largest inputs, as a power of two; the sizes of the suite's tables are relative to it
+    #[arg(long, default_value_t = 29)]
+    log_rows: u32,
+    /// Runs of a case; the median is reported
+    #[arg(long, default_value_t = 21)]
+    runs: usize,
     /// Write results to this file
     #[arg(long)]
     json: Option<PathBuf>,
@@ -94,6 +114,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().suite {
         Suite::Encodings(arguments) => encodings::run(&arguments),
         Suite::Encode(arguments) => encode::run(&arguments),
+        Suite::Primitives(arguments) => prims::run(&arguments),
         Suite::EncodeCpu(arguments) => cpu::run(&arguments),
     };
     match outcome {

@@ -1,0 +1,98 @@
+// Reduce: the sum, the least or the largest of all items.
+//
+// Input: n items of WC_IN. Output: one WC_SUM (WC_IN for the least and the largest). Scratch: a counter of 64 bytes,
+// zero before a launch, then a partial result a block. Mapping: as many blocks as are resident, each at every
+// gridDim.x-th tile; the last block that is done joins the partial results in the order of blocks. Shared memory: a
+// word a warp and a flag. Registers: a lane's items, 128 bytes at the default tuning. Bytes: each item read once.
+// Numerics: integers wrap; doubles are added in an order that depends on n and the grid alone, so runs on one device
+// agree. Floats compare by their bits (keys.cuh): one NaN, the largest.
+
+#if defined(WC_LEAST) || defined(WC_LARGEST)
+typedef WcKey<WC_IN>::Bits Part;
+#ifdef WC_LEAST
+WC_DEVICE Part wc_nothing() { return (Part)~(Part)0; }
+WC_DEVICE Part wc_join(Part a, Part b) { return b < a ? b : a; }
+#else
+WC_DEVICE Part wc_nothing() { return 0; }
+WC_DEVICE Part wc_join(Part a, Part b) { return b > a ? b : a; }
+#endif
+WC_DEVICE Part wc_part(WC_IN item) { return WcKey<WC_IN>::to_bits(item); }
+typedef WC_IN Result;
+WC_DEVICE Result wc_result(Part part) { return WcKey<WC_IN>::from_bits(part); }
+WC_DEVICE uint64_t wc_part_bits(Part part) { return part; }
+WC_DEVICE Part wc_part_of(uint64_t bits) { return (Part)bits; }
+#else
+typedef WC_SUM Part;
+WC_DEVICE Part wc_nothing() { return (Part)0; }
+WC_DEVICE Part wc_join(Part a, Part b) { return a + b; }
+WC_DEVICE Part wc_part(WC_IN item) { return WC_WIDEN(item); }
+typedef WC_SUM Result;
+WC_DEVICE Result wc_result(Part part) { return part; }
+WC_DEVICE uint64_t wc_part_bits(Part part) { return wc_sum_bits(part); }
+WC_DEVICE Part wc_part_of(uint64_t bits) { return WcSumOf<Part>::bits(bits); }
+#endif
+
+struct ReduceParams {
+    const WC_IN* in;
+    Result* out;
+    char* scratch;
+    uint64_t n;
+    uint64_t aligned;
+};
+
+struct ReduceShared {
+    uint64_t is_last;
+    uint64_t warps[WC_THREADS / 32];
+};
+
+// The result of the block, in thread 0.
+WC_DEVICE Part wc_block_join(ReduceShared& shared, Part part) {
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1) part = wc_join(part, (Part)__shfl_xor_sync(WC_FULL_MASK, part, step));
+    if (wc_lane() == 0) shared.warps[wc_warp()] = wc_part_bits(part);
+    __syncthreads();
+    part = wc_nothing();
+    if (threadIdx.x == 0) {
+        for (int warp = 0; warp < WC_THREADS / 32; ++warp) part = wc_join(part, wc_part_of(shared.warps[warp]));
+    }
+    return part;
+}
+
+WC_KERNEL(wc_reduce, ReduceParams, WC_THREADS, WC_BLOCKS) {
+    ReduceShared& shared = *(ReduceShared*)wc_shared();
+    uint64_t* parts = (uint64_t*)(p.scratch + WC_SCRATCH_HEAD);
+    const uint64_t PART_ITEMS = 32 * WC_VEC * WC_ROWS, TILE_ITEMS = PART_ITEMS * (WC_THREADS / 32);
+    Part part = wc_nothing();
+    uint64_t from = blockIdx.x * TILE_ITEMS + wc_warp() * PART_ITEMS;
+    for (; p.aligned != 0 && from + PART_ITEMS <= p.n; from += gridDim.x * TILE_ITEMS) {
+        WC_IN items[WC_ROWS][WC_VEC];
+#pragma unroll
+        for (int j = 0; j < WC_ROWS; ++j) {
+            wc_load_items<WC_VEC>(items[j], p.in + from + j * 32 * WC_VEC + wc_lane() * WC_VEC);
+        }
+#pragma unroll
+        for (int j = 0; j < WC_ROWS; ++j) {
+#pragma unroll
+            for (int k = 0; k < WC_VEC; ++k) part = wc_join(part, wc_part(items[j][k]));
+        }
+    }
+    for (; from < p.n; from += gridDim.x * TILE_ITEMS) {
+        const uint64_t end = min(from + PART_ITEMS, p.n);
+        for (uint64_t at = from + wc_lane(); at < end; at += 32) part = wc_join(part, wc_part(p.in[at]));
+    }
+    part = wc_block_join(shared, part);
+    if (threadIdx.x == 0) {
+        wc_store_relaxed(parts + blockIdx.x, wc_part_bits(part));
+        __threadfence();
+        shared.is_last = wc_count((uint32_t*)p.scratch) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (shared.is_last == 0) return;
+    part = wc_nothing();
+    for (uint32_t at = threadIdx.x; at < gridDim.x; at += WC_THREADS) {
+        part = wc_join(part, wc_part_of(wc_load_relaxed(parts + at)));
+    }
+    part = wc_block_join(shared, part);
+    if (threadIdx.x == 0) *p.out = wc_result(part);
+}

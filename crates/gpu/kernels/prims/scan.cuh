@@ -1,0 +1,80 @@
+// Scan: each output is the sum of all inputs up to its own (inclusive) or before its own (exclusive).
+//
+// Input: n items of WC_IN. Output: n sums of WC_SUM; may be the input itself where both have one type. Scratch:
+// lookback.cuh. Mapping: a block a tile by ticket, rows of 16 bytes a lane (tile.cuh). Shared memory: the ticket, the
+// prefix of the tile and a sum a warp. Registers: the sums of a lane, 128 bytes at the default tuning. Bytes: each item
+// read once, each sum written once, 16 to 32 bytes of descriptors a tile. Numerics: integers wrap; sums of doubles are
+// added in an order that differs from run to run, so the last bits of their results may.
+// Source: Merrill and Garland 2016 for the look-back; lanes scan by shuffles (Sengupta et al., Scan Primitives for GPU
+// Computing, 2007, in the form of Hillis and Steele).
+
+typedef WcSum<WC_SUM> ScanState;
+
+struct ScanParams {
+    const WC_IN* in;
+    WC_SUM* out;
+    char* scratch;
+    uint64_t n;
+    uint64_t aligned;
+};
+
+struct ScanShared {
+    uint64_t tile;
+    WC_SUM before;
+    WC_SUM warps[WC_THREADS / 32];
+};
+
+WC_KERNEL(wc_scan, ScanParams, WC_THREADS, WC_BLOCKS) {
+    ScanShared& shared = *(ScanShared*)wc_shared();
+    if (threadIdx.x == 0) shared.tile = wc_draw_tile(p.scratch);
+    __syncthreads();
+    const uint64_t tile = shared.tile;
+    const uint32_t warp = wc_warp(), lane = wc_lane();
+    const uint64_t from = (tile * (WC_THREADS / 32) + warp) * (32 * WC_VEC * WC_ROWS);
+
+    WC_IN items[WC_ROWS][WC_VEC];
+    wc_load_part<WC_VEC, WC_ROWS>(items, p.in, from, p.n, p.aligned != 0, (WC_IN)0);
+    // Sums in each lane's part of a row, then over the lanes of a row, then over rows.
+    WC_SUM sums[WC_ROWS][WC_VEC], lanes[WC_ROWS], total = 0;
+#pragma unroll
+    for (int j = 0; j < WC_ROWS; ++j) {
+        sums[j][0] = WC_WIDEN(items[j][0]);
+#pragma unroll
+        for (int k = 1; k < WC_VEC; ++k) sums[j][k] = sums[j][k - 1] + WC_WIDEN(items[j][k]);
+        lanes[j] = wc_lanes_sum(sums[j][WC_VEC - 1]);
+    }
+#pragma unroll
+    for (int j = 0; j < WC_ROWS; ++j) {
+        const WC_SUM row = __shfl_sync(WC_FULL_MASK, lanes[j], 31);
+        lanes[j] = wc_from_below(lanes[j], (WC_SUM)0) + total;
+        total += row;
+    }
+    if (lane == 0) shared.warps[warp] = total;
+    __syncthreads();
+
+    const WC_SUM warp_sum = lane < WC_THREADS / 32 ? shared.warps[lane] : (WC_SUM)0;
+    if (warp == 0) {
+        const ScanState own = {wc_warp_sum(warp_sum)};
+        if (lane == 0) wc_announce_tile(p.scratch, tile, own);
+        const ScanState before = wc_look_back(p.scratch, tile, own);
+        if (lane == 0) shared.before = before.sum;
+    }
+    WC_SUM before = wc_warp_sum(lane < warp ? warp_sum : (WC_SUM)0);
+    __syncthreads();
+    before += shared.before;
+
+#pragma unroll
+    for (int j = 0; j < WC_ROWS; ++j) {
+        const WC_SUM base = before + lanes[j];
+        WC_SUM out[WC_VEC];
+#pragma unroll
+        for (int k = 0; k < WC_VEC; ++k) {
+#ifdef WC_EXCLUSIVE
+            out[k] = k == 0 ? base : base + sums[j][k == 0 ? 0 : k - 1];
+#else
+            out[k] = base + sums[j][k];
+#endif
+        }
+        wc_store_row<WC_VEC>(p.out, from + j * 32 * WC_VEC + lane * WC_VEC, p.n, p.aligned != 0, out);
+    }
+}

@@ -1,0 +1,200 @@
+// Threshold from a sample, and the pass over the keys that keeps what it lets through.
+#pragma once
+
+// The cut through a set of values below which none belongs to the `rank` largest.
+template <typename V> struct TopKCut {
+    // Larger values belong to them, and `ties` of those equal to it; all of those unless `tied`.
+    V low;
+    uint32_t ties;
+    bool tied;
+};
+
+// Bins of a cut; as many threads call.
+#define TOPK_CUT_BINS 1024u
+// Words of shared memory that a cut takes.
+#define TOPK_CUT_WORDS (TOPK_CUT_BINS + 32u + 4u)
+
+// Finds the cut at `rank`, at least 1 and at most the number of values. `items.get(i, value)` gives value i < count, or
+// false if there is none; all values lie within `low..=high`. The block of 1,024 threads counts values by their
+// leading digits, goes on with the bin that holds the rank, and ends when a bin is a single value or is wanted whole:
+// two rounds for random 32-bit values, one for equal ones.
+template <typename V, typename Items>
+WC_DEVICE TopKCut<V> topk_cut(const Items& items, uint64_t count, uint32_t rank, V low, V high, uint32_t* words) {
+    uint32_t *bins = words, *parts = bins + TOPK_CUT_BINS, *found = parts + 32;
+    for (;;) {
+        const uint32_t length = topk_bit_length((V)(high - low)), shift = length > 10 ? length - 10 : 0;
+        bins[threadIdx.x] = 0;
+        __syncthreads();
+        for (uint64_t base = wc_warp() * 32; base < count; base += 4 * blockDim.x) {
+            // Four loads in flight.
+            V values[4];
+            bool valid[4];
+#pragma unroll
+            for (uint32_t j = 0; j < 4; ++j) {
+                const uint64_t i = base + j * blockDim.x + wc_lane();
+                values[j] = 0;
+                valid[j] = i < count && items.get(i, values[j]);
+            }
+#pragma unroll
+            for (uint32_t j = 0; j < 4; ++j) {
+                const bool inside = valid[j] && values[j] >= low && values[j] <= high;
+                topk_bin(bins, inside, inside ? (uint32_t)((V)(values[j] - low) >> shift) : 0);
+            }
+        }
+        __syncthreads();
+        const uint32_t bin = TOPK_CUT_BINS - 1 - threadIdx.x, own = bins[bin];
+        const uint32_t upto = topk_block_inclusive_sum(own, parts);
+        if (upto >= rank && upto - own < rank) {
+            found[0] = bin;
+            found[1] = upto - own;
+            found[2] = own;
+        }
+        __syncthreads();
+        rank -= found[1];
+        low = (V)(low + ((V)found[0] << shift));
+        const V mask = (V)(((V)1 << shift) - 1);
+        if ((V)(high - low) > mask) high = (V)(low + mask);
+        const uint32_t held = found[2];
+        if (shift == 0 || held == rank) return {low, rank, held > rank};
+        __syncthreads();
+    }
+}
+
+// Values in an array.
+struct TopKValues {
+    const TopKRank* values;
+    WC_INLINE bool get(uint64_t i, TopKRank& value) const {
+        value = values[i];
+        return true;
+    }
+};
+
+WC_DEVICE uint32_t topk_mix(uint32_t x) {
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+struct TopKSampleParams {
+    const TopKKey* keys;
+    uint64_t count;
+    TopKState* state;
+    TopKRank* kept;
+    // Samples that a block leaves for the last one, and the rank of the threshold among all.
+    uint64_t keep, rank;
+};
+
+// Purpose: a threshold with `rank` of all samples at or above it.
+// Inputs: keys[count], count at least the number of samples; output: state->threshold. kept[grid * keep] is scratch.
+// Mapping: 2,048 samples a block of 1,024 threads. Sample i is a row of the i-th of equal parts of the input, at a
+// hashed place: as even as stride sampling, without its weakness for periods. Each block leaves its best `keep`
+// samples; the last block finds the threshold among them.
+// Shared memory: 2,048 ranks, 4.2 KB of counters. Bytes moved: a sector of 32 a sample.
+// Numerics: exact; less than the true rank only if one block has more than `keep` of the best, which lowers the
+// threshold a little and is harmless.
+WC_KERNEL(topk_sample, TopKSampleParams, 1024, 1) {
+    TopKRank* ranks = (TopKRank*)wc_shared();
+    uint32_t* words = (uint32_t*)(ranks + 2048);
+    uint32_t* word = words + TOPK_CUT_WORDS;
+    const uint64_t samples = (uint64_t)gridDim.x * 2048;
+#pragma unroll
+    for (uint32_t j = 0; j < 2; ++j) {
+        const uint32_t slot = j * 1024 + threadIdx.x;
+        const uint64_t i = (uint64_t)blockIdx.x * 2048 + slot;
+        // Below 2^36 rows and 2^18 samples no product overflows.
+        const uint64_t first = i * p.count / samples, next = (i + 1) * p.count / samples;
+        const uint64_t row = first + ((uint64_t)topk_mix((uint32_t)i) * (next - first) >> 32);
+        ranks[slot] = topk_rank(p.keys[row]);
+    }
+    if (threadIdx.x == 0) *word = 0;
+    __syncthreads();
+    const TopKRank all = (TopKRank)~(TopKRank)0;
+    const TopKCut<TopKRank> cut = topk_cut(TopKValues{ranks}, 2048, (uint32_t)p.keep, (TopKRank)0, all, words);
+    uint32_t* ties = words;
+    __syncthreads();
+    if (threadIdx.x == 0) *ties = 0;
+    __syncthreads();
+#pragma unroll
+    for (uint32_t j = 0; j < 2; ++j) {
+        const TopKRank rank = ranks[j * 1024 + threadIdx.x];
+        // A cut that is not tied is wanted whole: its bin may hold ranks above `low`.
+        bool keeps = rank >= cut.low;
+        if (keeps && cut.tied && rank == cut.low) keeps = atomicAdd(ties, 1u) < cut.ties;
+        if (keeps) p.kept[blockIdx.x * p.keep + atomicAdd(word, 1u)] = rank;
+    }
+    if (!topk_is_last(p.state, words)) return;
+    __syncthreads();
+    const TopKCut<TopKRank> last =
+        topk_cut(TopKValues{p.kept}, gridDim.x * p.keep, (uint32_t)p.rank, (TopKRank)0, all, words);
+    if (threadIdx.x == 0) {
+        topk_store_rank(p.state->threshold, last.low);
+        p.state->ticket = 0;
+    }
+}
+
+struct TopKFilterParams {
+    const TopKKey* keys;
+    uint64_t count;
+    TopKState* state;
+    TopKRank* ranks;
+    TopKRow* rows;
+    uint64_t above_max, equal_max;
+};
+
+// What the filter does with keys.
+struct TopKFilter {
+    TopKRank threshold;
+    TopKGate gate;
+    TopKQueue queue;
+    TopKTarget above, equal;
+
+    WC_INLINE void slot(bool valid, TopKKey key, uint64_t row) {
+        const bool passes = valid && topk_passes(gate, key);
+        if (!__any_sync(WC_FULL_MASK, passes)) return;
+        const TopKRank rank = topk_rank(key);
+        topk_append(queue, above, passes && rank > threshold, rank, (TopKRow)row);
+        if (topk_append_ties(equal, passes && rank == threshold, rank, (TopKRow)row)) topk_close(gate);
+    }
+    WC_INLINE void single(bool valid, TopKKey key, uint64_t row) { slot(valid, key, row); }
+
+    WC_INLINE void chunk(const TopKKey (&own)[TOPK_OWN], uint64_t first) {
+        if (gate.none) return;
+        bool any = gate.all;
+        if (gate.strict) {
+#pragma unroll
+            for (uint32_t j = 0; j < TOPK_OWN; ++j) any |= topk_passes<true>(own[j], gate.bound);
+        } else {
+#pragma unroll
+            for (uint32_t j = 0; j < TOPK_OWN; ++j) any |= topk_passes<false>(own[j], gate.bound);
+        }
+        if (!__any_sync(WC_FULL_MASK, any)) return;
+#pragma unroll
+        for (uint32_t v = 0; v < TOPK_VECTORS; ++v) {
+            any = false;
+#pragma unroll
+            for (uint32_t j = 0; j < TOPK_SLOTS_16; ++j) any |= topk_passes(gate, own[v * TOPK_SLOTS_16 + j]);
+            if (!__any_sync(WC_FULL_MASK, any)) continue;
+#pragma unroll
+            for (uint32_t j = v * TOPK_SLOTS_16; j < (v + 1) * TOPK_SLOTS_16; ++j) {
+                slot(true, own[j], first + topk_slot(j));
+            }
+        }
+    }
+};
+
+// Purpose: the rows at or above the threshold.
+// Inputs: keys[count], state->threshold. Outputs: ranks and rows of those above it in 0..above_max in any order, of
+// those equal to it in above_max..above_max + equal_max, any of them if there are more; state->above and ->equal, which
+// count those without room too (ties only until their room is used up).
+// Mapping: a warp a chunk of TOPK_VECTORS 16-byte loads a lane, persistent blocks, no barrier.
+// Shared memory: a queue of 64 candidates a warp. Registers: the chunk, 16 of 32 bits at four vectors.
+// Bytes moved: the keys once; candidates. Operations: a comparison a key, some fifteen for each that passes.
+// Numerics: exact, by ranks. Source: none of the papers; trial kernel in ANCHORS.md, "One filtering pass".
+WC_KERNEL(topk_filter, TopKFilterParams, TOPK_THREADS, TOPK_BLOCKS) {
+    const TopKRank threshold = topk_load_rank(p.state->threshold);
+    const TopKTarget above = {p.ranks, p.rows, &p.state->above, p.above_max};
+    const TopKTarget equal = {p.ranks + p.above_max, p.rows + p.above_max, &p.state->equal, p.equal_max};
+    TopKFilter filter = {threshold, topk_gate(threshold), topk_queue(wc_shared()), above, equal};
+    topk_walk(p.keys, p.count, filter);
+    if (filter.queue.held > 0) topk_flush(filter.queue, above);
+}

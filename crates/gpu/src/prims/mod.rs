@@ -1,0 +1,88 @@
+//! Device primitives: the operations that query pipelines, cubes and benchmarks are built from.
+//!
+//! Each primitive is one concept under one name: the kernel file `kernels/prims/<name>.cuh`, the launcher and its
+//! tuning `prims/<name>.rs`, the plain-Rust reference beside the launcher, the test `tests/prims/<name>.rs` and the
+//! benchmark of `kbench primitives`.
+//!
+//! A launcher is made once for a device and the types of its operands, which compiles its kernels. Its `launch` puts
+//! work on a [`Queue`] (a stream, or recorded work) and never waits. Invariants: types, lengths and the size of the
+//! scratch memory are checked before the first launch, and a refusal names them ([`crate::GpuError::Contract`]); row
+//! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
+
+mod element;
+mod gather;
+mod lookback;
+mod ordered;
+mod partition;
+mod project;
+mod queue;
+mod reduce;
+mod scan;
+mod segmented;
+mod select;
+#[cfg(test)]
+mod single_pass_tests;
+mod slice;
+mod split;
+mod sum;
+mod tile;
+pub mod topk;
+
+pub use element::{Element, Key, OrderedBits};
+pub use gather::{Gather, Scatter, gather, scatter};
+pub use ordered::{OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Unique, ordered_aggregation};
+pub use partition::{Partition, partition};
+pub use project::{Project, Projection, project};
+pub use queue::Queue;
+pub use reduce::{Reduce, Reduction, largest, least, sum};
+pub use scan::{Scan, ScanKind, scan};
+pub use segmented::{SegmentedReduce, SegmentedScan, segmented_reduce, segmented_scan};
+pub use select::{Moved, Predicate, Select, SelectOperands, SelectOrder, select};
+pub use slice::DeviceSlice;
+pub use split::{Split, split};
+pub use sum::Sum;
+pub use tile::TileTuning;
+pub mod histogram;
+pub mod merge;
+pub mod radix_sort;
+pub mod search;
+pub mod segmented_sort;
+pub mod sort;
+pub use histogram::{Histogram, HistogramBins, HistogramTuning};
+pub use merge::{Merge, MergeTuning};
+pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+pub use search::{Search, SearchMethod, SearchSide};
+pub use segmented_sort::{SegmentedSort, SegmentedTuning};
+pub use sort::{Nulls, Sort, SortColumn, SortKey};
+
+use crate::error::{GpuError, Result};
+
+/// Kernel text that all primitives start with: order-preserving bits of keys.
+pub const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
+
+/// Refuses an operand that is not as long as the operation.
+pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {
+    if slice.len() == length {
+        return Ok(());
+    }
+    let message = format!("{operation}: {operand} has {} elements, and {length} are needed", slice.len());
+    Err(GpuError::Contract(message))
+}
+
+/// Refuses an operand of another type than the launcher was made for.
+pub(crate) fn check_element(operation: &str, operand: &str, slice: &DeviceSlice, element: Element) -> Result<()> {
+    if slice.element() == element {
+        return Ok(());
+    }
+    let message = format!("{operation}: {operand} has elements of {}, not of {element}", slice.element());
+    Err(GpuError::Contract(message))
+}
+
+/// Refuses scratch memory that is too small.
+pub(crate) fn check_scratch(operation: &str, scratch: &crate::DeviceBuffer, bytes: usize) -> Result<()> {
+    if scratch.bytes() >= bytes {
+        return Ok(());
+    }
+    let message = format!("{operation}: the scratch memory has {} bytes, and {bytes} are needed", scratch.bytes());
+    Err(GpuError::Contract(message))
+}

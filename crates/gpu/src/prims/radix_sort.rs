@@ -1,0 +1,478 @@
+//! Radix sort of keys and of keys with payload, stable, over any range of the keys' bits.
+//!
+//! One kernel counts the digits of all passes, one makes the plan of the passes, and each pass moves keys and payload
+//! once, from one place to another (`kernels/prims/radix_sort.cuh`). A pass whose digit is the same in all keys moves
+//! nothing; the device knows alone which these are, so the host waits for nothing.
+
+use std::ops::Range;
+
+use super::{DeviceSlice, Element, KEYS, Key, OrderedBits, Queue, check_element, check_length, check_scratch};
+use crate::backend::LaunchShape;
+use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
+use crate::device::{Device, Kernel};
+use crate::error::{GpuError, Result};
+use crate::program::Program;
+use crate::stream::Params;
+
+/// Ranks and places of one tile.
+pub(crate) const TILE: &str = include_str!("../../kernels/prims/radix_tile.cuh");
+const KERNELS: &str = include_str!("../../kernels/prims/radix_sort.cuh");
+/// The loop over all elements of a slice.
+pub(crate) const EACH_KEY: &str = include_str!("../../kernels/prims/each_key.cuh");
+
+/// Bins of a digit, `SORT_BINS` of the kernels.
+pub(crate) const BINS: usize = 256;
+/// The most bits of a digit.
+const DIGIT_BITS: u32 = 8;
+/// Bytes of shared memory behind the exchange and the counters: places of bins, partial sums, a ticket.
+pub(crate) const TILE_TABLE_BYTES: u32 = BINS as u32 * 8 + 64;
+/// Rows that a launch of a pass has to stay below: descriptors keep counts in 30 bits.
+const PORTION_ROWS_MAX: u64 = 1 << 30;
+/// Rows of a step of a block that copies.
+const COPY_ROWS: u64 = BINS as u64 * 16;
+
+/// How a radix sort is cut into blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RadixTuning {
+    /// Threads of a block of a pass, a multiple of 32 of at least 256.
+    pub threads: u32,
+    /// Rows of a thread.
+    pub items: u32,
+    /// Blocks a multiprocessor, which bounds registers.
+    pub blocks: u32,
+    /// Threads of a block that counts digits.
+    pub count_threads: u32,
+    /// Counters of one bin in a block that counts digits, a power of two up to 32.
+    pub count_columns: u32,
+    /// Rows of a launch at most, less than 2^30.
+    pub portion_rows: u64,
+}
+
+impl RadixTuning {
+    /// The tuning for a device whose blocks have so much shared memory. Not measured yet: runs of keys that go to one
+    /// bin grow with tiles, so tiles are large, of 512 threads that NVRTC 13.0 compiles to 64 registers for sm_90 with
+    /// four spilled words at most.
+    pub fn of(shared_bytes: usize, key: Element, payload: Option<Element>) -> RadixTuning {
+        let items = match (key.bytes(), payload.map_or(0, Element::bytes)) {
+            (..=4, 0) => 23,
+            (..=4, ..=4) => 19,
+            (..=4, ..=8) => 13,
+            (..=8, ..=4) => 15,
+            (..=8, ..=8) => 13,
+            _ => 7,
+        };
+        let columns = |count: u32| count as usize * key.bytes() * BINS * 4;
+        let mut count_columns = 32;
+        while count_columns > 1 && columns(count_columns) > shared_bytes.min(128 << 10) {
+            count_columns /= 2;
+        }
+        let portion_rows = PORTION_ROWS_MAX - 1;
+        RadixTuning { threads: 512, items, blocks: 2, count_threads: 1024, count_columns, portion_rows }
+    }
+
+    /// Rows of a tile.
+    pub(crate) fn tile(&self) -> u64 {
+        u64::from(self.threads) * u64::from(self.items)
+    }
+
+    /// Bytes of shared memory of a tile whose widest operand has so many bytes.
+    pub(crate) fn tile_shared_bytes(&self, widest: usize) -> u32 {
+        let exchange = (self.tile() as u32 * widest as u32).next_multiple_of(16);
+        exchange + self.threads / 32 * BINS as u32 * 4 + TILE_TABLE_BYTES
+    }
+
+    /// What kernels are told of types and tuning.
+    pub(crate) fn definitions(&self, key: Element, payload: Option<Element>) -> String {
+        let RadixTuning { threads, items, blocks, count_threads, count_columns, .. } = self;
+        let payload = payload.map(|payload| format!("#define WC_SORT_PAYLOAD {}\n", payload_type(payload.bytes())));
+        format!(
+            "#define WC_SORT_KEY {}\n{}#define WC_SORT_THREADS {threads}\n#define WC_SORT_ITEMS {items}\n\
+             #define WC_SORT_BLOCKS {blocks}\n#define WC_SORT_COUNT_THREADS {count_threads}\n\
+             #define WC_SORT_COLUMNS {count_columns}\n",
+            key.c_type(),
+            payload.unwrap_or_default(),
+        )
+    }
+}
+
+/// Type that moves payload of so many bytes.
+pub(crate) fn payload_type(bytes: usize) -> &'static str {
+    match bytes {
+        4 => "uint32_t",
+        8 => "uint64_t",
+        _ => "uint128_t",
+    }
+}
+
+/// Keys and the payload beside them.
+#[derive(Debug, Clone, Copy)]
+pub struct Records<'a> {
+    /// The keys.
+    pub keys: &'a DeviceSlice,
+    /// As many elements of payload.
+    pub values: Option<&'a DeviceSlice>,
+}
+
+/// The order of a sort.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RadixOrder {
+    /// The bits of the keys' ordered bits that count, from the lowest on; keys equal in them keep their order.
+    pub bits: Range<u32>,
+    /// Whether the largest key comes first.
+    pub descending: bool,
+}
+
+impl RadixOrder {
+    /// All bits of a type of keys.
+    pub fn of(key: Element, descending: bool) -> RadixOrder {
+        RadixOrder { bits: 0..key.bytes() as u32 * 8, descending }
+    }
+
+    /// Passes over the data, and the bits of a digit.
+    pub(crate) fn passes(&self) -> (u32, u32) {
+        let bits = self.bits.end - self.bits.start;
+        let passes = bits.div_ceil(DIGIT_BITS);
+        (passes, bits.div_ceil(passes.max(1)))
+    }
+
+    /// Refuses bits that keys do not have.
+    pub(crate) fn check(&self, operation: &str, key: Element) -> Result<()> {
+        let Range { start, end } = self.bits;
+        let bits = key.bytes() as u32 * 8;
+        if start <= end && end <= bits {
+            return Ok(());
+        }
+        Err(GpuError::Contract(format!("{operation}: bits {start}..{end} of keys of {key}, which have {bits}")))
+    }
+
+    /// The members `SortDigits` of parameter structs.
+    pub(crate) fn digits(&self, params: Params) -> Params {
+        let (passes, width) = self.passes();
+        let params = params.u64(self.bits.start.into()).u64(self.bits.end.into());
+        params.u64(width.into()).u64(passes.into()).u64(self.descending.into())
+    }
+}
+
+/// The members `SortPlaces` of parameter structs.
+pub(crate) fn places(params: Params, places: [Records<'_>; 3]) -> Params {
+    let params = places.iter().fold(params, |params, place| params.slice(place.keys));
+    places.iter().fold(params, |params, place| match place.values {
+        Some(values) => params.slice(values),
+        None => params.null(),
+    })
+}
+
+/// Refuses types of payload that kernels do not move.
+pub(crate) fn check_payload(operation: &str, payload: Option<Element>) -> Result<()> {
+    match payload {
+        Some(payload) if payload.bytes() < 4 => {
+            Err(GpuError::Contract(format!("{operation}: payload of {payload}, and 4, 8 or 16 bytes are moved")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses records of other types or lengths. Without payload `numbered` records stand for the numbers of rows.
+pub(crate) fn check_records(
+    operation: &str,
+    role: &str,
+    records: Records<'_>,
+    key: Element,
+    payload: Option<Element>,
+    rows: u64,
+    numbered: bool,
+) -> Result<()> {
+    check_element(operation, &format!("{role} keys"), records.keys, key)?;
+    check_length(operation, &format!("{role} keys"), records.keys, rows)?;
+    match (records.values, payload) {
+        (Some(values), Some(payload)) => {
+            check_element(operation, &format!("{role} payload"), values, payload)?;
+            check_length(operation, &format!("{role} payload"), values, rows)
+        }
+        (None, None) => Ok(()),
+        (None, Some(payload)) if numbered => {
+            let bits = payload.bytes() * 8;
+            if bits < 64 && rows > 1 << bits {
+                let message = format!("{operation}: the numbers of {rows} rows do not fit into payload of {payload}");
+                return Err(GpuError::Contract(message));
+            }
+            Ok(())
+        }
+        (None, Some(payload)) => Err(GpuError::Contract(format!("{operation}: {role} has no payload of {payload}"))),
+        (Some(_), None) => {
+            Err(GpuError::Contract(format!("{operation}: {role} has payload, and keys alone are sorted")))
+        }
+    }
+}
+
+/// A radix sort of keys of one type, alone or with payload of one type.
+#[derive(Clone)]
+pub struct RadixSort {
+    key: Element,
+    payload: Option<Element>,
+    tuning: RadixTuning,
+    multiprocessors: u32,
+    count: Kernel,
+    plan: Kernel,
+    pass: Kernel,
+    copy: Kernel,
+}
+
+/// How the output of a sort lies to its input, `FORM_` of the kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Elsewhere.
+    Apart,
+    /// In the same place.
+    InPlace,
+    /// Keys in the same place, payload is written alone.
+    Numbering,
+}
+
+/// Where the parts of the scratch memory begin, in bytes.
+struct Scratch {
+    counts: usize,
+    tickets: usize,
+    plan: usize,
+    carry: usize,
+    words: usize,
+    bytes: usize,
+}
+
+impl RadixSort {
+    /// Compiles the sort for a device.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for payload of one byte; those of [`Device::compile`].
+    pub fn new(device: &Device, key: Element, payload: Option<Element>) -> Result<RadixSort> {
+        RadixSort::with_tuning(
+            device,
+            key,
+            payload,
+            RadixTuning::of(device.info().shared_memory_per_block, key, payload),
+        )
+    }
+
+    /// The same, cut as told.
+    ///
+    /// # Errors
+    /// As [`RadixSort::new`].
+    pub fn with_tuning(
+        device: &Device,
+        key: Element,
+        payload: Option<Element>,
+        tuning: RadixTuning,
+    ) -> Result<RadixSort> {
+        check_payload("radix_sort", payload)?;
+        let module = device.compile(&program(key, payload, &tuning))?;
+        let multiprocessors = device.info().multiprocessors;
+        let kernel = |name| module.kernel(name);
+        let (count, plan) = (kernel("radix_sort_count")?, kernel("radix_sort_plan")?);
+        let (pass, copy) = (kernel("radix_sort_pass")?, kernel("radix_sort_copy")?);
+        Ok(RadixSort { key, payload, tuning, multiprocessors, count, plan, pass, copy })
+    }
+
+    /// Type of the keys.
+    pub fn key(&self) -> Element {
+        self.key
+    }
+
+    /// Bytes of scratch memory for `rows` rows, 0.3 to 2.5 % of the data where there are many.
+    pub fn scratch_bytes(&self, rows: u64) -> usize {
+        self.scratch(rows).bytes
+    }
+
+    /// Rows of a launch, a multiple of the tile's.
+    fn portion(&self) -> u64 {
+        let tile = self.tuning.tile();
+        (self.tuning.portion_rows.min(PORTION_ROWS_MAX - 1) / tile).max(1) * tile
+    }
+
+    fn scratch(&self, rows: u64) -> Scratch {
+        let passes = self.key.bytes();
+        let tiles = rows.min(self.portion()).div_ceil(self.tuning.tile()) as usize;
+        let portions = rows.div_ceil(self.portion()) as usize;
+        let (counts, aligned) = (0, |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN));
+        let tickets = counts + passes * BINS * 8;
+        let plan = tickets + aligned(passes * portions * 4);
+        let carry = plan + aligned((passes + 1) * 4);
+        let words = carry + 2 * BINS * 8;
+        Scratch { counts, tickets, plan, carry, words, bytes: words + tiles * BINS * 4 }
+    }
+
+    /// Sorts `input` to `output`, by way of `other`, whose content is undefined then. The three lie apart. Input
+    /// without payload stands for the numbers of rows where payload is sorted.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for other types, lengths and bits, and too little scratch memory; those of a launch.
+    pub fn launch(
+        &self,
+        queue: &mut impl Queue,
+        input: Records<'_>,
+        output: Records<'_>,
+        other: Records<'_>,
+        order: &RadixOrder,
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let rows = input.keys.len();
+        check_records("radix_sort", "the input", input, self.key, self.payload, rows, true)?;
+        check_records("radix_sort", "the output", output, self.key, self.payload, rows, false)?;
+        self.sort(queue, [input, output, other], order, Form::Apart, scratch)
+    }
+
+    /// Sorts `records` where they are, by way of `other`, whose content is undefined then. An odd number of passes
+    /// costs a copy.
+    ///
+    /// # Errors
+    /// As [`RadixSort::launch`].
+    pub fn launch_in_place(
+        &self,
+        queue: &mut impl Queue,
+        records: Records<'_>,
+        other: Records<'_>,
+        order: &RadixOrder,
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let rows = records.keys.len();
+        check_records("radix_sort", "the input", records, self.key, self.payload, rows, false)?;
+        self.sort(queue, [records, records, other], order, Form::InPlace, scratch)
+    }
+
+    /// Sorts the keys of `records` where they are, and writes the numbers that their rows had to its payload.
+    ///
+    /// # Errors
+    /// As [`RadixSort::launch`].
+    pub fn launch_numbering(
+        &self,
+        queue: &mut impl Queue,
+        records: Records<'_>,
+        other: Records<'_>,
+        order: &RadixOrder,
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let rows = records.keys.len();
+        let input = Records { values: None, ..records };
+        check_records("radix_sort", "the input", input, self.key, self.payload, rows, true)?;
+        check_records("radix_sort", "the output", records, self.key, self.payload, rows, false)?;
+        self.sort(queue, [input, records, other], order, Form::Numbering, scratch)
+    }
+
+    fn sort(
+        &self,
+        queue: &mut impl Queue,
+        all: [Records<'_>; 3],
+        order: &RadixOrder,
+        form: Form,
+        memory: &DeviceBuffer,
+    ) -> Result<()> {
+        let rows = all[0].keys.len();
+        check_records("radix_sort", "the other place", all[2], self.key, self.payload, rows, false)?;
+        order.check("radix_sort", self.key)?;
+        let scratch = self.scratch(rows);
+        check_scratch("radix_sort", memory, scratch.bytes)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        let (passes, _) = order.passes();
+        let (portion, tile) = (self.portion(), self.tuning.tile());
+        let portions = rows.div_ceil(portion);
+        queue.fill(memory, scratch.counts, 0, scratch.plan)?;
+        queue.fill(memory, scratch.words, 0xff, scratch.bytes - scratch.words)?;
+        if passes > 0 {
+            self.launch_count(queue, all[0].keys, order, memory, scratch.counts)?;
+        }
+        let shape = LaunchShape { grid: 1, block: BINS as u32, shared_bytes: 64 };
+        let params = Params::new().buffer_at(memory, scratch.counts).buffer_at(memory, scratch.plan);
+        let params = params.u64(rows).u64(passes.into()).u64(form as u64).u64(portions);
+        queue.launch(&self.plan, shape, &params)?;
+        for pass in 0..u64::from(passes) {
+            for at in 0..portions {
+                let (row, end) = (at * portion, rows.min((at + 1) * portion));
+                let carry = |at: u64| scratch.carry + at as usize % 2 * BINS * 8;
+                let starts = if at == 0 { scratch.counts + pass as usize * BINS * 8 } else { carry(at) };
+                let params = order.digits(places(Params::new(), all)).u64(row).u64(end).u64(pass).u64(at);
+                let params = params.buffer_at(memory, scratch.plan).buffer_at(memory, starts);
+                let last = at + 1 == portions;
+                let params = if last { params.null() } else { params.buffer_at(memory, carry(at + 1)) };
+                let ticket = scratch.tickets + (pass * portions + at) as usize * 4;
+                let params = params.buffer_at(memory, scratch.words).buffer_at(memory, ticket);
+                queue.launch(&self.pass, self.pass_shape((end - row).div_ceil(tile)), &params)?;
+            }
+        }
+        let grid = rows.div_ceil(COPY_ROWS).min(u64::from(self.multiprocessors) * 8) as u32;
+        let shape = LaunchShape { grid, block: BINS as u32, shared_bytes: 0 };
+        let params = places(Params::new(), all).u64(rows).buffer_at(memory, scratch.plan + passes as usize * 4);
+        queue.launch(&self.copy, shape, &params)
+    }
+
+    fn launch_count(
+        &self,
+        queue: &mut impl Queue,
+        keys: &DeviceSlice,
+        order: &RadixOrder,
+        memory: &DeviceBuffer,
+        counts: usize,
+    ) -> Result<()> {
+        let RadixTuning { count_threads: block, count_columns, .. } = self.tuning;
+        let step = u64::from(block) * 4 * (16 / self.key.bytes() as u64);
+        let grid = keys.len().div_ceil(step).min(self.multiprocessors.into()) as u32;
+        let shared_bytes = order.passes().0 * BINS as u32 * count_columns * 4;
+        let params = order.digits(Params::new().slice(keys).u64(keys.len())).buffer_at(memory, counts);
+        queue.launch(&self.count, LaunchShape { grid, block, shared_bytes }, &params)
+    }
+
+    fn pass_shape(&self, tiles: u64) -> LaunchShape {
+        let widest = self.key.bytes().max(self.payload.map_or(0, Element::bytes));
+        let shared_bytes = self.tuning.tile_shared_bytes(widest);
+        LaunchShape { grid: tiles as u32, block: self.tuning.threads, shared_bytes }
+    }
+}
+
+/// The program of a sort.
+pub(crate) fn program(key: Element, payload: Option<Element>, tuning: &RadixTuning) -> Program {
+    let definitions = tuning.definitions(key, payload);
+    let name = format!("radix_sort_{key}_{}", payload.map_or(0, Element::bytes));
+    Program::new(name, format!("{KEYS}{EACH_KEY}{definitions}{TILE}{KERNELS}"))
+}
+
+/// The numbers of rows in the order of a sort.
+pub fn reference<K: Key>(keys: &[K], order: &RadixOrder) -> Vec<u64> {
+    let bits = order.bits.end - order.bits.start;
+    let mask = OrderedBits::MAX.checked_shr(OrderedBits::BITS - bits).unwrap_or(0);
+    let flip = if order.descending { mask } else { 0 };
+    let digits =
+        |row: &u64| (keys[*row as usize].ordered_bits().checked_shr(order.bits.start).unwrap_or(0) & mask) ^ flip;
+    let mut rows: Vec<u64> = (0..keys.len() as u64).collect();
+    rows.sort_by_key(digits);
+    rows
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::cuda::nvrtc;
+
+    /// Compiles a program for Ampere, Hopper and Blackwell for workstations, where there is a compiler.
+    pub(crate) fn compile_for_gpus(program: &Program) {
+        for architecture in [80, 90, 120] {
+            match nvrtc::compile(program, architecture) {
+                Ok(cubin) => assert!(!cubin.is_empty()),
+                Err(GpuError::CompilerUnavailable { .. }) => return,
+                Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name()),
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        for (key, payload) in [
+            (Element::U32, None),
+            (Element::F32, Some(Element::U32)),
+            (Element::U64, Some(Element::U32)),
+            (Element::U8, Some(Element::U128)),
+            (Element::I128, Some(Element::U64)),
+        ] {
+            compile_for_gpus(&program(key, payload, &RadixTuning::of(99 << 10, key, payload)));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Reduce: the sum, the least or the largest of all items, in one launch.
+
+use crate::buffer::DeviceBuffer;
+use crate::device::{Device, Kernel};
+use crate::error::{GpuError, Result};
+use crate::prims::lookback::{self, LOOKBACK};
+use crate::prims::sum::{Sum, SumType};
+use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
+use crate::prims::{DeviceSlice, Element, KEYS, Key, Queue, check_element, check_length};
+use crate::program::Program;
+use crate::stream::Params;
+
+const NAME: &str = "reduce";
+
+/// What items are reduced to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Their sum, in elements of this type.
+    Sum(Element),
+    /// The least of them, in the order of keys.
+    Least,
+    /// The largest of them, in the order of keys; NaN if there is one.
+    Largest,
+}
+
+/// Reductions of one type on a device.
+#[derive(Clone)]
+pub struct Reduce {
+    kernel: Kernel,
+    input: Element,
+    output: Element,
+    has_identity: bool,
+    blocks_max: u32,
+    vector: u32,
+    tuning: TileTuning,
+}
+
+impl Reduce {
+    /// The tuning; to be measured.
+    pub fn tuning() -> TileTuning {
+        TileTuning { threads: 256, rows: 8, blocks: 4 }
+    }
+
+    /// Compiles a reduction of `input`.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for types that have no sums, and for the least and largest of more than 8 bytes.
+    pub fn new(device: &Device, input: Element, reduction: Reduction) -> Result<Reduce> {
+        Reduce::with_tuning(device, input, reduction, Reduce::tuning())
+    }
+
+    /// The same with tiles of another shape.
+    ///
+    /// # Errors
+    /// As [`Reduce::new`].
+    pub fn with_tuning(device: &Device, input: Element, reduction: Reduction, tuning: TileTuning) -> Result<Reduce> {
+        let kernel = device.compile(&program(input, reduction, tuning)?)?.kernel("wc_reduce")?;
+        let output = match reduction {
+            Reduction::Sum(sum) => sum,
+            Reduction::Least | Reduction::Largest => input,
+        };
+        let blocks_max = device.info().multiprocessors * tuning.blocks;
+        let (has_identity, vector) = (matches!(reduction, Reduction::Sum(_)), vector_items(input.bytes()));
+        Ok(Reduce { kernel, input, output, has_identity, blocks_max, vector, tuning })
+    }
+
+    /// Blocks of a launch.
+    fn blocks(&self, n: u64) -> u64 {
+        self.tuning.tiles(self.vector, n).min(self.blocks_max.into())
+    }
+
+    /// Scratch memory that a launch over `n` items needs.
+    pub fn scratch_bytes(&self, n: u64) -> usize {
+        lookback::scratch_bytes(self.blocks(n), 1)
+    }
+
+    /// Writes the result to `out`, one element.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for other types or lengths, too little scratch memory, and the least or largest of
+    /// nothing.
+    pub fn launch(
+        &self,
+        queue: &mut impl Queue,
+        input: &DeviceSlice,
+        out: &DeviceSlice,
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let n = input.len();
+        check_element(NAME, "the input", input, self.input)?;
+        check_element(NAME, "the output", out, self.output)?;
+        check_length(NAME, "the output", out, 1)?;
+        if n == 0 && !self.has_identity {
+            return Err(GpuError::Contract(format!("{NAME}: 0 elements have no least and no largest")));
+        }
+        let blocks = self.blocks(n);
+        let shape = self.tuning.shape(NAME, blocks, 8 + self.tuning.threads as usize / 32 * 8)?;
+        lookback::reset(NAME, queue, scratch, blocks, 1)?;
+        if n == 0 {
+            return queue.fill(out.buffer(), out.offset(), 0, out.element().bytes());
+        }
+        let aligned = are_aligned(&[input], self.vector);
+        let params = Params::new().slice(input).slice(out).buffer(scratch).u64(n).u64(aligned.into());
+        queue.launch(&self.kernel, shape, &params)
+    }
+}
+
+/// The program of one reduction.
+pub(crate) fn program(input: Element, reduction: Reduction, tuning: TileTuning) -> Result<Program> {
+    let types = match reduction {
+        Reduction::Sum(sum) => SumType::new(NAME, input, sum)?.text(),
+        _ if input.bytes() > 8 => {
+            let message = format!("{NAME}: no least and largest of {input}, which has more than 8 bytes");
+            return Err(GpuError::Contract(message));
+        }
+        Reduction::Least => format!("#define WC_IN {}\n#define WC_LEAST\n", input.c_type()),
+        Reduction::Largest => format!("#define WC_IN {}\n#define WC_LARGEST\n", input.c_type()),
+    };
+    let text = include_str!("../../kernels/prims/reduce.cuh");
+    let shape = tuning.text(vector_items(input.bytes()));
+    Ok(Program::new(NAME, [&types, &shape, KEYS, TILE, LOOKBACK, text].concat()))
+}
+
+/// The sum on the host.
+pub fn sum<S: Sum>(input: impl IntoIterator<Item = S>) -> S {
+    input.into_iter().fold(S::ZERO, S::plus)
+}
+
+/// The least on the host.
+pub fn least<K: Key>(input: &[K]) -> Option<K> {
+    input.iter().copied().min_by_key(|key| key.ordered_bits())
+}
+
+/// The largest on the host.
+pub fn largest<K: Key>(input: &[K]) -> Option<K> {
+    input.iter().copied().max_by_key(|key| key.ordered_bits())
+}

@@ -1,0 +1,430 @@
+//! Top-k: the k largest or smallest keys of a slice and their rows, in order.
+//!
+//! # Contract
+//!
+//! `launch` gives `min(k, n)` keys in order, largest first (smallest first for [`Order::Smallest`]), each with its row;
+//! of equal keys the smaller row comes first. Keys pass through their ordered bits: one NaN, larger than all other
+//! floats, and one zero. No row is given twice. Where more rows equal the last key than places are left,
+//! [`Ties::Any`] takes any of them (the filter appends rows equal to the threshold only until k are held) and the rows
+//! may differ from run to run; [`Ties::FirstRows`] takes those with the smallest rows, so the result is determined.
+//! Several ORDER BY keys are one key of their ordered bits packed into `u64` or `u128`, complemented where directions
+//! differ: then the threshold covers all of them.
+//!
+//! All decisions that depend on keys are taken on the device. Scratch memory of threshold, radix and bucket select: an
+//! eighth of the input's bytes at most, beside O(k) and [`FIXED_BYTES_MAX`]. Heaps take k candidates a thread, Bitonic
+//! Top-K an eighth or a sixteenth of the candidates with their rows, and 1.5 of all below [`BitonicLevel::Fused`].
+
+mod algorithm;
+mod bitonic;
+mod model;
+mod plan;
+mod reference;
+
+pub use algorithm::{Algorithm, BitonicLevel};
+pub use model::{Choice, Machine, choose, predict_ms};
+pub use plan::FIXED_BYTES_MAX;
+pub use reference::{check, top_k};
+
+use crate::buffer::DeviceBuffer;
+use crate::device::{Device, Kernel};
+use crate::error::{GpuError, Result};
+use crate::prims::{DeviceSlice, Element, KEYS, Queue, check_element, check_length, check_scratch};
+use crate::program::Program;
+use crate::stream::Params;
+use bitonic::Bitonic;
+use plan::{Plan, Range, Shapes};
+
+const COMMON: &str = include_str!("../../kernels/prims/topk/common.cuh");
+const FILTER: &str = include_str!("../../kernels/prims/topk/filter.cuh");
+const SELECT: &str = include_str!("../../kernels/prims/topk/select.cuh");
+const TIES: &str = include_str!("../../kernels/prims/topk/ties.cuh");
+const FINISH: &str = include_str!("../../kernels/prims/topk/finish.cuh");
+const HEAP: &str = include_str!("../../kernels/prims/topk/heap.cuh");
+const BITONIC: &str = include_str!("../../kernels/prims/topk/bitonic.cuh");
+
+/// The largest k.
+pub const K_MAX: u64 = 1 << 20;
+
+/// Which keys are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The largest, in descending order.
+    Largest,
+    /// The smallest, in ascending order.
+    Smallest,
+}
+
+/// Which rows are taken of those that equal the last key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ties {
+    /// Any.
+    Any,
+    /// Those with the smallest rows; up to one more pass over the keys where there are more than places.
+    FirstRows,
+}
+
+/// What a launcher is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopKSpec {
+    /// Type of the keys.
+    pub element: Element,
+    /// Type of row ids: [`Element::U32`] or [`Element::U64`].
+    pub rows: Element,
+    /// Which keys are wanted.
+    pub order: Order,
+    /// Which rows are taken of those that equal the last key.
+    pub ties: Ties,
+    /// Length of the result, at most [`K_MAX`].
+    pub k: u64,
+    /// How they are found.
+    pub algorithm: Algorithm,
+}
+
+impl TopKSpec {
+    /// The k largest keys with 64-bit rows, any of equal ones.
+    pub fn new(element: Element, k: u64, algorithm: Algorithm) -> TopKSpec {
+        TopKSpec { element, rows: Element::U64, order: Order::Largest, ties: Ties::Any, k, algorithm }
+    }
+}
+
+/// Sizes of the kernels' launches, part of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct TopKTuning {
+    /// 16-byte loads that a lane has in flight.
+    pub vectors: u32,
+    /// Threads of a block of the filter.
+    pub filter_threads: u32,
+    /// Blocks of the filter a multiprocessor.
+    pub filter_blocks: u32,
+    /// Threads of a block of a selection pass.
+    pub select_threads: u32,
+    /// Blocks of a selection pass a multiprocessor.
+    pub select_blocks: u32,
+}
+
+/// Four loads a lane and 1,024 threads a multiprocessor: 64 KB in flight, where 40 KB reach the bandwidth of an H200.
+pub const TOPK_TUNING: TopKTuning =
+    TopKTuning { vectors: 4, filter_threads: 256, filter_blocks: 4, select_threads: 256, select_blocks: 4 };
+
+/// A launcher of top-k.
+pub struct TopK {
+    spec: TopKSpec,
+    shapes: Shapes,
+    kernels: Kernels,
+}
+
+enum Kernels {
+    /// Algorithms that end with candidates, the best of which are sorted.
+    Candidates(Box<Passes>),
+    Bitonic(Box<Bitonic>),
+}
+
+struct Passes {
+    sample: Kernel,
+    filter: Kernel,
+    extent: Kernel,
+    select: Kernel,
+    tie_count: Kernel,
+    tie_take: Kernel,
+    finish: Kernel,
+    split: Kernel,
+    count: Kernel,
+    scatter: Kernel,
+    sort_buckets: Kernel,
+    heap: Option<Kernel>,
+}
+
+impl TopK {
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for a type of rows, a k or an algorithm that cannot be, errors of compilation otherwise.
+    pub fn new(device: &Device, spec: &TopKSpec) -> Result<TopK> {
+        TopK::with_tuning(device, spec, TOPK_TUNING)
+    }
+
+    /// The same with other sizes of launches.
+    ///
+    /// # Errors
+    /// As [`TopK::new`].
+    pub fn with_tuning(device: &Device, spec: &TopKSpec, tuning: TopKTuning) -> Result<TopK> {
+        let shapes = Shapes::new(device.info(), spec, tuning);
+        check_spec(spec, &shapes)?;
+        let module = device.compile(&program(spec, tuning))?;
+        let kernels = match spec.algorithm {
+            Algorithm::Bitonic(level) => Kernels::Bitonic(Box::new(Bitonic::new(&module, spec, level, &shapes)?)),
+            _ => Kernels::Candidates(Box::new(Passes {
+                sample: module.kernel("topk_sample")?,
+                filter: module.kernel("topk_filter")?,
+                extent: module.kernel("topk_extent")?,
+                select: module.kernel("topk_select")?,
+                tie_count: module.kernel("topk_tie_count")?,
+                tie_take: module.kernel("topk_tie_take")?,
+                finish: module.kernel("topk_finish")?,
+                split: module.kernel("topk_split")?,
+                count: module.kernel("topk_count")?,
+                scatter: module.kernel("topk_scatter")?,
+                sort_buckets: module.kernel("topk_sort_buckets")?,
+                heap: match spec.algorithm {
+                    Algorithm::HeapShared => Some(module.kernel("topk_heap_shared")?),
+                    Algorithm::HeapRegisters => Some(module.kernel("topk_heap_registers")?),
+                    _ => None,
+                },
+            })),
+        };
+        Ok(TopK { spec: *spec, shapes, kernels })
+    }
+
+    /// What it was made for.
+    pub fn spec(&self) -> &TopKSpec {
+        &self.spec
+    }
+
+    /// Length of the result for `n` keys.
+    pub fn results(&self, n: u64) -> u64 {
+        self.spec.k.min(n)
+    }
+
+    /// Scratch memory for `n` keys, in bytes.
+    pub fn scratch_bytes(&self, n: u64) -> usize {
+        if self.results(n) == 0 {
+            return 0;
+        }
+        match &self.kernels {
+            Kernels::Candidates(_) => Plan::new(&self.spec, &self.shapes, n).bytes,
+            Kernels::Bitonic(bitonic) => bitonic.scratch_bytes(n),
+        }
+    }
+
+    /// Finds the result; both outputs are [`TopK::results`] long.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for operands of other types or lengths, too little scratch memory, or more keys than row
+    /// ids; errors of the queue otherwise.
+    pub fn launch(
+        &self,
+        queue: &mut impl Queue,
+        keys: &DeviceSlice,
+        out_keys: &DeviceSlice,
+        out_rows: &DeviceSlice,
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let (n, results) = (keys.len(), self.results(keys.len()));
+        check_element("top-k", "the slice of keys", keys, self.spec.element)?;
+        check_element("top-k", "the slice for keys", out_keys, self.spec.element)?;
+        check_element("top-k", "the slice for rows", out_rows, self.spec.rows)?;
+        check_length("top-k", "the slice for keys", out_keys, results)?;
+        check_length("top-k", "the slice for rows", out_rows, results)?;
+        check_scratch("top-k", scratch, self.scratch_bytes(n))?;
+        let rows_max = if self.spec.rows == Element::U32 { 1 << 32 } else { plan::ROWS_MAX };
+        if n > rows_max {
+            return Err(GpuError::Contract(format!(
+                "top-k: {n} keys, and row ids of {} reach {rows_max}",
+                self.spec.rows
+            )));
+        }
+        if results == 0 {
+            return Ok(());
+        }
+        match &self.kernels {
+            Kernels::Candidates(passes) => {
+                let plan = Plan::new(&self.spec, &self.shapes, n);
+                Run { spec: &self.spec, shapes: &self.shapes, passes, plan, keys, scratch }
+                    .launch(queue, out_keys, out_rows)
+            }
+            Kernels::Bitonic(bitonic) => bitonic.launch(queue, keys, out_keys, out_rows, scratch),
+        }
+    }
+}
+
+/// One launch over operands that were checked.
+struct Run<'a> {
+    spec: &'a TopKSpec,
+    shapes: &'a Shapes,
+    passes: &'a Passes,
+    plan: Plan,
+    keys: &'a DeviceSlice,
+    scratch: &'a DeviceBuffer,
+}
+
+impl Run<'_> {
+    fn launch(&self, queue: &mut impl Queue, out_keys: &DeviceSlice, out_rows: &DeviceSlice) -> Result<()> {
+        queue.fill(self.scratch, 0, 0, self.plan.zeroed)?;
+        match self.spec.algorithm {
+            Algorithm::RadixSelect => self.select(queue, 1)?,
+            Algorithm::BucketSelect => {
+                let shape = self.shapes.extent();
+                let params = self.input().append(self.pointers(&[self.plan.extents])).u64(self.plan.results);
+                queue.launch(&self.passes.extent, shape, &params)?;
+                self.select(queue, 2)?;
+            }
+            Algorithm::HeapShared | Algorithm::HeapRegisters => {
+                if let Some(heap) = &self.passes.heap {
+                    let pools = self.pointers(&[self.plan.pool_ranks, self.plan.pool_rows]);
+                    let params = self.input().append(pools).u64(self.plan.pool_max).u64(self.plan.results);
+                    queue.launch(heap, self.shapes.heap(self.spec), &params)?;
+                }
+                self.select(queue, 2)?;
+            }
+            _ => {
+                if let Some(sample) = &self.plan.sample {
+                    let params = self.input().append(self.pointers(&[self.plan.kept]));
+                    let params = params.u64(sample.keep).u64(sample.rank);
+                    queue.launch(&self.passes.sample, self.shapes.sample(sample.blocks), &params)?;
+                }
+                let params = self.input().append(self.list()).u64(self.plan.above_max).u64(self.plan.equal_max);
+                queue.launch(&self.passes.filter, self.shapes.filter(), &params)?;
+                // Without a sample all keys are candidates.
+                if self.plan.sample.is_some() {
+                    self.select(queue, 0)?;
+                }
+            }
+        }
+        if self.spec.ties == Ties::FirstRows {
+            self.first_rows(queue)?;
+        }
+        self.finish(queue, out_keys, out_rows)
+    }
+
+    /// Passes until each digit is decided, and one that takes what is left.
+    fn select(&self, queue: &mut impl Queue, start: u64) -> Result<()> {
+        for pass in 0..self.shapes.select_passes() {
+            let params = self.input().append(self.pointers(&[self.plan.bins])).append(self.list());
+            let params = params.u64(self.plan.above_max).u64(self.plan.equal_max);
+            let params = params.append(self.pointers(&[self.plan.pool_ranks, self.plan.pool_rows]));
+            let params = params.u64(self.plan.pool_max).u64(self.plan.results);
+            let params = params.u64(start).u64(u64::from(pass == 0));
+            queue.launch(&self.passes.select, self.shapes.select(), &params)?;
+        }
+        Ok(())
+    }
+
+    fn first_rows(&self, queue: &mut impl Queue) -> Result<()> {
+        let params = self.input().append(self.list()).u64(self.plan.above_max).u64(self.plan.equal_max);
+        let params = params.u64(self.plan.results).append(self.pointers(&[self.plan.tie_counts]));
+        let params = params.u64(plan::TIE_RANGES).u64(self.plan.n.div_ceil(plan::TIE_RANGES));
+        queue.launch(&self.passes.tie_count, self.shapes.ties(), &params)?;
+        queue.launch(&self.passes.tie_take, self.shapes.ties(), &params)
+    }
+
+    fn finish(&self, queue: &mut impl Queue, out_keys: &DeviceSlice, out_rows: &DeviceSlice) -> Result<()> {
+        let plan = &self.plan;
+        let params = self.pointers(&[plan.state]).append(self.list()).u64(plan.above_max).u64(plan.equal_max);
+        let params = params.u64(plan.results);
+        let Some(sort) = &plan.sort else {
+            let params = params.slice(out_keys).slice(out_rows);
+            return queue.launch(&self.passes.finish, self.shapes.finish(), &params);
+        };
+        let params = params.u64(sort.buckets).u64(sort.samples);
+        let params = params.append(self.pointers(&[sort.splitter_ranks, sort.splitter_rows]));
+        let params = params.append(self.pointers(&[sort.sizes, sort.starts, sort.bases, sort.bucket_of]));
+        let params = params.append(self.pointers(&[sort.ranks, sort.rows])).slice(out_keys).slice(out_rows);
+        let params = params.u64(plan::BUCKET_MAX);
+        queue.launch(&self.passes.split, self.shapes.split(sort), &params)?;
+        queue.launch(&self.passes.count, self.shapes.count(sort), &params)?;
+        queue.launch(&self.passes.scatter, self.shapes.scatter(sort), &params)?;
+        queue.launch(&self.passes.sort_buckets, self.shapes.sort_buckets(sort), &params)
+    }
+
+    /// What most parameter structs begin with: keys, their number, the state.
+    fn input(&self) -> Params {
+        Params::new().slice(self.keys).u64(self.plan.n).append(self.pointers(&[self.plan.state]))
+    }
+
+    fn list(&self) -> Params {
+        self.pointers(&[self.plan.ranks, self.plan.rows])
+    }
+
+    fn pointers(&self, ranges: &[Range]) -> Params {
+        ranges.iter().fold(Params::new(), |params, range| params.buffer_at(self.scratch, range.offset))
+    }
+}
+
+/// Refuses what cannot be.
+fn check_spec(spec: &TopKSpec, shapes: &Shapes) -> Result<()> {
+    let refuse = |message: String| Err(GpuError::Contract(format!("top-k: {message}")));
+    if !matches!(spec.rows, Element::U32 | Element::U64) {
+        return refuse(format!("row ids of {}; they are u32 or u64", spec.rows));
+    }
+    if spec.k > K_MAX {
+        return refuse(format!("k is {}, and the largest is {K_MAX}", spec.k));
+    }
+    let k_max = shapes.k_max(spec);
+    if spec.k > k_max {
+        return refuse(format!("k is {}, and {} of {} ends at {k_max}", spec.k, spec.algorithm, spec.element));
+    }
+    Ok(())
+}
+
+/// The program of a launcher.
+pub(super) fn program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
+    let defines = format!(
+        "#define TOPK_KEY {}\n#define TOPK_ROW {}\n#define TOPK_SMALLEST {}\n#define TOPK_VECTORS {}u\n\
+         #define TOPK_THREADS {}\n#define TOPK_BLOCKS {}\n#define TOPK_SELECT_THREADS {}\n\
+         #define TOPK_SELECT_BLOCKS {}\n",
+        spec.element.c_type(),
+        spec.rows.c_type(),
+        u32::from(spec.order == Order::Smallest),
+        tuning.vectors,
+        tuning.filter_threads,
+        tuning.filter_blocks,
+        tuning.select_threads,
+        tuning.select_blocks,
+    );
+    let parts = |name: &str, more: String, parts: &[&str]| {
+        Program::new(name, format!("{more}{defines}{KEYS}{COMMON}{}", parts.concat()))
+    };
+    match spec.algorithm {
+        Algorithm::Bitonic(level) => parts("topk_bitonic", bitonic::defines(spec, level), &[BITONIC]),
+        Algorithm::HeapShared | Algorithm::HeapRegisters => {
+            let shared = u32::from(spec.algorithm == Algorithm::HeapShared);
+            let threads = plan::heap_threads(spec);
+            let more = format!(
+                "#define TOPK_HEAP_SHARED {shared}\n#define TOPK_HEAP_K {}u\n#define TOPK_HEAP_THREADS {threads}\n",
+                spec.k.max(1)
+            );
+            parts("topk_heap", more, &[FILTER, SELECT, TIES, FINISH, HEAP])
+        }
+        _ => parts("topk", String::new(), &[FILTER, SELECT, TIES, FINISH]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::nvrtc;
+
+    /// Ampere, Hopper, Blackwell for workstations.
+    const ARCHITECTURES: [u32; 3] = [80, 90, 120];
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        let algorithms = [
+            (4, Algorithm::Threshold),
+            (4, Algorithm::HeapShared),
+            (4, Algorithm::HeapRegisters),
+            (32, Algorithm::Bitonic(BitonicLevel::Fused)),
+            (256, Algorithm::Bitonic(BitonicLevel::Reassigned)),
+        ];
+        let types = [
+            (Element::F32, Element::U32, Order::Largest),
+            (Element::I64, Element::U64, Order::Smallest),
+            (Element::U128, Element::U32, Order::Largest),
+        ];
+        for (element, rows, order) in types {
+            for (k, algorithm) in algorithms {
+                let spec = TopKSpec { rows, order, ..TopKSpec::new(element, k, algorithm) };
+                let program = program(&spec, TOPK_TUNING);
+                // Every type for one architecture, one type for all.
+                let architectures = if element == Element::F32 { &ARCHITECTURES[..] } else { &ARCHITECTURES[1..2] };
+                for architecture in architectures.iter().copied() {
+                    match nvrtc::compile(&program, architecture) {
+                        Ok(cubin) => assert!(!cubin.is_empty()),
+                        Err(GpuError::CompilerUnavailable { .. }) => return,
+                        Err(error) => panic!("{} of {element} for sm_{architecture}: {error:?}", program.name()),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Primitives on the emulated device, in every order of lanes, warps and blocks, against plain-Rust references.
+
+#[path = "../emulated_support/mod.rs"]
+mod emulated_support;
+
+mod common;
+mod gather;
+mod histogram;
+mod lookback;
+mod merge;
+mod ordered;
+mod project;
+mod radix_sort;
+mod reduce;
+mod scan;
+mod search;
+mod segmented;
+mod segmented_sort;
+mod select;
+mod sort;
+mod topk;

@@ -1,0 +1,107 @@
+//! Scans of every type and kind, against plain Rust.
+
+use warpcube_gpu::LaneOrder;
+use warpcube_gpu::prims::{Element, Scan, ScanKind, Sum, scan};
+
+use crate::common::{SMALL, assert_refused, given, lengths, noise, room, scratch, taken};
+use crate::emulated_support::{ORDERS, Rig};
+
+/// Scans `values` and compares with the host.
+fn check<I: bytemuck::Pod, S: Sum>(
+    rig: &mut Rig,
+    scans: &Scan,
+    kind: ScanKind,
+    input: Element,
+    values: &[I],
+    widen: fn(I) -> S,
+) {
+    let slice = given(rig, input, values);
+    let out = room(rig, S::ELEMENT, values.len());
+    let scratch = scratch(rig, scans.scratch_bytes(values.len() as u64));
+    scans.launch(&mut rig.stream, &slice, &out, &scratch).unwrap();
+    let expected = scan(values.iter().map(|value| widen(*value)), kind);
+    assert!(taken::<S>(rig, &out) == expected, "{kind:?} of {} {input}", values.len());
+}
+
+#[test]
+fn sums_of_small_tiles_are_those_of_the_host() {
+    for order in ORDERS {
+        let mut rig = Rig::new(order);
+        let kind = ScanKind::Exclusive;
+        let scans = Scan::with_tuning(&rig.device, Element::U32, Element::U32, kind, SMALL).unwrap();
+        // More tiles than a warp looks at when it looks back.
+        for length in lengths(512).into_iter().chain([512 * 70 + 5]) {
+            let values: Vec<u32> = noise(7).map(|x| x as u32).take(length).collect();
+            check(&mut rig, &scans, kind, Element::U32, &values, |x| x);
+        }
+    }
+}
+
+#[test]
+fn sums_wider_than_a_word_of_a_descriptor_are_exact() {
+    for order in ORDERS {
+        let mut rig = Rig::new(order);
+        let kind = ScanKind::Inclusive;
+        let scans = Scan::with_tuning(&rig.device, Element::I32, Element::I32, kind, SMALL).unwrap();
+        let values: Vec<i32> = noise(3).map(|x| x as i32).take(2000).collect();
+        check(&mut rig, &scans, kind, Element::I32, &values, |x| x);
+        let scans = Scan::with_tuning(&rig.device, Element::I64, Element::I64, kind, SMALL).unwrap();
+        for length in lengths(256) {
+            let values: Vec<i64> = noise(8).map(|x| x as i64).take(length).collect();
+            check(&mut rig, &scans, kind, Element::I64, &values, |x| x);
+        }
+        // Integers as doubles: their sums are exact in any order.
+        let scans = Scan::with_tuning(&rig.device, Element::F32, Element::F64, kind, SMALL).unwrap();
+        let values: Vec<f32> = noise(9).map(|x| (x % 1001) as f32 - 500.0).take(512 * 5 + 1).collect();
+        check(&mut rig, &scans, kind, Element::F32, &values, f64::from);
+    }
+}
+
+#[test]
+fn the_default_shape_scans_from_any_element_on() {
+    for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
+        let mut rig = Rig::new(order);
+        let scans = Scan::new(&rig.device, Element::U32, Element::U64, ScanKind::Inclusive).unwrap();
+        let values: Vec<u32> = noise(1).map(|x| x as u32).take(3 * 4096 + 1029).collect();
+        let (whole, out) = (given(&mut rig, Element::U32, &values), room(&rig, Element::U64, values.len()));
+        let scratch = scratch(&rig, scans.scratch_bytes(whole.len()));
+        for (from, len) in [(0, whole.len()), (1, whole.len() - 1), (4, 4096), (3, 4097)] {
+            let from = from as u64;
+            let (input, out) = (whole.part(from, len).unwrap(), out.part(from, len).unwrap());
+            scans.launch(&mut rig.stream, &input, &out, &scratch).unwrap();
+            let items = values[from as usize..(from + len) as usize].iter().map(|x| u64::from(*x));
+            assert!(taken::<u64>(&mut rig, &out) == scan(items, ScanKind::Inclusive), "{len} from {from} on");
+        }
+    }
+}
+
+#[test]
+fn a_scan_may_write_over_its_input_again_and_again() {
+    let mut rig = Rig::new(LaneOrder::Seeded(2));
+    let scans = Scan::with_tuning(&rig.device, Element::U32, Element::U32, ScanKind::Exclusive, SMALL).unwrap();
+    let values: Vec<u32> = noise(5).map(|x| x as u32).take(512 * 3 + 9).collect();
+    let slice = given(&mut rig, Element::U32, &values);
+    let scratch = scratch(&rig, scans.scratch_bytes(slice.len()));
+    let mut expected = values;
+    for _ in 0..3 {
+        scans.launch(&mut rig.stream, &slice, &slice, &scratch).unwrap();
+        expected = scan(expected, ScanKind::Exclusive);
+        assert_eq!(taken::<u32>(&mut rig, &slice), expected);
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let refused = Scan::new(&rig.device, Element::F32, Element::U64, ScanKind::Inclusive).map(|_| ());
+    assert_refused(refused, &["scan", "f32", "u64"]);
+    let scans = Scan::with_tuning(&rig.device, Element::U32, Element::U32, ScanKind::Exclusive, SMALL).unwrap();
+    let slices =
+        [(Element::U32, 9), (Element::U32, 8), (Element::I32, 9)].map(|(element, len)| room(&rig, element, len));
+    let enough = scratch(&rig, scans.scratch_bytes(9));
+    let little = scratch(&rig, scans.scratch_bytes(9) - 1);
+    assert_refused(scans.launch(&mut rig.stream, &slices[0], &slices[1], &enough), &["8", "9"]);
+    assert_refused(scans.launch(&mut rig.stream, &slices[0], &slices[2], &enough), &["i32", "u32"]);
+    assert_refused(scans.launch(&mut rig.stream, &slices[2], &slices[0], &enough), &["input", "i32"]);
+    assert_refused(scans.launch(&mut rig.stream, &slices[0], &slices[0], &little), &["71", "72"]);
+}

@@ -1,0 +1,206 @@
+//! Ordered aggregation of 2^28 sorted keys of 32 bits: counts, and sums of a column of 32 bits, by number of runs.
+
+use serde_json::json;
+use warpcube_gpu::prims::{
+    DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Scan, ScanKind, TileTuning,
+};
+use warpcube_gpu::{GpuError, Kernel, Params};
+
+use super::Bench;
+use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, taken, walk, word};
+
+/// Numbers of runs, about; the last is that of all rows distinct.
+const RUNS: [u64; 3] = [16, 65_536, 16 << 20];
+/// What is measured of them.
+const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U32), sum: None };
+const SUM: OrderedForm = OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
+
+/// Counts wrong runs. Keys are 1, 2, 3, …; `starts` are sums of counts before each run, `prefixes` sums of values
+/// before each row. A run is right if its key is its number, a run begins at its start, and its sum is the difference
+/// of prefixes; the host compares the number of runs with the last key.
+const CHECK: &str = "struct CheckParams {
+    const uint32_t* keys; const uint32_t* found; const uint32_t* starts; const uint32_t* counts;
+    const uint64_t* prefixes; const uint64_t* sums; uint64_t* wrong; uint64_t n; uint64_t runs; uint64_t last;
+};
+WC_KERNEL(ordered_check, CheckParams, 256, 1) {
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+    uint64_t wrong = 0;
+    for (uint64_t run = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; run < p.runs; run += stride) {
+        const uint64_t start = p.starts[run], end = start + p.counts[run];
+        if (start >= p.n || end > p.n || p.found[run] != (uint32_t)run + 1 || p.keys[start] != (uint32_t)run + 1 ||
+            (start > 0 && p.keys[start - 1] != (uint32_t)run)) {
+            wrong++;
+        } else if (p.sums != nullptr) {
+            const uint64_t next = end == p.n ? p.last : p.prefixes[end];
+            if (p.sums[run] != next - p.prefixes[start]) wrong++;
+        }
+    }
+    if (wrong != 0) wc_add(p.wrong, wrong);
+}";
+
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
+    measure(bench).map_err(|failure| failure.to_string())
+}
+
+/// What all numbers of runs share.
+struct Shared {
+    n: u64,
+    values: DeviceSlice,
+    /// Sums of values before each row, and of all.
+    prefixes: DeviceSlice,
+    last: u64,
+    keys_out: DeviceSlice,
+    counts: DeviceSlice,
+    sums: DeviceSlice,
+    starts: DeviceSlice,
+    runs: DeviceSlice,
+    wrong: DeviceSlice,
+    scan: Scan,
+    check: Kernel,
+}
+
+fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let n = bench.rows(28);
+    // Smaller inputs have as many fewer runs.
+    let scaled = |runs: u64| ((u128::from(runs) * u128::from(n)) >> 28).max(1) as u64;
+    let wanted = RUNS.into_iter().map(scaled).chain([n]);
+    let cases: Vec<_> = ["16", "65536", "16777216", "all"]
+        .into_iter()
+        .zip(wanted)
+        .map(|(name, runs)| {
+            let shapes = |kind: &str, form: OrderedForm| bench.shapes(&format!("ordered/{kind}/{name}"), form.tuning());
+            (runs, shapes("count", COUNT), shapes("sum", SUM))
+        })
+        .filter(|(_, counts, sums)| !counts.is_empty() || !sums.is_empty())
+        .collect();
+    if cases.is_empty() {
+        return Ok(());
+    }
+    let shared = Shared::new(bench, n)?;
+    for (runs, counts, sums) in cases {
+        let keys = shared.keys(bench, runs)?;
+        // Counts are what sums are verified by.
+        let found = shared.counts(bench, &keys, COUNT.tuning())?.1;
+        for (case, tuning) in counts {
+            let (ms, found) = shared.counts(bench, &keys, tuning)?;
+            let (read, written) = (4 * n, 8 * found);
+            let more = json!({"rows": n, "runs": found});
+            bench.add(&case, ms, read + written, ceiling(read, written), more);
+        }
+        for (case, tuning) in sums {
+            let ms = shared.sums(bench, &keys, found, tuning)?;
+            let (read, written) = (8 * n, 12 * found);
+            let more = json!({"rows": n, "runs": found});
+            bench.add(&case, ms, read + written, ceiling(read, written), more);
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn new(bench: &mut Bench<'_>, n: u64) -> Result<Shared, Failure> {
+        let device = bench.device.clone();
+        let values = numbers(&device, &mut bench.stream, n, 5)?;
+        let prefixes = room(&device, Element::U64, n)?;
+        let wide = Scan::new(&device, Element::U32, Element::U64, ScanKind::Exclusive)?;
+        let memory = scratch(&device, wide.scratch_bytes(n))?;
+        wide.launch(&mut bench.stream, &values, &prefixes, &memory)?;
+        let last_value = taken::<4>(&mut bench.stream, &values, n - 1, 1)?[0];
+        let last = word(&mut bench.stream, &prefixes, n - 1)? + u64::from(u32::from_le_bytes(last_value));
+        Ok(Shared {
+            n,
+            values,
+            prefixes,
+            last,
+            keys_out: room(&device, Element::U32, n)?,
+            counts: room(&device, Element::U32, n)?,
+            sums: room(&device, Element::U64, n)?,
+            starts: room(&device, Element::U32, n)?,
+            runs: room(&device, Element::U64, 1)?,
+            wrong: room(&device, Element::U64, 1)?,
+            scan: Scan::new(&device, Element::U32, Element::U32, ScanKind::Exclusive)?,
+            check: kernel(&device, "ordered_check", CHECK)?,
+        })
+    }
+
+    /// Keys 1, 2, 3, … in about so many runs of random lengths.
+    fn keys(&self, bench: &mut Bench<'_>, runs: u64) -> Result<DeviceSlice, GpuError> {
+        let device = bench.device.clone();
+        let keys = heads(&device, &mut bench.stream, self.n, runs)?;
+        let numbers = Scan::new(&device, Element::U32, Element::U32, ScanKind::Inclusive)?;
+        let memory = scratch(&device, numbers.scratch_bytes(self.n))?;
+        numbers.launch(&mut bench.stream, &keys, &keys, &memory)?;
+        bench.stream.synchronize()?;
+        Ok(keys)
+    }
+
+    /// Measures and verifies counts; the milliseconds and the number of runs.
+    fn counts(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, tuning: TileTuning) -> Result<(f64, u64), Failure> {
+        let ms = self.time(bench, keys, COUNT, tuning)?;
+        let found = word(&mut bench.stream, &self.runs, 0)?;
+        let last_key = u32::from_le_bytes(taken::<4>(&mut bench.stream, keys, self.n - 1, 1)?[0]);
+        if found != u64::from(last_key) {
+            return Err(format!("ordered counts: {found} runs of {last_key}").into());
+        }
+        let (counts, starts) = (self.counts.part(0, found)?, self.starts.part(0, found)?);
+        let memory = scratch(&bench.device, self.scan.scratch_bytes(found))?;
+        self.scan.launch(&mut bench.stream, &counts, &starts, &memory)?;
+        self.verify(bench, keys, found, None)?;
+        Ok((ms, found))
+    }
+
+    /// Measures and verifies sums, by the counts that were verified before.
+    fn sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, runs: u64, tuning: TileTuning) -> Result<f64, Failure> {
+        let ms = self.time(bench, keys, SUM, tuning)?;
+        let found = word(&mut bench.stream, &self.runs, 0)?;
+        if found != runs {
+            return Err(format!("ordered sums: {found} runs of {runs}").into());
+        }
+        self.verify(bench, keys, found, Some(&self.sums))?;
+        Ok(ms)
+    }
+
+    fn time(
+        &self,
+        bench: &mut Bench<'_>,
+        keys: &DeviceSlice,
+        form: OrderedForm,
+        tuning: TileTuning,
+    ) -> Result<f64, GpuError> {
+        let aggregation = OrderedAggregation::with_tuning(&bench.device, form, tuning)?;
+        let memory = scratch(&bench.device, aggregation.scratch_bytes(self.n))?;
+        let operands = OrderedOperands {
+            keys,
+            values: form.sum.map(|_| &self.values),
+            keys_out: &self.keys_out,
+            counts: form.count.map(|_| &self.counts),
+            sums: form.sum.map(|_| &self.sums),
+            runs: &self.runs,
+        };
+        let used = [keys, &self.values, &self.keys_out, &self.counts, &self.sums, &self.runs];
+        let buffers: Vec<_> = used.iter().map(|slice| slice.buffer()).chain([&memory]).collect();
+        bench.time(&buffers, |work| aggregation.launch(work, &operands, &memory))
+    }
+
+    fn verify(
+        &self,
+        bench: &mut Bench<'_>,
+        keys: &DeviceSlice,
+        found: u64,
+        sums: Option<&DeviceSlice>,
+    ) -> Result<(), Failure> {
+        bench.stream.fill(self.wrong.buffer(), 0, 0, 8)?;
+        let params = Params::new().slice(keys).slice(&self.keys_out).slice(&self.starts).slice(&self.counts);
+        let params = params.slice(&self.prefixes);
+        let params = match sums {
+            Some(sums) => params.slice(sums),
+            None => params.null(),
+        };
+        let params = params.slice(&self.wrong).u64(self.n).u64(found).u64(self.last);
+        bench.stream.launch(&self.check, walk(&bench.device), &params)?;
+        match word(&mut bench.stream, &self.wrong, 0)? {
+            0 => Ok(()),
+            wrong => Err(format!("ordered aggregation: {wrong} of {found} runs are wrong").into()),
+        }
+    }
+}
