@@ -358,8 +358,9 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, ssb-auto, ssb-threads," \
-            "ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed, encode, tpch," \
+        echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, base-turns, ssb-auto," \
+            "ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed," \
+            "encode, primitives, primitives-sanitizer, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::canonical::literal;
+use super::canonical::{literal, one_zero};
 use super::each_expression;
 use super::nan::{is_arithmetic, is_float, makes_nan};
 
@@ -49,6 +49,15 @@ impl AnalyzerRule for OneNan {
                                 let one = literal(&known).unwrap_or_else(|| normalize_float_zero_scalar(known));
                                 *value = Expr::Literal(one, metadata);
                             }
+                        }
+                        // A zero with a sign within a value may become all of it when the plan is optimised.
+                        let is_zero = |expr: &Expr| match simplifier.simplify(expr.clone()) {
+                            Ok(Expr::Literal(value, _)) => normalize_float_zero_scalar(value.clone()) != value,
+                            _ => false,
+                        };
+                        let within = |expr: &Expr| Ok(is_float(expr, schema) && is_constant(expr) && is_zero(expr));
+                        if is_mended && !is_constant(&list.expr) && list.expr.exists(within)? {
+                            list.expr = Box::new(one_zero(*list.expr));
                         }
                         return Ok(Transformed::new_transformed(Expr::InList(list), is_mended));
                     }
