@@ -6,7 +6,7 @@
 //! computes the others in a CASE behind them; the argument of an aggregate stands in a CASE over its FILTER.
 //!
 //! The optimiser computes what two expressions share once, before both: `sum(i * i) FILTER (…)` beside `max(i * i)
-//! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight ([`HideOperands`]).
+//! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight ([`with_hidden_operands`]).
 //!
 //! Filters and conditions of joins take NULL for false; elsewhere the third value is kept. The operands that cannot
 //! raise stay conjuncts, so that scans go by them. The file goes once DataFusion computes the right side of AND and
@@ -22,7 +22,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::arithmetic::{is_checked_operation, limits, may_overflow};
@@ -58,69 +57,56 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// DataFusion's rule for common subexpressions, which does not see what guards are for.
-#[derive(Debug)]
-pub(super) struct HideOperands(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl OptimizerRule for HideOperands {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut hidden = Hidden(HashMap::new());
-        let plan = plan.transform_down_with_subqueries(|plan| {
-            each_expression(plan, is_guarding, |expr, schema| {
-                expr.transform_down(|expr| match expr {
-                    Expr::AggregateFunction(mut function) if function.params.filter.is_some() => {
-                        for argument in &mut function.params.args {
-                            hidden.hide(argument, schema)?;
+pub(super) fn with_hidden_operands(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut hidden = Hidden(HashMap::new());
+    let plan = plan.transform_down_with_subqueries(|plan| {
+        each_expression(plan, is_guarding, |expr, schema| {
+            expr.transform_down(|expr| match expr {
+                Expr::AggregateFunction(mut function) if function.params.filter.is_some() => {
+                    for argument in &mut function.params.args {
+                        hidden.hide(argument, schema)?;
+                    }
+                    Ok(Transformed::yes(Expr::AggregateFunction(function)))
+                }
+                expr if chained(&expr).is_some() => {
+                    let inner = expr.transform_down(|mut expr| match chained(&expr) {
+                        Some(_) => Ok(Transformed::no(expr)),
+                        None => {
+                            let changed = hidden.hide(&mut expr, schema)?;
+                            Ok(Transformed::new(expr, changed, TreeNodeRecursion::Jump))
                         }
-                        Ok(Transformed::yes(Expr::AggregateFunction(function)))
-                    }
-                    expr if chained(&expr).is_some() => {
-                        let inner = expr.transform_down(|mut expr| match chained(&expr) {
-                            Some(_) => Ok(Transformed::no(expr)),
-                            None => {
-                                let changed = hidden.hide(&mut expr, schema)?;
-                                Ok(Transformed::new(expr, changed, TreeNodeRecursion::Jump))
-                            }
-                        })?;
-                        Ok(Transformed::new(inner.data, inner.transformed, TreeNodeRecursion::Jump))
-                    }
-                    other => Ok(Transformed::no(other)),
-                })
+                    })?;
+                    Ok(Transformed::new(inner.data, inner.transformed, TreeNodeRecursion::Jump))
+                }
+                other => Ok(Transformed::no(other)),
             })
-        })?;
-        let plan = self.0.rewrite(plan.data, config)?;
-        if hidden.0.is_empty() {
-            return Ok(plan);
-        }
-        let shown = |expr: Expr| match &expr {
-            Expr::OuterReferenceColumn(_, column) => match hidden.0.get(&column.name) {
-                Some(operand) => Ok(Transformed::new(operand.clone(), true, TreeNodeRecursion::Jump)),
-                None => Ok(Transformed::no(expr)),
-            },
-            _ => Ok(Transformed::no(expr)),
-        };
-        plan.map_data(|plan| {
-            let plan = plan.transform_down_with_subqueries(|plan| {
-                each_expression(
-                    plan,
-                    |expr| matches!(expr, Expr::OuterReferenceColumn(..)),
-                    |expr, _| expr.transform_down(shown),
-                )
-            })?;
-            Ok(plan.data)
         })
+    })?;
+    let plan = rule.rewrite(plan.data, config)?;
+    if hidden.0.is_empty() {
+        return Ok(plan);
     }
+    let shown = |expr: Expr| match &expr {
+        Expr::OuterReferenceColumn(_, column) => match hidden.0.get(&column.name) {
+            Some(operand) => Ok(Transformed::new(operand.clone(), true, TreeNodeRecursion::Jump)),
+            None => Ok(Transformed::no(expr)),
+        },
+        _ => Ok(Transformed::no(expr)),
+    };
+    plan.map_data(|plan| {
+        let plan = plan.transform_down_with_subqueries(|plan| {
+            each_expression(
+                plan,
+                |expr| matches!(expr, Expr::OuterReferenceColumn(..)),
+                |expr, _| expr.transform_down(shown),
+            )
+        })?;
+        Ok(plan.data)
+    })
 }
 
 /// Expressions by the names of the columns that stand for them.

@@ -27,18 +27,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
-use super::guards::HideOperands;
-use super::sums::WholeSums;
+use super::{guards, sums};
 
 /// DataFusion's rules for logical plans.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
-        match rule.name() {
-            "eliminate_cross_join" => Arc::new(OneNullEquality(rule)),
-            "common_sub_expression_eliminate" => Arc::new(HideOperands(rule)),
-            "single_distinct_aggregation_to_group_by" => Arc::new(WholeSums(rule)),
-            _ => rule,
-        }
+        let rewrite: Rewrite = match rule.name() {
+            "eliminate_cross_join" => with_one_null_equality,
+            "common_sub_expression_eliminate" => guards::with_hidden_operands,
+            "single_distinct_aggregation_to_group_by" => sums::with_whole_sums,
+            _ => return rule,
+        };
+        Arc::new(Held(rule, rewrite))
     };
     Optimizer::new().rules.into_iter().map(held).collect()
 }
@@ -55,11 +55,14 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
     PhysicalOptimizer::new().rules.into_iter().map(held).collect()
 }
 
-/// A rule that is not for plans in which NULL keys match.
+/// A rule of the optimiser, and what is done in place of it, which is given the rule.
 #[derive(Debug)]
-struct OneNullEquality(Arc<dyn OptimizerRule + Send + Sync>);
+struct Held(Arc<dyn OptimizerRule + Send + Sync>, Rewrite);
 
-impl OptimizerRule for OneNullEquality {
+/// Rewrites a plan, by a rule of DataFusion's or without.
+type Rewrite = fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
+
+impl OptimizerRule for Held {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -73,14 +76,22 @@ impl OptimizerRule for OneNullEquality {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut matches_nulls = false;
-        plan.apply_with_subqueries(|plan| {
-            matches_nulls |=
-                matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
-            Ok(if matches_nulls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if matches_nulls { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+        (self.1)(self.0.as_ref(), plan, config)
     }
+}
+
+/// A rule that is not for plans in which NULL keys match.
+fn with_one_null_equality(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut matches_nulls = false;
+    plan.apply_with_subqueries(|plan| {
+        matches_nulls |= matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
+        Ok(if matches_nulls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if matches_nulls { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
 }
 
 /// A rule that is not for plans with an operator that the function finds.

@@ -31,7 +31,6 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator, LogicalPlan,
     ReversedUDAF, Signature, WindowFunctionDefinition,
 };
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::arithmetic::{is_checked, sql_name, sql_text};
@@ -97,39 +96,26 @@ pub(crate) fn is_checked_sum(function: &AggregateFunction, schema: &DFSchema) ->
 }
 
 /// The rule for aggregates of one distinct value, not for sums that are checked.
-#[derive(Debug)]
-pub(super) struct WholeSums(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl OptimizerRule for WholeSums {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if let LogicalPlan::Aggregate(aggregate) = &plan
-            && is_checked(&config.options())
-        {
-            let schema = aggregate.input.schema();
-            let is_held = |expr: &Expr| match expr {
-                Expr::AggregateFunction(function) => {
-                    Ok(!function.params.distinct && is_checked_sum(function, schema.as_ref()))
-                }
-                _ => Ok(false),
-            };
-            if aggregate.aggr_expr.iter().map(|expr| expr.exists(is_held)).any(|held| held.unwrap_or(true)) {
-                return Ok(Transformed::no(plan));
+pub(super) fn with_whole_sums(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Aggregate(aggregate) = &plan
+        && is_checked(&config.options())
+    {
+        let schema = aggregate.input.schema();
+        let is_held = |expr: &Expr| match expr {
+            Expr::AggregateFunction(function) => {
+                Ok(!function.params.distinct && is_checked_sum(function, schema.as_ref()))
             }
+            _ => Ok(false),
+        };
+        if aggregate.aggr_expr.iter().map(|expr| expr.exists(is_held)).any(|held| held.unwrap_or(true)) {
+            return Ok(Transformed::no(plan));
         }
-        self.0.rewrite(plan, config)
     }
+    rule.rewrite(plan, config)
 }
 
 /// Whether sums of a type are checked.
