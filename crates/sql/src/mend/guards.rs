@@ -6,7 +6,8 @@
 //! computes the others in a CASE behind them; the argument of an aggregate stands in a CASE over its FILTER.
 //!
 //! The optimiser computes what two expressions share once, before both: `sum(i * i) FILTER (…)` beside `max(i * i)
-//! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight ([`with_hidden_operands`]).
+//! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight
+//! ([`with_hidden_operands`]).
 //!
 //! Filters and conditions of joins take NULL for false; elsewhere the third value is kept. The operands that cannot
 //! raise stay conjuncts, so that scans go by them. The file goes once DataFusion computes the right side of AND and
