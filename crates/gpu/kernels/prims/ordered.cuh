@@ -108,20 +108,6 @@ WC_DEVICE uint128_t wc_rotate(uint128_t bits) {
     return (uint128_t)wc_rotate((uint64_t)(bits >> 64)) << 64 | wc_rotate((uint64_t)bits);
 }
 
-#ifdef WC_SUM
-// Sums over the lanes up to one's own from the last lane with a head on, that lane's sum counting from its last head.
-WC_DEVICE WC_SUM wc_lanes_sum_from_head(WC_SUM sum, uint32_t heads) {
-    const uint32_t lane = wc_lane(), up_to = heads & (0xffffffffu >> (31 - lane));
-    const uint32_t reach = up_to == 0 ? lane : lane - (31 - (uint32_t)__clz((int)up_to));
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        const WC_SUM other = __shfl_up_sync(WC_FULL_MASK, sum, step);
-        if (step <= reach) sum += other;
-    }
-    return sum;
-}
-#endif
-
 WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
     OrderedShared& shared = *(OrderedShared*)wc_shared();
     char* room = wc_shared() + sizeof(OrderedShared);
@@ -194,7 +180,7 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
             sum = marks >> (j * WC_VEC + k) & 1u ? value : sum + value;
         }
         const uint32_t heads = __ballot_sync(WC_FULL_MASK, WcRanks<WC_VEC, WC_ROWS>::row(marks, j) != 0);
-        sum = wc_lanes_sum_from_head(sum, heads);
+        sum = wc_lanes_sum_since(sum, heads);
         const WC_SUM row = __shfl_sync(WC_FULL_MASK, sum, 31);
         reaching[j] = wc_from_below(sum, (WC_SUM)0);
         if ((heads & ((1u << lane) - 1)) == 0) reaching[j] += open;

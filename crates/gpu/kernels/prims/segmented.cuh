@@ -77,18 +77,6 @@ WC_KERNEL(wc_segment_starts, SegmentedParams, 128, 1) {
     p.starts[tile] = low;
 }
 
-// Sums over the lanes up to one's own from the last lane on in which a segment ended.
-WC_DEVICE WC_SUM wc_lanes_sum_from_end(WC_SUM sum, uint32_t ended) {
-    const uint32_t lane = wc_lane(), up_to = ended & (0xffffffffu >> (31 - lane));
-    const uint32_t reach = up_to == 0 ? lane : lane - (31 - (uint32_t)__clz((int)up_to));
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        const WC_SUM other = __shfl_up_sync(WC_FULL_MASK, sum, step);
-        if (step <= reach) sum += other;
-    }
-    return sum;
-}
-
 // Stages items first .. first + count of the input; those of a thread are asked for at once.
 WC_DEVICE void wc_stage_items(
     WC_IN* staged, const WC_IN* in, uint64_t n, uint64_t first, uint32_t count, bool aligned) {
@@ -165,7 +153,7 @@ WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
     }
     // What reaches the thread's first position from the lanes below, the warps before and the tiles before.
     const uint32_t ended = __ballot_sync(WC_FULL_MASK, ends != 0);
-    const WC_SUM up_to = wc_lanes_sum_from_end(sum, ended);
+    const WC_SUM up_to = wc_lanes_sum_since(sum, ended);
     WC_SUM reaching = wc_from_below(up_to, (WC_SUM)0);
     if (lane == 31) {
         shared.sums[warp] = wc_sum_bits(up_to);

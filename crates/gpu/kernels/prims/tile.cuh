@@ -115,3 +115,15 @@ template <int VEC, int ROWS> struct WcRanks {
         }
     }
 };
+
+// Sums over the lanes up to one's own from the last marked lane on, that one's own value counting whole.
+template <typename T> WC_DEVICE T wc_lanes_sum_since(T sum, uint32_t marks) {
+    const uint32_t lane = wc_lane(), up_to = marks & (0xffffffffu >> (31 - lane));
+    const uint32_t reach = up_to == 0 ? lane : lane - (31 - (uint32_t)__clz((int)up_to));
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        const T other = __shfl_up_sync(WC_FULL_MASK, sum, step);
+        if (step <= reach) sum += other;
+    }
+    return sum;
+}
