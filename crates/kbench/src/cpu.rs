@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use warpcube_column::encoding::{
+use warpcube_column::format::{
     Alp, Delta, Dictionary, Encoding, EncodingError, Nsf, Nsv, Packed, Plain, decode, encode, encode_all, encode_into,
 };
 use warpcube_column::{CHUNK_ROWS, Storage};

@@ -98,7 +98,7 @@ impl Suite<'_> {
         let pinned = loaded.map_err(|error| error.to_string())?;
         let load = start.elapsed();
         let column = &pinned.tables[0].columns[0];
-        let words = column.encoding();
+        let words = column.encoding().to_string();
         if !is_named(&words, encoding) {
             return Ok(());
         }
