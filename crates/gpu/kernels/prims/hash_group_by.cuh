@@ -67,7 +67,7 @@ WC_DEVICE uint64_t group_lanes(uint32_t key, uint64_t sum, bool is_row, uint32_t
 
 WC_KERNEL(hash_group_by_rows, GroupParams, WC_THREADS, WC_BLOCKS) {
     constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair<WC_VEC, WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](auto& keys, auto& values, uint32_t there) {
+    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t there) {
         // All first slots are asked for before one of them is looked at.
         uint64_t held[ITEMS];
 #pragma unroll
@@ -98,7 +98,7 @@ WC_KERNEL(hash_group_by_private, GroupParams, WC_SHARED_THREADS, 1) {
     for (uint32_t at = threadIdx.x; at < slots * columns * 2; at += blockDim.x) low[at] = 0;
     __syncthreads();
     const uint32_t column = wc_lane() & (columns - 1), shift = 32 - (uint32_t)p.shared_log;
-    wc_each_pair<WC_VEC, WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](auto& keys, auto& values, uint32_t there) {
+    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t there) {
 #pragma unroll
         for (int i = 0; i < WC_ROWS * WC_VEC; ++i) {
             if (!(there >> i & 1u)) continue;

@@ -115,7 +115,7 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
     uint64_t sum = 0;
     uint32_t pairs = 0;
     constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair<WC_VEC, WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](auto& keys, auto& values, uint32_t open) {
+    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t open) {
         uint32_t at[ITEMS];
         uint2 slots[ITEMS];
 #pragma unroll
@@ -159,7 +159,7 @@ template <bool SHARED> WC_DEVICE void join_probe_direct(const JoinProbeParams& p
     uint64_t sum = 0;
     uint32_t pairs = 0;
     constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair<WC_VEC, WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](auto& keys, auto& values, uint32_t open) {
+    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t open) {
         uint32_t found[ITEMS];
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {

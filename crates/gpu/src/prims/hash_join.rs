@@ -85,12 +85,12 @@ pub struct HashJoin {
 }
 
 impl JoinStrategy {
-    /// All of them.
+    /// All of them; of two with one prediction the first is taken.
     pub const ALL: [JoinStrategy; 4] = [
-        JoinStrategy::LinearProbing,
         JoinStrategy::DirectAddress,
-        JoinStrategy::PartitionedLinearProbing,
+        JoinStrategy::LinearProbing,
         JoinStrategy::PartitionedDirectAddress,
+        JoinStrategy::PartitionedLinearProbing,
     ];
 
     /// Whether the table has a value for each key of the range.

@@ -1,11 +1,17 @@
 //! Primitives of `warpcube_gpu::prims`: each case makes its input on the device, verifies what it computed, and is
 //! measured by device events beside the time its bytes need.
 
+mod groupby;
 mod hashed;
+mod join;
+mod keyed;
 mod ordered;
+mod partition;
 mod project;
+mod random;
 mod scan;
 mod select;
+mod sent;
 mod sort;
 mod topk;
 mod topk_cpu;
@@ -108,6 +114,11 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     ordered::run(&mut bench)?;
     sort::run(&mut bench)?;
     topk::run(&mut bench)?;
+    random::run(&mut bench)?;
+    partition::run(&mut bench)?;
+    join::run(&mut bench)?;
+    groupby::run(&mut bench)?;
+    sent::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)
