@@ -25,6 +25,7 @@ struct GroupParams {
 };
 
 constexpr uint64_t GROUP_TAKEN = 1ull << 32;
+typedef uint32_t GroupRows[WC_ROWS][WC_VEC];
 
 // Adds to the sum of a key, whose first slot is `at` and held `held` before.
 WC_DEVICE void group_add(const GroupParams& p, uint32_t key, uint64_t at, uint64_t held, uint64_t value,
@@ -67,7 +68,7 @@ WC_DEVICE uint64_t group_lanes(uint32_t key, uint64_t sum, bool is_row, uint32_t
 
 WC_KERNEL(hash_group_by_rows, GroupParams, WC_THREADS, WC_BLOCKS) {
     constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t there) {
+    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](GroupRows& keys, GroupRows& values, uint32_t there) {
         // All first slots are asked for before one of them is looked at.
         uint64_t held[ITEMS];
 #pragma unroll
@@ -98,27 +99,29 @@ WC_KERNEL(hash_group_by_private, GroupParams, WC_SHARED_THREADS, 1) {
     for (uint32_t at = threadIdx.x; at < slots * columns * 2; at += blockDim.x) low[at] = 0;
     __syncthreads();
     const uint32_t column = wc_lane() & (columns - 1), shift = 32 - (uint32_t)p.shared_log;
-    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t there) {
+    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](GroupRows& keys, GroupRows& values, uint32_t there) {
 #pragma unroll
         for (int i = 0; i < WC_ROWS * WC_VEC; ++i) {
-            if (!(there >> i & 1u)) continue;
             const uint32_t key = keys[i / WC_VEC][i % WC_VEC], value = values[i / WC_VEC][i % WC_VEC];
-            uint32_t at = key * (uint32_t)p.slots.factor >> shift;
-            bool is_held = false;
             // The mark of an empty slot is a key too, which goes to the table in device memory.
-            for (uint32_t step = 0; step < GROUP_STEPS_MAX && key != GROUP_EMPTY; ++step) {
+            const bool is_row = there >> i & 1u, may_be_held = is_row && key != GROUP_EMPTY;
+            uint32_t at = key * (uint32_t)p.slots.factor >> shift, steps = may_be_held ? GROUP_STEPS_MAX : 0;
+            bool is_held = false;
+            while (steps != 0) {
                 uint32_t held = held_keys[at];
                 if (held == GROUP_EMPTY) held = atomicCAS(table_keys + at, GROUP_EMPTY, key);
                 is_held = held == GROUP_EMPTY || held == key;
-                if (is_held) break;
-                at = (at + 1) & (slots - 1);
+                steps = is_held ? 0 : steps - 1;
+                if (!is_held) at = (at + 1) & (slots - 1);
             }
+            __syncwarp();
             if (is_held) {
                 const uint32_t cell = at * columns + column, before = atomicAdd(low + cell, value);
                 if (before + value < before) atomicAdd(high + cell, 1u);
-            } else {
+            } else if (is_row) {
                 group_add(p, key, value, 1);
             }
+            __syncwarp();
         }
     });
     __syncthreads();

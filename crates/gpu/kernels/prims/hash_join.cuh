@@ -1,11 +1,13 @@
 // Hash join: the sum of A.v + B.v over the pairs of rows with A.k = B.k, and the number of pairs; keys of A are unique.
 //
 // Input: keys and values of 32 bits of both sides, and a range that has all keys of A. Two forms of table. Linear
-// probing: slots of 8 bytes, the relative key low and the value high, a power of two of them, all ones where empty (the
-// range leaves out one key at least, so no relative key is all ones). Direct address: a value for each key of the
-// range, and a bit that says whether there is one; if there is one for each, bits are not asked for.
-// Mapping: blocks walk over the rows, a lane has VEC * ROWS at once and asks for all their slots before it looks at
-// one; what did not end goes on together. Shared memory: sums of warps; a whole table, where it fits. Registers: rows
+// probing: pairs of slots of 8 bytes, the relative key low and the value high, a power of two of them, all ones where
+// empty (the range leaves out one key at least, so no relative key is all ones); a key goes to the first empty slot from
+// its pair on. Half of the slots being empty, 92 of 100 keys are in their own pair, which one load of 16 bytes brings.
+// Direct address: a value for each key of the range, and a bit that says whether there is one; if there is one for
+// each, bits are not asked for.
+// Mapping: blocks walk over the rows, a lane has several at once and asks for all their slots before it looks at one;
+// what did not end goes on together. Shared memory: sums of warps; a whole table, where it fits. Registers: rows
 // of a lane, their slots. Bytes: keys and values once; a sector of 32 bytes of the table for each probe, from shared
 // memory, the L2 cache or device memory. Numerics: values are unsigned; sums wrap at 2^64.
 // Source: Shanbhag's thesis, 3.6.3 (query Q4); linear probing as Knuth 3, 6.4.
@@ -51,7 +53,8 @@ WC_KERNEL(hash_join_build_linear, JoinBuildParams, 256, 4) {
             continue;
         }
         const uint64_t slot = (uint64_t)wc_load_stream(p.values + row) << 32 | relative;
-        for (uint64_t at = wc_home(p.slots, relative);; at = (at + 1) & p.slots.mask) {
+        const uint64_t last = p.slots.mask * 2 + 1;
+        for (uint64_t at = (uint64_t)wc_home(p.slots, relative) * 2;; at = (at + 1) & last) {
             const uint64_t held = wc_compare_swap(p.table + at, JOIN_EMPTY, slot);
             if (held == JOIN_EMPTY) break;
             if ((uint32_t)held == relative) {
@@ -109,15 +112,19 @@ template <bool SHARED, typename T> WC_DEVICE T join_load(const T* address) {
     return SHARED ? *address : wc_load_cached(address);
 }
 
+// Rows of a lane: a pair of slots takes four registers.
+constexpr int LINEAR_ROWS = 1;
+
 template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
-    const uint2* table = (const uint2*)(SHARED ? join_copy(p.table, p.table_words) : (const char*)p.table);
-    const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
+    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words) : (const char*)p.table);
+    const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width, empty = (uint32_t)JOIN_EMPTY;
     uint64_t sum = 0;
     uint32_t pairs = 0;
-    constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t open) {
+    constexpr int ITEMS = LINEAR_ROWS * WC_VEC;
+    typedef uint32_t Rows[LINEAR_ROWS][WC_VEC];
+    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t open) {
         uint32_t at[ITEMS];
-        uint2 slots[ITEMS];
+        uint4 slots[ITEMS];
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
@@ -125,23 +132,24 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
             if (key > width) open &= ~(1u << i);
             at[i] = wc_home(p.slots, key);
         }
-        do {
+        while (open != 0) {
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
                 if (open >> i & 1u) slots[i] = join_load<SHARED>(table + at[i]);
             }
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
-                if (!(open >> i & 1u)) continue;
-                const bool is_pair = slots[i].x == keys[i / WC_VEC][i % WC_VEC];
-                if (is_pair) {
-                    sum += (uint64_t)values[i / WC_VEC][i % WC_VEC] + slots[i].y;
+                const uint32_t key = keys[i / WC_VEC][i % WC_VEC];
+                const bool is_first = slots[i].x == key, is_second = slots[i].z == key;
+                if ((open >> i & 1u) && (is_first || is_second)) {
+                    sum += (uint64_t)values[i / WC_VEC][i % WC_VEC] + (is_first ? slots[i].y : slots[i].w);
                     ++pairs;
                 }
-                if (is_pair || slots[i].x == (uint32_t)JOIN_EMPTY) open &= ~(1u << i);
+                // The second slot of a pair is taken after the first.
+                if (is_first || is_second || slots[i].z == empty) open &= ~(1u << i);
                 at[i] = (at[i] + 1) & mask;
             }
-        } while (open != 0);
+        }
     });
     join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
 }
@@ -159,7 +167,8 @@ template <bool SHARED> WC_DEVICE void join_probe_direct(const JoinProbeParams& p
     uint64_t sum = 0;
     uint32_t pairs = 0;
     constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair(p.keys, p.values, p.n, p.aligned != 0, [&](LaneRows& keys, LaneRows& values, uint32_t open) {
+    typedef uint32_t Rows[WC_ROWS][WC_VEC];
+    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t open) {
         uint32_t found[ITEMS];
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {

@@ -1,11 +1,11 @@
 //! Hash aggregation: the sum of the values of each key, groups in any order.
 //!
-//! Few groups are summed in a table of each block's shared memory; more in one table in device memory, which the L2
-//! cache holds or, rows being partitioned first, holds a part of at a time. Ordered input needs no table
-//! ([`OrderedAggregation`]). [`GroupSpec::choose`] takes the strategy that the roofline predicts to be the fastest.
+//! Few groups are summed in a table of each block's shared memory; more in one table in device memory, as long as the
+//! L2 cache holds it. Rows of more groups are sorted, and ordered rows need no table ([`OrderedAggregation`]).
+//! [`GroupSpec::choose`] takes the strategy that the roofline predicts to be the fastest.
 
 use super::key_slots::{KEY_SLOTS, KeySlots};
-use super::radix_partition::{PARTITIONS, RadixPartition, partitions};
+use super::radix_sort::{RadixOrder, RadixSort, Records};
 use super::roofline::DeviceRates;
 use super::tile::{TILE, TileTuning, are_aligned, vector_items};
 use super::tuning::Measured;
@@ -61,8 +61,8 @@ pub enum GroupStrategy {
     PrivateTables,
     /// In one table of device memory, rows of a warp with one key at once. For tables in the L2 cache.
     DeviceTable,
-    /// The same, partition after partition. For larger tables.
-    PartitionedTable,
+    /// Rows are sorted first. For more groups, and any distribution of keys.
+    SortedRows,
 }
 
 /// What is known of an aggregation before it runs.
@@ -131,10 +131,11 @@ impl GroupSpec {
                 self.private_table(rates.shared_bytes.value)?;
                 rates.stream_ms(streamed, 0.0).max(rows / rates.shared_adds.value * 1e3) + out_ms
             }
-            GroupStrategy::DeviceTable => rates.add_ms(rows, table, table, streamed) + out_ms,
-            GroupStrategy::PartitionedTable => {
-                let part = table * 2.0 / PARTITIONS as f64;
-                rates.partition_ms(self.rows) + rates.add_ms(rows, part, table, streamed) + out_ms
+            GroupStrategy::DeviceTable => rates.add_ms(rows, table, streamed) + out_ms,
+            GroupStrategy::SortedRows => {
+                let passes = RadixOrder::of(Element::U32, false).passes().0;
+                let ordered_ms = rates.ordered_ms(self.rows, 8, self.groups.min(self.rows), 12);
+                rates.sort_ms(self.rows, 4, 8, passes) + ordered_ms
             }
         })
     }
@@ -147,19 +148,16 @@ impl GroupSpec {
         ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
         let ((strategy, ms), (next, next_ms)) = (ranked[0], ranked[1]);
         let GroupSpec { rows, groups, .. } = self;
-        let reason = format!("{strategy:?}: {rows} rows, {groups} groups, {ms:.3} ms predicted; {next:?} {next_ms:.3} ms");
+        let reason =
+            format!("{strategy:?}: {rows} rows, {groups} groups, {ms:.3} ms predicted; {next:?} {next_ms:.3} ms");
         (strategy, ms, reason)
     }
 }
 
 impl GroupStrategy {
     /// All of them.
-    pub const ALL: [GroupStrategy; 4] = [
-        GroupStrategy::Ordered,
-        GroupStrategy::PrivateTables,
-        GroupStrategy::DeviceTable,
-        GroupStrategy::PartitionedTable,
-    ];
+    pub const ALL: [GroupStrategy; 4] =
+        [GroupStrategy::Ordered, GroupStrategy::PrivateTables, GroupStrategy::DeviceTable, GroupStrategy::SortedRows];
 }
 
 /// A hash aggregation on a device.
@@ -173,17 +171,8 @@ pub struct HashGroupBy {
 
 #[derive(Clone)]
 enum Way {
-    Ordered(OrderedAggregation),
-    Table { add: Kernel, out: Kernel, private: Option<PrivateTable>, partition: Option<RadixPartition> },
-}
-
-/// Where the parts of the scratch memory begin, in bytes.
-struct Scratch {
-    keys: usize,
-    values: usize,
-    starts: usize,
-    counters: usize,
-    bytes: usize,
+    Ordered { sort: Option<RadixSort>, ordered: OrderedAggregation },
+    Table { add: Kernel, out: Kernel, private: Option<PrivateTable> },
 }
 
 impl HashGroupBy {
@@ -207,11 +196,15 @@ impl HashGroupBy {
         tuning: GroupTuning,
     ) -> Result<HashGroupBy> {
         let multiprocessors = device.info().multiprocessors;
-        if strategy == GroupStrategy::Ordered {
-            if !spec.is_ordered {
-                return Err(GpuError::Contract(format!("{NAME}: {} rows are not ordered by their keys", spec.rows)));
-            }
-            let way = Way::Ordered(OrderedAggregation::new(device, ORDERED)?);
+        if strategy == GroupStrategy::Ordered && !spec.is_ordered {
+            return Err(GpuError::Contract(format!("{NAME}: {} rows are not ordered by their keys", spec.rows)));
+        }
+        if matches!(strategy, GroupStrategy::Ordered | GroupStrategy::SortedRows) {
+            let sort = match strategy {
+                GroupStrategy::SortedRows => Some(RadixSort::new(device, Element::U32, Some(Element::U32))?),
+                _ => None,
+            };
+            let way = Way::Ordered { sort, ordered: OrderedAggregation::new(device, ORDERED)? };
             return Ok(HashGroupBy { spec, tuning, multiprocessors, way });
         }
         let module = device.compile(&program(tuning))?;
@@ -226,29 +219,21 @@ impl HashGroupBy {
             }
             _ => ("hash_group_by_rows", None),
         };
-        let is_partitioned = strategy == GroupStrategy::PartitionedTable;
-        let partition = if is_partitioned { Some(RadixPartition::new(device)?) } else { None };
         let (add, out) = (module.kernel(add)?, module.kernel("hash_group_by_out")?);
-        Ok(HashGroupBy { spec, tuning, multiprocessors, way: Way::Table { add, out, private, partition } })
+        Ok(HashGroupBy { spec, tuning, multiprocessors, way: Way::Table { add, out, private } })
     }
 
-    /// Bytes of scratch memory for so many rows: the table, and a copy of the rows where they are partitioned.
+    /// Bytes of scratch memory for so many rows: the table, or sorted rows and as many others where they are sorted.
     pub fn scratch_bytes(&self, rows: u64) -> usize {
         match &self.way {
-            Way::Ordered(ordered) => ordered.scratch_bytes(rows),
-            Way::Table { .. } => self.scratch(rows).bytes,
+            Way::Table { .. } => self.spec.table_bytes(),
+            Way::Ordered { sort, ordered } => {
+                let sorted = sort.as_ref().map_or(0, |sort| {
+                    4 * column_bytes(rows) + sort.scratch_bytes(rows).next_multiple_of(PART_BYTES_MIN)
+                });
+                sorted + ordered.scratch_bytes(rows)
+            }
         }
-    }
-
-    fn scratch(&self, rows: u64) -> Scratch {
-        let keys = self.spec.table_bytes().next_multiple_of(PART_BYTES_MIN);
-        let Way::Table { partition: Some(partition), .. } = &self.way else {
-            return Scratch { keys, values: keys, starts: keys, counters: keys, bytes: keys };
-        };
-        let column = (rows as usize * 4).next_multiple_of(PART_BYTES_MIN);
-        let starts = keys + 2 * column;
-        let counters = starts + ((PARTITIONS + 1) * 8).next_multiple_of(PART_BYTES_MIN);
-        Scratch { keys, values: keys + column, starts, counters, bytes: counters + partition.scratch_bytes() }
     }
 
     /// Writes the groups of the rows.
@@ -270,25 +255,22 @@ impl HashGroupBy {
         check_length(NAME, "the status", status, 2)?;
         check_scratch(NAME, scratch, self.scratch_bytes(rows.len()))?;
         queue.fill(status.buffer(), status.offset(), 0, 16)?;
-        let (add, out, private, partition) = match &self.way {
-            Way::Ordered(ordered) => {
-                let (values, sums, runs) = (Some(rows.values), Some(sums), &status.part(0, 1)?);
-                let operands = OrderedOperands { keys: rows.keys, values, keys_out: keys, counts: None, sums, runs };
-                return ordered.launch(queue, &operands, scratch);
+        let (add, out, private) = match &self.way {
+            Way::Ordered { sort: None, ordered } => return aggregate(queue, ordered, rows, groups, scratch),
+            Way::Ordered { sort: Some(sort), ordered } => {
+                return sort_and_aggregate(queue, sort, ordered, rows, groups, scratch);
             }
-            Way::Table { add, out, private, partition } => (add, out, *private, partition.as_ref()),
+            Way::Table { add, out, private } => (add, out, *private),
         };
         let n = rows.len();
         if n == 0 {
             return Ok(());
         }
         queue.fill(scratch, 0, 0, self.spec.table_bytes())?;
+        let aligned = are_aligned(&[rows.keys, rows.values], VECTOR);
+        let params = Params::new().slice(rows.keys).slice(rows.values).u64(n).u64(aligned.into());
         let slots = KeySlots::hashed(KeyRange::ALL, self.spec.slots_log());
-        let (row_keys, row_values) = self.partitioned(queue, rows, slots, partition, scratch)?;
-        let aligned = are_aligned(&[&row_keys, &row_values], VECTOR);
-        let params = Params::new().slice(&row_keys).slice(&row_values).u64(n).u64(aligned.into());
-        let lost = status.part(1, 1)?;
-        let params = slots.params(params).buffer(scratch).slice(&lost);
+        let params = slots.params(params).buffer(scratch).slice(&status.part(1, 1)?);
         let PrivateTable { log, columns } = private.unwrap_or(PrivateTable { log: 0, columns: 0 });
         let params = params.u64(log.into()).u64(columns as u64);
         queue.launch(add, self.add_shape(n, private), &params)?;
@@ -311,25 +293,46 @@ impl HashGroupBy {
         let grid = n.div_ceil(step).min(u64::from(self.multiprocessors * blocks)) as u32;
         LaunchShape { grid, block, shared_bytes }
     }
+}
 
-    /// The rows, partitioned if the strategy is.
-    fn partitioned(
-        &self,
-        queue: &mut impl Queue,
-        rows: Pairs<'_>,
-        slots: KeySlots,
-        partition: Option<&RadixPartition>,
-        memory: &DeviceBuffer,
-    ) -> Result<(DeviceSlice, DeviceSlice)> {
-        let Some(partition) = partition else { return Ok((rows.keys.clone(), rows.values.clone())) };
-        let (n, scratch) = (rows.len(), self.scratch(rows.len()));
-        let keys = DeviceSlice::new(memory, scratch.keys, Element::U32, n)?;
-        let values = DeviceSlice::new(memory, scratch.values, Element::U32, n)?;
-        let starts = DeviceSlice::new(memory, scratch.starts, Element::U64, PARTITIONS as u64 + 1)?;
-        let output = Pairs { keys: &keys, values: &values };
-        partition.launch_by(queue, [rows, output], partitions(slots), &starts, (memory, scratch.counters))?;
-        Ok((keys, values))
-    }
+/// Bytes of a column of so many rows, as a part of the scratch memory.
+fn column_bytes(rows: u64) -> usize {
+    (rows as usize * 4).next_multiple_of(PART_BYTES_MIN)
+}
+
+/// The groups of ordered rows.
+fn aggregate(
+    queue: &mut impl Queue,
+    ordered: &OrderedAggregation,
+    rows: Pairs<'_>,
+    groups: Groups<'_>,
+    scratch: &DeviceBuffer,
+) -> Result<()> {
+    let (values, sums, runs) = (Some(rows.values), Some(groups.sums), &groups.status.part(0, 1)?);
+    let operands = OrderedOperands { keys: rows.keys, values, keys_out: groups.keys, counts: None, sums, runs };
+    ordered.launch(queue, &operands, scratch)
+}
+
+/// The same of rows in any order.
+fn sort_and_aggregate(
+    queue: &mut impl Queue,
+    sort: &RadixSort,
+    ordered: &OrderedAggregation,
+    rows: Pairs<'_>,
+    groups: Groups<'_>,
+    scratch: &DeviceBuffer,
+) -> Result<()> {
+    let (n, column) = (rows.len(), column_bytes(rows.len()));
+    let part = |at: usize| DeviceSlice::new(scratch, at * column, Element::U32, n);
+    let [keys, values, other_keys, other_values] = [part(0)?, part(1)?, part(2)?, part(3)?];
+    let sort_bytes = sort.scratch_bytes(n).next_multiple_of(PART_BYTES_MIN);
+    let sort_memory = scratch.part(4 * column, sort_bytes)?;
+    let memory = scratch.part(4 * column + sort_bytes, ordered.scratch_bytes(n))?;
+    let input = Records { keys: rows.keys, values: Some(rows.values) };
+    let output = Records { keys: &keys, values: Some(&values) };
+    let other = Records { keys: &other_keys, values: Some(&other_values) };
+    sort.launch(queue, input, output, other, &RadixOrder::of(Element::U32, false), &sort_memory)?;
+    aggregate(queue, ordered, Pairs { keys: &keys, values: &values }, groups, &memory)
 }
 
 /// The program of all kernels.
@@ -370,7 +373,7 @@ mod tests {
         assert_eq!(chosen(10, false), GroupStrategy::PrivateTables);
         assert_eq!(chosen(10_000, false), GroupStrategy::PrivateTables);
         assert_eq!(chosen(1_000_000, false), GroupStrategy::DeviceTable);
-        assert_eq!(chosen(100_000_000, false), GroupStrategy::PartitionedTable);
+        assert_eq!(chosen(100_000_000, false), GroupStrategy::SortedRows);
         assert_eq!(chosen(100_000_000, true), GroupStrategy::Ordered);
     }
 

@@ -1,7 +1,7 @@
 //! Hash join: the sum of the values of both sides over all pairs of rows with equal keys, and the number of pairs
 //! (`SELECT SUM(A.v + B.v), COUNT(*) FROM A, B WHERE A.k = B.k`). A is the build side, whose keys are unique; B probes.
 //!
-//! A table is of slots that are found by linear probing, or has a value for each key of the range (direct address).
+//! A table is of slots that are found by linear probing, pair after pair, or has a value for each key of the range (direct address).
 //! Either is probed in the order of rows, or both sides are partitioned first, so that a part of the table that fits
 //! into the L2 cache is probed at a time. [`JoinSpec::choose`] takes the strategy that the roofline predicts to be the
 //! fastest.
@@ -24,15 +24,17 @@ const NAME: &str = "hash_join";
 const VECTOR: u32 = vector_items(4);
 /// Sums of warps in shared memory, `JOIN_PARTS_BYTES` of the kernels.
 const PARTS_BYTES: usize = 512;
+/// Rows of a lane that probes pairs of slots, `LINEAR_ROWS` of the kernels.
+const LINEAR_ROWS: u32 = 1;
 /// Threads of a block that builds.
 const BUILD_THREADS: u32 = 256;
 
 /// How probes are cut into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JoinTuning {
-    /// Tiles of a block whose table lies in device memory.
+    /// Tiles of a block whose table lies in device memory; a lane has one row of linear probing.
     pub tile: TileTuning,
-    /// Threads of a block with a copy of the table in shared memory; a lane has as many rows.
+    /// Threads of a block with a copy of the table in shared memory.
     pub shared_threads: u32,
 }
 
@@ -105,15 +107,15 @@ impl JoinStrategy {
 }
 
 impl JoinSpec {
-    /// Slots of a table of linear probing: a power of two, half of them empty at least.
-    fn slots_log(&self) -> u32 {
-        (self.build_rows.max(1) * 2).next_power_of_two().ilog2()
+    /// Pairs of slots of a table of linear probing: a power of two, two at least, half of the slots empty.
+    fn pairs_log(&self) -> u32 {
+        self.build_rows.max(2).next_power_of_two().ilog2()
     }
 
     fn slots(&self, strategy: JoinStrategy) -> KeySlots {
         match strategy.is_direct() {
             true => KeySlots::direct(self.range),
-            false => KeySlots::hashed(self.range, self.slots_log()),
+            false => KeySlots::hashed(self.range, self.pairs_log()),
         }
     }
 
@@ -136,7 +138,7 @@ impl JoinSpec {
     pub fn table_bytes(&self, strategy: JoinStrategy) -> usize {
         match strategy.is_direct() {
             true => self.values_bytes() + self.bits_bytes(),
-            false => 8 << self.slots_log(),
+            false => 16 << self.pairs_log(),
         }
     }
 
@@ -219,8 +221,7 @@ impl HashJoin {
         spec.check()?;
         let module = device.compile(&program(tuning))?;
         let shared_bytes = device.info().shared_memory_per_block;
-        let is_shared =
-            !strategy.is_partitioned() && PARTS_BYTES + spec.table_bytes(strategy) <= shared_bytes;
+        let is_shared = !strategy.is_partitioned() && PARTS_BYTES + spec.table_bytes(strategy) <= shared_bytes;
         let (build, probe) = match (strategy.is_direct(), is_shared) {
             (false, false) => ("hash_join_build_linear", "hash_join_linear"),
             (false, true) => ("hash_join_build_linear", "hash_join_linear_shared"),
@@ -320,6 +321,7 @@ impl HashJoin {
             true => (self.tuning.shared_threads, 1, self.table_bytes().next_multiple_of(16)),
             false => (threads, blocks, 0),
         };
+        let rows = if self.strategy.is_direct() { rows } else { LINEAR_ROWS };
         let step = u64::from(block) * u64::from(rows) * u64::from(VECTOR);
         let grid = n.div_ceil(step).min(u64::from(self.multiprocessors * blocks)) as u32;
         LaunchShape { grid, block, shared_bytes: (PARTS_BYTES + bytes) as u32 }

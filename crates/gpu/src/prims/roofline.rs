@@ -22,6 +22,8 @@ pub struct DeviceRates {
     pub l2_sectors: Measured<f64>,
     /// Random sectors of the L2 cache that are added to by atomics.
     pub l2_adds: Measured<f64>,
+    /// Bytes of a table that random reads find in the L1 cache, while columns go through it too.
+    pub l1_bytes: Measured<f64>,
     /// Bytes of a table that random reads find in the L2 cache.
     pub l2_bytes: Measured<f64>,
     /// Random words of 8 bytes from shared memory, words a second.
@@ -98,41 +100,32 @@ impl DeviceRates {
     }
 
     /// Random reads of a table, a sector each; beside them `streamed` bytes are read one after the other. What is
-    /// cached is bound by the slower of the two; device memory serves one after the other (thesis, 3.6.3).
+    /// cached is bound by the slower of the two, and a part of it comes from the cache above; device memory serves one
+    /// after the other (thesis, 3.6.3).
     pub fn probe_ms(&self, probes: f64, table_bytes: f64, streamed: f64) -> f64 {
         let streamed_ms = streamed / self.read.value * 1e3;
         let sectors = probes * SECTOR_BYTES;
+        let l2_ms = sectors / self.l2_sectors.value * 1e3;
         match self.level(table_bytes) {
             CacheLevel::Shared => streamed_ms.max(probes / self.shared_words.value * 1e3),
-            CacheLevel::L2 => streamed_ms.max(sectors / self.l2_sectors.value * 1e3),
+            CacheLevel::L2 => streamed_ms.max((1.0 - (self.l1_bytes.value / table_bytes).min(1.0)) * l2_ms),
             CacheLevel::Device => {
-                let missed = 1.0 - self.l2_bytes.value / table_bytes;
-                let from_device = streamed_ms + missed * sectors / self.device_sectors.value * 1e3;
-                from_device.max(sectors / self.l2_sectors.value * 1e3)
+                let cached = self.l2_bytes.value / table_bytes;
+                let device_ms = sectors / self.device_sectors.value * 1e3;
+                streamed_ms + cached * l2_ms + (1.0 - cached) * device_ms
             }
         }
     }
 
     /// Additions to a table of slots of 16 bytes, a read and an atomic each, beside streamed bytes; all slots are set
-    /// to zero before and read afterwards.
-    pub fn add_ms(&self, adds: f64, region_bytes: f64, table_bytes: f64, streamed: f64) -> f64 {
+    /// to zero before and read afterwards. A sector that the L2 cache has not is read and written back.
+    pub fn add_ms(&self, adds: f64, table_bytes: f64, streamed: f64) -> f64 {
         let sectors = adds * SECTOR_BYTES;
-        let adds_ms = sectors / self.l2_adds.value * 1e3;
+        let adds_ms = sectors * (1.0 / self.l2_sectors.value + 1.0 / self.l2_adds.value) * 1e3;
         let streamed_ms = streamed / self.read.value * 1e3;
-        let swept_ms = match self.level(table_bytes) {
-            CacheLevel::Shared | CacheLevel::L2 => 0.0,
-            // Set to zero, brought to the cache and written back, and read.
-            CacheLevel::Device => 4.0 * table_bytes / self.copy.value * 1e3,
-        };
-        let missed_ms = match self.level(region_bytes) {
-            CacheLevel::Shared | CacheLevel::L2 => 0.0,
-            CacheLevel::Device => {
-                let missed = 1.0 - self.l2_bytes.value / region_bytes;
-                // Each sector that is missed is read and written back.
-                missed * 2.0 * sectors / self.device_sectors.value * 1e3
-            }
-        };
-        streamed_ms.max(adds_ms) + missed_ms + swept_ms
+        let missed = (1.0 - self.l2_bytes.value / table_bytes).max(0.0);
+        let missed_ms = missed * 2.0 * sectors / self.device_sectors.value * 1e3;
+        streamed_ms.max(adds_ms) + missed_ms + self.stream_ms(table_bytes, table_bytes)
     }
 
     /// Columns sent over the bus for one query, in chunks, while the chunk before is worked on: the slower of both, and
@@ -154,15 +147,16 @@ macro_rules! on_h200 {
 pub const H200: DeviceRates = DeviceRates {
     read: on_h200!(4.55e12, "2026-11-23", "4.55 TB/s, sums of plain columns of 2 GB"),
     copy: on_h200!(4.2e12, "2026-11-23", "4.2 TB/s, copies of 4 GB"),
-    device_sectors: on_h200!(2.2e12, "", ""),
-    l2_sectors: on_h200!(5.5e12, "", ""),
-    l2_adds: on_h200!(2.7e12, "", ""),
-    l2_bytes: on_h200!(32e6, "", ""),
-    shared_words: on_h200!(1e12, "", ""),
+    device_sectors: on_h200!(1.36e12, "2026-11-23", "2^28 words of 8 bytes from 1 to 4 GB in 6.10 to 6.47 ms"),
+    l2_sectors: on_h200!(5.2e12, "2026-11-23", "2^28 words of 8 bytes from 4 to 16 MB in 1.65 ms"),
+    l2_adds: on_h200!(3.4e12, "2026-11-23", "2^28 additions to words of 8 bytes of 1 to 16 MB in 2.53 ms"),
+    l1_bytes: on_h200!(64e3, "2026-11-23", "joins with 256 KB and 512 KB of values in 1.01 and 1.71 ms"),
+    l2_bytes: on_h200!(32e6, "2026-11-23", "random reads of 32 MiB miss first: 1.91 ms, and 3.28 of 64 MiB"),
+    shared_words: on_h200!(1.32e12, "2026-11-23", "2^28 words of 8 bytes from 8 to 128 KB in 0.20 ms"),
     shared_adds: on_h200!(4e11, "", ""),
     shared: on_h200!(2.95e13, "2026-11-23", "132 multiprocessors of 128 bytes a cycle at 1.75 GHz"),
-    shared_bytes: on_h200!(226 << 10, "2026-11-23", "227 KiB a block, less the sums of its warps"),
-    sent: on_h200!(5.5e10, "", ""),
+    shared_bytes: on_h200!(227 << 10, "2026-11-23", "the most that a block is given"),
+    sent: on_h200!(5.53e10, "2026-11-23", "1 GiB in 19.4 ms"),
     launch_ms: on_h200!(0.0035, "2026-11-23", "3.5 us a launch in a recording"),
 };
 

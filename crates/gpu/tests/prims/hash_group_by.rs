@@ -8,8 +8,7 @@ use crate::common::{assert_refused, given, lengths, noise, room, scratch, taken}
 use crate::emulated_support::{ORDERS, Rig};
 
 /// Tiles of 256 and of 128 rows.
-const TUNING: GroupTuning =
-    GroupTuning { tile: TileTuning { threads: 64, rows: 1, blocks: 1 }, shared_threads: 32 };
+const TUNING: GroupTuning = GroupTuning { tile: TileTuning { threads: 64, rows: 1, blocks: 1 }, shared_threads: 32 };
 
 /// The groups by key, and the status: their number and the rows that are lost.
 fn grouped(
@@ -70,7 +69,7 @@ fn sums_are_those_of_the_host() {
 fn groups_past_the_table_and_past_the_outputs_are_counted() {
     let mut rig = Rig::new(LaneOrder::Seeded(5));
     let rows: Vec<(u32, u32)> = (0..1000).map(|row| (row % 100, 1)).collect();
-    for strategy in [GroupStrategy::PrivateTables, GroupStrategy::DeviceTable, GroupStrategy::PartitionedTable] {
+    for strategy in [GroupStrategy::PrivateTables, GroupStrategy::DeviceTable] {
         // 16 slots for 100 groups of ten rows each.
         let spec = GroupSpec { rows: 1000, groups: 12, is_ordered: false };
         let (found, status) = grouped(&mut rig, spec, strategy, &rows, 100);
@@ -91,8 +90,7 @@ fn what_does_not_fit_is_refused() {
     assert_refused(new(GroupStrategy::Ordered), &["9 rows", "not ordered"]);
     assert_refused(new(GroupStrategy::PrivateTables), &["1048576 groups", "bytes of a block"]);
     let few = GroupSpec { groups: 12, ..spec };
-    let aggregation =
-        HashGroupBy::with_tuning(&rig.device, few, GroupStrategy::PartitionedTable, TUNING).unwrap();
+    let aggregation = HashGroupBy::with_tuning(&rig.device, few, GroupStrategy::SortedRows, TUNING).unwrap();
     let [nine, ten, floats, sums, status, one] = [
         (Element::U32, 9),
         (Element::U32, 10),

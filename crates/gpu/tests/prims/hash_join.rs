@@ -37,7 +37,8 @@ fn joined(
 
 /// Rows with distinct keys of a range, every `step`th of them.
 fn build_side(least: u32, rows: usize, step: u32) -> Vec<(u32, u32)> {
-    let mut pairs: Vec<(u32, u32)> = (0..rows as u32).zip(noise(9)).map(|(i, x)| (least + i * step, x as u32)).collect();
+    let mut pairs: Vec<(u32, u32)> =
+        (0..rows as u32).zip(noise(9)).map(|(i, x)| (least + i * step, x as u32)).collect();
     let len = pairs.len();
     noise(11).take(len).enumerate().for_each(|(at, x)| pairs.swap(at, x as usize % len));
     pairs
@@ -48,7 +49,8 @@ fn sums_are_those_of_the_host() {
     for order in ORDERS {
         let mut rig = Rig::new(order);
         // A full range, every third key of one, and tables of a slot or two; in shared memory, and too large for it.
-        for (least, rows, step) in [(0, 300, 1), (1_000, 300, 3), (5, 1, 1), (4_000_000_000, 40_000, 1), (7, 9_000, 5)] {
+        for (least, rows, step) in [(0, 300, 1), (1_000, 300, 3), (5, 1, 1), (4_000_000_000, 40_000, 1), (7, 9_000, 5)]
+        {
             let build = build_side(least, rows, step);
             let range = KeyRange { least, most: least + rows as u32 * step - 1 };
             let reach = rows as u64 * u64::from(step) + 50;

@@ -4,6 +4,7 @@
 mod emulated_support;
 
 mod common;
+mod edges;
 mod gather;
 mod hash_group_by;
 mod hash_join;

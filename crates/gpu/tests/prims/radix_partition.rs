@@ -14,8 +14,7 @@ const SMALL: TileTuning = TileTuning { threads: 256, rows: 1, blocks: 1 };
 fn check(rig: &mut Rig, partition: &RadixPartition, pairs: &[(u32, u32)], by: PartitionBy) {
     let n = pairs.len();
     let column = |of: fn(&(u32, u32)) -> u32| [7].into_iter().chain(pairs.iter().map(of)).collect::<Vec<u32>>();
-    let [keys, values] =
-        [column(|pair| pair.0), column(|pair| pair.1)].map(|column| given(rig, Element::U32, &column));
+    let [keys, values] = [column(|pair| pair.0), column(|pair| pair.1)].map(|column| given(rig, Element::U32, &column));
     let part = |slice: &DeviceSlice| slice.part(1, n as u64).unwrap();
     let (keys, values) = (part(&keys), part(&values));
     let outputs = [room(rig, Element::U32, n), room(rig, Element::U32, n)];

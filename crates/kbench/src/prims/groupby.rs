@@ -165,7 +165,8 @@ impl Data {
         stream.launch(&self.check, walk(&device), &params)?;
         let [wrong, expected] = [word(stream, &self.wrong, 0)?, word(stream, &self.wrong, 1)?];
         if wrong != 0 || lost != 0 || found != expected {
-            let message = format!("{case} by {strategy:?}: {found} of {expected} groups, {wrong} wrong, {lost} rows lost");
+            let message =
+                format!("{case} by {strategy:?}: {found} of {expected} groups, {wrong} wrong, {lost} rows lost");
             return Err(message.into());
         }
         Ok((ms, found))

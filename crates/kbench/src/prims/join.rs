@@ -118,7 +118,8 @@ impl Sides {
         let chosen = spec.choose(&H200, 8 << 30).0;
         for strategy in JoinStrategy::ALL {
             // Tables over all keys of 32 bits have 17 GB; small tables are not worth a partition.
-            let is_direct = strategy == JoinStrategy::DirectAddress || strategy == JoinStrategy::PartitionedDirectAddress;
+            let is_direct =
+                strategy == JoinStrategy::DirectAddress || strategy == JoinStrategy::PartitionedDirectAddress;
             let is_plain = strategy == JoinStrategy::LinearProbing || strategy == JoinStrategy::DirectAddress;
             if is_direct == is_wide || (!is_plain && log < 24) {
                 continue;

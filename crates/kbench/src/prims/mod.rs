@@ -5,6 +5,7 @@ mod groupby;
 mod hashed;
 mod join;
 mod keyed;
+mod large;
 mod ordered;
 mod partition;
 mod project;
@@ -40,6 +41,11 @@ impl Bench<'_> {
     /// Whether cases were asked for that are not run otherwise.
     pub(crate) fn names(&self, case: &str) -> bool {
         self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()) && wanted.contains('-'))
+    }
+
+    /// Whether a case was asked for, where all cases are not.
+    pub(crate) fn asks_for(&self, case: &str) -> bool {
+        self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()))
     }
 
     /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
@@ -119,6 +125,7 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     join::run(&mut bench)?;
     groupby::run(&mut bench)?;
     sent::run(&mut bench)?;
+    large::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)

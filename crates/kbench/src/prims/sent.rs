@@ -108,7 +108,8 @@ impl Sent {
         let (out, factors) = (self.out.clone(), [A.into(), B.into()]);
         let inputs = [self.columns[0].0.clone(), self.columns[1].0.clone()];
         let buffers = [inputs[0].buffer(), inputs[1].buffer(), out.buffer()];
-        let resident_ms = bench.time(&buffers, |work| projects.launch(work, [&inputs[0], &inputs[1]], factors, &out))?;
+        let resident_ms =
+            bench.time(&buffers, |work| projects.launch(work, [&inputs[0], &inputs[1]], factors, &out))?;
         bench.stream.fill(out.buffer(), 0, 0xff, self.n as usize * 4)?;
         bench.stream.synchronize()?;
         let rooms = self.rooms(bench, 2)?;
@@ -140,10 +141,8 @@ impl Sent {
         let selects = Select::new(&device, Element::F32, predicate, Moved::Values, SelectOrder::Any)?;
         let chunks = self.chunks().len() as u64;
         let (out, counts) = (self.out.clone(), room(&device, Element::U64, chunks)?);
-        let memory: [DeviceBuffer; 2] = [
-            scratch(&device, selects.scratch_bytes(self.n))?,
-            scratch(&device, selects.scratch_bytes(self.n))?,
-        ];
+        let memory: [DeviceBuffer; 2] =
+            [scratch(&device, selects.scratch_bytes(self.n))?, scratch(&device, selects.scratch_bytes(self.n))?];
         let bounds = [BOUND.to_bits().into(), 0];
         let input = self.columns[0].0.clone();
         let all = counts.part(0, 1)?;
