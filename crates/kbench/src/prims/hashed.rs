@@ -1,11 +1,8 @@
-//! Inputs from a counter-based hash, made on the device, and ceilings of the memory they are read from.
+//! Inputs from a counter-based hash, made on the device.
 
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream};
-
-/// Bytes that an H200 reads and copies in a second, reads and writes of a copy counted.
-const READ: f64 = 4.55e12;
-const COPY: f64 = 4.2e12;
 
 /// Threads of a block of the kernels below, which walk over their rows.
 const BLOCK: u32 = 256;
@@ -113,9 +110,7 @@ pub(super) fn word(stream: &mut Stream, slice: &DeviceSlice, at: u64) -> Result<
     Ok(u64::from_le_bytes(taken::<8>(stream, slice, at, 1)?[0]))
 }
 
-/// Bytes a second of a case that reads and writes so many: as a copy of what is written, and a read of the rest.
+/// Bytes a second of a case that reads and writes so many, by the roofline.
 pub(super) fn ceiling(read: u64, written: u64) -> f64 {
-    let copied = 2 * read.min(written);
-    let rest = read + written - copied;
-    (read + written) as f64 / (copied as f64 / COPY + rest as f64 / if read > written { READ } else { COPY })
+    (read + written) as f64 / H200.stream_ms(read as f64, written as f64) * 1e3
 }

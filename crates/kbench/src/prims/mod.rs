@@ -1,11 +1,18 @@
 //! Primitives of `warpcube_gpu::prims`: each case makes its input on the device, verifies what it computed, and is
 //! measured by device events beside the time its bytes need.
 
+mod groupby;
 mod hashed;
+mod join;
+mod keyed;
+mod large;
 mod ordered;
+mod partition;
 mod project;
+mod random;
 mod scan;
 mod select;
+mod sent;
 mod sort;
 mod topk;
 mod topk_cpu;
@@ -34,6 +41,11 @@ impl Bench<'_> {
     /// Whether cases were asked for that are not run otherwise.
     pub(crate) fn names(&self, case: &str) -> bool {
         self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()) && wanted.contains('-'))
+    }
+
+    /// Whether a case was asked for, where all cases are not.
+    pub(crate) fn asks_for(&self, case: &str) -> bool {
+        self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()))
     }
 
     /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
@@ -108,6 +120,12 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     ordered::run(&mut bench)?;
     sort::run(&mut bench)?;
     topk::run(&mut bench)?;
+    random::run(&mut bench)?;
+    partition::run(&mut bench)?;
+    join::run(&mut bench)?;
+    groupby::run(&mut bench)?;
+    sent::run(&mut bench)?;
+    large::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
     let report = crate::report("primitives", &bench.device, params, bench.results);
     crate::write(arguments.json.as_deref(), &report)

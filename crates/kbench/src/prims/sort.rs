@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, Queue, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort, SegmentedTuning,
 };
@@ -14,8 +15,6 @@ use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, 
 
 use super::Bench;
 
-/// Bytes a second that a copy reads and writes on an H200.
-const COPY_BYTES_PER_SECOND: f64 = 4.2e12;
 /// Threads of a block that makes or checks data.
 const BLOCK: u32 = 256;
 
@@ -180,6 +179,12 @@ impl Data {
         let payload = if self.values.is_some() { 4 } else { 0 };
         self.rows * (key + key * 2 * (key + payload))
     }
+
+    /// Those bytes a second by the roofline.
+    fn bytes_per_second(&self) -> f64 {
+        let (key, payload) = (self.key.bytes(), if self.values.is_some() { 4 } else { 0 });
+        self.bytes() as f64 / H200.sort_ms(self.rows, key, key + payload, key as u32) * 1e3
+    }
 }
 
 /// Runs the cases that were asked for.
@@ -250,7 +255,7 @@ fn sort(
         "rows": rows, "threads": tuning.threads, "items": tuning.items, "blocks": tuning.blocks,
         "scratch_bytes": scratch,
     });
-    bench.add(case, ms, data.bytes(), COPY_BYTES_PER_SECOND, more);
+    bench.add(case, ms, data.bytes(), data.bytes_per_second(), more);
     Ok(())
 }
 
@@ -276,7 +281,7 @@ fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64) -> Result<(), Str
     let (data, bounds, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, Some(&bounds))?;
     let more = json!({"rows": rows, "segments": segments, "scratch_bytes": scratch});
-    bench.add(case, ms, data.bytes(), COPY_BYTES_PER_SECOND, more);
+    bench.add(case, ms, data.bytes(), data.bytes_per_second(), more);
     Ok(())
 }
 

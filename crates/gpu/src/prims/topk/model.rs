@@ -4,6 +4,7 @@
 //! over device memory at its bandwidth, steps of bitonic sorting at that of shared memory, and a time for each launch.
 
 use super::{Algorithm, BitonicLevel, TopKSpec};
+use crate::prims::roofline::{self, DeviceRates};
 
 /// What a device can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,9 +20,18 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// One H200: 4.55 TB/s measured, 132 multiprocessors of 128 bytes a cycle at 1.75 GHz, 3.5 µs a launch.
-    pub const H200: Machine =
-        Machine { read_bandwidth: 4.55e12, shared_bandwidth: 2.95e13, launch_ms: 0.0035, shared_bytes: 227 << 10 };
+    /// One H200.
+    pub const H200: Machine = Machine::of(&roofline::H200);
+
+    /// A device by its rates.
+    pub const fn of(rates: &DeviceRates) -> Machine {
+        Machine {
+            read_bandwidth: rates.read.value,
+            shared_bandwidth: rates.shared.value,
+            launch_ms: rates.launch_ms.value,
+            shared_bytes: rates.shared_bytes.value,
+        }
+    }
 }
 
 /// An algorithm with what is expected of it.
