@@ -9,6 +9,7 @@ mod histogram;
 mod lookback;
 mod merge;
 mod ordered;
+mod ordered_fused;
 mod project;
 mod radix_sort;
 mod reduce;

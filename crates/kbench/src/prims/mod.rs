@@ -3,6 +3,7 @@
 
 mod hashed;
 mod ordered;
+mod ordered_forms;
 mod project;
 mod scan;
 mod select;
@@ -106,6 +107,7 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     project::run(&mut bench)?;
     scan::run(&mut bench)?;
     ordered::run(&mut bench)?;
+    ordered_forms::run(&mut bench)?;
     sort::run(&mut bench)?;
     topk::run(&mut bench)?;
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
