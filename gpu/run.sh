@@ -89,10 +89,20 @@ for stage in "$@"; do
         done
         limit primitives 300 "$kbench" primitives --cases "${CASES:-$cases}" --json "$out/primitives-h200.json"
         ;;
+    ordered-forms)
+        # Every algorithm of ordered aggregation on every shape of data, at 2^28 rows and at the paper's 2^15.
+        for log_rows in 29 16; do
+            limit "ordered-forms-$log_rows" 600 "$kbench" primitives --cases "${CASES:-ordered/forms}" \
+                --log-rows "$log_rows" --runs "${RUNS:-9}" --findings "$out/findings.json" \
+                --json "$out/ordered-forms-h200-$((log_rows - 1)).json"
+        done
+        ;;
     primitives-sanitizer)
         for tool in memcheck racecheck synccheck; do
             for cases in scan/ project/ select/30 ordered/sum sort/pairs/u32 segsort/ topk/f32/uniform/32/threshold \
-                topk/f32/special/256; do
+                topk/f32/uniform/32/sort_and_choose topk/f32/special/256 \
+                ordered/forms/five_kernel/direct_atomics/sum/1024 ordered/forms/two_kernel/private_array/sum/1024 \
+                ordered/forms/one_kernel/direct_atomics/sum/1024 ordered/forms/one_kernel/private_array/sum/1024; do
                 limit "primitives-$tool-${cases//\//-}" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 \
                     "$kbench" primitives --cases "$cases" --log-rows 17 --runs 1
             done
@@ -360,7 +370,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, base-turns, ssb-auto," \
             "ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed," \
-            "encode, primitives, primitives-sanitizer, tpch," \
+            "encode, primitives, ordered-forms, primitives-sanitizer, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

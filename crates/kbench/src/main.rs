@@ -62,6 +62,9 @@ struct PrimitiveArgs {
     /// Write results to this file
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Add the fastest plans of ordered aggregation to this file, which cases ordered/forms find
+    #[arg(long)]
+    findings: Option<PathBuf>,
 }
 
 /// What to measure of encoding.

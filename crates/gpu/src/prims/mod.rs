@@ -36,7 +36,11 @@ mod tuning;
 
 pub use element::{Element, Key, OrderedBits};
 pub use gather::{Gather, Scatter, gather, scatter};
-pub use ordered::{OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Unique, ordered_aggregation};
+pub use ordered::{
+    Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
+    OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
+    RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
+};
 pub use partition::{Partition, partition};
 pub use project::{Project, Projection, project};
 pub use queue::Queue;

@@ -1,5 +1,20 @@
 //! Ordered aggregation: key, count and sum of each run of equal neighbouring keys, without a hash table; single pass
 //! with decoupled look-back. Unique and run-length encode are uses of it.
+//!
+//! The kernels of the paper "Code fusion of prefix sum with ordered aggregation" stand beside it: `ordered/fused.rs`
+//! launches them, `ordered/tuner.rs` measures all on given data, and `ordered/findings.rs` keeps what was found.
+
+mod algorithm;
+mod findings;
+mod fused;
+mod plan;
+mod tuner;
+
+pub use algorithm::{FusedTuning, Fusion, OrderedAlgorithm, Variant};
+pub use findings::{Aggregate, DataShape, OrderedData, OrderedFinding, OrderedFindings};
+pub use fused::FusedAggregation;
+pub use plan::{OrderedLauncher, OrderedPlan};
+pub use tuner::{OrderedTuner, TunedPlan};
 
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
@@ -44,6 +59,16 @@ pub struct OrderedOperands<'a> {
     pub runs: &'a DeviceSlice,
 }
 
+/// Operands that were checked, with what kernels are told of them.
+struct Checked<'a> {
+    n: u64,
+    /// Runs that the shortest output has room for.
+    capacity: u64,
+    values: Option<&'a DeviceSlice>,
+    counts: Option<&'a DeviceSlice>,
+    sums: Option<&'a DeviceSlice>,
+}
+
 /// Ordered aggregations of one form on a device.
 #[derive(Clone)]
 pub struct OrderedAggregation {
@@ -82,12 +107,31 @@ impl OrderedForm {
         head + tuning.items(self.vector()) as usize * (self.key.bytes() + row_bytes + sum_bytes)
     }
 
-    pub(crate) fn program(self, tuning: TileTuning) -> Result<Program> {
-        let vector = self.vector();
-        if vector * tuning.rows > LANE_ITEMS_MAX || tuning.items(vector) > 1 << 16 {
-            return Err(GpuError::Contract(format!("{NAME}: no tiles of {tuning:?} with {vector} items a row")));
+    /// Operands that the form has, of its types and of fitting lengths.
+    fn check<'a>(self, operands: &OrderedOperands<'a>) -> Result<Checked<'a>> {
+        let OrderedOperands { keys, values, keys_out, counts, sums, runs } = *operands;
+        let n = keys.len();
+        check_element(NAME, "the keys", keys, self.key)?;
+        check_element(NAME, "the keys of runs", keys_out, self.key)?;
+        check_element(NAME, "the number of runs", runs, Element::U64)?;
+        check_length(NAME, "the number of runs", runs, 1)?;
+        let values = wanted("values", values, self.sum.map(|(value, _)| value))?;
+        let counts = wanted("counts", counts, self.count)?;
+        let sums = wanted("sums", sums, self.sum.map(|(_, sum)| sum))?;
+        if let Some(values) = values {
+            check_length(NAME, "the slice of values", values, n)?;
         }
-        let mut text = tuning.text(vector) + &format!("#define WC_KEY {}\n", self.key.c_type());
+        if self.count == Some(Element::U32) && n > u64::from(u32::MAX) {
+            return Err(GpuError::Contract(format!("{NAME}: {n} rows do not fit into a count of u32")));
+        }
+        let outputs = [Some(keys_out), counts, sums].into_iter().flatten();
+        let capacity = outputs.map(DeviceSlice::len).min().unwrap_or(0);
+        Ok(Checked { n, capacity, values, counts, sums })
+    }
+
+    /// The types that kernels are compiled for.
+    fn types(self) -> Result<String> {
+        let mut text = format!("#define WC_KEY {}\n", self.key.c_type());
         match self.count {
             None => {}
             Some(count @ (Element::U32 | Element::U64)) => text += &format!("#define WC_COUNT {}\n", count.c_type()),
@@ -96,6 +140,15 @@ impl OrderedForm {
         if let Some((value, sum)) = self.sum {
             text += &SumType::new(NAME, value, sum)?.text();
         }
+        Ok(text)
+    }
+
+    pub(crate) fn program(self, tuning: TileTuning) -> Result<Program> {
+        let vector = self.vector();
+        if vector * tuning.rows > LANE_ITEMS_MAX || tuning.items(vector) > 1 << 16 {
+            return Err(GpuError::Contract(format!("{NAME}: no tiles of {tuning:?} with {vector} items a row")));
+        }
+        let text = tuning.text(vector) + &self.types()?;
         let kernel = include_str!("../../kernels/prims/ordered.cuh");
         Ok(Program::new("ordered", [&text, KEYS, TILE, LOOKBACK, kernel].concat()))
     }
@@ -130,29 +183,14 @@ impl OrderedAggregation {
     /// [`GpuError::Contract`] for operands that the form has not or lacks, other types or lengths, more rows than
     /// counts hold, or too little scratch memory.
     pub fn launch(&self, queue: &mut impl Queue, operands: &OrderedOperands<'_>, scratch: &DeviceBuffer) -> Result<()> {
-        let OrderedOperands { keys, values, keys_out, counts, sums, runs } = *operands;
-        let (form, n) = (self.form, keys.len());
-        check_element(NAME, "the keys", keys, form.key)?;
-        check_element(NAME, "the keys of runs", keys_out, form.key)?;
-        check_element(NAME, "the number of runs", runs, Element::U64)?;
-        check_length(NAME, "the number of runs", runs, 1)?;
-        let values = wanted("values", values, form.sum.map(|(value, _)| value))?;
-        let counts = wanted("counts", counts, form.count)?;
-        let sums = wanted("sums", sums, form.sum.map(|(_, sum)| sum))?;
-        if let Some(values) = values {
-            check_length(NAME, "the slice of values", values, n)?;
-        }
-        if form.count == Some(Element::U32) && n > u64::from(u32::MAX) {
-            return Err(GpuError::Contract(format!("{NAME}: {n} rows do not fit into a count of u32")));
-        }
+        let (form, OrderedOperands { keys, keys_out, runs, .. }) = (self.form, *operands);
+        let Checked { n, capacity, values, counts, sums } = form.check(operands)?;
         let tiles = self.tuning.tiles(form.vector(), n);
         let shape = self.tuning.shape(NAME, tiles, form.shared_bytes(self.tuning))?;
         lookback::reset(NAME, queue, scratch, tiles, form.words())?;
         if n == 0 {
             return queue.fill(runs.buffer(), runs.offset(), 0, size_of::<u64>());
         }
-        let outputs = [Some(keys_out), counts, sums].into_iter().flatten();
-        let capacity = outputs.map(DeviceSlice::len).min().unwrap_or(0);
         let read: Vec<&DeviceSlice> = [Some(keys), values].into_iter().flatten().collect();
         let aligned = are_aligned(&read, form.vector());
         let params = Params::new().slice(keys).slice(keys_out).slice(runs).u64(capacity).buffer(scratch);

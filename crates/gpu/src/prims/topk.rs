@@ -12,13 +12,15 @@
 //!
 //! All decisions that depend on keys are taken on the device. Scratch memory of threshold, radix and bucket select: an
 //! eighth of the input's bytes at most, beside O(k) and [`FIXED_BYTES_MAX`]. Heaps take k candidates a thread, Bitonic
-//! Top-K an eighth or a sixteenth of the candidates with their rows, and 1.5 of all below [`BitonicLevel::Fused`].
+//! Top-K an eighth or a sixteenth of the candidates with their rows, and 1.5 of all below [`BitonicLevel::Fused`]; sort
+//! and choose takes two copies of all keys and rows, and up to 2.5 % of one beside.
 
 mod algorithm;
 mod bitonic;
 mod model;
 mod plan;
 mod reference;
+mod sort_and_choose;
 
 pub use algorithm::{Algorithm, BitonicLevel};
 pub use model::{Choice, Machine, choose, predict_ms};
@@ -33,6 +35,7 @@ use crate::program::Program;
 use crate::stream::Params;
 use bitonic::Bitonic;
 use plan::{Plan, Range, Shapes};
+use sort_and_choose::SortAndChoose;
 
 const COMMON: &str = include_str!("../../kernels/prims/topk/common.cuh");
 const FILTER: &str = include_str!("../../kernels/prims/topk/filter.cuh");
@@ -40,6 +43,7 @@ const SELECT: &str = include_str!("../../kernels/prims/topk/select.cuh");
 const TIES: &str = include_str!("../../kernels/prims/topk/ties.cuh");
 const FINISH: &str = include_str!("../../kernels/prims/topk/finish.cuh");
 const HEAP: &str = include_str!("../../kernels/prims/topk/heap.cuh");
+const CHOOSE: &str = include_str!("../../kernels/prims/topk/choose.cuh");
 const BITONIC: &str = include_str!("../../kernels/prims/topk/bitonic.cuh");
 
 /// The largest k.
@@ -117,6 +121,7 @@ enum Kernels {
     /// Algorithms that end with candidates, the best of which are sorted.
     Candidates(Box<Passes>),
     Bitonic(Box<Bitonic>),
+    Sorted(Box<SortAndChoose>),
 }
 
 struct Passes {
@@ -153,6 +158,7 @@ impl TopK {
         let module = device.compile(&program(spec, tuning))?;
         let kernels = match spec.algorithm {
             Algorithm::Bitonic(level) => Kernels::Bitonic(Box::new(Bitonic::new(&module, spec, level, &shapes)?)),
+            Algorithm::SortAndChoose => Kernels::Sorted(Box::new(SortAndChoose::new(device, &module, spec)?)),
             _ => Kernels::Candidates(Box::new(Passes {
                 sample: module.kernel("topk_sample")?,
                 filter: module.kernel("topk_filter")?,
@@ -193,6 +199,7 @@ impl TopK {
         match &self.kernels {
             Kernels::Candidates(_) => Plan::new(&self.spec, &self.shapes, n).bytes,
             Kernels::Bitonic(bitonic) => bitonic.scratch_bytes(n),
+            Kernels::Sorted(sort) => sort.scratch_bytes(n),
         }
     }
 
@@ -233,6 +240,7 @@ impl TopK {
                     .launch(queue, out_keys, out_rows)
             }
             Kernels::Bitonic(bitonic) => bitonic.launch(queue, keys, out_keys, out_rows, scratch),
+            Kernels::Sorted(sort) => sort.launch(queue, keys, out_keys, out_rows, scratch),
         }
     }
 }
@@ -375,6 +383,7 @@ pub(super) fn program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
         Program::new(name, format!("{more}{defines}{KEYS}{COMMON}{}", parts.concat()))
     };
     match spec.algorithm {
+        Algorithm::SortAndChoose => parts("topk_choose", String::new(), &[CHOOSE]),
         Algorithm::Bitonic(level) => parts("topk_bitonic", bitonic::defines(spec, level), &[BITONIC]),
         Algorithm::HeapShared | Algorithm::HeapRegisters => {
             let shared = u32::from(spec.algorithm == Algorithm::HeapShared);
@@ -401,6 +410,7 @@ mod tests {
     fn kernels_compile_for_gpus() {
         let algorithms = [
             (4, Algorithm::Threshold),
+            (4, Algorithm::SortAndChoose),
             (4, Algorithm::HeapShared),
             (4, Algorithm::HeapRegisters),
             (32, Algorithm::Bitonic(BitonicLevel::Fused)),

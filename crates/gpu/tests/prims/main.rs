@@ -12,6 +12,7 @@ mod histogram;
 mod lookback;
 mod merge;
 mod ordered;
+mod ordered_fused;
 mod project;
 mod radix_partition;
 mod radix_sort;

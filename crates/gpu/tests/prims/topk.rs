@@ -197,6 +197,43 @@ fn several_blocks_of_samples() {
 }
 
 #[test]
+fn sort_and_choose() {
+    let distributions = floats(9_001);
+    let spec = |element, k, order| TopKSpec { order, ..TopKSpec::new(element, k, Algorithm::SortAndChoose) };
+    for lanes in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
+        let mut rig = Rig::new(lanes);
+        // Of equal keys the smaller rows are taken, whether they are asked for or not.
+        let spec = TopKSpec { ties: Ties::FirstRows, ..spec(Element::F32, 700, Order::Largest) };
+        let top = TopK::new(&rig.device, &spec).unwrap();
+        for (name, keys) in &distributions {
+            holds(&mut rig, &top, keys, 1).unwrap_or_else(|reason| panic!("{name}, {lanes:?}: {reason}"));
+        }
+        for n in [0, 1, 31, 32, 33, 699, 700, 701, 2048] {
+            holds(&mut rig, &top, &distributions[1].1[..n], 3).unwrap_or_else(|reason| panic!("{n} keys: {reason}"));
+        }
+    }
+    let mut rig = Rig::new(LaneOrder::Seeded(2));
+    let wide: Vec<i64> = (0..9_001).map(|i| mix(i) as i64 >> 50).collect();
+    let spec = TopKSpec { rows: Element::U32, ties: Ties::FirstRows, ..spec(Element::I64, 9_001, Order::Smallest) };
+    let top = TopK::new(&rig.device, &spec).unwrap();
+    holds(&mut rig, &top, &wide, 0).unwrap();
+    // Two copies of keys and rows, and the sort's own memory.
+    let bytes = top.scratch_bytes(1 << 28) as u64;
+    assert!((24 << 28..25 << 28).contains(&bytes), "{bytes}");
+    let input = rig.upload(&wide);
+    let [keys, rows] = [Element::I64, Element::U32]
+        .map(|element| DeviceSlice::all(&rig.device.buffer(9_001 * element.bytes(), "result").unwrap(), element));
+    let bytes = top.scratch_bytes(9_001);
+    let little = rig.device.buffer(bytes - 1, "scratch").unwrap();
+    let Err(GpuError::Contract(message)) =
+        top.launch(&mut rig.stream, &DeviceSlice::all(&input, Element::I64), &keys, &rows, &little)
+    else {
+        panic!("too little memory is not refused");
+    };
+    assert!(message.contains(&bytes.to_string()) && message.contains(&(bytes - 1).to_string()), "{message}");
+}
+
+#[test]
 fn heaps() {
     let distributions = floats(9_001);
     for algorithm in [Algorithm::HeapShared, Algorithm::HeapRegisters] {

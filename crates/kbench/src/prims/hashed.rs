@@ -8,7 +8,8 @@ use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, 
 const BLOCK: u32 = 256;
 
 /// The kernels: numbers of 32 bits, floats in [0, 1), and heads of runs that a row begins with the probability
-/// `threshold / 2^32`, each by the hash of seed and row (the finaliser of splitmix64).
+/// `threshold / 2^32`, each by the hash of seed and row (the finaliser of splitmix64); heads of runs whose lengths are
+/// those of `threshold` values by Zipf's law with the exponent 1, the most frequent first.
 const TEXT: &str = "struct HashedParams { void* out; uint64_t n; uint64_t seed; uint64_t threshold; };
 
 WC_DEVICE uint64_t wc_hash(uint64_t seed, uint64_t row) {
@@ -33,6 +34,14 @@ WC_KERNEL(hashed_f32, HashedParams, 256, 1) {
 WC_KERNEL(hashed_heads, HashedParams, 256, 1) {
     for (uint64_t row = wc_first(); row < p.n; row += wc_stride()) {
         ((uint32_t*)p.out)[row] = row == 0 || wc_hash(p.seed, row) >> 32 < p.threshold ? 1u : 0u;
+    }
+}
+// Value k ends where the sum of 1, 1/2, …, 1/k, about log(k), has its share of the rows.
+WC_DEVICE uint64_t wc_zipf(double rate, uint64_t row) { return (uint64_t)exp(rate * (double)row); }
+WC_KERNEL(hashed_zipf, HashedParams, 256, 1) {
+    const double rate = log((double)p.threshold) / (double)p.n;
+    for (uint64_t row = wc_first(); row < p.n; row += wc_stride()) {
+        ((uint32_t*)p.out)[row] = row == 0 || wc_zipf(rate, row) != wc_zipf(rate, row - 1) ? 1u : 0u;
     }
 }
 ";
@@ -75,6 +84,11 @@ pub(super) fn floats(device: &Device, stream: &mut Stream, n: u64, seed: u64) ->
 pub(super) fn heads(device: &Device, stream: &mut Stream, n: u64, runs: u64) -> Result<DeviceSlice, GpuError> {
     let threshold = ((u128::from(runs) << 32) / u128::from(n)) as u64;
     fill(device, stream, "hashed_heads", Element::U32, [n, runs, threshold])
+}
+
+/// Ones where a run begins, of so many runs with lengths by Zipf's law, and zeros.
+pub(super) fn zipf_heads(device: &Device, stream: &mut Stream, n: u64, runs: u64) -> Result<DeviceSlice, GpuError> {
+    fill(device, stream, "hashed_zipf", Element::U32, [n, 0, runs])
 }
 
 fn fill(

@@ -8,6 +8,7 @@ mod keyed;
 mod large;
 mod ordered;
 mod partition;
+mod ordered_forms;
 mod project;
 mod random;
 mod scan;
@@ -118,6 +119,7 @@ pub(crate) fn run(arguments: &PrimitiveArgs) -> Result<(), String> {
     project::run(&mut bench)?;
     scan::run(&mut bench)?;
     ordered::run(&mut bench)?;
+    ordered_forms::run(&mut bench)?;
     sort::run(&mut bench)?;
     topk::run(&mut bench)?;
     random::run(&mut bench)?;

@@ -272,7 +272,7 @@ mod tests {
     fn cases_run_small_on_the_emulated_device() {
         let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
         let stream = device.stream().unwrap();
-        let arguments = PrimitiveArgs { cases: Vec::new(), log_rows: 16, runs: 1, json: None };
+        let arguments = PrimitiveArgs { cases: Vec::new(), log_rows: 16, runs: 1, json: None, findings: None };
         let mut bench = Bench { device, stream, arguments: &arguments, results: Vec::new() };
         for element in [Element::F32, Element::I64] {
             for (at, distribution) in DISTRIBUTIONS.into_iter().enumerate().filter(|(at, _)| *at < 7) {
