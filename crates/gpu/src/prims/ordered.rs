@@ -50,6 +50,8 @@ pub struct OrderedAggregation {
     kernel: Kernel,
     form: OrderedForm,
     tuning: TileTuning,
+    /// Distance in tiles of the one that a block brings to the L2 cache.
+    ahead: u64,
 }
 
 impl OrderedForm {
@@ -58,7 +60,7 @@ impl OrderedForm {
     pub fn tuning(self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
         match self.sum {
-            None => TileTuning { threads: 512, rows, blocks: 2 },
+            None => TileTuning { threads: 1024, rows, blocks: 1 },
             Some(_) => TileTuning { threads: 512, rows: rows.div_ceil(2), blocks: 2 },
         }
     }
@@ -107,7 +109,9 @@ impl OrderedAggregation {
     /// # Errors
     /// [`GpuError::Contract`] for types that have no sums, and counts other than u32 and u64.
     pub fn new(device: &Device, form: OrderedForm) -> Result<OrderedAggregation> {
-        OrderedAggregation::with_tuning(device, form, form.tuning())
+        let available = device.info().shared_memory_per_block;
+        let tuning = form.tuning().fitting(available, |tuning| form.shared_bytes(tuning));
+        OrderedAggregation::with_tuning(device, form, tuning)
     }
 
     /// The same with tiles of another shape.
@@ -116,7 +120,9 @@ impl OrderedAggregation {
     /// As [`OrderedAggregation::new`], and for lanes of more than 32 items or tiles of more than 65,536.
     pub fn with_tuning(device: &Device, form: OrderedForm, tuning: TileTuning) -> Result<OrderedAggregation> {
         let kernel = device.compile(&form.program(tuning)?)?.kernel("wc_ordered")?;
-        Ok(OrderedAggregation { kernel, form, tuning })
+        // Half of the tiles that are worked on at once.
+        let ahead = u64::from(device.info().multiprocessors * tuning.blocks) / 2;
+        Ok(OrderedAggregation { kernel, form, tuning, ahead })
     }
 
     /// Scratch memory that a launch over `n` keys needs.
@@ -158,7 +164,9 @@ impl OrderedAggregation {
         let params = Params::new().slice(keys).slice(keys_out).slice(runs).u64(capacity).buffer(scratch);
         let params = params.u64(n).u64(aligned.into());
         let more = [counts, values, sums].into_iter().flatten();
-        queue.launch(&self.kernel, shape, &more.fold(params, Params::slice))
+        let params = more.fold(params, Params::slice);
+        let params = if sums.is_some() { params.u64(self.ahead) } else { params };
+        queue.launch(&self.kernel, shape, &params)
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Scan {
     types: SumType,
     vector: u32,
     tuning: TileTuning,
+    /// Distance in tiles of the one that a block brings to the L2 cache.
+    ahead: u64,
 }
 
 impl Scan {
@@ -37,8 +39,8 @@ impl Scan {
     /// threads 0.730.
     pub fn tuning(input: Element, sum: Element) -> TileTuning {
         let lane_row_bytes = vector_items(input.bytes()) * sum.bytes() as u32;
-        let blocks = if sum.bytes() > 4 { 1 } else { 2 };
-        TileTuning { threads: 512, rows: (LANE_BYTES / lane_row_bytes).clamp(1, 8), blocks }
+        let blocks = if sum.bytes() > 4 { 2 } else { 4 };
+        TileTuning { threads: 256, rows: (LANE_BYTES / lane_row_bytes).clamp(1, 8), blocks }
     }
 
     /// Compiles scans of `input` with sums in `sum`.
@@ -62,7 +64,9 @@ impl Scan {
     ) -> Result<Scan> {
         let types = SumType::new(NAME, input, sum)?;
         let kernel = device.compile(&program(types, kind, tuning))?.kernel("wc_scan")?;
-        Ok(Scan { kernel, types, vector: vector_items(input.bytes()), tuning })
+        // Half of the tiles that are worked on at once.
+        let ahead = u64::from(device.info().multiprocessors * tuning.blocks) / 2;
+        Ok(Scan { kernel, types, vector: vector_items(input.bytes()), tuning, ahead })
     }
 
     /// Scratch memory that a launch over `n` items needs.
@@ -92,7 +96,7 @@ impl Scan {
             return Ok(());
         }
         let aligned = are_aligned(&[input, out], self.vector);
-        let params = Params::new().slice(input).slice(out).buffer(scratch).u64(n).u64(aligned.into());
+        let params = Params::new().slice(input).slice(out).buffer(scratch).u64(n).u64(aligned.into()).u64(self.ahead);
         queue.launch(&self.kernel, shape, &params)
     }
 }
