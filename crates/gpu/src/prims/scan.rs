@@ -35,8 +35,9 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// The tuning for sums of this type. Of 16 shapes the best on an H200 (2026-11-23, 2^28 u32): 0.721 ms, with 256
-    /// threads 0.730.
+    /// The tuning for sums of this type. 2^28 u32 on an H200 (2026-11-23, with a launch; floor 0.51 ms): 0.625 ms with
+    /// the tile brought to the L2 cache that comes 264 tiles later, 0.645 for 132 and 0.641 for 396; without, 0.754,
+    /// and 0.742 in blocks of 512 threads, 0.693 in blocks of 1,024, which with prefetches take 0.636 and 0.675.
     pub fn tuning(input: Element, sum: Element) -> TileTuning {
         let lane_row_bytes = vector_items(input.bytes()) * sum.bytes() as u32;
         let blocks = if sum.bytes() > 4 { 2 } else { 4 };

@@ -71,8 +71,10 @@ impl SelectForm {
         }
     }
 
-    /// The tuning. Of 16 shapes the best on an H200 (2026-11-23, 2^29 f32, half of them selected): stable 1.108 ms (256
-    /// threads 1.230), in any order 0.788 ms with half the rows (0.808).
+    /// The tuning. 2^29 f32, half of them selected, on an H200 (2026-11-23, with a launch; floor 0.75 ms): stable 1.027
+    /// and 1.035 ms in two runs (512 threads 1.128, 256 threads 1.250; with prefetches to the L2 cache 0.98 to 1.03,
+    /// but 0.79 instead of 0.75 where a tenth is selected), in any order 0.788 ms with half the rows (256 threads
+    /// 0.808).
     pub(crate) fn tuning(&self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / vector_items(self.widest_bytes())).min(8);
         let rows = if self.order == SelectOrder::Stable { rows } else { rows.div_ceil(2) };
