@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use warpcube_gpu::prims::topk::{Algorithm, BitonicLevel, K_MAX, Order, Ties, TopK, TopKSpec, check};
 use warpcube_gpu::prims::{DeviceSlice, Element, Key};
-use warpcube_gpu::{GpuError, LaneOrder, Work};
+use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder, Work};
 
 use crate::emulated_support::{ORDERS, Rig};
 
@@ -17,6 +17,12 @@ fn mix(x: u64) -> u64 {
 
 /// Keys behind `before` elements of other use, found by a launcher.
 fn find<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> (Vec<K>, Vec<u64>) {
+    let (keys, rows, _) = run(rig, top, keys, before);
+    (keys, rows)
+}
+
+/// The same, with the scratch memory after it.
+fn run<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> (Vec<K>, Vec<u64>, DeviceBuffer) {
     let (n, spec) = (keys.len() as u64, *top.spec());
     let mut placed = vec![K::zeroed(); before];
     placed.extend_from_slice(keys);
@@ -32,7 +38,7 @@ fn find<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> (Vec<K>
         Element::U32 => rig.download::<u32>(&out_rows).into_iter().map(u64::from).collect(),
         _ => rig.download::<u64>(&out_rows),
     };
-    (rig.download(&out_keys), rows)
+    (rig.download(&out_keys), rows, scratch)
 }
 
 fn holds<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> Result<(), String> {
@@ -231,6 +237,22 @@ fn sort_and_choose() {
         panic!("too little memory is not refused");
     };
     assert!(message.contains(&bytes.to_string()) && message.contains(&(bytes - 1).to_string()), "{message}");
+}
+
+#[test]
+fn sorted_keys_do_not_mislead_the_sample() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let spec = TopKSpec::new(Element::U32, 2000, Algorithm::Threshold);
+    let top = TopK::new(&rig.device, &spec).unwrap();
+    // Four blocks of samples, and each has to have some of the best.
+    let ascending: Vec<u32> = (0..150_000).collect();
+    let descending: Vec<u32> = (0..150_000).rev().collect();
+    for keys in [ascending, descending] {
+        let (out_keys, out_rows, scratch) = run(&mut rig, &top, &keys, 0);
+        check(&keys, spec.k, spec.order, spec.ties, &out_keys, &out_rows).unwrap();
+        // Word 2 of the state says whether the selection ran again over all keys.
+        assert_eq!(rig.download::<u64>(&scratch.part(0, 24).unwrap())[2], 0);
+    }
 }
 
 #[test]

@@ -49,6 +49,11 @@ impl Bench<'_> {
         self.arguments.cases.iter().any(|wanted| case.starts_with(wanted.as_str()))
     }
 
+    /// Whether a sweep `tune/…` was asked for by name.
+    pub(crate) fn names_sweep(&self, sweep: &str) -> bool {
+        self.arguments.cases.iter().any(|wanted| wanted.starts_with("tune") && sweep.starts_with(wanted.as_str()))
+    }
+
     /// The shapes of tiles that a case is measured with: its own, if the case was asked for, and others if
     /// `tune/<case>` was asked for by name: as cases `tune/<case>/<threads>x<rows>x<blocks>`.
     pub(crate) fn shapes(&self, case: &str, own: TileTuning) -> Vec<(String, TileTuning)> {
@@ -57,7 +62,7 @@ impl Bench<'_> {
             shapes.push((case.to_string(), own));
         }
         let sweep = format!("tune/{case}");
-        if self.arguments.cases.iter().any(|wanted| wanted.starts_with("tune") && sweep.starts_with(wanted.as_str())) {
+        if self.names_sweep(&sweep) {
             for (threads, blocks) in [(128, 6), (128, 8), (256, 3), (256, 4), (256, 5), (512, 1), (512, 2), (1024, 1)] {
                 for rows in [own.rows, own.rows / 2].into_iter().filter(|rows| *rows > 0) {
                     let case = format!("{sweep}/{threads}x{rows}x{blocks}");

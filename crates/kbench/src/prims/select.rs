@@ -36,22 +36,26 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let predicate = || Predicate::Text("x < a".into());
-    let own = Select::tuning(Element::F32, &predicate(), Moved::Values);
-    let cases: Vec<(u64, String, TileTuning)> = (0..=100)
-        .step_by(10)
-        .flat_map(|percent| {
-            let shapes = bench.shapes(&format!("select/{percent}"), own);
-            shapes.into_iter().map(move |(case, tuning)| (percent, case, tuning))
-        })
-        .collect();
-    if cases.is_empty() {
+    let cases = |order: SelectOrder| -> Vec<(u64, String, TileTuning)> {
+        let own = Select::tuning(Element::F32, &predicate(), Moved::Values, order);
+        (0..=100)
+            .step_by(10)
+            .flat_map(|percent| {
+                let shapes = bench.shapes(&format!("select/{percent}"), own);
+                shapes.into_iter().map(move |(case, tuning)| (percent, case, tuning))
+            })
+            .collect()
+    };
+    let orders = [(SelectOrder::Any, "any"), (SelectOrder::Stable, "stable")];
+    let cases = orders.map(|(order, name)| (order, name, cases(order)));
+    if cases.iter().all(|(_, _, cases)| cases.is_empty()) {
         return Ok(());
     }
     let (device, n) = (bench.device.clone(), bench.rows(29));
     let input = floats(&device, &mut bench.stream, n, 1)?;
     let (out, count) = (room(&device, Element::F32, n)?, room(&device, Element::U64, 1)?);
     let check = Check { kernel: kernel(&device, "select_check", CHECK)?, sums: room(&device, Element::U64, 2)? };
-    for (order, name) in [(SelectOrder::Any, "any"), (SelectOrder::Stable, "stable")] {
+    for (order, name, cases) in cases {
         for (percent, case, tuning) in &cases {
             let (item, moved) = (Element::F32, Moved::Values);
             let selects = Select::with_tuning(&device, item, predicate(), moved, order, *tuning)?;

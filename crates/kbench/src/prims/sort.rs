@@ -214,8 +214,17 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
     for log in (4..=24).step_by(4) {
         let segments = 1u64 << log;
         let case = format!("segsort/{segments}");
+        let usual = SegmentedTuning::of(bench.device.info().shared_memory_per_block, Element::U32, None);
         if bench.wants(&case) {
-            segmented(bench, &case, segments).map_err(|error| format!("{case}: {error}"))?;
+            segmented(bench, &case, segments, usual).map_err(|error| format!("{case}: {error}"))?;
+        }
+        let tuned = format!("tune/{case}");
+        if bench.names_sweep(&tuned) {
+            for (items, comparisons) in [(8, 64), (16, 0), (16, 32), (16, 64), (16, 128), (16, 256)] {
+                let case = format!("{tuned}/{items}x{comparisons}");
+                let tuning = SegmentedTuning { pack_items: items, pack_comparisons: comparisons, ..usual };
+                segmented(bench, &case, segments, tuning).map_err(|error| format!("{case}: {error}"))?;
+            }
         }
     }
     Ok(())
@@ -259,10 +268,9 @@ fn sort(
     Ok(())
 }
 
-fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64) -> Result<(), String> {
+fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64, tuning: SegmentedTuning) -> Result<(), String> {
     let (key, rows) = (Element::U32, bench.rows(28));
     let order = RadixOrder::of(key, false);
-    let tuning = SegmentedTuning::of(bench.device.info().shared_memory_per_block, key, None);
     let cuts = cuts(rows, segments);
     let measure = |bench: &mut Bench<'_>| -> Result<(Data, DeviceSlice, f64, usize), GpuError> {
         let sort = SegmentedSort::with_tuning(&bench.device, key, None, Element::U64, tuning)?;

@@ -55,11 +55,11 @@ pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
     let read_ms = bytes / machine.read_bandwidth * 1e3;
     let k = spec.k.min(n).max(1);
     let digits = (spec.element.bytes() * 8).div_ceil(11) as f64;
-    // Candidates are sorted by one block, or by four kernels that read and write them twice.
+    // Candidates are sorted by one block, or by five kernels that read and write them twice.
     let finish_ms = if k <= 2048 {
         4.0 * machine.launch_ms
     } else {
-        4.0 * machine.launch_ms + 8.0 * k as f64 * pair / machine.read_bandwidth * 1e3
+        5.0 * machine.launch_ms + 8.0 * k as f64 * pair / machine.read_bandwidth * 1e3
     };
     let passes_ms = (digits + 1.0) * machine.launch_ms;
     Some(match spec.algorithm {
