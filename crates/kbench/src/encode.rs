@@ -14,6 +14,7 @@ use warpcube_column::{
     TableRequest,
 };
 use warpcube_gpu::{Device, DeviceBuffer};
+use warpcube_kbench::report;
 
 use crate::EncodeArgs;
 use crate::data::{Content, Made};
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &EncodeArgs) -> std::result::Result<(), String> {
         let residency = Residency::new(device.clone());
         results.extend(measure(&residency, content, arguments).map_err(|error| format!("{content}: {error}"))?);
     }
-    let report = crate::report("encode", &device, json!({"rows": arguments.rows}), results);
+    let report = report::of("encode", &device, json!({"rows": arguments.rows}), results);
     crate::write(arguments.json.as_deref(), &report)
 }
 

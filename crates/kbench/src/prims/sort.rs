@@ -2,7 +2,7 @@
 //!
 //! Key number i is a hash of i, and the payload of pairs is i. Sorted pairs are right if (key, payload) ascends
 //! strictly and every key is the hash of its payload; sorted keys are right if they ascend in each segment and the sums
-//! of a hash of (key, segment) are those of the input. `sort/tuning/…` measures other cuts into blocks, if asked for.
+//! of a hash of (key, segment) are those of the input. `tune/sort/…` measures other cuts into blocks, if asked for.
 
 use std::sync::Arc;
 
@@ -197,11 +197,10 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         if bench.wants(&case) {
             sort(bench, &case, key, pairs, log, usual).map_err(|error| format!("{case}: {error}"))?;
         }
-        let tuned = format!("sort/tuning/{name}");
-        if bench.arguments.cases.iter().any(|wanted| tuned.starts_with(wanted.as_str()) && wanted != "sort") {
-            for (threads, items, blocks) in tunings(usual.items) {
-                let case = format!("{tuned}/{threads}x{items}x{blocks}");
-                let tuning = RadixTuning { threads, items, blocks, ..usual };
+        for (threads, items, blocks) in tunings(usual.items) {
+            let case = format!("tune/{case}/{threads}x{items}x{blocks}");
+            let tuning = RadixTuning { threads, items, blocks, ..usual };
+            if bench.wants_sweep(&case) {
                 sort(bench, &case, key, pairs, log, tuning).map_err(|error| format!("{case}: {error}"))?;
             }
         }
@@ -210,6 +209,7 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         let segments = 1u64 << log;
         let case = format!("segsort/{segments}");
         if bench.wants(&case) {
+            let segments = bench.scaled(segments);
             segmented(bench, &case, segments).map_err(|error| format!("{case}: {error}"))?;
         }
     }
