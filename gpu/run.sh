@@ -10,6 +10,7 @@
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 # BASE      an older program (stage base-turns)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
+# NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh)
 set -u
 cd "$(dirname "$0")/.."
 # NVRTC is found in the Python environment that is active, or in the project's.
@@ -82,12 +83,10 @@ for stage in "$@"; do
             --runs 9 --json "$out/distributions-h200-packed.json"
         ;;
     primitives)
-        # All but sweeps of shapes and top-k by every algorithm; CASES names others.
-        cases=select/,project/,scan/,ordered/,sort/keys,sort/pairs,segsort/
-        for keys in uniform ascending descending equal few normal bucket_killer special; do
-            for k in 1 32 256 1048576; do cases=$cases,topk/f32/$keys/$k/threshold; done
-        done
-        limit primitives 300 "$kbench" primitives --cases "${CASES:-$cases}" --json "$out/primitives-h200.json"
+        # Rivals first, on the same device: CUB where nvcc is, torch where PYTHON has it. CASES names other cases.
+        limit rivals 280 bench/rivals/run.sh "$out/rivals.jsonl"
+        limit primitives 580 "$kbench" primitives ${CASES:+--cases "$CASES"} --rivals "$out/rivals.jsonl" \
+            --json "$out/primitives-h200.json"
         ;;
     ordered-forms)
         # Every algorithm of ordered aggregation on every shape of data, at 2^28 rows and at the paper's 2^15.

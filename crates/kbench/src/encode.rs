@@ -13,6 +13,7 @@ use warpcube_column::{
     ColumnError, EncodingChoice, LoadLimits, Pinned, Relation, Residency, ResidentColumn, Result, TableRequest,
 };
 use warpcube_gpu::{Device, DeviceBuffer};
+use warpcube_kbench::report;
 
 use crate::EncodeArgs;
 use crate::data::{Content, Made};
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &EncodeArgs) -> std::result::Result<(), String> {
         let residency = Residency::new(device.clone());
         results.extend(measure(&residency, content, arguments).map_err(|error| format!("{content}: {error}"))?);
     }
-    let report = crate::report("encode", &device, json!({"rows": arguments.rows}), results);
+    let report = report::of("encode", &device, json!({"rows": arguments.rows}), results);
     crate::write(arguments.json.as_deref(), &report)
 }
 

@@ -13,6 +13,7 @@ use warpcube_engine::{
     RunReport, Sink, Tuning,
 };
 use warpcube_gpu::Device;
+use warpcube_kbench::report;
 
 use crate::EncodingArgs;
 use crate::data::{Content, Made};
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
         }
     }
     let params = json!({"rows": arguments.rows, "nulls": arguments.nulls, "tuning": arguments.tuning});
-    let report = crate::report("encodings", &suite.device, params, suite.results);
+    let report = report::of("encodings", &suite.device, params, suite.results);
     crate::write(arguments.json.as_deref(), &report)
 }
 

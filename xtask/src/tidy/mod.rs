@@ -43,6 +43,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(features::check()?);
     findings.extend(crate::docs::differences(&files)?);
     findings.extend(crate::bench_table::differences()?);
+    findings.extend(crate::figures::differences()?);
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {

@@ -93,10 +93,10 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The shapes: the tuning's own, and others if `groupby-tune` was asked for.
+/// The shapes: the tuning's own, and others if `tune/groupby` was asked for.
 fn shapes(bench: &Bench<'_>) -> Vec<GroupTuning> {
     let mut shapes = vec![TUNING.value];
-    if bench.names("groupby-tune") {
+    if bench.wants_sweep("tune/groupby") {
         for (threads, rows, blocks, shared_threads) in
             [(256, 1, 8, 512), (256, 2, 4, 1024), (256, 2, 3, 512), (512, 1, 3, 768), (128, 1, 12, 1024)]
         {
@@ -132,7 +132,6 @@ impl Data {
                     "strategy": format!("{strategy:?}"), "tuning": format!("{tuning:?}"), "rows": spec.rows,
                     "groups": found, "predicted_ms": predicted_ms, "chosen": strategy == chosen,
                 });
-                println!("  {strategy:?} {tuning:?}");
                 let bytes = read + written;
                 bench.add(case, ms, bytes, bytes as f64 / predicted_ms * 1e3, more);
             }

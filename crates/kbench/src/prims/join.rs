@@ -89,7 +89,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
 /// The shapes of probes: the tuning's own, and others if `tune/join` was asked for.
 fn shapes(bench: &Bench<'_>) -> Vec<JoinTuning> {
     let mut shapes = vec![TUNING.value];
-    if bench.names("join-tune") {
+    if bench.wants_sweep("tune/join") {
         for (threads, rows, blocks) in [(256, 1, 8), (256, 1, 6), (256, 2, 5), (256, 3, 3), (512, 2, 2), (128, 2, 8)] {
             for shared_threads in [1024, 512] {
                 shapes.push(JoinTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
@@ -183,7 +183,6 @@ impl Sides {
             "match_share": spec.match_share, "table_bytes": join.table_bytes(), "build_ms": build_ms,
             "predicted_ms": predicted_ms, "chosen": is_chosen,
         });
-        println!("  {strategy:?} {} {tuning:?} build {build_ms:.4}", spec.match_share);
         bench.add(&case, ms, bytes, bytes as f64 / predicted_ms * 1e3, more);
         Ok(())
     }

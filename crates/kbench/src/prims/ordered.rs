@@ -62,9 +62,7 @@ pub(super) struct Shared {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let n = bench.rows(28);
-    // Smaller inputs have as many fewer runs.
-    let scaled = |runs: u64| ((u128::from(runs) * u128::from(n)) >> 28).max(1) as u64;
-    let wanted = RUNS.into_iter().map(scaled).chain([n]);
+    let wanted = RUNS.map(|runs| bench.scaled(runs)).into_iter().chain([n]);
     let cases: Vec<_> = ["16", "65536", "16777216", "all"]
         .into_iter()
         .zip(wanted)

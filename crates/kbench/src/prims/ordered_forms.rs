@@ -14,9 +14,9 @@ use warpcube_gpu::prims::{
     OrderedTuner, Reduce, Reduction, TunedPlan,
 };
 
-use super::Bench;
 use super::hashed::{Failure, ceiling, heads, room, scratch, taken, zipf_heads};
 use super::ordered::{COUNT, SUM, Shared};
+use super::{Bench, is_below};
 
 /// What cases begin with.
 const CASES: &str = "ordered/forms";
@@ -35,8 +35,7 @@ enum Spread {
 }
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
-    let named = |case: &String| case.starts_with(CASES);
-    if !bench.arguments.cases.iter().any(named) {
+    if !bench.arguments.cases.iter().any(|case| is_below(case, CASES)) {
         return Ok(());
     }
     measure(bench).map_err(|failure| failure.to_string())
@@ -79,7 +78,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
             if let Some(fastest) = fastest.filter(|_| cases.len() == OrderedAlgorithm::all().count()) {
                 findings.push(OrderedFinding {
                     device: bench.device.info().name.clone(),
-                    date: crate::today(),
+                    date: crate::report::today(),
                     aggregate: Aggregate::of(form),
                     data,
                     plan: fastest.plan,
@@ -173,16 +172,15 @@ fn keep(path: &Path, found: Vec<OrderedFinding>) -> Result<(), String> {
 mod tests {
     use warpcube_gpu::{Device, EmulatorOptions};
 
+    use super::super::{PrimitiveArgs, Unheard};
     use super::*;
-    use crate::PrimitiveArgs;
 
     #[test]
     fn cases_run_small_on_the_emulated_device() {
         let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
-        let stream = device.stream().unwrap();
         let cases = ["single_pass", "one_kernel/private_variable"].map(|algorithm| format!("{CASES}/{algorithm}"));
-        let arguments = PrimitiveArgs { cases: cases.to_vec(), log_rows: 13, runs: 1, json: None, findings: None };
-        let mut bench = Bench { device, stream, arguments: &arguments, results: Vec::new() };
+        let (arguments, mut unheard) = (PrimitiveArgs::small(13, &cases.each_ref().map(String::as_str)), Unheard);
+        let mut bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
         run(&mut bench).unwrap();
         // 16 and 1,024 runs, all distinct, skewed; two algorithms, counts and sums.
         assert_eq!(bench.results.len(), 16);
@@ -194,7 +192,7 @@ mod tests {
         let data = |rows| OrderedData { rows, runs: 16, longest: rows / 16 };
         let finding = |rows, ms| OrderedFinding {
             device: "a device".into(),
-            date: crate::today(),
+            date: crate::report::today(),
             aggregate: Aggregate::Count,
             data: data(rows),
             plan: warpcube_gpu::prims::OrderedPlan::new(OrderedAlgorithm::SinglePass),

@@ -2,7 +2,7 @@
 //!
 //! Key number i is a hash of i, and the payload of pairs is i. Sorted pairs are right if (key, payload) ascends
 //! strictly and every key is the hash of its payload; sorted keys are right if they ascend in each segment and the sums
-//! of a hash of (key, segment) are those of the input. `sort/tuning/…` measures other cuts into blocks, if asked for.
+//! of a hash of (key, segment) are those of the input. `tune/sort/…` measures other cuts into blocks, if asked for.
 
 use std::sync::Arc;
 
@@ -202,11 +202,10 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         if bench.wants(&case) {
             sort(bench, &case, key, pairs, log, usual).map_err(|error| format!("{case}: {error}"))?;
         }
-        let tuned = format!("sort/tuning/{name}");
-        if bench.arguments.cases.iter().any(|wanted| tuned.starts_with(wanted.as_str()) && wanted != "sort") {
-            for (threads, items, blocks) in tunings(usual.items) {
-                let case = format!("{tuned}/{threads}x{items}x{blocks}");
-                let tuning = RadixTuning { threads, items, blocks, ..usual };
+        for (threads, items, blocks) in tunings(usual.items) {
+            let case = format!("tune/{case}/{threads}x{items}x{blocks}");
+            let tuning = RadixTuning { threads, items, blocks, ..usual };
+            if bench.wants_sweep(&case) {
                 sort(bench, &case, key, pairs, log, tuning).map_err(|error| format!("{case}: {error}"))?;
             }
         }
@@ -216,14 +215,13 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         let case = format!("segsort/{segments}");
         let usual = SegmentedTuning::of(bench.device.info().shared_memory_per_block, Element::U32, None);
         if bench.wants(&case) {
-            segmented(bench, &case, segments, usual).map_err(|error| format!("{case}: {error}"))?;
+            segmented(bench, &case, bench.scaled(segments), usual).map_err(|error| format!("{case}: {error}"))?;
         }
-        let tuned = format!("tune/{case}");
-        if bench.names_sweep(&tuned) {
-            for (items, comparisons) in [(8, 64), (16, 0), (16, 32), (16, 64), (16, 128), (16, 256)] {
-                let case = format!("{tuned}/{items}x{comparisons}");
+        for (items, comparisons) in [(8, 64), (16, 0), (16, 32), (16, 64), (16, 128), (16, 256)] {
+            let case = format!("tune/{case}/{items}x{comparisons}");
+            if bench.wants_sweep(&case) {
                 let tuning = SegmentedTuning { pack_items: items, pack_comparisons: comparisons, ..usual };
-                segmented(bench, &case, segments, tuning).map_err(|error| format!("{case}: {error}"))?;
+                segmented(bench, &case, bench.scaled(segments), tuning).map_err(|error| format!("{case}: {error}"))?;
             }
         }
     }

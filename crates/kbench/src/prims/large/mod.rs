@@ -159,7 +159,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let mut large = Large { bench, n, out };
     for (name, [read, written], run) in CASES {
         let case = format!("large/{name}");
-        if !large.bench.asks_for(&case) {
+        if !large.bench.wants_named(&case) {
             continue;
         }
         let ms = run(&mut large).map_err(|failure| format!("{case}: {failure}"))?;
