@@ -1,7 +1,8 @@
 //! Hash join: the sum of the values of both sides over all pairs of rows with equal keys, and the number of pairs
 //! (`SELECT SUM(A.v + B.v), COUNT(*) FROM A, B WHERE A.k = B.k`). A is the build side, whose keys are unique; B probes.
 //!
-//! A table is of slots that are found by linear probing, pair after pair, or has a value for each key of the range (direct address).
+//! A table is of slots that are found by linear probing, pair after pair, or has a value for each key of the range
+//! (direct address).
 //! Either is probed in the order of rows, or both sides are partitioned first, so that a part of the table that fits
 //! into the L2 cache is probed at a time. [`JoinSpec::choose`] takes the strategy that the roofline predicts to be the
 //! fastest.
