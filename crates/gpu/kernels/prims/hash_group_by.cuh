@@ -26,6 +26,9 @@ struct GroupParams {
 
 constexpr uint64_t GROUP_TAKEN = 1ull << 32;
 typedef uint32_t GroupRows[WC_ROWS][WC_VEC];
+template <typename Each> WC_DEVICE void group_each(const GroupParams& p, Each each) {
+    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, each);
+}
 
 // Adds to the sum of a key, whose first slot is `at` and held `held` before.
 WC_DEVICE void group_add(const GroupParams& p, uint32_t key, uint64_t at, uint64_t held, uint64_t value,
@@ -68,7 +71,7 @@ WC_DEVICE uint64_t group_lanes(uint32_t key, uint64_t sum, bool is_row, uint32_t
 
 WC_KERNEL(hash_group_by_rows, GroupParams, WC_THREADS, WC_BLOCKS) {
     constexpr int ITEMS = WC_ROWS * WC_VEC;
-    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](GroupRows& keys, GroupRows& values, uint32_t there) {
+    group_each(p, [&](GroupRows& keys, GroupRows& values, uint32_t there) {
         // All first slots are asked for before one of them is looked at.
         uint64_t held[ITEMS];
 #pragma unroll
@@ -99,7 +102,7 @@ WC_KERNEL(hash_group_by_private, GroupParams, WC_SHARED_THREADS, 1) {
     for (uint32_t at = threadIdx.x; at < slots * columns * 2; at += blockDim.x) low[at] = 0;
     __syncthreads();
     const uint32_t column = wc_lane() & (columns - 1), shift = 32 - (uint32_t)p.shared_log;
-    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](GroupRows& keys, GroupRows& values, uint32_t there) {
+    group_each(p, [&](GroupRows& keys, GroupRows& values, uint32_t there) {
 #pragma unroll
         for (int i = 0; i < WC_ROWS * WC_VEC; ++i) {
             const uint32_t key = keys[i / WC_VEC][i % WC_VEC], value = values[i / WC_VEC][i % WC_VEC];

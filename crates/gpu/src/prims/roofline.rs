@@ -30,7 +30,7 @@ pub struct DeviceRates {
     pub l2_bytes: Measured<f64>,
     /// Random words of 8 bytes from shared memory, words a second.
     pub shared_words: Measured<f64>,
-    /// Rows a second that private tables of shared memory are added to.
+    /// Additions to random words of 4 bytes in shared memory, words a second.
     pub shared_adds: Measured<f64>,
     /// Bytes a second of shared memory, all multiprocessors together.
     pub shared: Measured<f64>,
@@ -156,7 +156,7 @@ pub const H200: DeviceRates = DeviceRates {
     l1_bytes: on_h200!(64e3, "2026-11-23", "joins with 256 KB and 512 KB of values in 1.01 and 1.71 ms"),
     l2_bytes: on_h200!(32e6, "2026-11-23", "random reads of 32 MiB miss first: 1.91 ms, and 3.28 of 64 MiB"),
     shared_words: on_h200!(1.32e12, "2026-11-23", "2^28 words of 8 bytes from 8 to 128 KB in 0.20 ms"),
-    shared_adds: on_h200!(4e11, "", ""),
+    shared_adds: on_h200!(1.8e12, "2026-11-23", "2^28 additions to words of 4 bytes of 4 to 64 KB in 0.149 ms"),
     shared: on_h200!(2.95e13, "2026-11-23", "132 multiprocessors of 128 bytes a cycle at 1.75 GHz"),
     shared_bytes: on_h200!(227 << 10, "2026-11-23", "the most that a block is given"),
     sent: on_h200!(5.53e10, "2026-11-23", "1 GiB in 19.4 ms"),

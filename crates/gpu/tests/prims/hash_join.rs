@@ -132,7 +132,7 @@ fn what_does_not_fit_is_refused() {
     };
     build(pairs(&nine, &ten), &table, &status, &memory, &["build side's values", "10", "9"]);
     build(pairs(&floats, &nine), &table, &status, &memory, &["f32", "u32"]);
-    build(pairs(&ten, &ten), &table, &status, &memory, &["scratch"]);
+    build(pairs(&ten, &ten), &table, &status, &memory, &["build side's keys", "10", "9"]);
     build(pairs(&nine, &nine), &short, &status, &memory, &["table has 100", "256"]);
     build(pairs(&nine, &nine), &table, &one, &memory, &["status", "1", "2"]);
     build(pairs(&nine, &nine), &table, &status, &little, &["scratch", &bytes.to_string()]);

@@ -1,5 +1,5 @@
-//! Every primitive over more than 2^31 rows: cases `large/<primitive>` of 2^31 + 12,345 rows, verified. They run if they
-//! are asked for by name.
+//! Every primitive over more than 2^31 rows: cases `large/<primitive>` of 2^31 + 12,345 rows, verified. They run if
+//! they are asked for by name.
 
 mod checks;
 mod keys;
