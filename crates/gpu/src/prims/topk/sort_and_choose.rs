@@ -4,13 +4,14 @@
 //! whatever [`super::Ties`] asks for. Scratch memory: two copies of all keys with their rows, since a pass of the sort
 //! moves them from one place to another, and what the sort needs beside; the input is not written.
 
+use std::sync::Arc;
+
 use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel, Module};
 use crate::error::Result;
 use crate::prims::{DeviceSlice, Queue, RadixOrder, RadixSort, Records};
 use crate::stream::Params;
-use std::sync::Arc;
 
 use super::{Order, TopKSpec};
 
@@ -19,6 +20,7 @@ const THREADS: u32 = 256;
 /// Blocks that copy the result at most: four a multiprocessor of a large device.
 const BLOCKS_MAX: u64 = 512;
 
+/// Both as input or output of the sort.
 fn records([keys, rows]: &[DeviceSlice; 2]) -> Records<'_> {
     Records { keys, values: Some(rows) }
 }
