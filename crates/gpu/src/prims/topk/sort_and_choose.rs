@@ -1,4 +1,4 @@
-//! Sort and choose: all keys are sorted with the numbers of their rows, and the first k are taken (paper 003, 4.2.1).
+//! Sort and choose: all keys are sorted with the numbers of their rows, and the first k are taken (paper 003, 4.2.2).
 //!
 //! The sort is [`RadixSort`], least significant digit first and stable, so of equal keys the smaller row comes first
 //! whatever [`super::Ties`] asks for. Scratch memory: two copies of all keys with their rows, since a pass of the sort
