@@ -17,7 +17,8 @@
 // the blocks before it (lookback.cuh). Flags, partial sums and positions are one array, rewritten in place.
 // Inputs: n keys of WC_KEY. Outputs: `positions`, n words: flags, partial sums or positions, as far as the kernel goes;
 // `offsets`, a word a chunk. Mapping: a thread a row, or a thread a chunk of adjacent rows; a block has p.local of
-// them, and at least a warp of threads. Shared memory: OrderedBlock. Registers: WC_STEP rows a thread. Numerics: integers.
+// them, and at least a warp of threads. Shared memory: OrderedBlock. Registers: WC_STEP rows a thread. Numerics: exact,
+// positions have 32 bits.
 #pragma once
 
 typedef WcKey<WC_KEY>::Bits KeyBits;

@@ -274,6 +274,14 @@ mod tests {
 
     #[test]
     fn known_findings_are_read() {
-        assert!(OrderedFindings::known().unwrap().all().iter().all(|finding| finding.ms > 0.0));
+        let known = OrderedFindings::known().unwrap();
+        assert!(known.all().iter().all(|finding| finding.ms > 0.0));
+        // Distinct keys on the measured device: many go to the single pass, few to one kernel with atomics.
+        let plan = |rows| {
+            let data = OrderedData { rows, runs: rows, longest: 1 };
+            known.plan("NVIDIA H200", Aggregate::Count, &data).algorithm
+        };
+        assert_eq!(plan(1 << 29), OrderedAlgorithm::SinglePass);
+        assert_eq!(plan(1 << 14), OrderedAlgorithm::Fused(Fusion::OneKernel, Variant::DirectAtomics));
     }
 }

@@ -10,7 +10,7 @@ pub enum Algorithm {
     /// misled. One read of the keys on every distribution.
     #[default]
     Threshold,
-    /// All keys are sorted with their rows, and the first k taken (paper 003, 4.2.1). The same time for every k, ten
+    /// All keys are sorted with their rows, and the first k taken (paper 003, 4.2.2). The same time for every k, ten
     /// times that of a threshold and more; scratch memory of two copies of all keys and rows.
     SortAndChoose,
     /// The k-th key digit by digit, most significant first (paper 003, 4.2.2). Two to four reads of 32-bit keys.

@@ -1,8 +1,10 @@
-//! Sort and choose: all keys are sorted with the numbers of their rows, and the first k are taken (paper 003, 4.2.1).
+//! Sort and choose: all keys are sorted with the numbers of their rows, and the first k are taken (paper 003, 4.2.2).
 //!
 //! The sort is [`RadixSort`], least significant digit first and stable, so of equal keys the smaller row comes first
 //! whatever [`super::Ties`] asks for. Scratch memory: two copies of all keys with their rows, since a pass of the sort
 //! moves them from one place to another, and what the sort needs beside; the input is not written.
+
+use std::sync::Arc;
 
 use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
@@ -10,7 +12,6 @@ use crate::device::{Device, Kernel, Module};
 use crate::error::Result;
 use crate::prims::{DeviceSlice, Queue, RadixOrder, RadixSort, Records};
 use crate::stream::Params;
-use std::sync::Arc;
 
 use super::{Order, TopKSpec};
 
@@ -19,6 +20,7 @@ const THREADS: u32 = 256;
 /// Blocks that copy the result at most: four a multiprocessor of a large device.
 const BLOCKS_MAX: u64 = 512;
 
+/// Both as input or output of the sort.
 fn records([keys, rows]: &[DeviceSlice; 2]) -> Records<'_> {
     Records { keys, values: Some(rows) }
 }
