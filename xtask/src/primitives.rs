@@ -86,7 +86,7 @@ fn rows(cases: &[&Value]) -> String {
     columns.extend(has_prediction.then(|| "predicted, ms".to_string()));
     columns.extend(rivals.iter().map(|rival| format!("{}, ms", rival_name(rival))));
     let lines = cases.iter().map(|case| {
-        let by = ["order", "algorithm"].into_iter().find_map(|key| case[key].as_str());
+        let by = ["order", "algorithm", "strategy"].into_iter().find_map(|key| case[key].as_str());
         let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
         let floor = case["floor_ms"].as_f64();
         let share = case["device_ms"].as_f64().zip(floor).map(|(ms, floor)| format!("{:.2}", ms / floor));
@@ -170,9 +170,12 @@ fn ordered(cases: &[&Value]) -> String {
     let (forms, own): (Vec<&Value>, Vec<&Value>) = cases.iter().copied().partition(|case| part(case, 1) == "forms");
     let mut text = rows(&own);
     if !forms.is_empty() {
+        // Form, variant where the form has any, aggregate and groups.
         let place = |case: &Value| {
-            let name = |at: usize| part(case, at);
-            Some((format!("{}, {}", name(2), name(3)), format!("{} {}", name(4), name(5))))
+            let name = case["case"].as_str()?.strip_prefix("ordered/forms/")?;
+            let (name, groups) = name.rsplit_once('/')?;
+            let (form, aggregate) = name.rsplit_once('/')?;
+            Some((form.replace('/', ", "), format!("{aggregate} {groups}")))
         };
         text.push_str(&format!(
             "\nForms and variants, ms by aggregate and groups:\n\n{}",
@@ -235,10 +238,17 @@ mod tests {
     #[test]
     fn forms_are_beside_the_single_pass() {
         let result = |case: &str| json!({"case": case, "device_ms": 1.0});
-        let results =
-            vec![result("ordered/count/16"), result("ordered/forms/five/direct/count/16"), result("ordered/sum/16")];
+        let results = vec![
+            result("ordered/count/16"),
+            result("ordered/forms/single_pass/count/16"),
+            result("ordered/forms/five/direct/count/16"),
+            result("ordered/sum/16"),
+        ];
         let text = tables(&report(results), "x.json").unwrap();
         assert!(text.contains("| ordered/count/16 | 1.000 |  |  |\n| ordered/sum/16 |"), "{text}");
-        assert!(text.ends_with("| form | count 16 |\n|---|---:|\n| five, direct | 1.000 |\n"), "{text}");
+        assert!(
+            text.ends_with("| form | count 16 |\n|---|---:|\n| single_pass | 1.000 |\n| five, direct | 1.000 |\n"),
+            "{text}"
+        );
     }
 }

@@ -251,8 +251,8 @@ fn segmented_sort(results: &[Case<'_>]) -> Option<Chart> {
     chart("Segmented sort of keys by number of segments", note, x, Scale::Log10, lines.panel("").into_iter().collect())
 }
 
-/// What the single-pass form by look-back is called among the paper's forms.
-const LOOK_BACK: &str = "look-back";
+/// The form in one pass by look-back, among the paper's forms.
+const SINGLE_PASS: &str = "single_pass";
 
 /// Ordered aggregation: forms by variants, a panel for each number of groups.
 fn ordered(results: &[Case<'_>], kind: &str) -> Option<Chart> {
@@ -261,13 +261,14 @@ fn ordered(results: &[Case<'_>], kind: &str) -> Option<Chart> {
         ["ordered", "forms", form, variant, of, groups] if of == kind => {
             Some((form.to_string(), variant.to_string(), groups.to_string()))
         }
-        ["ordered", of, groups] if of == kind => Some((LOOK_BACK.into(), LOOK_BACK.into(), groups.to_string())),
+        ["ordered", "forms", form, of, groups] if of == kind => Some((form.into(), form.into(), groups.to_string())),
+        ["ordered", of, groups] if of == kind => Some((SINGLE_PASS.into(), SINGLE_PASS.into(), groups.to_string())),
         _ => None,
     };
     let cases: Vec<_> = results.iter().filter_map(|case| Some((place(case)?, case))).collect();
     let mut forms = distinct(cases.iter().map(|((form, ..), _)| form.as_str()));
     // The form that is expected to win comes last, and rivals behind it.
-    forms.sort_by_key(|form| *form == LOOK_BACK);
+    forms.sort_by_key(|form| *form == SINGLE_PASS);
     let has_rivals = cases.iter().any(|(_, case)| case.rivals().next().is_some());
     let mut panels = Vec::new();
     for groups in distinct(cases.iter().map(|((.., groups), _)| groups.as_str())) {
@@ -275,7 +276,7 @@ fn ordered(results: &[Case<'_>], kind: &str) -> Option<Chart> {
         for ((form, variant, _), case) in cases.iter().filter(|((.., of), _)| of == groups) {
             let x = forms.iter().position(|name| name == form).unwrap_or_default() as f64;
             lines.add(variant, Look::Measured, x, case.ms());
-            if form == LOOK_BACK {
+            if form == SINGLE_PASS {
                 (0..forms.len()).for_each(|at| lines.add("floor", Look::Computed, at as f64, case.figure("floor_ms")));
                 lines.rivals(case, forms.len() as f64);
             }
@@ -303,21 +304,38 @@ fn group_by(results: &[Case<'_>]) -> Option<Chart> {
     curve(results, "groupby", "GROUP BY by number of groups", x)
 }
 
-/// Cases `<family>/<number>`: a series for each algorithm, with floors and predictions.
+/// Cases `<family>/<number>`: a series for each algorithm or strategy, with floors and predictions, and a panel for each
+/// share of probes that match.
 fn curve(results: &[Case<'_>], family: &str, title: &str, x: Axis) -> Option<Chart> {
-    let mut lines = Lines::default();
-    let mut note = None;
-    for case in results.iter().filter(|case| case.parts.len() == 2 && case.parts[0] == family) {
-        let Ok(at) = case.parts[1].parse() else { continue };
-        let algorithm = case.text("algorithm");
-        lines.add(algorithm.unwrap_or("measured"), Look::Measured, at, case.ms());
-        let predicted = algorithm.map_or_else(|| "predicted".to_string(), |name| format!("{name}, predicted"));
-        lines.add(&predicted, Look::Computed, at, case.figure("predicted_ms"));
-        lines.add("floor", Look::Computed, at, case.figure("floor_ms"));
-        lines.rivals(case, at);
-        note = note.or(case.rows());
+    let own = || results.iter().filter(|case| case.parts.len() == 2 && case.parts[0] == family);
+    let titles: Vec<String> = own().map(matching).collect();
+    let mut panels = Vec::new();
+    for panel in distinct(titles.iter().map(String::as_str)) {
+        let mut lines = Lines::default();
+        for case in own().filter(|case| matching(case) == panel) {
+            let Ok(at) = case.parts[1].parse() else { continue };
+            let by = case.text("algorithm").or(case.text("strategy"));
+            lines.add(by.unwrap_or("measured"), Look::Measured, at, case.ms());
+            let predicted = by.map_or_else(|| "predicted".to_string(), |name| format!("{name}, predicted"));
+            lines.add(&predicted, Look::Computed, at, case.figure("predicted_ms"));
+            if case.figure("predicted_ms").is_none() {
+                lines.add("floor", Look::Computed, at, case.figure("floor_ms"));
+            }
+            lines.rivals(case, at);
+        }
+        panels.extend(lines.panel(panel));
     }
-    chart(title, note, x, Scale::Log10, lines.panel("").into_iter().collect())
+    let note = own().find_map(Case::rows);
+    chart(title, note, x, Scale::Log10, panels)
+}
+
+/// The share of probes that match, in words; empty for what has no probes.
+fn matching(case: &Case<'_>) -> String {
+    match case.figure("match_share") {
+        None => String::new(),
+        Some(share) if share >= 1.0 => "all probes match".into(),
+        Some(share) => format!("{:.0} % of probes match", share * 100.0),
+    }
 }
 
 #[cfg(test)]
@@ -412,13 +430,13 @@ mod tests {
             result("ordered/forms/two/array/count/all", 8.0),
         ];
         let chart = ordered(&cases(&results), "count").unwrap();
-        let names = ["five", "two", LOOK_BACK, "rivals"].map(str::to_string);
+        let names = ["five", "two", SINGLE_PASS, "rivals"].map(str::to_string);
         assert_eq!(chart.x.scale, Scale::Names(names.into()));
         assert_eq!(series(&chart, 0, "direct"), [(0.0, 4.0), (1.0, 3.0)]);
-        assert_eq!(series(&chart, 0, LOOK_BACK), [(2.0, 1.0)]);
+        assert_eq!(series(&chart, 0, SINGLE_PASS), [(2.0, 1.0)]);
         assert_eq!(series(&chart, 0, "CUB"), [(3.0, 7.0)]);
         assert_eq!(chart.panels[1].title, "all keys distinct");
-        assert_eq!(series(&ordered(&cases(&results), "sum").unwrap(), 0, LOOK_BACK), [(0.0, 9.0)]);
+        assert_eq!(series(&ordered(&cases(&results), "sum").unwrap(), 0, SINGLE_PASS), [(0.0, 9.0)]);
     }
 
     #[test]
@@ -429,6 +447,13 @@ mod tests {
         assert_eq!(series(&chart, 0, "linear"), [(8192.0, 2.0), (1_073_741_824.0, 2.0)]);
         assert_eq!(series(&chart, 0, "partitioned, predicted"), [(8192.0, 1.5)]);
         assert!(group_by(&cases(&results)).is_none());
+        let shares = [1.0, 0.125].map(
+            |share| json!({"case": "join/64", "strategy": "LinearProbing", "device_ms": 2.0, "match_share": share}),
+        );
+        let chart = join(&cases(&shares)).unwrap();
+        let titles: Vec<&str> = chart.panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["all probes match", "12 % of probes match"]);
+        assert_eq!(series(&chart, 1, "LinearProbing"), [(64.0, 2.0)]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Table {
 /// The name that `--cases` takes: that of the case, and what tells several results of one case apart.
 fn name(result: &Value) -> String {
     let case = result["case"].as_str().unwrap_or_default();
-    match ["order", "algorithm"].into_iter().find_map(|key| result[key].as_str()) {
+    match ["order", "algorithm", "strategy"].into_iter().find_map(|key| result[key].as_str()) {
         Some(by) => format!("{case}/{by}"),
         None => case.to_string(),
     }
