@@ -1,5 +1,6 @@
 //! Running a fragment: admit its columns, bind, compile, launch, read the result.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,15 +14,17 @@ use warpcube_gpu::{
     size_class,
 };
 
-use crate::bind::{BoundFragment, Guesses, bind};
-use crate::binding::{Binding, BindingCache, Found, Launch};
+use crate::bind::{BoundFragment, Compacted, Guesses, Root, bind};
+use crate::binding::{Binding, BindingCache, Finish, Found, Launch};
 use crate::codegen::pipeline::CANCEL_OFFSET;
-use crate::codegen::sink::Grouping;
+use crate::codegen::sink::{BoundGroups, Grouping};
+use crate::codegen::topk::{BoundTop, HEAD_WORDS};
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::ir::Fragment;
 use crate::recorded::Recorded;
 use crate::result::{GroupRows, batch};
 use crate::stage::Stage;
+use crate::topk::run::{TopHead, TopRows, words};
 use crate::tuning::Tuning;
 
 /// Slots of a hashed group table at first.
@@ -34,6 +37,7 @@ const LONG_RUNS_MAX: u32 = 3;
 const FLAG_DUPLICATE_KEY: u64 = 1;
 const FLAG_TABLE_FULL: u64 = 2;
 const FLAG_LONG_RUN: u64 = 8;
+const FLAG_CANDIDATES_FULL: u64 = 16;
 /// And as in `fixed.cuh`.
 const FLAG_SUM_WINDOW: u64 = 4;
 
@@ -90,10 +94,12 @@ pub struct RunReport {
     pub stages: Vec<StageReport>,
     /// Device memory of tables and result.
     pub arena_bytes: u64,
+    /// How a top-k was found, and why so.
+    pub top: Option<String>,
     /// The program that ran.
     pub program: Option<Arc<Program>>,
-    /// How often the fragment was run again because a group table or the window of an exact sum proved too small, or
-    /// because join keys collided.
+    /// How often the fragment was run again because a group table or the window of an exact sum proved too small,
+    /// join keys collided, or the threshold of a top-k let too few or too many rows pass.
     pub reruns: u32,
 }
 
@@ -170,7 +176,8 @@ impl Engine {
     ) -> Result<(RecordBatch, RunReport)> {
         let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
         let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
-        let mut guesses = Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed() };
+        let mut guesses =
+            Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed(), exact_top: cache.exact_top() };
         let mut report = RunReport::default();
         let mut long_runs = 0;
         loop {
@@ -194,6 +201,10 @@ impl Engine {
                 Err(TooSmall::SumWindow) => {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();
+                }
+                Err(TooSmall::Threshold) => {
+                    guesses.exact_top = true;
+                    cache.need_exact_top();
                 }
             }
             report.reruns += 1;
@@ -246,6 +257,7 @@ impl Engine {
         };
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
         report.program = Some(binding.fragment.program.clone());
+        report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
         report.in_haste = binding.in_haste;
         self.execute(&binding, options, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
@@ -274,26 +286,35 @@ impl Engine {
         };
         let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
         let hasty = first != fragment.parts;
-        if yields && !first.iter().all(|program| self.device().is_at_hand(program)) {
+        // Programs that many fragments share are compiled beside those of this one, with all effort.
+        let own = first.len();
+        let all: Vec<Program> = first.into_iter().chain(fragment.shared_programs()).collect();
+        if yields && !all.iter().all(|program| self.device().is_at_hand(program)) {
             let loaded = std::mem::take(&mut report.loaded);
-            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: first, loaded })));
+            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: all, loaded })));
         }
-        let kernels = self.kernels(&fragment, &self.device().compile_all(&first)?)?;
+        let modules = self.device().compile_all(&all)?;
+        let kernels = self.kernels(&fragment, &modules[..own])?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
         Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, hasty))
     }
 
-    /// The launches of a bound fragment, and the kernel that gathers groups, of the modules of its parts.
-    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Option<Kernel>)> {
+    /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
+    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Finish)> {
         // All kernels of one program, or those of a stage in the stage's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.stages.len());
         for (position, stage) in fragment.stages.iter().enumerate() {
             launches.push(self.launch_of(fragment, stage, module(position).kernel(&stage.name)?)?);
         }
-        let compact = fragment.compacted.map(|_| module(modules.len() - 1).kernel("compact_groups")).transpose()?;
-        Ok((launches, compact))
+        let last = module(modules.len() - 1);
+        let finish = match &fragment.root {
+            Root::Groups(_, None) => Finish::Nothing,
+            Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
+            Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
+        };
+        Ok((launches, finish))
     }
 
     /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for
@@ -348,7 +369,7 @@ impl Engine {
         report.traffic.downloaded += traffic.downloaded;
         self.streams.lock().push(stream);
         match rows? {
-            Ok(rows) => Ok(Ok(batch(&binding.fragment.groups, &rows)?)),
+            Ok(rows) => Ok(Ok(rows.batch(&binding.fragment.root)?)),
             Err(too_small) => Ok(Err(too_small)),
         }
     }
@@ -360,7 +381,7 @@ impl Engine {
         stream: &mut Stream,
         options: &RunOptions,
         report: &mut RunReport,
-    ) -> Result<Result<GroupRows, TooSmall>> {
+    ) -> Result<Result<Rows, TooSmall>> {
         let bound = &binding.fragment;
         let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
         let mut recorded = match binding.recorded(arena, options.stage_times) {
@@ -370,9 +391,17 @@ impl Engine {
         recorded.run(stream, arena)?;
         drop(span);
         let span = tracing::info_span!("download").entered();
-        let rows = match bound.compacted {
-            Some(_) => read_compacted(bound, &recorded, arena, stream, options.groups_max)?,
-            None => read_whole(bound, &recorded)?,
+        let rows = match &bound.root {
+            Root::Groups(groups, Some(compacted)) => {
+                let at = bound.arena.offset(compacted.zone);
+                let read = Reading { recorded: &recorded, arena, stream, at };
+                read_compacted((groups, *compacted), read, options.groups_max)?.map(Rows::Groups)
+            }
+            Root::Groups(groups, None) => read_whole(bound, groups, &recorded)?.map(Rows::Groups),
+            Root::TopK(top) => {
+                let read = Reading { recorded: &recorded, arena, stream, at: bound.arena.offset(top.output) };
+                read_top(top, read)?.map(Rows::Top)
+            }
         };
         drop(span);
         // Kernels that were stopped leave half a result.
@@ -442,6 +471,8 @@ enum TooSmall {
     SumWindow,
     /// Slots near the one that a join key belongs to: keys collide under the seed.
     LongRun,
+    /// Candidates of a top-k, or the room for them.
+    Threshold,
 }
 
 /// What error and flags words say.
@@ -456,6 +487,7 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
     }
     Ok(match flags {
         _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
+        _ if flags & FLAG_CANDIDATES_FULL != 0 => Err(TooSmall::Threshold),
         _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
         _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::GroupTable),
         _ => Ok(()),
@@ -463,8 +495,7 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
 }
 
 /// Reads control, marks and cells of a small dense group table.
-fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Result<GroupRows, TooSmall>> {
-    let groups = &bound.groups;
+fn read_whole(bound: &BoundFragment, groups: &BoundGroups, recorded: &Recorded) -> Result<Result<GroupRows, TooSmall>> {
     let outputs = recorded.outputs();
     let (head, tail) = (outputs[0], outputs[1]);
     if let Err(too_small) = check(word(head, 0), word(head, 1))? {
@@ -485,16 +516,41 @@ fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Result<Group
     Ok(Ok(rows))
 }
 
-/// Reads compacted groups: usually they came at once, more are fetched now.
+/// A result whose first bytes came with the run.
+struct Reading<'a> {
+    recorded: &'a Recorded,
+    arena: &'a DeviceBuffer,
+    stream: &'a mut Stream,
+    /// Where it lies in the arena.
+    at: usize,
+}
+
+impl<'a> Reading<'a> {
+    /// The first bytes.
+    fn first(&self) -> &'a [u8] {
+        self.recorded.outputs()[0]
+    }
+
+    /// So many bytes: usually they came at once, more are fetched now.
+    fn bytes(self, wanted: usize) -> Result<Cow<'a, [u8]>> {
+        let first = self.first();
+        if wanted <= first.len() {
+            return Ok(first.into());
+        }
+        let mut all = vec![0; wanted];
+        all[..first.len()].copy_from_slice(first);
+        self.stream.download(self.arena, self.at + first.len(), &mut all[first.len()..])?;
+        Ok(all.into())
+    }
+}
+
+/// Reads compacted groups.
 fn read_compacted(
-    bound: &BoundFragment,
-    recorded: &Recorded,
-    arena: &DeviceBuffer,
-    stream: &mut Stream,
+    (groups, compacted): (&BoundGroups, Compacted),
+    read: Reading,
     groups_max: Option<u64>,
 ) -> Result<Result<GroupRows, TooSmall>> {
-    let compacted = bound.compacted.expect("the caller has looked");
-    let first = recorded.outputs()[0];
+    let first = read.first();
     if let Err(too_small) = check(word(first, 0), word(first, 1))? {
         return Ok(Err(too_small));
     }
@@ -502,27 +558,46 @@ fn read_compacted(
     if groups_max.is_some_and(|most| count as u64 > most) {
         return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
     }
-    let key_words = bound.groups.pack.words;
-    let row_words = bound.groups.cell_count + key_words;
-    let wanted = 24 + count * row_words * 8;
-    let mut all = Vec::new();
-    let bytes = match wanted > first.len() {
-        true => {
-            all.resize(wanted, 0);
-            all[..first.len()].copy_from_slice(first);
-            let offset = bound.arena.offset(compacted.zone) + first.len();
-            stream.download(arena, offset, &mut all[first.len()..])?;
-            &all
-        }
-        false => first,
-    };
+    let key_words = groups.pack.words;
+    let row_words = groups.cell_count + key_words;
+    let bytes = read.bytes(24 + count * row_words * 8)?;
     let mut rows = GroupRows { count, ..GroupRows::default() };
     for group in 0..count {
         let first = 3 + group * row_words;
-        rows.keys.extend((first..first + key_words).map(|at| word(bytes, at)));
-        rows.cells.extend((first + key_words..first + row_words).map(|at| word(bytes, at)));
+        rows.keys.extend((first..first + key_words).map(|at| word(&bytes, at)));
+        rows.cells.extend((first + key_words..first + row_words).map(|at| word(&bytes, at)));
     }
     Ok(Ok(rows))
+}
+
+/// Reads the rows of a top-k, if its threshold let enough rows pass.
+fn read_top(top: &BoundTop, read: Reading) -> Result<Result<TopRows, TooSmall>> {
+    let head = TopHead::of(read.first());
+    if let Err(too_small) = check(head.error, head.flags)? {
+        return Ok(Err(too_small));
+    }
+    if head.thresholded && head.rows < top.k {
+        return Ok(Err(TooSmall::Threshold));
+    }
+    let count = head.rows.min(top.k) as usize;
+    let bytes = read.bytes(8 * (HEAD_WORDS + count * top.row_words()))?;
+    Ok(Ok(TopRows { count, words: words(&bytes[8 * HEAD_WORDS..8 * (HEAD_WORDS + count * top.row_words())]) }))
+}
+
+/// Rows as they came from the device.
+enum Rows {
+    Groups(GroupRows),
+    Top(TopRows),
+}
+
+impl Rows {
+    fn batch(&self, root: &Root) -> Result<RecordBatch> {
+        match (self, root) {
+            (Rows::Groups(rows), Root::Groups(groups, _)) => batch(groups, rows),
+            (Rows::Top(rows), Root::TopK(top)) => top.batch(rows),
+            _ => Err(EngineError::Malformed("rows of another root".into())),
+        }
+    }
 }
 
 #[cfg(test)]

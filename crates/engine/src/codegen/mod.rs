@@ -4,7 +4,8 @@
 //! turns expressions into statements and computes what is known of their values on the way ([`strings`] where
 //! dictionaries meet, [`integers`] where numbers may overflow), [`pipeline`] writes the kernel around them: [`steps`]
 //! its loops, [`compare`] tests of packed values, [`staged`] what it keeps in shared memory, [`weight`] how long its
-//! steps may be, [`zones`] what it need not look at, [`frame`] what a sink does before and after.
+//! steps may be, [`zones`] what it need not look at, [`frame`] what a sink does before and after,
+//! [`topk`] the kernels of a top-k beside its scan.
 
 mod build;
 pub(crate) mod column;
@@ -21,5 +22,6 @@ pub(crate) mod sink;
 mod staged;
 mod steps;
 mod strings;
+pub(crate) mod topk;
 mod weight;
 mod zones;

@@ -94,7 +94,7 @@ impl DeviceExec {
 
     /// Whether the operator gives whole aggregates.
     pub(crate) fn is_whole(&self) -> bool {
-        self.mode == Mode::Whole
+        self.mode == Mode::Whole && self.lowered.aggregates()
     }
 
     /// The plan it was lowered from.
@@ -171,7 +171,7 @@ impl DisplayAs for DeviceExec {
                 writeln!(f, "pipelines={}", fragment.pipelines.len())
             }
             _ => {
-                let mode = if self.is_whole() { "" } else { "mode=Partial, " };
+                let mode = if self.mode == Mode::Whole { "" } else { "mode=Partial, " };
                 write!(f, "DeviceExec: {mode}{}, pipelines=[", self.lowered.what)?;
                 for (index, pipeline) in fragment.pipelines.iter().enumerate() {
                     let separator = if index > 0 { ", " } else { "" };
@@ -185,6 +185,7 @@ impl DisplayAs for DeviceExec {
                         warpcube_engine::Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
+                        warpcube_engine::Sink::TopK(top) => format!("top-k({} keys, {} rows)", top.keys.len(), top.k),
                     };
                     let table = &fragment.tables[pipeline.table];
                     let (columns, steps) = (table.columns.len(), pipeline.steps.len());
