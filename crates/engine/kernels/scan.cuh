@@ -3,7 +3,7 @@
 
 enum WcErrorCode { WC_DIVIDE_BY_ZERO = 1, WC_OVERFLOW = 2 };
 // WC_SUM_WINDOW of fixed.cuh is 4.
-enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2, WC_LONG_RUN = 8, WC_CANDIDATES_FULL = 16 };
+enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2, WC_LONG_RUN = 8 };
 
 // The lane's validity bits of one step, bit k for slot k; all ones where the segment has no nulls.
 template <int SLOTS> WC_DEVICE uint32_t wc_load_valid(const uint32_t* words, uint32_t first_row, uint32_t lane) {

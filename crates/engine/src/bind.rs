@@ -190,8 +190,8 @@ impl BoundFragment {
     }
 
     /// Programs that it shares with others, beside its own.
-    pub(crate) fn shared_programs(&self) -> Vec<Program> {
-        self.top().map(BoundTop::programs).unwrap_or_default()
+    pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        self.top().map(|top| top.programs(info)).unwrap_or_default()
     }
 }
 

@@ -18,6 +18,7 @@ mod keys;
 mod lookup;
 mod order;
 mod predict;
+mod read;
 mod recorded;
 mod result;
 mod run;

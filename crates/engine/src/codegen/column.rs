@@ -8,8 +8,10 @@
 use warpcube_column::encoding::{Delta, GROUP_ROWS, Packed};
 use warpcube_column::{Constant, Layout, ResidentColumn, Storage, VECTOR_ROWS, View};
 
+use crate::codegen::expr::Value;
 use crate::codegen::params::{Argument, ParamList};
 use crate::estimate::LINE_BYTES;
+use crate::ir::Ty;
 
 /// Values of a packed column that a lane unpacks together: steps have at least as many.
 pub(crate) const GROUP_SLOTS: usize = GROUP_ROWS / 32;
@@ -403,5 +405,13 @@ impl ColumnReader {
             Some(parameter) => format!("({}){parameter}", self.sum_type()),
             None => own.to_string(),
         }
+    }
+}
+
+/// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
+pub(crate) fn vector_value(template: &Value, code: &str) -> String {
+    match template.ty {
+        Ty::Bool => format!("({code} != 0)"),
+        _ => code.to_string(),
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use warpcube_gpu::DeviceInfo;
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS, TILE_SLOTS};
+use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS, TILE_SLOTS, vector_value};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
@@ -591,13 +591,5 @@ impl KernelWriter<'_> {
             "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
         );
         Ok((declared + &process, partials))
-    }
-}
-
-/// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
-pub(crate) fn vector_value(template: &Value, code: &str) -> String {
-    match template.ty {
-        crate::ir::Ty::Bool => format!("({code} != 0)"),
-        _ => code.to_string(),
     }
 }

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
-use crate::codegen::column::ColumnReader;
+use crate::codegen::column::{ColumnReader, vector_value};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::pipeline::{PipelineInput, vector_value};
+use crate::codegen::pipeline::PipelineInput;
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::keys::Packed;

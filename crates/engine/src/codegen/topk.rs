@@ -5,10 +5,12 @@
 //! gathered.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
+use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::column::ColumnReader;
@@ -47,9 +49,12 @@ pub(crate) struct BoundTop {
     first_rows: Zone,
     /// Ranks of candidates in any order, or of all rows at their places; zero where there is none.
     pub(crate) candidates: Zone,
+    /// Tails of candidates, where ranks have tails.
+    pub(crate) tails: Option<Zone>,
     /// Candidates so far.
     count: Zone,
-    /// The best ranks, and where they lay among the candidates.
+    /// The best ranks, and where they lay among the candidates; where there are tails the latter alone, of all
+    /// candidates in order.
     pub(crate) best: [Zone; 2],
     /// Ranks of the sample, zero where a row does not pass; the best of them, and where they lay.
     pub(crate) sample: Option<[Zone; 3]>,
@@ -86,6 +91,12 @@ impl BoundTop {
             Form::Whole(_) => None,
         }
     }
+}
+
+/// The sort of candidates by ranks and tails, the largest first.
+pub(crate) fn sort_of_tails(row: Element) -> SortSpec {
+    let column = SortColumn { descending: true, ..SortColumn::of(Element::U128) };
+    SortSpec { columns: vec![column; 2], row }
 }
 
 /// Decides and lays out a top-k over a scan that reads so many bytes.
@@ -134,8 +145,13 @@ pub(crate) fn plan(
     let bytes = ranks.element().bytes();
     let candidates = decision.form.candidates(rows);
     let selection = decision.form.spec(&ranks, rows, k);
-    let mut scratch = selection.scratch_bytes(input.info, candidates);
     let row_bytes = selection.rows.bytes();
+    let (mut scratch, best) = match ranks.tail_bits {
+        None => (selection.scratch_bytes(input.info, candidates), [k as usize * bytes, k as usize * row_bytes]),
+        Some(_) => {
+            (sort_of_tails(selection.rows).scratch_bytes(input.info, candidates), [0, candidates as usize * row_bytes])
+        }
+    };
     let sample = match decision.form {
         Form::Threshold { sample: Some(sample), .. } => {
             let of_sample = decision.form.spec(&ranks, rows, sample.place);
@@ -152,7 +168,8 @@ pub(crate) fn plan(
         first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
         candidates: arena.zeroed(candidates as usize * bytes),
         count: arena.zeroed(8),
-        best: [bytes, row_bytes].map(|bytes| arena.scratch(k as usize * bytes)),
+        tails: ranks.tail_bits.map(|_| arena.zeroed(candidates as usize * bytes)),
+        best: best.map(|bytes| arena.scratch(bytes)),
         sample,
         scratch: arena.scratch(scratch),
         output: arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + k as usize * row_words)),
@@ -176,7 +193,7 @@ impl BoundTop {
         let (Some([_, best, _]), Some(sample)) = (&self.sample, self.sampled()) else { return String::new() };
         let best = params.add(&format!("const {}", self.pointer()), Argument::Zone(*best));
         let last = params.add("uint64_t", Argument::U64(sample.place - 1));
-        let row_bits = params.add("uint64_t", Argument::U64(self.ranks.row_bits.into()));
+        let row_bits = params.add("uint64_t", Argument::U64(self.ranks.key_shift().into()));
         let (rank, key) = (self.ranks.c_type(), c_type(self.ranks.key_bits));
         format!(
             "    const {rank} threshold = {best}[{last}];\n    \
@@ -186,7 +203,7 @@ impl BoundTop {
 
     /// What the scan does with a row.
     pub(crate) fn row(&self, rows: &mut RowWriter, keys: &[OrderKey]) -> Result<()> {
-        let key = self.key(rows, keys)?;
+        let key = self.key(rows, keys, 0..self.ranks.leading)?;
         if self.sample.is_some() {
             rows.line(&format!("if ({key} < least_key) return;"));
         }
@@ -208,30 +225,48 @@ impl BoundTop {
             let count = emitter.params.add("uint64_t*", Argument::Zone(self.count));
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
-        rows.line(&format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"));
+        let Some(tails) = self.tails else {
+            rows.line(&format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"));
+            return Ok(());
+        };
+        let key = self.key(rows, keys, self.ranks.leading..keys.len())?;
+        let tail = self.above_number(rows, &key, self.ranks.row_bits);
+        let tails = rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails)));
+        rows.line(&format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, {tail});"));
         Ok(())
     }
 
     /// Writes the rank of row `number`, whose key has this name.
     fn rank(&self, rows: &mut RowWriter, key: &str) {
-        let rank = self.ranks.c_type();
+        let c_type = self.ranks.c_type();
+        let rank = match self.ranks.tail_bits {
+            None => self.above_number(rows, key, self.ranks.row_bits),
+            Some(_) => format!("({c_type}){key}"),
+        };
+        rows.line(&format!("const {c_type} rank = {rank};"));
+    }
+
+    /// Keys above the complement of row `number`.
+    fn above_number(&self, rows: &mut RowWriter, key: &str, row_bits: u32) -> String {
+        let c_type = self.ranks.c_type();
         let (row_bits, mask) = rows.with_emitter(|emitter| {
-            let row_bits = emitter.params.add("uint64_t", Argument::U64(self.ranks.row_bits.into()));
+            let row_bits = emitter.params.add("uint64_t", Argument::U64(row_bits.into()));
             (row_bits, emitter.params.add("uint64_t", Argument::U64(self.row_mask())))
         });
-        rows.line(&format!("const {rank} rank = ({rank}){key} << (uint32_t){row_bits} | ({rank})({mask} - number);"));
+        format!("(({c_type}){key} << (uint32_t){row_bits} | ({c_type})({mask} - number))")
     }
 
     fn row_mask(&self) -> u64 {
         u64::MAX >> (64 - self.ranks.row_bits)
     }
 
-    /// Writes the key of a row; its name.
-    fn key(&self, rows: &mut RowWriter, keys: &[OrderKey]) -> Result<String> {
-        let values = keys.iter().map(|key| rows.emit(&key.expr)).collect::<Result<Vec<_>>>()?;
-        let whole = c_type(self.ranks.key_bits);
+    /// Writes some keys of a row side by side; the name of the number.
+    fn key(&self, rows: &mut RowWriter, keys: &[OrderKey], some: Range<usize>) -> Result<String> {
+        let values = keys[some.clone()].iter().map(|key| rows.emit(&key.expr)).collect::<Result<Vec<_>>>()?;
+        let parts = &self.ranks.parts[some];
+        let whole = c_type(parts.iter().map(|part| part.bits).sum());
         let mut terms = Vec::new();
-        for (part, value) in self.ranks.parts.iter().zip(&values).filter(|(part, _)| part.bits > 0) {
+        for (part, value) in parts.iter().zip(&values).filter(|(part, _)| part.bits > 0) {
             let place = place(rows, part, value);
             terms.push(match part.shift {
                 0 => format!("({whole}){place}"),
@@ -263,7 +298,7 @@ impl BoundTop {
             let number = format!("const uint64_t number = wc_sampled_row({seed}, i, {rows});");
             let statements = kernel.rows(arena, |rows| {
                 order.iter().try_for_each(|planned| rows.step(planned))?;
-                let key = self.key(rows, keys)?;
+                let key = self.key(rows, keys, 0..self.ranks.leading)?;
                 self.rank(rows, &key);
                 rows.line(&format!("{ranks}[i] = rank;"));
                 Ok(())
@@ -272,7 +307,16 @@ impl BoundTop {
             self.sample_params = kernel.params;
         }
         let mut kernel = RowKernel::new(input, scan, self.first_rows);
-        let best = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(self.best[0]));
+        // What holds the row's number, by place in the result.
+        let (numbers, at) = match self.tails {
+            None => (self.best[0], "place".to_string()),
+            Some(tails) => {
+                let row = self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type();
+                let order = kernel.params.add(&format!("const {row}*"), Argument::Zone(self.best[1]));
+                (tails, format!("{order}[place]"))
+            }
+        };
+        let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(numbers));
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
         let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
         let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
@@ -286,7 +330,8 @@ impl BoundTop {
         };
         let control = &kernel.control;
         let head = format!(
-            "    if (blockIdx.x == 0 && threadIdx.x == 0) {{
+            "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};
+    if (blockIdx.x == 0 && threadIdx.x == 0) {{
         {output}[0] = {control}[0];
         {output}[1] = {control}[1];
         {output}[3] = {threshold};
@@ -294,9 +339,9 @@ impl BoundTop {
 "
         );
         let number = format!(
-            "if ({best}[i] == 0) break;
-        if (i + 1 == {k} || {best}[i + 1] == 0) {output}[2] = i + 1;
-        const uint64_t number = {mask} - ((uint64_t){best}[i] & {mask});"
+            "if (rank_at(i) == 0) break;
+        if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[2] = i + 1;
+        const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
         );
         let statements = kernel.rows(arena, |rows| self.columns(rows, &output))?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));

@@ -108,7 +108,7 @@ impl Form {
         }
     }
 
-    /// The selection among them; of the sample's ranks, the same program with another k.
+    /// The selection among them, where ranks have no tail; of the sample's, the same program with another k.
     pub(crate) fn spec(self, ranks: &Ranks, rows: u64, k: u64) -> TopKSpec {
         let algorithm = match self {
             Form::Threshold { .. } => Algorithm::Threshold,
@@ -139,6 +139,11 @@ impl Question<'_> {
             (_, Some(algorithm)) => (Form::Whole(algorithm), "it was asked for".into()),
             (_, None) => self.cheapest(),
         };
+        if let (Form::Whole(algorithm), Some(tail)) = (form, self.ranks.tail_bits) {
+            let why = if self.exact { " after a threshold let too few or too many rows pass" } else { "" };
+            let bits = self.ranks.key_bits + tail;
+            return unsupported(format!("{algorithm} of keys of {bits} bits{why}: with rows they have 128 at most"));
+        }
         if let Err(error) = form.spec(self.ranks, self.rows, self.k).check(self.info) {
             return unsupported(error.to_string());
         }
@@ -160,6 +165,7 @@ impl Question<'_> {
         };
         let whole = Algorithm::ALL.into_iter().filter(robust).map(Form::Whole);
         let fits = |form: &Form| form.spec(self.ranks, self.rows, self.k).check(self.info).is_ok();
+        let whole = whole.filter(|_| self.ranks.tail_bits.is_none());
         let forms = std::iter::once(self.threshold()).chain(whole).filter(fits);
         let mut ranked: Vec<(Form, f64)> = forms.filter_map(|form| Some((form, self.predicted_ms(form)?))).collect();
         let worth = |(form, ms): &(Form, f64)| match form {
@@ -203,7 +209,8 @@ impl Question<'_> {
 
     /// Bytes that are read and written before the selection.
     fn bytes(&self, form: Form) -> f64 {
-        let rank_bytes = self.ranks.element().bytes() as f64;
+        let tail_bytes = if self.ranks.tail_bits.is_some() { 16 } else { 0 };
+        let rank_bytes = (self.ranks.element().bytes() + tail_bytes) as f64;
         let ranks = match form {
             Form::Threshold { sample, room } => room.min(self.rows) + 2 * sample.map_or(0, |sample| sample.rows),
             Form::Whole(_) => 2 * self.rows,
@@ -217,7 +224,7 @@ impl Question<'_> {
 
     fn words(&self, form: Form) -> String {
         let ms = self.predicted_ms(form).map_or_else(String::new, |ms| format!(", {ms:.3} ms"));
-        let bits = self.ranks.key_bits + self.ranks.row_bits;
+        let bits = self.ranks.key_bits + self.ranks.tail_bits.unwrap_or(0) + self.ranks.row_bits;
         let candidates = match form {
             Form::Threshold { sample: Some(sample), room } => {
                 format!("{} rows drawn, room for {room} candidates", sample.rows)

@@ -5,6 +5,10 @@
 //! their ordered bits (`gpu::prims`), which leave codes free on both sides for NULL. Places side by side are the *key*;
 //! below it lies the complement of the row number, so that ranks are distinct and of equal keys the first row comes
 //! first. No rank is zero: that is the mark of a place without a row.
+//!
+//! Where keys and row take more than 128 bits, the rank holds the leading keys that fit, and a *tail* of as many bits
+//! the others and the row. Ranks are then compared with the threshold, and ranks with tails when candidates are sorted;
+//! the mark of a place without a row is a tail of zero.
 
 use warpcube_gpu::prims::Element;
 
@@ -21,7 +25,7 @@ pub(crate) struct Part {
     /// Bounds of valid values; those of a float's bits.
     pub(crate) low: i128,
     pub(crate) high: i128,
-    /// Bits of a place, and how far left of the key's lowest bit they lie.
+    /// Bits of a place, and how far left of the lowest key's they lie.
     pub(crate) bits: u32,
     pub(crate) shift: u32,
     pub(crate) float: bool,
@@ -34,7 +38,11 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranks {
     pub(crate) parts: Vec<Part>,
+    /// Parts that lie in the rank; the others lie in the tail.
+    pub(crate) leading: usize,
+    /// Bits of the rank's keys, and of the tail's where there is a tail.
     pub(crate) key_bits: u32,
+    pub(crate) tail_bits: Option<u32>,
     /// Bits of the row's complement: one more value than there are rows.
     pub(crate) row_bits: u32,
 }
@@ -51,6 +59,14 @@ pub(crate) fn c_type(bits: u32) -> &'static str {
         33..=64 => "uint64_t",
         _ => "unsigned __int128",
     }
+}
+
+/// Lays parts side by side, the last one lowest; their bits.
+fn side_by_side(parts: &mut [Part]) -> u32 {
+    parts.iter_mut().rev().fold(0, |below, part| {
+        part.shift = below;
+        below + part.bits
+    })
 }
 
 impl Part {
@@ -97,27 +113,34 @@ impl Ranks {
     /// The ranks of a table of so many rows; `values` is what is known of each key.
     ///
     /// # Errors
-    /// Unsupported if keys and row take more than 128 bits together.
+    /// Unsupported if the rank or the tail takes more than 128 bits.
     pub(crate) fn new(keys: &[OrderKey], values: &[Value], rows: u64) -> Result<Ranks> {
         let mut parts =
             keys.iter().zip(values).map(|(key, value)| Part::new(key, value)).collect::<Result<Vec<_>>>()?;
-        let mut key_bits = 0;
-        for part in parts.iter_mut().rev() {
-            part.shift = key_bits;
-            key_bits += part.bits;
-        }
         let row_bits = bits(rows.into()).max(1);
-        if key_bits + row_bits > BITS_MAX {
+        let all: u32 = parts.iter().map(|part| part.bits).sum();
+        let has_tail = all + row_bits > BITS_MAX;
+        let fits = |count: &usize| parts[..*count].iter().map(|part| part.bits).sum::<u32>() <= BITS_MAX;
+        let leading = if has_tail { (0..=parts.len()).rev().find(fits).unwrap_or(0) } else { parts.len() };
+        let (ranked, behind) = parts.split_at_mut(leading);
+        let (key_bits, tail_bits) = (side_by_side(ranked), side_by_side(behind));
+        if tail_bits + row_bits > BITS_MAX {
+            let most = BITS_MAX - row_bits;
             return unsupported(format!(
-                "an order by keys of {key_bits} bits over rows of {row_bits}, where {BITS_MAX} are compared at once"
+                "an order by keys of {all} bits: {tail_bits} behind the first {key_bits}, where {most} are the most"
             ));
         }
-        Ok(Ranks { parts, key_bits, row_bits })
+        Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits })
+    }
+
+    /// Bits below the keys of a rank.
+    pub(crate) fn key_shift(&self) -> u32 {
+        if self.tail_bits.is_some() { 0 } else { self.row_bits }
     }
 
     /// The type of ranks.
     pub(crate) fn element(&self) -> Element {
-        if self.key_bits + self.row_bits <= 64 { Element::U64 } else { Element::U128 }
+        if self.tail_bits.is_none() && self.key_bits + self.row_bits <= 64 { Element::U64 } else { Element::U128 }
     }
 
     /// The C type of ranks.
@@ -165,7 +188,15 @@ mod tests {
         let ranks = Ranks::new(&[key(true, true)], std::slice::from_ref(&floats), 1 << 31).unwrap();
         assert_eq!((ranks.key_bits, ranks.row_bits, ranks.element()), (64, 32, Element::U128));
         assert_eq!(ranks.parts[0].null_place(), u64::MAX.into());
-        assert!(Ranks::new(&[key(true, true), key(true, true)], &[floats.clone(), floats], 10).is_err());
+        let of = |count: usize| {
+            let keys: Vec<OrderKey> = (0..count).map(|_| key(true, true)).collect();
+            Ranks::new(&keys, &vec![floats.clone(); count], 10)
+        };
+        let three = of(3).unwrap();
+        assert_eq!((three.leading, three.key_bits, three.tail_bits, three.row_bits), (2, 128, Some(64), 4));
+        assert_eq!(three.parts.iter().map(|part| part.shift).collect::<Vec<_>>(), [64, 0, 0]);
+        assert_eq!(of(2).unwrap().tail_bits, Some(0), "the row alone");
+        assert!(of(4).is_err());
     }
 
     #[test]
@@ -175,7 +206,7 @@ mod tests {
         assert_eq!(of((7, 7), false).unwrap().key_bits, 0);
         assert_eq!(of((5, 4), true).unwrap().key_bits, 1, "no value and NULL");
         assert_eq!(of((i64::MIN.into(), i64::MAX.into()), true).unwrap().key_bits, 65);
-        assert!(of((i128::MIN, i128::MAX), false).is_err());
+        assert_eq!(of((i128::MIN, i128::MAX), false).unwrap().tail_bits, Some(0));
         assert!(of((i128::MIN, i128::MAX), true).is_err());
     }
 }

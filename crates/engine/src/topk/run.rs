@@ -11,13 +11,13 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use warpcube_gpu::prims::DeviceSlice;
 use warpcube_gpu::prims::topk::TopK as Selection;
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Program, Work};
+use warpcube_gpu::prims::{DeviceSlice, Element, Sort, SortKey, SortSpec};
+use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module, Params, Program, Work};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::ParamList;
-use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, SAMPLE};
+use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, SAMPLE, sort_of_tails};
 use crate::error::{EngineError, Result};
 use crate::ir::Ty;
 use crate::recorded::params_of;
@@ -27,21 +27,32 @@ use crate::result::integers;
 const BLOCK: u32 = 256;
 const BLOCKS: u32 = 8;
 
+/// How the best of the candidates are put in order.
+enum Finding {
+    /// By their ranks.
+    Ranks(Selection),
+    /// By ranks and tails, with all others.
+    Tails(Sort),
+}
+
 /// The kernels beside the scan.
 pub(crate) struct TopKernels {
     /// Ranks the sample and selects its best.
     sample: Option<(Kernel, Selection)>,
-    /// Selects the best of the candidates.
-    selection: Selection,
+    /// Puts the best of the candidates in order.
+    selection: Finding,
     /// Reads the result's columns.
     gather: Kernel,
 }
 
 impl BoundTop {
     /// The programs of `gpu::prims` that it takes.
-    pub(crate) fn programs(&self) -> Vec<Program> {
+    pub(crate) fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        let selection = self.decision.form.spec(&self.ranks, self.rows, self.k);
         // That of the sample is the same: programs of the threshold algorithm serve every k.
-        vec![self.decision.form.spec(&self.ranks, self.rows, self.k).program()]
+        let own = (self.tails.is_none() || self.sample.is_some()).then(|| selection.program());
+        let sort = self.tails.map(|_| sort_of_tails(selection.rows).programs(info));
+        own.into_iter().chain(sort.into_iter().flatten()).collect()
     }
 
     /// The kernels, of the module with those of its own.
@@ -49,7 +60,19 @@ impl BoundTop {
         let selection = |k| Selection::new(device, &self.decision.form.spec(&self.ranks, self.rows, k));
         let sample =
             self.sampled().map(|sample| Ok::<_, EngineError>((module.kernel(SAMPLE)?, selection(sample.place)?)));
-        Ok(TopKernels { sample: sample.transpose()?, selection: selection(self.k)?, gather: module.kernel(GATHER)? })
+        let finding = match self.tails {
+            None => Finding::Ranks(selection(self.k)?),
+            Some(_) => {
+                let SortSpec { columns, row } = sort_of_tails(self.row());
+                Finding::Tails(Sort::new(device, &columns, row)?)
+            }
+        };
+        Ok(TopKernels { sample: sample.transpose()?, selection: finding, gather: module.kernel(GATHER)? })
+    }
+
+    /// Type of the places of candidates.
+    fn row(&self) -> Element {
+        self.decision.form.spec(&self.ranks, self.rows, self.k).rows
     }
 
     /// Launches what finds the threshold.
@@ -66,7 +89,13 @@ impl BoundTop {
     /// Launches what follows the scan.
     pub(crate) fn record_result(&self, work: &mut Work, run: &TopRun) -> Result<()> {
         let count = self.decision.form.candidates(self.rows);
-        run.select(work, self, &run.kernels.selection, (self.candidates, count), (self.best, self.k))?;
+        match (&run.kernels.selection, self.tails) {
+            (Finding::Ranks(selection), _) => {
+                run.select(work, self, selection, (self.candidates, count), (self.best, self.k))?;
+            }
+            (Finding::Tails(sort), Some(tails)) => run.sort(work, self, sort, (tails, count))?,
+            (Finding::Tails(_), None) => return Err(EngineError::Malformed("a sort of tails without any".into())),
+        }
         run.launch(work, &run.kernels.gather, self.k, &self.gather_params)
     }
 
@@ -142,6 +171,15 @@ impl TopRun<'_> {
         let grid = rows.div_ceil(BLOCK.into()).clamp(1, most.into()) as u32;
         let params = params_of(Params::new(), params, self.layout, self.arena);
         Ok(work.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, &params, false)?)
+    }
+
+    /// Puts all candidates in the order of ranks and tails.
+    fn sort(&self, work: &mut Work, bound: &BoundTop, sort: &Sort, (tails, count): (Zone, u64)) -> Result<()> {
+        let slice = |zone, element| DeviceSlice::new(self.arena, self.layout.offset(zone), element, count);
+        let scratch = self.arena.part(self.layout.offset(bound.scratch), bound.scratch.bytes())?;
+        let [ranks, tails] = [slice(bound.candidates, Element::U128)?, slice(tails, Element::U128)?];
+        let key = |values| SortKey { values, valid: None };
+        Ok(sort.launch(work, &[key(&ranks), key(&tails)], &slice(bound.best[1], bound.row())?, &scratch)?)
     }
 
     /// Selects the best `k` of `count` ranks.

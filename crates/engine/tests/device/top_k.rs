@@ -190,6 +190,28 @@ fn any_number_of_rows() {
 }
 
 #[test]
+fn keys_wider_than_a_rank() {
+    let table = all_kinds(2_000);
+    let engine = engine(LaneOrder::Reversed);
+    let wide = |columns: &[usize]| {
+        columns.iter().enumerate().map(|(place, column)| key(reg(*column), place % 2 == 0, place % 3 == 0)).collect()
+    };
+    for columns in [&[5, 3][..], &[8, 5, 2, 1], &[5, 4, 3, 9], &[10, 3, 3, 5]] {
+        check_rows_on(&engine, &first_rows(&table, vec![], wide(columns), 150), &table);
+    }
+    let table = distributions(SAMPLED);
+    check_rows(&first_rows(&table, vec![], wide(&[4, 5, 0]), 64), &table);
+    // Nearly all rows share the first two keys.
+    let same = first_rows(&table, vec![], vec![descending(reg(5)), descending(reg(5)), ascending(reg(0))], 64);
+    match run(&engine, &same, &[&table]) {
+        Err(EngineError::Unsupported(reason)) => {
+            assert!(reason.contains("let too few or too many rows pass"), "{reason}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn what_is_too_wide_or_too_many_is_refused() {
     let table = all_kinds(100);
     let engine = engine(LaneOrder::Forward);
@@ -197,8 +219,11 @@ fn what_is_too_wide_or_too_many_is_refused() {
         Err(EngineError::Unsupported(reason)) => reason,
         other => panic!("{other:?}"),
     };
-    let wide = refusal(first_rows(&table, vec![], vec![ascending(reg(3)), ascending(reg(5))], 3));
-    assert!(wide.contains("keys of 128 bits over rows of 7"), "{wide}");
+    let wide = refusal(first_rows(&table, vec![], [3, 5, 3, 5].map(|column| ascending(reg(column))).to_vec(), 3));
+    assert!(wide.contains("keys of 256 bits: 128 behind the first 128, where 121 are the most"), "{wide}");
+    let named =
+        by(first_rows(&table, vec![], vec![ascending(reg(3)), ascending(reg(5))], 3), TopKAlgorithm::RadixSelect);
+    assert!(refusal(named).contains("radix_select of keys of 128 bits"));
     let heap = by(first_rows(&table, vec![], vec![ascending(reg(3))], 90), "heap_registers".parse().unwrap());
     assert!(refusal(heap).contains("heap_registers of u128 ends at 64"));
 }

@@ -53,7 +53,7 @@ pub use merge::{Merge, MergeTuning};
 pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
 pub use search::{Search, SearchMethod, SearchSide};
 pub use segmented_sort::{SegmentedSort, SegmentedTuning};
-pub use sort::{Nulls, Sort, SortColumn, SortKey};
+pub use sort::{Nulls, Sort, SortColumn, SortKey, SortSpec};
 
 use crate::error::{GpuError, Result};
 

@@ -24,7 +24,7 @@ use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::float_sums::make_exact;
-use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower, project_late};
+use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, in_order, lower, project_late};
 use crate::mend;
 use crate::placement::{Basis, Declined, Placer, Placing};
 use crate::plans::Planned;
@@ -175,7 +175,12 @@ impl DevicePlanner {
             state: state.clone(),
         };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
+        // Without rules nothing comes between operators that would lose the order of rows.
+        let plan = match state.physical_optimizers().is_empty() {
+            true => Cow::Owned(in_order(planned.plan.clone())?),
+            false => Cow::Borrowed(&planned.plan),
+        };
+        let plan = planner.create_physical_plan(&plan, state.as_ref()).await?;
         let Some(explained) = explained else { return Ok(plan) };
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {

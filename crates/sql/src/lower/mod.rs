@@ -34,7 +34,7 @@ pub(crate) use expr::literal;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables, version_now};
-pub(crate) use top_k::project_late;
+pub(crate) use top_k::{in_order, project_late};
 
 use crate::mend;
 

@@ -19,7 +19,7 @@ use warpcube_engine::{BindingCache, Expr as Device, OrderKey, Sink, TopK};
 use super::graph::{Core, Graph, describe, rewrite};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{Finish, Lowered, Reason};
+use super::{DeviceNode, Finish, Lowered, Reason};
 
 /// Most rows that are found on the device, those that an OFFSET skips included.
 const ROWS_MAX: usize = 1 << 20;
@@ -71,6 +71,19 @@ fn projected_late(sort: &Sort) -> DataFusionResult<Option<LogicalPlan>> {
     let (expr, schema) = (projection.expr.clone(), projection.schema.clone());
     let above = Projection::try_new_with_schema(expr, Arc::new(below), schema)?;
     Ok(Some(LogicalPlan::Projection(above)))
+}
+
+/// The plan without sorts above nodes that give the rows in their order: for plans all of whose operators keep it.
+pub(crate) fn in_order(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let is_done = |sort: &Sort| match DeviceNode::of(&sort.input).map(DeviceNode::original) {
+        Some(LogicalPlan::Sort(done)) => (&done.expr, done.fetch) == (&sort.expr, sort.fetch),
+        _ => false,
+    };
+    let plan = plan.transform_up_with_subqueries(|plan| match &plan {
+        LogicalPlan::Sort(sort) if is_done(sort) => Ok(Transformed::yes(sort.input.as_ref().clone())),
+        _ => Ok(Transformed::no(plan)),
+    })?;
+    Ok(plan.data)
 }
 
 /// Translates a sort for which [`is_top_k`] holds, with all below it.
