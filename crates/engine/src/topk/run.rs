@@ -63,7 +63,7 @@ impl BoundTop {
         let finding = match self.tails {
             None => Finding::Ranks(selection(self.k)?),
             Some(_) => {
-                let SortSpec { columns, row } = sort_of_tails(self.row());
+                let SortSpec { columns, row } = sort_of_tails(self.numbers());
                 Finding::Tails(Sort::new(device, &columns, row)?)
             }
         };
@@ -71,7 +71,7 @@ impl BoundTop {
     }
 
     /// Type of the places of candidates.
-    fn row(&self) -> Element {
+    fn numbers(&self) -> Element {
         self.decision.form.spec(&self.ranks, self.rows, self.k).rows
     }
 
@@ -179,7 +179,7 @@ impl TopRun<'_> {
         let scratch = self.arena.part(self.layout.offset(bound.scratch), bound.scratch.bytes())?;
         let [ranks, tails] = [slice(bound.candidates, Element::U128)?, slice(tails, Element::U128)?];
         let key = |values| SortKey { values, valid: None };
-        Ok(sort.launch(work, &[key(&ranks), key(&tails)], &slice(bound.best[1], bound.row())?, &scratch)?)
+        Ok(sort.launch(work, &[key(&ranks), key(&tails)], &slice(bound.best[1], bound.numbers())?, &scratch)?)
     }
 
     /// Selects the best `k` of `count` ranks.
