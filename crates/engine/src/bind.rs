@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use warpcube_column::{ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, VECTOR_ROWS, decoding_library};
+use warpcube_gpu::prims::KEYS;
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
@@ -11,6 +12,7 @@ use crate::codegen::pipeline::{
     BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
 };
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
+use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
 use crate::predict::in_bytes;
@@ -28,6 +30,9 @@ const FIXED: &str = include_str!("../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../kernels/compact.cuh");
+/// What kernels of a top-k call, with the marks by which they are known.
+const TOPK: &str = include_str!("../kernels/topk.cuh");
+const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
 const TICKET_ROWS_MAX: u64 = 64 << 10;
 /// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
@@ -51,12 +56,19 @@ pub(crate) struct BoundFragment {
     pub(crate) control: Zone,
     /// All kernels.
     pub(crate) program: Arc<Program>,
-    /// What is compiled: a program a stage, side by side, then the one that gathers groups. NVRTC takes some tenths of
+    /// What is compiled: a program a stage, side by side, then the one that gathers groups or the rows of a top-k. NVRTC takes some tenths of
     /// a second for a large kernel; for the emulated device, whose compiler starts slowly, all kernels are one program.
     pub(crate) parts: Vec<Program>,
-    pub(crate) groups: BoundGroups,
-    /// Where compacted groups go; `None` if the group table is downloaded whole.
-    pub(crate) compacted: Option<Compacted>,
+    pub(crate) root: Root,
+}
+
+/// What the last pipeline leaves behind.
+#[derive(Debug)]
+pub(crate) enum Root {
+    /// Groups, and where compacted ones go; `None` if the group table is downloaded whole.
+    Groups(Box<BoundGroups>, Option<Compacted>),
+    /// The first rows by an order.
+    TopK(Box<BoundTop>),
 }
 
 /// Output of the compaction kernel.
@@ -77,6 +89,8 @@ pub(crate) struct Guesses {
     pub(crate) whole_sums: bool,
     /// What hashes of keys are seeded with.
     pub(crate) seed: u64,
+    /// Whether a top-k is found without a threshold.
+    pub(crate) exact_top: bool,
 }
 
 /// Binds a fragment to its tables, one [`Relation`] for each of `fragment.tables`.
@@ -92,7 +106,7 @@ pub(crate) fn bind(
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
     let (mut pipelines, mut source) = (Vec::new(), String::new());
-    let mut groups = None;
+    let mut root = None;
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let table = tables
             .get(pipeline.table)
@@ -111,14 +125,17 @@ pub(crate) fn bind(
             distinct: &distinct,
             columns: &values,
             rows,
+            chunk_rows: &table.chunks,
             skips: rows >= tuning.skip_rows,
             tables: &built,
             unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
+            info,
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
             group_slots: guesses.group_slots,
             seed: guesses.seed,
             whole_sums: guesses.whole_sums,
+            exact_top: guesses.exact_top,
             overflow: fragment.overflow,
             tuning,
         };
@@ -130,13 +147,15 @@ pub(crate) fn bind(
         source.push_str(&bound.source);
         match &bound.sink {
             BoundSink::Table(table) => built[index] = Some(table.clone()),
-            BoundSink::Groups(bound) => groups = Some(bound.clone()),
+            BoundSink::Groups(bound) => root = Some(Root::Groups(Box::new(bound.clone()), None)),
+            BoundSink::TopK(bound) => root = Some(Root::TopK(bound.clone())),
         }
         pipelines.push(bound);
     }
-    let groups = groups.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
-    if !matches!(fragment.pipelines.last().map(|pipeline| &pipeline.sink), Some(Sink::Aggregate { .. })) {
-        return Err(EngineError::Malformed("the root of a fragment is no aggregation".into()));
+    let mut root = root.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
+    if !matches!(fragment.pipelines.last().map(|pipeline| &pipeline.sink), Some(Sink::Aggregate { .. } | Sink::TopK(_)))
+    {
+        return Err(EngineError::Malformed("the root of a fragment is no aggregation and no top-k".into()));
     }
     let stages = stages(&fragment.pipelines, &pipelines);
     if let Some(wanted) = stages.iter().map(|stage| stage.params_bytes(&pipelines)).max()
@@ -146,16 +165,36 @@ pub(crate) fn bind(
         return unsupported(format!("a kernel with {wanted} bytes of parameters, where the device takes {most}"));
     }
     stages.iter().for_each(|stage| source.push_str(&stage.source(&pipelines)));
-    let compacted = lay_out_result(&mut arena, &groups);
-    if compacted.is_some() {
-        source.push_str(COMPACT);
-    }
+    // What runs behind the stages.
+    let finish = match &mut root {
+        Root::Groups(groups, compacted) => {
+            *compacted = lay_out_result(&mut arena, groups);
+            compacted.map(|_| ("compact", COMPACT.to_string()))
+        }
+        Root::TopK(top) => Some(("top", top.source.clone())),
+    };
+    source.extend(finish.iter().map(|(_, text)| text.as_str()));
     let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &stages, compacted.is_some(), tuning),
+        false => parts(&pipelines, &stages, finish, tuning),
     };
-    Ok(BoundFragment { pipelines, stages, arena, control, program, parts, groups, compacted })
+    Ok(BoundFragment { pipelines, stages, arena, control, program, parts, root })
+}
+
+impl BoundFragment {
+    /// The top-k at its root, if there is one.
+    pub(crate) fn top(&self) -> Option<&BoundTop> {
+        match &self.root {
+            Root::Groups(_, _) => None,
+            Root::TopK(top) => Some(top),
+        }
+    }
+
+    /// Programs that it shares with others, beside its own.
+    pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        self.top().map(|top| top.programs(info)).unwrap_or_default()
+    }
 }
 
 /// Generated source behind what it calls.
@@ -163,11 +202,17 @@ fn with_library(source: &str) -> String {
     let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
     let decoding = decoding_library(source);
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{extra}{fixed}{decoding}{source}")
+    let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{decoding}{source}")
 }
 
-/// A program a stage, then the one that gathers groups.
-fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool, tuning: &Tuning) -> Vec<Program> {
+/// A program a stage, then the one that `finish` names.
+fn parts(
+    pipelines: &[BoundPipeline],
+    stages: &[Stage],
+    finish: Option<(&str, String)>,
+    tuning: &Tuning,
+) -> Vec<Program> {
     let stage = |stage: &Stage| {
         let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
         let source = with_library(&format!("{members}{}", stage.source(pipelines)));
@@ -175,8 +220,8 @@ fn parts(pipelines: &[BoundPipeline], stages: &[Stage], compacted: bool, tuning:
         let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
         Program::new(stage.name.clone(), source).with_effort(effort)
     };
-    let gather = compacted.then(|| Program::new("compact", format!("{PLAIN_LIBRARY}{LIBRARY}{COMPACT}")));
-    stages.iter().map(stage).chain(gather).collect()
+    let finish = finish.map(|(name, text)| Program::new(name, with_library(&text)));
+    stages.iter().map(stage).chain(finish).collect()
 }
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {

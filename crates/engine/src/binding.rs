@@ -14,6 +14,7 @@ use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Modules};
 use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
 use crate::recorded::Recorded;
+use crate::topk::run::TopKernels;
 
 /// How a stage is launched.
 pub(crate) struct Launch {
@@ -21,6 +22,16 @@ pub(crate) struct Launch {
     pub(crate) shape: LaunchShape,
     /// First block of each member but the first.
     pub(crate) firsts: Vec<u32>,
+}
+
+/// Kernels beside those of the stages.
+pub(crate) enum Finish {
+    /// There are none.
+    Nothing,
+    /// The one that gathers groups.
+    Compact(Kernel),
+    /// Those of a top-k.
+    TopK(Box<TopKernels>),
 }
 
 /// A bound fragment with its compiled kernels.
@@ -32,8 +43,8 @@ pub(crate) struct Binding {
     pub(crate) better: OnceLock<Modules>,
     /// The launches, one a stage.
     pub(crate) launches: Vec<Launch>,
-    /// The kernel that gathers groups, where there is one.
-    pub(crate) compact: Option<Kernel>,
+    /// What runs beside them.
+    pub(crate) finish: Finish,
     /// Why a run over these columns was refused, if one was.
     pub(crate) refused: OnceLock<EngineError>,
     columns: Vec<Weak<ResidentColumn>>,
@@ -53,13 +64,13 @@ impl Binding {
         fragment: Arc<BoundFragment>,
         tables: &[Relation],
         guesses: Guesses,
-        (launches, compact): (Vec<Launch>, Option<Kernel>),
+        (launches, finish): (Vec<Launch>, Finish),
         in_haste: bool,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
         let recorded = Mutex::default();
         let (refused, better) = (OnceLock::new(), OnceLock::new());
-        Binding { fragment, in_haste, better, launches, compact, refused, columns, guesses, recorded }
+        Binding { fragment, in_haste, better, launches, finish, refused, columns, guesses, recorded }
     }
 
     /// Takes a recording over `arena`, with or without a time for each stage.
@@ -92,11 +103,12 @@ impl Binding {
 }
 
 /// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
-/// hashes, and whether its exact sums need limbs for every finite value.
+/// hashes, whether its exact sums need limbs for every finite value, and whether a threshold of its top-k has failed.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
+    exact_top: AtomicBool,
     seed: AtomicU64,
     keeps_seed: bool,
 }
@@ -122,8 +134,8 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        let (binding, group_slots, whole_sums) = Default::default();
-        BindingCache { binding, group_slots, whole_sums, seed: AtomicU64::new(seed), keeps_seed: false }
+        let (binding, group_slots, whole_sums, exact_top) = Default::default();
+        BindingCache { binding, group_slots, whole_sums, exact_top, seed: AtomicU64::new(seed), keeps_seed: false }
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
@@ -186,6 +198,16 @@ impl BindingCache {
     /// Remembers that it did.
     pub(crate) fn need_whole_sums(&self) {
         self.whole_sums.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the threshold of a top-k has failed.
+    pub(crate) fn exact_top(&self) -> bool {
+        self.exact_top.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that it did.
+    pub(crate) fn need_exact_top(&self) {
+        self.exact_top.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn keep(&self, binding: &Arc<Binding>) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
+use warpcube_gpu::prims::topk::Algorithm;
 
 /// Machine type of an expression's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -303,10 +304,36 @@ pub enum Sink {
         /// Aggregates.
         aggregates: Vec<AggregateCall>,
     },
+    /// The first rows by an order.
+    TopK(TopK),
+}
+
+/// One key of an order.
+#[derive(Debug, Clone)]
+pub struct OrderKey {
+    /// The value.
+    pub expr: Expr,
+    /// Whether large values come first. NaN is the largest float, zeros of both signs are equal.
+    pub descending: bool,
+    /// Whether NULL comes before all values, or behind them.
+    pub nulls_first: bool,
+}
+
+/// The first rows by an order, of equal ones those that come first in the table.
+#[derive(Debug, Clone)]
+pub struct TopK {
+    /// The order, the most significant key first.
+    pub keys: Vec<OrderKey>,
+    /// Rows that are wanted; fewer are the result if fewer pass the steps.
+    pub k: u64,
+    /// Columns of the result with their Arrow types: registers of the scanned table, read for these rows alone.
+    pub outputs: Vec<(usize, DataType)>,
+    /// The algorithm; the cost model chooses if none is named.
+    pub algorithm: Option<Algorithm>,
 }
 
 impl Sink {
-    /// Calls `visit` with every register that is asked for.
+    /// Calls `visit` with every register that is asked for of each row.
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
             Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
@@ -318,6 +345,7 @@ impl Sink {
                     call.argument.iter().chain(&call.filter).for_each(|expr| expr.registers(visit));
                 }
             }
+            Sink::TopK(top) => top.keys.iter().for_each(|key| key.expr.registers(visit)),
         }
     }
 }
@@ -450,6 +478,7 @@ impl Fragment {
                         call.argument.iter_mut().chain(&mut call.filter).for_each(|expr| expr.change(&mut fill));
                     }
                 }
+                Sink::TopK(top) => top.keys.iter_mut().for_each(|key| key.expr.change(&mut fill)),
             }
         }
         fragment

@@ -18,11 +18,13 @@ mod keys;
 mod lookup;
 mod order;
 mod predict;
+mod read;
 mod recorded;
 mod result;
 mod run;
 mod stage;
 mod table;
+mod topk;
 mod tuning;
 mod window;
 mod words;
@@ -32,8 +34,9 @@ pub use error::{EngineError, NotCompiled, Result};
 pub use float_sum::FloatSum;
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
-    Literal, Overflow, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
+    Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Step, TopK, Ty, UnaryOp,
 };
 pub use predict::{PredictedPipeline, Prediction, TableFacts, in_bytes};
 pub use run::{Engine, RunOptions, RunReport, StageReport};
 pub use tuning::Tuning;
+pub use warpcube_gpu::prims::topk::Algorithm as TopKAlgorithm;

@@ -10,10 +10,10 @@ use arrow::datatypes::DataType;
 use warpcube_column::Storage;
 use warpcube_gpu::DeviceInfo;
 
-use crate::bind::BoundFragment;
+use crate::bind::{BoundFragment, Root};
 use crate::binding::BindingCache;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
-use crate::ir::Fragment;
+use crate::ir::{Fragment, Sink};
 use crate::order::Planned;
 use crate::run::Engine;
 use crate::stage::levels;
@@ -24,6 +24,9 @@ use crate::words::{self, Named};
 /// an H200 (bench/results), those with one launch take 0.08 ms more than reading their bytes at peak, those with two
 /// 0.15 ms.
 const LAUNCH: Duration = Duration::from_micros(75);
+/// Launches of a top-k beside its scan, most of which work on few candidates, and what one costs.
+const SELECTION_LAUNCHES: u32 = 16;
+const SELECTION_LAUNCH: Duration = Duration::from_nanos(3_500);
 /// Share of the peak bandwidth that scans reach.
 const BANDWIDTH_SHARE: f64 = 0.92;
 
@@ -122,6 +125,8 @@ impl Engine {
             })
             .collect();
         let launches = bound.map_or_else(|| launches(fragment), launches_of);
+        let is_top = matches!(fragment.pipelines.last().map(|root| &root.sink), Some(Sink::TopK(_)));
+        let selections = if is_top { SELECTION_LAUNCHES } else { 0 };
         let total: Option<u64> = pipelines.iter().map(|pipeline| pipeline.bytes).sum();
         let load_bytes = tables
             .iter()
@@ -129,8 +134,10 @@ impl Engine {
             .map(|(facts, table)| bytes(facts, |position| !self.is_there(facts, table.columns[position])))
             .sum();
         Prediction {
-            device: total.and_then(|bytes| device_time(self.device().info(), bytes, launches)),
-            launches,
+            device: total
+                .and_then(|bytes| device_time(self.device().info(), bytes, launches))
+                .map(|time| time + SELECTION_LAUNCH * selections),
+            launches: launches + selections,
             bytes: total,
             load_bytes,
             arena_bytes: bound.map(|bound| bound.arena.bytes() as u64),
@@ -162,13 +169,15 @@ fn launches(fragment: &Fragment) -> u32 {
 }
 
 fn launches_of(bound: &BoundFragment) -> u32 {
-    bound.stages.len() as u32 + u32::from(bound.compacted.is_some())
+    let compacted = matches!(&bound.root, Root::Groups(_, Some(_)));
+    bound.stages.len() as u32 + u32::from(compacted)
 }
 
 fn size(sink: &BoundSink) -> String {
     match sink {
         BoundSink::Table(table) => table_size(table),
         BoundSink::Groups(groups) => groups_size(groups),
+        BoundSink::TopK(top) => top.decision.reason.clone(),
     }
 }
 

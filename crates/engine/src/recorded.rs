@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Mark, Output, Params, Recording, Stream, Work};
 
-use crate::bind::{BoundFragment, FIRST_DOWNLOAD_BYTES};
-use crate::binding::Binding;
-use crate::codegen::params::Argument;
-use crate::codegen::pipeline::BoundPipeline;
+use crate::arena::Arena;
+use crate::bind::{FIRST_DOWNLOAD_BYTES, Root};
+use crate::binding::{Binding, Finish};
+use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::sink::Grouping;
 use crate::error::Result;
+use crate::topk::run::TopRun;
 use crate::tuning::Tuning;
 
 /// A recording with what to read of it.
@@ -43,18 +44,37 @@ impl Recorded {
         let mut marks = vec![work.mark()];
         let (offset, bytes) = bound.arena.zeroed_range();
         work.fill(arena, offset, 0, bytes)?;
+        let top = match (&bound.root, &binding.finish) {
+            (Root::TopK(top), Finish::TopK(kernels)) => {
+                Some((top, TopRun { device, kernels, layout: &bound.arena, arena }))
+            }
+            _ => None,
+        };
         for (index, (stage, launch)) in bound.stages.iter().zip(&binding.launches).enumerate() {
+            let is_root = index + 1 == bound.stages.len();
+            if let Some((top, run)) = top.as_ref().filter(|_| is_root) {
+                top.record_sample(&mut work, run)?;
+            }
             let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
-            let params = members.fold(Params::new(), |params, member| add_params(params, bound, member, arena));
+            let params =
+                members.fold(Params::new(), |params, member| params_of(params, &member.params, &bound.arena, arena));
             let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
-            work.launch(&launch.kernel, launch.shape, &params, early && index > 0)?;
+            let early = early && index > 0 && top.is_none();
+            work.launch(&launch.kernel, launch.shape, &params, early)?;
             if stages {
                 marks.push(work.mark());
             }
         }
-        let groups = &bound.groups;
-        let outputs = match (&binding.compact, bound.compacted) {
-            (Some(kernel), Some(compacted)) => {
+        let outputs = match (&bound.root, &binding.finish) {
+            (Root::TopK(bound), _) => {
+                if let Some((top, run)) = &top {
+                    top.record_result(&mut work, run)?;
+                }
+                marks.push(work.mark());
+                let bytes = FIRST_DOWNLOAD_BYTES.min(bound.output.bytes());
+                vec![work.download(arena, at(bound.output), bytes)?]
+            }
+            (Root::Groups(groups, Some(compacted)), Finish::Compact(kernel)) => {
                 let params = Params::new()
                     .buffer_at(arena, at(bound.control))
                     .buffer_at(arena, at(groups.seen))
@@ -72,7 +92,7 @@ impl Recorded {
                 let bytes = FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes());
                 vec![work.download(arena, at(compacted.zone), bytes)?]
             }
-            _ => {
+            (Root::Groups(groups, _), _) => {
                 if !stages {
                     marks.push(work.mark());
                 }
@@ -114,9 +134,10 @@ impl Recorded {
     }
 }
 
-fn add_params(params: Params, bound: &BoundFragment, pipeline: &BoundPipeline, arena: &DeviceBuffer) -> Params {
-    pipeline.params.arguments().fold(params, |params, argument| match argument {
-        Argument::Zone(zone) => params.buffer_at(arena, bound.arena.offset(*zone)),
+/// Adds a kernel's parameters, for an arena with this layout.
+pub(crate) fn params_of(params: Params, list: &ParamList, layout: &Arena, arena: &DeviceBuffer) -> Params {
+    list.arguments().fold(params, |params, argument| match argument {
+        Argument::Zone(zone) => params.buffer_at(arena, layout.offset(*zone)),
         Argument::I64(value) => params.i64(*value),
         Argument::U64(value) => params.u64(*value),
         Argument::F64(value) => params.f64(*value),

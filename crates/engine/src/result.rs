@@ -119,7 +119,11 @@ fn floats(mut values: Vec<Option<f64>>, data_type: &DataType) -> Result<ArrayRef
 }
 
 /// Integers, codes, unscaled decimals or the bits of floats as an array of a type.
-fn integers(values: &[Option<i128>], data_type: &DataType, dictionary: Option<&Arc<Dictionary>>) -> Result<ArrayRef> {
+pub(crate) fn integers(
+    values: &[Option<i128>],
+    data_type: &DataType,
+    dictionary: Option<&Arc<Dictionary>>,
+) -> Result<ArrayRef> {
     // A constant NULL among strings has no dictionary.
     if values.iter().all(Option::is_none) {
         return Ok(new_null_array(data_type, values.len()));

@@ -13,14 +13,13 @@ use warpcube_gpu::{
     size_class,
 };
 
-use crate::bind::{BoundFragment, Guesses, bind};
-use crate::binding::{Binding, BindingCache, Found, Launch};
+use crate::bind::{BoundFragment, Guesses, Root, bind};
+use crate::binding::{Binding, BindingCache, Finish, Found, Launch};
 use crate::codegen::pipeline::CANCEL_OFFSET;
-use crate::codegen::sink::Grouping;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::ir::Fragment;
+use crate::read::{Rows, TooSmall, read};
 use crate::recorded::Recorded;
-use crate::result::{GroupRows, batch};
 use crate::stage::Stage;
 use crate::tuning::Tuning;
 
@@ -30,13 +29,6 @@ const GROUP_SLOTS_FIRST: u64 = 1 << 20;
 const GROUP_SLOTS_MAX: u64 = 1 << 30;
 /// How often a fragment is run again with another seed because keys of a join collided.
 const LONG_RUNS_MAX: u32 = 3;
-/// Bits of the flags word, as in `scan.cuh`.
-const FLAG_DUPLICATE_KEY: u64 = 1;
-const FLAG_TABLE_FULL: u64 = 2;
-const FLAG_LONG_RUN: u64 = 8;
-/// And as in `fixed.cuh`.
-const FLAG_SUM_WINDOW: u64 = 4;
-
 /// One device with the columns on it; runs fragments from any thread.
 pub struct Engine {
     residency: Arc<Residency>,
@@ -90,10 +82,12 @@ pub struct RunReport {
     pub stages: Vec<StageReport>,
     /// Device memory of tables and result.
     pub arena_bytes: u64,
+    /// How a top-k was found, and why so.
+    pub top: Option<String>,
     /// The program that ran.
     pub program: Option<Arc<Program>>,
-    /// How often the fragment was run again because a group table or the window of an exact sum proved too small, or
-    /// because join keys collided.
+    /// How often the fragment was run again because a group table or the window of an exact sum proved too small,
+    /// join keys collided, or the threshold of a top-k let too few or too many rows pass.
     pub reruns: u32,
 }
 
@@ -175,7 +169,8 @@ impl Engine {
     ) -> Result<(RecordBatch, RunReport)> {
         let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
         let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
-        let mut guesses = Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed() };
+        let mut guesses =
+            Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed(), exact_top: cache.exact_top() };
         let mut report = RunReport::default();
         let mut long_runs = 0;
         loop {
@@ -199,6 +194,10 @@ impl Engine {
                 Err(TooSmall::SumWindow) => {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();
+                }
+                Err(TooSmall::Threshold) => {
+                    guesses.exact_top = true;
+                    cache.need_exact_top();
                 }
             }
             report.reruns += 1;
@@ -251,6 +250,7 @@ impl Engine {
         };
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
         report.program = Some(binding.fragment.program.clone());
+        report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
         report.in_haste = binding.in_haste;
         self.execute(&binding, options, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
@@ -279,26 +279,35 @@ impl Engine {
         };
         let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
         let hasty = first != fragment.parts;
-        if yields && !first.iter().all(|program| self.device().is_at_hand(program)) {
+        // Programs that many fragments share are compiled beside those of this one, with all effort.
+        let own = first.len();
+        let all: Vec<Program> = first.into_iter().chain(fragment.shared_programs(self.device().info())).collect();
+        if yields && !all.iter().all(|program| self.device().is_at_hand(program)) {
             let loaded = std::mem::take(&mut report.loaded);
-            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: first, loaded })));
+            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: all, loaded })));
         }
-        let kernels = self.kernels(&fragment, &self.device().compile_all(&first)?)?;
+        let modules = self.device().compile_all(&all)?;
+        let kernels = self.kernels(&fragment, &modules[..own])?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
         Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, hasty))
     }
 
-    /// The launches of a bound fragment, and the kernel that gathers groups, of the modules of its parts.
-    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Option<Kernel>)> {
+    /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
+    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Finish)> {
         // All kernels of one program, or those of a stage in the stage's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.stages.len());
         for (position, stage) in fragment.stages.iter().enumerate() {
             launches.push(self.launch_of(fragment, stage, module(position).kernel(&stage.name)?)?);
         }
-        let compact = fragment.compacted.map(|_| module(modules.len() - 1).kernel("compact_groups")).transpose()?;
-        Ok((launches, compact))
+        let last = module(modules.len() - 1);
+        let finish = match &fragment.root {
+            Root::Groups(_, None) => Finish::Nothing,
+            Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
+            Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
+        };
+        Ok((launches, finish))
     }
 
     /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for
@@ -353,7 +362,7 @@ impl Engine {
         report.traffic.downloaded += traffic.downloaded;
         self.streams.lock().push(stream);
         match rows? {
-            Ok(rows) => Ok(Ok(batch(&binding.fragment.groups, &rows)?)),
+            Ok(rows) => Ok(Ok(rows.batch(&binding.fragment.root)?)),
             Err(too_small) => Ok(Err(too_small)),
         }
     }
@@ -365,7 +374,7 @@ impl Engine {
         stream: &mut Stream,
         options: &RunOptions,
         report: &mut RunReport,
-    ) -> Result<Result<GroupRows, TooSmall>> {
+    ) -> Result<Result<Rows, TooSmall>> {
         let bound = &binding.fragment;
         let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
         let mut recorded = match binding.recorded(arena, options.stage_times) {
@@ -375,10 +384,7 @@ impl Engine {
         recorded.run(stream, arena)?;
         drop(span);
         let span = tracing::info_span!("download").entered();
-        let rows = match bound.compacted {
-            Some(_) => read_compacted(bound, &recorded, arena, stream, options.groups_max)?,
-            None => read_whole(bound, &recorded)?,
-        };
+        let rows = read(bound, (&recorded, arena, stream), options.groups_max)?;
         drop(span);
         // Kernels that were stopped leave half a result.
         if options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed) {
@@ -432,102 +438,6 @@ fn dump(program: &Program, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&path, program.full_source()))
         .map_err(|error| EngineError::Dump { path, error: error.to_string() })
-}
-
-fn word(bytes: &[u8], index: usize) -> u64 {
-    u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
-}
-
-/// A guess that a run found too small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TooSmall {
-    /// Slots of a hashed group table.
-    GroupTable,
-    /// Limbs of an exact sum of floats.
-    SumWindow,
-    /// Slots near the one that a join key belongs to: keys collide under the seed.
-    LongRun,
-}
-
-/// What error and flags words say.
-fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
-    match error {
-        0 => {}
-        1 => return Err(EngineError::Evaluation("a division by zero")),
-        _ => return Err(EngineError::Evaluation("an overflow")),
-    }
-    if flags & FLAG_DUPLICATE_KEY != 0 {
-        return crate::error::unsupported("a join whose build side has several rows for one key");
-    }
-    Ok(match flags {
-        _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
-        _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
-        _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::GroupTable),
-        _ => Ok(()),
-    })
-}
-
-/// Reads control, marks and cells of a small dense group table.
-fn read_whole(bound: &BoundFragment, recorded: &Recorded) -> Result<Result<GroupRows, TooSmall>> {
-    let groups = &bound.groups;
-    let outputs = recorded.outputs();
-    let (head, tail) = (outputs[0], outputs[1]);
-    if let Err(too_small) = check(word(head, 0), word(head, 1))? {
-        return Ok(Err(too_small));
-    }
-    let mut rows = GroupRows::default();
-    let cell_words = &tail[bound.arena.offset(groups.cells) - bound.arena.offset(groups.seen)..];
-    for (place, mark) in tail[..groups.places as usize].iter().enumerate() {
-        // A global aggregation has its one row whether anything went in or not.
-        if *mark == 0 && groups.grouping != Grouping::Single {
-            continue;
-        }
-        rows.count += 1;
-        rows.keys.push(place as u64);
-        let cells = (0..groups.cell_count).map(|cell| word(cell_words, cell * groups.places as usize + place));
-        rows.cells.extend(cells);
-    }
-    Ok(Ok(rows))
-}
-
-/// Reads compacted groups: usually they came at once, more are fetched now.
-fn read_compacted(
-    bound: &BoundFragment,
-    recorded: &Recorded,
-    arena: &DeviceBuffer,
-    stream: &mut Stream,
-    groups_max: Option<u64>,
-) -> Result<Result<GroupRows, TooSmall>> {
-    let compacted = bound.compacted.expect("the caller has looked");
-    let first = recorded.outputs()[0];
-    if let Err(too_small) = check(word(first, 0), word(first, 1))? {
-        return Ok(Err(too_small));
-    }
-    let count = word(first, 2).min(compacted.capacity) as usize;
-    if groups_max.is_some_and(|most| count as u64 > most) {
-        return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
-    }
-    let key_words = bound.groups.pack.words;
-    let row_words = bound.groups.cell_count + key_words;
-    let wanted = 24 + count * row_words * 8;
-    let mut all = Vec::new();
-    let bytes = match wanted > first.len() {
-        true => {
-            all.resize(wanted, 0);
-            all[..first.len()].copy_from_slice(first);
-            let offset = bound.arena.offset(compacted.zone) + first.len();
-            stream.download(arena, offset, &mut all[first.len()..])?;
-            &all
-        }
-        false => first,
-    };
-    let mut rows = GroupRows { count, ..GroupRows::default() };
-    for group in 0..count {
-        let first = 3 + group * row_words;
-        rows.keys.extend((first..first + key_words).map(|at| word(bytes, at)));
-        rows.cells.extend((first + key_words..first + row_words).map(|at| word(bytes, at)));
-    }
-    Ok(Ok(rows))
 }
 
 #[cfg(test)]

@@ -53,6 +53,10 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Most copies of group cells in global memory, where many rows add to few groups.
     pub group_copies: u32,
+    /// Standard deviations by which the threshold of a top-k is put below where the sample says.
+    pub top_deviations: f64,
+    /// What the room for its candidates is multiplied by.
+    pub top_room: f64,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
     /// Whether kernels that build tables are compiled with less effort than those that scan.
@@ -106,6 +110,8 @@ impl Default for Tuning {
             tickets_per_warp: 4,
             small_tickets: 0.3,
             group_copies: 32,
+            top_deviations: 6.0,
+            top_room: 1.0,
             early_launch: true,
             quick_builds: true,
             tiers: 1,
@@ -150,6 +156,8 @@ impl FromStr for Tuning {
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
+                "top_deviations" => tuning.top_deviations = share()?,
+                "top_room" => tuning.top_room = share()?,
                 "early_launch" => tuning.early_launch = flag()?,
                 "quick_builds" => tuning.quick_builds = flag()?,
                 "tiers" => tuning.tiers = number()?.min(2),

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
 use arrow::temporal_conversions::date32_to_datetime;
 
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
-use crate::ir::{Pipeline, Ty, UnaryOp};
+use crate::ir::{OrderKey, Pipeline, TopK, Ty, UnaryOp};
 use crate::order::{Item, Planned};
 
 /// What stands in a register: its text and, where it is known, its Arrow type.
@@ -48,7 +48,7 @@ pub(crate) fn describe(
                 };
                 values.iter().flat_map(both).collect()
             }
-            Sink::Aggregate { .. } => Vec::new(),
+            Sink::Aggregate { .. } | Sink::TopK(_) => Vec::new(),
         });
     }
     words
@@ -117,7 +117,22 @@ fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {
                 (false, false) => format!("group by {}: {calls}", keys.join(", ")),
             }
         }
+        Sink::TopK(top) => top_k(top, registers),
     }
+}
+
+fn top_k(top: &TopK, registers: &[Named]) -> String {
+    let key = |key: &OrderKey| {
+        let direction = if key.descending { " DESC" } else { "" };
+        let nulls = match (key.nulls_first, key.descending) {
+            (true, false) => " NULLS FIRST",
+            (false, true) => " NULLS LAST",
+            _ => "",
+        };
+        format!("{}{direction}{nulls}", expression(&key.expr, registers))
+    };
+    let keys: Vec<String> = top.keys.iter().map(key).collect();
+    format!("first {} rows by {}", top.k, keys.join(", "))
 }
 
 fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {

@@ -58,9 +58,15 @@ impl Work {
     }
 
     fn uses(&mut self, buffer: &DeviceBuffer) {
-        let known = (buffer.address(), buffer.bytes());
-        if !self.buffers.contains(&known) {
-            self.buffers.push(known);
+        // A part of a buffer that is known is known.
+        let range = |address: u64, bytes: usize| address..=address + bytes as u64;
+        let own = range(buffer.address(), buffer.bytes());
+        let is_within = |&(address, bytes): &(u64, usize)| {
+            let known = range(address, bytes);
+            known.contains(own.start()) && known.contains(own.end())
+        };
+        if !self.buffers.iter().any(is_within) {
+            self.buffers.push((buffer.address(), buffer.bytes()));
         }
     }
 

@@ -52,6 +52,20 @@ fn other_buffers_than_those_recorded_are_refused() {
 }
 
 #[test]
+fn a_part_of_a_recorded_buffer_is_no_other_buffer() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let whole = rig.device.buffer(1024, "test").unwrap();
+    let mut work = Work::new(&rig.device);
+    work.fill(&whole, 0, 7, 1024).unwrap();
+    work.fill(&whole.part(256, 512).unwrap(), 0, 8, 512).unwrap();
+    let mut recording = rig.stream.prepare(work).unwrap();
+    assert!(recording.is_on(&[&whole]) && !recording.is_on(&[&whole.part(256, 512).unwrap()]));
+    rig.stream.run(&mut recording, &[&whole]).unwrap();
+    let bytes = rig.download::<u8>(&whole);
+    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == if (256..768).contains(&at) { 8 } else { 7 }));
+}
+
+#[test]
 fn a_kernel_that_fails_in_a_recording_is_told_and_nothing_hangs() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let buffer = rig.device.buffer(8, "test").unwrap();

@@ -50,4 +50,4 @@ pub use session::{Execution, Session, SessionOptions};
 pub use settings::{Assignment, Origin, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;
 pub use statement::{OwnStatement, Script, ScriptStatement};
-pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Overflow, Placement};
+pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Overflow, Placement, TopKChoice};

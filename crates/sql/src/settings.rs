@@ -18,8 +18,8 @@ use crate::access::AllowedPaths;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, boolean, parse_duration,
-    show_duration,
+    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, TopKChoice, boolean,
+    parse_duration, show_duration,
 };
 
 /// The prefix of every setting here.
@@ -80,6 +80,8 @@ pub struct Settings {
     pub depth_limit: usize,
     /// What integer arithmetic that overflows does.
     pub overflow: Overflow,
+    /// How the first rows of an order are found on the device.
+    pub topk: TopKChoice,
     /// Whether the program writes times after each statement; none means that it does in the shell alone.
     pub timing: Option<bool>,
 }
@@ -108,6 +110,7 @@ impl Default for Settings {
             max_rows: MAX_ROWS_DEFAULT,
             depth_limit: DEPTH_LIMIT_DEFAULT,
             overflow: Overflow::Error,
+            topk: TopKChoice(None),
             timing: None,
         }
     }
@@ -332,6 +335,17 @@ pub static SETTINGS: &[SettingInfo] = &[
             Some(())
         },
     },
+    SettingInfo {
+        name: "warpcube.topk",
+        expected: "'auto', 'threshold', 'radix_select', 'bucket_select', 'heap_shared', 'heap_registers' or 'bitonic' \
+                   (also 'bitonic_global' and the other steps of its ablation)",
+        description: "How the device finds the first rows of ORDER BY … LIMIT over one table: 'threshold' appends rows \
+                      past a threshold that a sample gives and selects among those, others write the rank of every \
+                      row and select among all; 'auto' takes the one predicted to be the fastest, which EXPLAIN shows. \
+                      The rows are the same.",
+        get: |s| s.topk.to_string(),
+        set: |s, v| v.parse().map(|value| s.topk = value).ok(),
+    },
 ];
 
 /// The setting of that full name.
@@ -457,6 +471,7 @@ mod tests {
             ("warpcube.encoded_files", "write"),
             ("warpcube.encoded_folder", "/e/F"),
             ("warpcube.timing", "on"),
+            ("warpcube.topk", "radix_select"),
         ] {
             settings.assign(name, value).unwrap();
             assert_eq!(settings.value(name).unwrap(), value, "{name}");

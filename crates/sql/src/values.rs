@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use warpcube_engine::TopKAlgorithm;
+
 /// A text that is not a value of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAValue;
@@ -174,6 +176,30 @@ words! {
         Parquet = "parquet",
         /// An Arrow IPC stream on standard output, an Arrow IPC file with `--output`.
         Arrow = "arrow",
+    }
+}
+
+/// How top-k is found: by a named algorithm of the device's primitives, or as the cost model chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopKChoice(pub Option<TopKAlgorithm>);
+
+impl FromStr for TopKChoice {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        match text.to_lowercase().as_str() {
+            "auto" => Ok(TopKChoice(None)),
+            name => name.parse().map(|algorithm| TopKChoice(Some(algorithm))).map_err(|_| NotAValue),
+        }
+    }
+}
+
+impl fmt::Display for TopKChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("auto"),
+            Some(algorithm) => write!(f, "{algorithm}"),
+        }
     }
 }
 

@@ -540,3 +540,11 @@ fn in_calendar(bounds: Option<(i128, i128)>, day_ticks: i64) -> Result<()> {
         _ => unsupported("a date that may leave the calendar"),
     }
 }
+
+/// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
+pub(crate) fn vector_value(template: &Value, code: &str) -> String {
+    match template.ty {
+        Ty::Bool => format!("({code} != 0)"),
+        _ => code.to_string(),
+    }
+}

@@ -24,6 +24,7 @@ impl SinkPlan<'_> {
                 return ("    uint32_t repeated = 0;\n".into(), raise);
             }
             SinkPlan::Build { .. } => return (String::new(), String::new()),
+            SinkPlan::TopK { bound, .. } => return (bound.frame(params), String::new()),
         };
         let (mut before, mut after) = (String::new(), String::new());
         // Operations of cells do not depend on names: those found in the dry run are those of the kernel.

@@ -4,7 +4,7 @@
 //! what is known of their values on the way ([`strings`] where dictionaries meet, [`integers`] where numbers may
 //! overflow), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed values,
 //! [`staged`] what it keeps in shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at,
-//! [`frame`] what a sink does before and after. How columns are read says `warpcube_column::ColumnReader`.
+//! [`frame`] what a sink does before and after, [`topk`] the kernels of a top-k beside its scan. How columns are read says `warpcube_column::ColumnReader`.
 
 mod build;
 mod compare;
@@ -20,5 +20,6 @@ pub(crate) mod sink;
 mod staged;
 mod steps;
 mod strings;
+pub(crate) mod topk;
 mod weight;
 mod zones;

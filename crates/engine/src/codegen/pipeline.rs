@@ -12,10 +12,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
+use warpcube_gpu::DeviceInfo;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
-use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::expr::{Emitter, Value, vector_value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
@@ -56,14 +57,17 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) columns: &'a [Value],
     /// Values of the codes of each column of codes, where they are integers.
     pub(crate) distinct: &'a [Option<Arc<[i128]>>],
-    /// Rows of the scanned table.
+    /// Rows of the scanned table, and of each of its chunks.
     pub(crate) rows: u64,
+    pub(crate) chunk_rows: &'a [u32],
     /// Tables built so far, by pipeline.
     pub(crate) tables: &'a [Option<BuiltTable>],
     /// Whether vectors are left out whose bounds tell that they have no row.
     pub(crate) skips: bool,
     /// Whether the table this pipeline builds is probed for payload, so that its keys must be unique.
     pub(crate) unique: bool,
+    /// The device.
+    pub(crate) info: &'a DeviceInfo,
     /// Shared memory a block may use, in bytes.
     pub(crate) shared_limit: usize,
     /// Zones every pipeline uses.
@@ -74,6 +78,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) seed: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
+    /// Whether a top-k is found without a threshold.
+    pub(crate) exact_top: bool,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
     /// What does not change results.
@@ -151,7 +157,7 @@ pub(super) struct Split {
     pub(super) slots: usize,
     /// Steps that are on their way at once; one where steps are not worked on in turn.
     pub(super) ahead: usize,
-    bytes: f64,
+    pub(super) bytes: f64,
 }
 
 /// Writes the device function of a pipeline; `lay_out` cuts its scan into tickets of so many rows or more.
@@ -165,7 +171,7 @@ pub(crate) fn generate(
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, limits)?;
     let order = planned.clone();
     let mut split = split(planned, input)?;
-    let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
+    let mut plan = sink::plan(input, &registers, &split, arena)?;
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
     let reader = |(column, layout): (usize, &ColumnLayout)| {
@@ -193,6 +199,9 @@ pub(crate) fn generate(
     };
     let layout = writer.kernel(&name, &scan, &plan)?;
     let body = writer.out;
+    if let SinkPlan::TopK { keys, bound } = &mut plan {
+        bound.write(input, keys, &order, &scan, arena)?;
+    }
     let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index)));
     Ok(BoundPipeline {
         name,
@@ -583,13 +592,5 @@ impl KernelWriter<'_> {
             "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
         );
         Ok((declared + &process, partials))
-    }
-}
-
-/// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
-pub(crate) fn vector_value(template: &Value, code: &str) -> String {
-    match template.ty {
-        crate::ir::Ty::Bool => format!("({code} != 0)"),
-        _ => code.to_string(),
     }
 }

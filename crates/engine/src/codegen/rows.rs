@@ -6,9 +6,9 @@ use warpcube_column::ColumnReader;
 
 use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
-use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::expr::{Emitter, Value, vector_value};
 use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::pipeline::{PipelineInput, vector_value};
+use crate::codegen::pipeline::PipelineInput;
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::keys::Packed;

@@ -12,10 +12,11 @@ use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX};
+use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX, Split};
 use crate::codegen::rows::RowWriter;
+use crate::codegen::topk::{self, BoundTop};
 use crate::error::Result;
-use crate::ir::{AggregateCall, AggregateKind, Expr, Sink};
+use crate::ir::{AggregateCall, AggregateKind, Expr, OrderKey, Sink};
 use crate::keys::KeyPack;
 use crate::order::{self, Item, Planned};
 use crate::table::{BuiltTable, Keep, TableLayout};
@@ -58,6 +59,8 @@ pub(crate) enum BoundSink {
     Table(BuiltTable),
     /// Groups.
     Groups(BoundGroups),
+    /// The first rows by an order.
+    TopK(Box<BoundTop>),
 }
 
 /// Accumulated groups and how to read them.
@@ -97,6 +100,8 @@ pub(crate) enum SinkPlan<'a> {
     Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: bool },
     /// Groups are accumulated.
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
+    /// The first rows by an order are found.
+    TopK { keys: &'a [OrderKey], bound: Box<BoundTop> },
 }
 
 /// Whether the bitmap that rows are tested by first fits shared memory beside a block's cells, if it does without them:
@@ -120,13 +125,13 @@ fn copies(bytes: usize, wanted: u32) -> u64 {
 }
 
 /// Lays out the sink of a pipeline.
-pub(crate) fn plan<'a>(
+pub(super) fn plan<'a>(
     input: &PipelineInput<'a>,
     registers: &[Option<Value>],
-    rows: &[Planned],
-    dense: &[Planned],
+    split: &Split,
     arena: &mut Arena,
 ) -> Result<SinkPlan<'a>> {
+    let Split { rows, dense, .. } = split;
     match &input.pipeline.sink {
         Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
             let kept: &[Keep] = match &input.pipeline.sink {
@@ -206,6 +211,10 @@ pub(crate) fn plan<'a>(
             };
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, sums })
         }
+        Sink::TopK(top) => {
+            let bound = Box::new(topk::plan(input, top, registers, split.bytes, arena)?);
+            Ok(SinkPlan::TopK { keys: &top.keys, bound })
+        }
     }
 }
 
@@ -251,6 +260,7 @@ impl SinkPlan<'_> {
         match self {
             SinkPlan::Build { table, .. } => BoundSink::Table(table),
             SinkPlan::Aggregate { bound, .. } => BoundSink::Groups(bound),
+            SinkPlan::TopK { bound, .. } => BoundSink::TopK(bound),
         }
     }
 
@@ -293,6 +303,10 @@ impl SinkPlan<'_> {
             }
             SinkPlan::Aggregate { groups, aggregates, bound, sums } => {
                 aggregate_row(rows, groups, aggregates, bound, *sums, slots)
+            }
+            SinkPlan::TopK { keys, bound } => {
+                bound.row(rows, keys)?;
+                Ok(Partials::default())
             }
         }
     }

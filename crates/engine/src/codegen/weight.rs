@@ -52,6 +52,7 @@ pub(super) fn of_sink(sink: &Sink) -> usize {
             let arguments = aggregates.iter().flat_map(|call| call.argument.iter().chain(&call.filter)).map(of);
             groups.chain(arguments).sum()
         }
+        Sink::TopK(top) => top.keys.iter().map(|key| 2 + of(&key.expr)).sum(),
     }
 }
 

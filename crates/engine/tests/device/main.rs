@@ -18,4 +18,5 @@ mod strings;
 mod sums;
 mod support;
 mod tables;
+mod top_k;
 mod zones;

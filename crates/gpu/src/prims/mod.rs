@@ -68,7 +68,7 @@ pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
 pub use roofline::DeviceRates;
 pub use search::{Search, SearchMethod, SearchSide};
 pub use segmented_sort::{SegmentedSort, SegmentedTuning};
-pub use sort::{Nulls, Sort, SortColumn, SortKey};
+pub use sort::{Nulls, Sort, SortColumn, SortKey, SortSpec};
 pub use tuning::Measured;
 
 use crate::error::{GpuError, Result};

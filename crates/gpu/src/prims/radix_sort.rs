@@ -49,6 +49,28 @@ pub struct RadixTuning {
 }
 
 impl RadixTuning {
+    /// Rows of a launch, a multiple of the tile's.
+    fn portion(&self) -> u64 {
+        (self.portion_rows.min(PORTION_ROWS_MAX - 1) / self.tile()).max(1) * self.tile()
+    }
+
+    fn scratch(&self, key: Element, rows: u64) -> Scratch {
+        let passes = key.bytes();
+        let tiles = rows.min(self.portion()).div_ceil(self.tile()) as usize;
+        let portions = rows.div_ceil(self.portion()) as usize;
+        let (counts, aligned) = (0, |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN));
+        let tickets = counts + passes * BINS * 8;
+        let plan = tickets + aligned(passes * portions * 4);
+        let carry = plan + aligned((passes + 1) * 4);
+        let words = carry + 2 * BINS * 8;
+        Scratch { counts, tickets, plan, carry, words, bytes: words + tiles * BINS * 4 }
+    }
+
+    /// Scratch memory of a sort of `rows` keys of a type, in bytes.
+    pub(crate) fn scratch_bytes(&self, key: Element, rows: u64) -> usize {
+        self.scratch(key, rows).bytes
+    }
+
     /// The tuning for a device whose blocks have so much shared memory. Not measured yet: runs of keys that go to one
     /// bin grow with tiles, so tiles are large, of 512 threads that NVRTC 13.0 compiles to 64 registers for sm_90 with
     /// four spilled words at most.
@@ -284,20 +306,11 @@ impl RadixSort {
 
     /// Rows of a launch, a multiple of the tile's.
     fn portion(&self) -> u64 {
-        let tile = self.tuning.tile();
-        (self.tuning.portion_rows.min(PORTION_ROWS_MAX - 1) / tile).max(1) * tile
+        self.tuning.portion()
     }
 
     fn scratch(&self, rows: u64) -> Scratch {
-        let passes = self.key.bytes();
-        let tiles = rows.min(self.portion()).div_ceil(self.tuning.tile()) as usize;
-        let portions = rows.div_ceil(self.portion()) as usize;
-        let (counts, aligned) = (0, |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN));
-        let tickets = counts + passes * BINS * 8;
-        let plan = tickets + aligned(passes * portions * 4);
-        let carry = plan + aligned((passes + 1) * 4);
-        let words = carry + 2 * BINS * 8;
-        Scratch { counts, tickets, plan, carry, words, bytes: words + tiles * BINS * 4 }
+        self.tuning.scratch(self.key, rows)
     }
 
     /// Sorts `input` to `output`, by way of `other`, whose content is undefined then. The three lie apart. Input

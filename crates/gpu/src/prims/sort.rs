@@ -7,9 +7,9 @@
 
 use std::fmt::Write;
 
-use super::radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+use super::radix_sort::{self, RadixOrder, RadixSort, RadixTuning, Records};
 use super::{DeviceSlice, Element, KEYS, OrderedBits, Queue, check_element, check_length, check_scratch};
-use crate::backend::LaunchShape;
+use crate::backend::{DeviceInfo, LaunchShape};
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
@@ -200,6 +200,54 @@ struct Scratch {
     bytes: usize,
 }
 
+/// What a sort is made for, before its kernels are compiled.
+#[derive(Debug, Clone)]
+pub struct SortSpec {
+    /// Its keys, the most significant first.
+    pub columns: Vec<SortColumn>,
+    /// Type of row numbers.
+    pub row: Element,
+}
+
+impl SortSpec {
+    /// Type of the words that are sorted: that of a key which is sorted as it is.
+    fn key(&self) -> Element {
+        if is_direct(&self.columns) { self.columns[0].element } else { Element::U64 }
+    }
+
+    fn tuning(&self, info: &DeviceInfo) -> RadixTuning {
+        RadixTuning::of(info.shared_memory_per_block, self.key(), Some(self.row))
+    }
+
+    /// What [`Sort::new`] compiles, for callers that compile it beside other programs.
+    pub fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        let radix = radix_sort::program(self.key(), Some(self.row), &self.tuning(info));
+        let pieces = if is_direct(&self.columns) { Vec::new() } else { words(&self.columns) };
+        let words = (!pieces.is_empty()).then(|| program(&self.columns, &pieces, self.row));
+        words.into_iter().chain([radix]).collect()
+    }
+
+    /// Scratch memory for `rows` rows in bytes, as [`Sort::scratch_bytes`] of a sort made for it.
+    pub fn scratch_bytes(&self, info: &DeviceInfo, rows: u64) -> usize {
+        let key = self.key();
+        Scratch::new(rows, key, self.row, self.tuning(info).scratch_bytes(key, rows)).bytes
+    }
+}
+
+/// Whether the only key is sorted as it is.
+fn is_direct(columns: &[SortColumn]) -> bool {
+    columns.len() == 1 && columns[0].nulls == Nulls::Absent && columns[0].element.bytes() <= 8
+}
+
+impl Scratch {
+    fn new(rows: u64, key: Element, row: Element, radix_bytes: usize) -> Scratch {
+        let aligned = |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN);
+        let words = aligned(rows as usize * key.bytes());
+        let radix = 2 * words + aligned(rows as usize * row.bytes());
+        Scratch { keys: [0, words], rows: 2 * words, radix, bytes: radix + radix_bytes }
+    }
+}
+
 impl Sort {
     /// Compiles a sort by columns, the most significant first; `row` is the type of row numbers, `U32` or `U64`.
     ///
@@ -228,7 +276,7 @@ impl Sort {
         }
         columns.iter().try_for_each(SortColumn::check)?;
         let columns = columns.to_vec();
-        let direct = columns.len() == 1 && columns[0].nulls == Nulls::Absent && columns[0].element.bytes() <= 8;
+        let direct = is_direct(&columns);
         let pieces = if direct { Vec::new() } else { words(&columns) };
         let mut words = Vec::new();
         if !direct {
@@ -243,10 +291,7 @@ impl Sort {
     }
 
     fn scratch(&self, rows: u64) -> Scratch {
-        let aligned = |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN);
-        let words = aligned(rows as usize * self.radix.key().bytes());
-        let radix = 2 * words + aligned(rows as usize * self.row.bytes());
-        Scratch { keys: [0, words], rows: 2 * words, radix, bytes: radix + self.radix.scratch_bytes(rows) }
+        Scratch::new(rows, self.radix.key(), self.row, self.radix.scratch_bytes(rows))
     }
 
     /// Bytes of scratch memory for `rows` rows: two words and a row number a row, and those of the radix sort.

@@ -27,6 +27,7 @@ pub use model::{Choice, Machine, choose, predict_ms};
 pub use plan::FIXED_BYTES_MAX;
 pub use reference::{check, top_k};
 
+use crate::backend::DeviceInfo;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
@@ -89,6 +90,35 @@ impl TopKSpec {
     /// The k largest keys with 64-bit rows, any of equal ones.
     pub fn new(element: Element, k: u64, algorithm: Algorithm) -> TopKSpec {
         TopKSpec { element, rows: Element::U64, order: Order::Largest, ties: Ties::Any, k, algorithm }
+    }
+
+    /// What [`TopK::new`] compiles on a device, for callers that compile it beside other programs.
+    pub fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        let sort = (self.algorithm == Algorithm::SortAndChoose)
+            .then(|| sort_and_choose::sort_program(self, info.shared_memory_per_block));
+        [program(self, TOPK_TUNING)].into_iter().chain(sort).collect()
+    }
+
+    /// Refuses a type of rows, a k or an algorithm that cannot be on a device.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`], as [`TopK::new`] gives it.
+    pub fn check(&self, info: &DeviceInfo) -> Result<()> {
+        check_spec(self, &Shapes::new(info, self, TOPK_TUNING))
+    }
+
+    /// Scratch memory for `n` keys on a device in bytes, as [`TopK::scratch_bytes`] of a launcher made for it.
+    pub fn scratch_bytes(&self, info: &DeviceInfo, n: u64) -> usize {
+        scratch_bytes(self, &Shapes::new(info, self, TOPK_TUNING), n)
+    }
+}
+
+fn scratch_bytes(spec: &TopKSpec, shapes: &Shapes, n: u64) -> usize {
+    match spec.algorithm {
+        _ if spec.k.min(n) == 0 => 0,
+        Algorithm::Bitonic(level) => bitonic::scratch_bytes(spec, level, n),
+        Algorithm::SortAndChoose => sort_and_choose::scratch_bytes(spec, shapes.shared_bytes_max, n),
+        _ => Plan::new(spec, shapes, n).bytes,
     }
 }
 
@@ -199,14 +229,7 @@ impl TopK {
 
     /// Scratch memory for `n` keys, in bytes.
     pub fn scratch_bytes(&self, n: u64) -> usize {
-        if self.results(n) == 0 {
-            return 0;
-        }
-        match &self.kernels {
-            Kernels::Candidates(_) => Plan::new(&self.spec, &self.shapes, n).bytes,
-            Kernels::Bitonic(bitonic) => bitonic.scratch_bytes(n),
-            Kernels::Sorted(sort) => sort.scratch_bytes(n),
-        }
+        scratch_bytes(&self.spec, &self.shapes, n)
     }
 
     /// Finds the result; both outputs are [`TopK::results`] long.

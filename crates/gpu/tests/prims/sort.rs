@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use warpcube_gpu::prims::sort::reference;
-use warpcube_gpu::prims::{DeviceSlice, Element, Key, Nulls, OrderedBits, Sort, SortColumn, SortKey};
+use warpcube_gpu::prims::{DeviceSlice, Element, Key, Nulls, OrderedBits, Sort, SortColumn, SortKey, SortSpec};
 use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder};
 
 use crate::emulated_support::{ORDERS, Rig};
@@ -137,4 +137,18 @@ fn what_does_not_fit_is_refused() {
     assert!(launch(&[first(Some(&short)), second], &scratch).contains("49"));
     assert!(launch(&[second, second], &scratch).contains("u32"));
     assert!(launch(&[first(Some(&valid)), second], &small).contains("scratch"));
+}
+
+#[test]
+fn what_a_sort_takes_is_known_before_it_is_made() {
+    let rig = Rig::new(LaneOrder::Forward);
+    let column = SortColumn { descending: true, ..SortColumn::of(Element::U128) };
+    for columns in [vec![column; 2], vec![SortColumn::of(Element::U32)]] {
+        let spec = SortSpec { columns, row: Element::U32 };
+        let sort = Sort::new(&rig.device, &spec.columns, spec.row).unwrap();
+        assert!(spec.programs(rig.device.info()).iter().all(|program| rig.device.is_compiled(program)));
+        for rows in [0, 1, 5_000, 1 << 20] {
+            assert_eq!(spec.scratch_bytes(rig.device.info(), rows), sort.scratch_bytes(rows), "{rows} rows");
+        }
+    }
 }

@@ -389,3 +389,19 @@ fn scratch_memory_is_an_eighth_of_the_input() {
     assert_eq!(none.scratch_bytes(1 << 20), 0);
     assert_eq!(none.results(100), 0);
 }
+
+#[test]
+fn what_a_launcher_takes_is_known_before_it_is_made() {
+    let rig = Rig::new(LaneOrder::Forward);
+    for algorithm in [Algorithm::Threshold, Algorithm::Bitonic(BitonicLevel::Reassigned)] {
+        let spec = TopKSpec { rows: Element::U32, ..TopKSpec::new(Element::U64, 20, algorithm) };
+        let top = TopK::new(&rig.device, &spec).unwrap();
+        assert!(rig.device.is_compiled(&spec.program()));
+        for n in [0, 1, 5_000, 1 << 20] {
+            assert_eq!(spec.scratch_bytes(rig.device.info(), n), top.scratch_bytes(n), "{algorithm} {n}");
+        }
+        spec.check(rig.device.info()).unwrap();
+    }
+    let long = TopKSpec::new(Element::U64, 65, Algorithm::HeapRegisters);
+    assert!(matches!(long.check(rig.device.info()), Err(GpuError::Contract(reason)) if reason.contains("ends at 64")));
+}

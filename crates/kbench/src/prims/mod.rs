@@ -91,8 +91,11 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
+/// Measures the cases of a family that were asked for.
+type Family = fn(&mut Bench<'_>) -> Result<(), String>;
+
 /// The families of cases, in the order they run.
-const FAMILIES: [fn(&mut Bench<'_>) -> Result<(), String>; 13] = [
+const FAMILIES: [Family; 13] = [
     select::run,
     project::run,
     scan::run,

@@ -5,19 +5,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::physical_planning_context::{ScalarSubqueryResults, SubqueryIndex};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{TryStreamExt, stream};
-use warpcube_engine::{Engine, RunReport};
+use warpcube_engine::{Engine, Expr, OrderKey, RunReport, Sink};
 
 use super::known::Known;
 use super::work::Work;
@@ -67,6 +69,7 @@ impl DeviceExec {
         refusals: Arc<Refusals>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
+        let order = order_of(&lowered, &schema);
         DeviceExec {
             mode: Mode::Whole,
             lowered,
@@ -76,7 +79,7 @@ impl DeviceExec {
             state,
             refusals,
             known: Arc::default(),
-            properties: Arc::new(properties(schema)),
+            properties: Arc::new(properties(schema, order)),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -86,7 +89,7 @@ impl DeviceExec {
         DeviceExec {
             mode: Mode::Partial,
             lowered: self.lowered.with_sum_states().map_or_else(|| self.lowered.clone(), Arc::new),
-            properties: Arc::new(properties(schema)),
+            properties: Arc::new(properties(schema, Vec::new())),
             metrics: ExecutionPlanMetricsSet::new(),
             ..self.again()
         }
@@ -94,7 +97,7 @@ impl DeviceExec {
 
     /// Whether the operator gives whole aggregates.
     pub(crate) fn is_whole(&self) -> bool {
-        self.mode == Mode::Whole
+        self.mode == Mode::Whole && self.lowered.aggregates()
     }
 
     /// The plan it was lowered from.
@@ -143,9 +146,25 @@ impl DeviceExec {
     }
 }
 
-fn properties(schema: SchemaRef) -> PlanProperties {
+/// The order of a top-k's rows, up to the first key that is no column of them. DataFusion orders floats otherwise:
+/// zeros of both signs are equal here.
+fn order_of(lowered: &Lowered, schema: &SchemaRef) -> Vec<PhysicalSortExpr> {
+    let Some(Sink::TopK(top)) = lowered.fragment.pipelines.last().map(|root| &root.sink) else { return Vec::new() };
+    let key = |key: &OrderKey| {
+        let Expr::Reg(register) = key.expr else { return None };
+        let column = top.outputs.iter().position(|(output, _)| *output == register)?;
+        let field = schema.field(column);
+        let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
+        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), column));
+        (!field.data_type().is_floating()).then_some(PhysicalSortExpr { expr, options })
+    };
+    top.keys.iter().map_while(key).collect()
+}
+
+fn properties(schema: SchemaRef, order: Vec<PhysicalSortExpr>) -> PlanProperties {
+    let orders = (!order.is_empty()).then_some(order);
     PlanProperties::new(
-        EquivalenceProperties::new(schema),
+        EquivalenceProperties::new_with_orderings(schema, orders),
         Partitioning::UnknownPartitioning(1),
         EmissionType::Final,
         Boundedness::Bounded,
@@ -171,20 +190,21 @@ impl DisplayAs for DeviceExec {
                 writeln!(f, "pipelines={}", fragment.pipelines.len())
             }
             _ => {
-                let mode = if self.is_whole() { "" } else { "mode=Partial, " };
+                let mode = if self.mode == Mode::Whole { "" } else { "mode=Partial, " };
                 write!(f, "DeviceExec: {mode}{}, pipelines=[", self.lowered.what)?;
                 for (index, pipeline) in fragment.pipelines.iter().enumerate() {
                     let separator = if index > 0 { ", " } else { "" };
                     let sink = match &pipeline.sink {
-                        warpcube_engine::Sink::Build { keys, payload } => {
+                        Sink::Build { keys, payload } => {
                             format!("build({} keys, {} payload)", keys.len(), payload.len())
                         }
-                        warpcube_engine::Sink::Extremes { keys, values } => {
+                        Sink::Extremes { keys, values } => {
                             format!("extremes({} keys, {} values)", keys.len(), values.len())
                         }
-                        warpcube_engine::Sink::Aggregate { groups, aggregates } => {
+                        Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
+                        Sink::TopK(top) => format!("top-k({} keys, {} rows)", top.keys.len(), top.k),
                     };
                     let table = &fragment.tables[pipeline.table];
                     let (columns, steps) = (table.columns.len(), pipeline.steps.len());

@@ -258,8 +258,9 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
         line(format_args!("  kept in a file of {}", in_bytes(loaded.written)));
     }
     loaded.warnings.iter().for_each(|warning| line(format_args!("  warning: {warning}")));
+    measured.top.iter().for_each(|top| line(format_args!("  top-k by {top}")));
     if measured.reruns > 0 {
-        line(format_args!("  run again {} times with a larger group table", measured.reruns));
+        line(format_args!("  run again {} times: a guess proved wrong", measured.reruns));
     }
 }
 

@@ -24,7 +24,7 @@ use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::float_sums::make_exact;
-use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, lower};
+use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, in_order, lower, project_late};
 use crate::mend;
 use crate::placement::{Basis, Declined, Placer, Placing};
 use crate::plans::Planned;
@@ -83,7 +83,7 @@ impl DevicePlanner {
     /// another session lowered is lowered again, for the tables, settings and device there are here.
     pub(crate) async fn lower_alone(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settled = codec::settle(plan, state).await?;
-        let plan = &mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?;
+        let plan = &project_late(mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?)?;
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let plan = &match settings.float_sums {
             FloatSums::Fast => Cow::Borrowed(plan),
@@ -107,13 +107,14 @@ impl DevicePlanner {
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
         facts.refusals = self.refusals.clone();
-        let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, .. } = &settings;
-        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow}");
+        let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, topk, .. } = &settings;
+        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
         facts.overflow = match overflow {
             Overflow::Error => warpcube_engine::Overflow::Raise,
             Overflow::Wrap => warpcube_engine::Overflow::Wrap,
         };
         facts.float_sums = *float_sums;
+        facts.topk = settings.topk.0;
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
@@ -174,7 +175,12 @@ impl DevicePlanner {
             state: state.clone(),
         };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
+        // Without rules nothing comes between operators that would lose the order of rows.
+        let plan = match state.physical_optimizers().is_empty() {
+            true => Cow::Owned(in_order(planned.plan.clone())?),
+            false => Cow::Borrowed(&planned.plan),
+        };
+        let plan = planner.create_physical_plan(&plan, state.as_ref()).await?;
         let Some(explained) = explained else { return Ok(plan) };
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {

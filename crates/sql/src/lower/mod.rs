@@ -1,6 +1,7 @@
 //! From DataFusion's final logical plan to fragments for the engine.
 //!
-//! Every aggregation is looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and
+//! Every aggregation, and every sort of one table for its first rows ([`top_k`]), is looked at once, from the top down:
+//! its input is flattened to a graph of scans, equi-joins and
 //! filters ([`graph`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]),
 //! expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that keeps the
 //! original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only: nothing here
@@ -14,6 +15,7 @@ mod graph;
 mod node;
 mod strings;
 mod tables;
+mod top_k;
 mod tree;
 
 use std::collections::HashMap;
@@ -23,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Subquery};
+use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery};
 use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Sink};
 
@@ -32,6 +34,7 @@ pub(crate) use expr::literal;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables, version_now};
+pub(crate) use top_k::{in_order, project_late};
 
 use crate::mend;
 
@@ -73,6 +76,11 @@ pub(crate) struct Valued {
 }
 
 impl Lowered {
+    /// Whether the root aggregates.
+    pub(crate) fn aggregates(&self) -> bool {
+        matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Aggregate { .. }))
+    }
+
     /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
     pub(crate) fn with_sum_states(&self) -> Option<Lowered> {
         let mut fragment = self.fragment.clone();
@@ -148,12 +156,18 @@ pub(crate) struct Refused {
 /// Replaces what can run on the device; the reasons of what cannot are appended to `refused`.
 pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
     let lowered = plan.clone().transform_down_with_subqueries(|plan| {
-        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-        match lower_one(aggregate, facts, refused) {
+        let (lowered, input, what) = match &plan {
+            LogicalPlan::Aggregate(aggregate) => (lower_one(aggregate, facts, refused), &aggregate.input, "aggregate"),
+            LogicalPlan::Sort(sort) if top_k::is_top_k(sort) => {
+                (first_rows(sort, facts, refused), &sort.input, "top-k")
+            }
+            _ => return Ok(Transformed::no(plan)),
+        };
+        match lowered {
             // The node keeps its original plan to itself: nothing below is looked at again.
             Ok(plan) => Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump)),
             Err(reason) => {
-                refused.push(Refused { what: graph::describe(&aggregate.input, "aggregate"), reason });
+                refused.push(Refused { what: graph::describe(input, what), reason });
                 Ok(Transformed::no(plan))
             }
         }
@@ -167,18 +181,27 @@ fn lower_one(
     facts: &TableFacts,
     refused: &mut Vec<Refused>,
 ) -> std::result::Result<LogicalPlan, Reason> {
-    let Some(split) = distinct::split(aggregate, facts.overflow)? else { return device(aggregate, facts, refused) };
-    let parts = split.parts().map(|part| device(part, facts, refused)).collect::<std::result::Result<_, _>>()?;
+    let mut whole = |aggregate: &Aggregate| {
+        device(aggregate::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
+    };
+    let Some(split) = distinct::split(aggregate, facts.overflow)? else { return whole(aggregate) };
+    let parts = split.parts().map(whole).collect::<std::result::Result<_, _>>()?;
     split.above(parts).map_err(|error| error.strip_backtrace())
 }
 
+/// The plan in place of a sort for its first rows.
+fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> std::result::Result<LogicalPlan, Reason> {
+    let node = device(top_k::lower(sort, facts)?, LogicalPlan::Sort(sort.clone()), facts, refused)?;
+    Ok(LogicalPlan::Sort(Sort { input: Arc::new(node), ..sort.clone() }))
+}
+
+/// The node of a fragment that was lowered from `original`, if the fragment is to run on the device.
 fn device(
-    aggregate: &Aggregate,
+    mut lowered: Lowered,
+    original: LogicalPlan,
     facts: &TableFacts,
     refused: &mut Vec<Refused>,
 ) -> std::result::Result<LogicalPlan, Reason> {
-    let mut lowered = aggregate::lower(aggregate, facts)?;
-    let original = LogicalPlan::Aggregate(aggregate.clone());
     let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
     lowered.identity = format!("{} {} {versions:?}", facts.under, original.display_indent());
     if let Some(reason) = facts.refusals.reason(&lowered.identity) {

@@ -24,7 +24,7 @@ use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::exec::ParquetFiles;
 use crate::placement::Placing;
 use crate::values::FloatSums;
-use warpcube_engine::Overflow;
+use warpcube_engine::{Overflow, TopKAlgorithm};
 
 /// A table of a statement.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub(crate) struct TableFacts {
     pub(crate) float_sums: FloatSums,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
+    /// The algorithm of top-k that was asked for.
+    pub(crate) topk: Option<TopKAlgorithm>,
     /// What decides where fragments run; none if they run on the device wherever they can.
     pub(crate) placing: Option<Placing>,
 }

@@ -67,6 +67,11 @@ pub(crate) enum SinkWork {
         /// Parts of the group key.
         keys: u32,
     },
+    /// The first of them by an order are kept.
+    TopK {
+        /// Parts of the order.
+        keys: u32,
+    },
 }
 
 /// The machine a fragment would run on.
@@ -187,6 +192,8 @@ impl PassWork {
         row += share
             * match self.sink {
                 SinkWork::Build => 40.0,
+                // Most rows are compared with the last one that is kept.
+                SinkWork::TopK { keys } => 5.0 * f64::from(keys),
                 SinkWork::Aggregate { aggregates, keys } => 10.0 * f64::from(aggregates) + 10.0 * f64::from(keys),
             };
         self.rows as f64 * row

@@ -234,6 +234,7 @@ impl Placing {
                     Sink::Aggregate { groups, aggregates } => {
                         SinkWork::Aggregate { aggregates: aggregates.len() as u32, keys: groups.len() as u32 }
                     }
+                    Sink::TopK(top) => SinkWork::TopK { keys: top.keys.len() as u32 },
                     _ => SinkWork::Build,
                 },
             }

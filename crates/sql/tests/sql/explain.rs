@@ -42,6 +42,52 @@ fn assert_lines(text: &str, lines: &[&str]) {
     }
 }
 
+const FIRST: &str = "SELECT v + 1, x FROM f WHERE v < 50 ORDER BY v DESC, x LIMIT 4 OFFSET 2";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_says_how_first_rows_are_found() {
+    if on_real_device() {
+        return;
+    }
+    let session = with_tables(emulated()).await;
+    let notes = explained(&session, &format!("EXPLAIN {FIRST}")).await;
+    assert_eq!(notes["placement"], "GPU: top-k over f");
+    assert!(notes["physical_plan"].contains("→ top-k(2 keys, 6 rows)"), "{notes:?}");
+    let lines = ["filter v < 50", "first 6 rows by v DESC, x", "size: unknown until loaded"];
+    assert_lines(&notes["device"], &lines);
+    let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
+    let found = |text: &str, start: &str| text.lines().any(|line| line.trim().starts_with(start));
+    let threshold = "threshold: 6 of 3000 rows by ranks of 83 bits, all rows are candidates, ";
+    assert!(found(&ran["device"], &format!("top-k by {threshold}")), "{}", ran["device"]);
+    run(&session, FIRST).await.unwrap();
+    let notes = explained(&session, &format!("EXPLAIN {FIRST}")).await;
+    assert!(found(&notes["device"], &format!("size: {threshold}")), "{}", notes["device"]);
+    session.set("warpcube.topk", "radix_select").unwrap();
+    let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
+    let named = "top-k by radix_select: 6 of 3000 rows by ranks of 83 bits, the ranks of all rows are written first, ";
+    assert!(found(&ran["device"], named) && ran["device"].contains("predicted: it was asked for"), "{}", ran["device"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_says_why_first_rows_are_found_on_the_cpu() {
+    if on_real_device() {
+        return;
+    }
+    let session = with_tables(emulated()).await;
+    session.collect("CREATE TABLE l AS SELECT value AS i, [value] AS list FROM generate_series(1, 9)").await.unwrap();
+    let placement = async |sql: &str| explained(&session, &format!("EXPLAIN {sql}")).await["placement"].clone();
+    assert_eq!(
+        placement("SELECT * FROM l ORDER BY i LIMIT 2").await,
+        "CPU: top-k over l: column 'list' has type List(Int64)"
+    );
+    let many = placement("SELECT i FROM l ORDER BY i LIMIT 2000000").await;
+    assert_eq!(many, "CPU: top-k over l: the first 2000000 rows of an order, where 1048576 are the most");
+    // What no root of the device is for is not considered.
+    let none = "CPU: all of it: it has no part of a kind that the device runs";
+    assert_eq!(placement("SELECT i FROM l ORDER BY i").await, none);
+    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v LIMIT 2").await, none);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn explain_shows_pipelines_and_touches_no_data() {
     if on_real_device() {

@@ -16,7 +16,7 @@ use super::source::MemoryTable;
 /// Device memory of a test in bytes.
 const BUDGET: u64 = 512 << 20;
 /// The orders that must not change an answer.
-const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(7)];
+pub const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(7)];
 
 /// An engine over a fresh emulated device.
 pub fn engine(order: LaneOrder) -> Engine {

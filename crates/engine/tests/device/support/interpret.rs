@@ -76,7 +76,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     Outcome::Raises { certain: raised }
 }
 
-fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
+pub(super) fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
     let source = tables[pipeline.table];
     let schema = warpcube_column::ColumnSource::schema(source);
     let wanted = &fragment.tables[pipeline.table].columns;
@@ -87,7 +87,7 @@ fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Ve
 }
 
 /// Takes one row through the steps: its registers if it goes on, and whether a filter raised on the way.
-fn follow(
+pub(super) fn follow(
     pipeline: &Pipeline,
     mut registers: Vec<Typed>,
     built: &[Table],
@@ -134,7 +134,7 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     match &fragment.pipelines[build].sink {
         Sink::Build { payload, .. } => payload.iter().map(|expr| type_of(expr, &types)).collect(),
         Sink::Extremes { values, .. } => values.iter().flat_map(|expr| [type_of(expr, &types); 2]).collect(),
-        Sink::Aggregate { .. } => panic!("{build} builds no table"),
+        Sink::Aggregate { .. } | Sink::TopK(_) => panic!("{build} builds no table"),
     }
 }
 
@@ -209,6 +209,7 @@ fn sink(
             }
             Ok(false)
         }
+        Sink::TopK(_) => panic!("support::top_k has its rows"),
         Sink::Aggregate { groups: by, aggregates } => {
             let values =
                 by.iter().map(|(expr, _)| Ok(evaluate(expr, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
@@ -304,7 +305,7 @@ fn finish(pipeline: &Pipeline, mut groups: Groups, rule: Overflow) -> Result<Vec
     groups.into_values().map(row).collect()
 }
 
-fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
+pub(super) fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
     match (left, right) {
         (Scalar::Int(left), Scalar::Int(right)) => left.cmp(right),
         // Both zeros are one, and so are NaNs, which are largest.

@@ -7,9 +7,11 @@ mod interpret;
 mod nvrtc;
 mod scalar;
 mod source;
+mod top_k;
 
 pub use build::*;
 pub use check::*;
 
 pub use scalar::{Scalar, scalars};
 pub use source::{MemoryTable, Shape};
+pub use top_k::*;

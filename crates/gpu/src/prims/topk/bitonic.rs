@@ -68,6 +68,27 @@ pub(super) fn defines(spec: &TopKSpec, level: BitonicLevel) -> String {
     )
 }
 
+/// Candidates of the first and of the second buffer.
+fn capacities(sizes: &Sizes, level: BitonicLevel, n: u64) -> [u64; 2] {
+    let (tile, threads) = (sizes.tile(), sizes.threads);
+    if level >= BitonicLevel::Fused {
+        let first = n.div_ceil(tile) * threads;
+        return [first, first.div_ceil(tile) * threads];
+    }
+    let first = n.next_multiple_of(tile);
+    [first, (first / 2).next_multiple_of(tile)]
+}
+
+/// Bytes of ranks and of rows of so many candidates.
+fn place_bytes(spec: &TopKSpec, count: u64) -> [usize; 2] {
+    [spec.element, spec.rows].map(|element| (count as usize * element.bytes()).next_multiple_of(256))
+}
+
+/// Scratch memory of a launch over `n` keys in bytes.
+pub(super) fn scratch_bytes(spec: &TopKSpec, level: BitonicLevel, n: u64) -> usize {
+    capacities(&Sizes::new(spec.k, level), level, n).into_iter().flat_map(|count| place_bytes(spec, count)).sum()
+}
+
 /// The launcher.
 pub(super) struct Bitonic {
     spec: TopKSpec,
@@ -112,31 +133,9 @@ impl Bitonic {
         })
     }
 
-    /// Candidates of the first and of the second buffer.
-    fn capacities(&self, n: u64) -> [u64; 2] {
-        let (tile, threads) = (self.sizes.tile(), self.sizes.threads);
-        if self.level >= BitonicLevel::Fused {
-            let first = n.div_ceil(tile) * threads;
-            return [first, first.div_ceil(tile) * threads];
-        }
-        let first = n.next_multiple_of(tile);
-        [first, (first / 2).next_multiple_of(tile)]
-    }
-
-    pub(super) fn scratch_bytes(&self, n: u64) -> usize {
-        let bytes = |count: u64| self.place_bytes(count).iter().sum::<usize>();
-        self.capacities(n).into_iter().map(bytes).sum()
-    }
-
-    /// Bytes of ranks and of rows of so many candidates.
-    fn place_bytes(&self, count: u64) -> [usize; 2] {
-        let ranks = (count as usize * self.spec.element.bytes()).next_multiple_of(256);
-        [ranks, (count as usize * (self.pair_bytes - self.spec.element.bytes())).next_multiple_of(256)]
-    }
-
     /// Places of both buffers.
     fn places(&self, n: u64) -> [(usize, usize); 2] {
-        let [first, second] = self.capacities(n).map(|count| self.place_bytes(count));
+        let [first, second] = capacities(&self.sizes, self.level, n).map(|count| place_bytes(&self.spec, count));
         let start = first[0] + first[1];
         [(0, first[0]), (start, start + second[0])]
     }

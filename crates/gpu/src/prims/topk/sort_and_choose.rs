@@ -10,7 +10,8 @@ use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel, Module};
 use crate::error::Result;
-use crate::prims::{DeviceSlice, Queue, RadixOrder, RadixSort, Records};
+use crate::prims::{DeviceSlice, Queue, RadixOrder, RadixSort, RadixTuning, Records, radix_sort};
+use crate::program::Program;
 use crate::stream::Params;
 
 use super::{Order, TopKSpec};
@@ -40,22 +41,31 @@ struct Places {
     bytes: usize,
 }
 
+/// Scratch memory for `n` keys on a device whose blocks have so much shared memory, in bytes.
+pub(super) fn scratch_bytes(spec: &TopKSpec, shared_bytes: usize, n: u64) -> usize {
+    places(spec, tuning(spec, shared_bytes).scratch_bytes(spec.element, n), n).bytes
+}
+
+/// The program of the sort.
+pub(super) fn sort_program(spec: &TopKSpec, shared_bytes: usize) -> Program {
+    radix_sort::program(spec.element, Some(spec.rows), &tuning(spec, shared_bytes))
+}
+
+fn tuning(spec: &TopKSpec, shared_bytes: usize) -> RadixTuning {
+    RadixTuning::of(shared_bytes, spec.element, Some(spec.rows))
+}
+
+fn places(spec: &TopKSpec, sort_bytes: usize, n: u64) -> Places {
+    let bytes = |element_bytes: usize| (n as usize * element_bytes).next_multiple_of(PART_BYTES_MIN);
+    let (keys, rows) = (bytes(spec.element.bytes()), bytes(spec.rows.bytes()));
+    let sort = 2 * (keys + rows);
+    Places { keys: [0, keys], rows: [2 * keys, 2 * keys + rows], sort, bytes: sort + sort_bytes }
+}
+
 impl SortAndChoose {
     pub(super) fn new(device: &Device, module: &Arc<Module>, spec: &TopKSpec) -> Result<SortAndChoose> {
         let sort = RadixSort::new(device, spec.element, Some(spec.rows))?;
         Ok(SortAndChoose { spec: *spec, sort, choose: module.kernel("topk_choose")? })
-    }
-
-    pub(super) fn scratch_bytes(&self, n: u64) -> usize {
-        self.places(n).bytes
-    }
-
-    fn places(&self, n: u64) -> Places {
-        let bytes = |element_bytes: usize| (n as usize * element_bytes).next_multiple_of(PART_BYTES_MIN);
-        let (keys, rows) = (bytes(self.spec.element.bytes()), bytes(self.spec.rows.bytes()));
-        let sort = 2 * (keys + rows);
-        let bytes = sort + self.sort.scratch_bytes(n);
-        Places { keys: [0, keys], rows: [2 * keys, 2 * keys + rows], sort, bytes }
     }
 
     /// Over operands that were checked.
@@ -68,7 +78,7 @@ impl SortAndChoose {
         scratch: &DeviceBuffer,
     ) -> Result<()> {
         let (n, spec) = (keys.len(), &self.spec);
-        let places = self.places(n);
+        let places = places(spec, self.sort.scratch_bytes(n), n);
         let place = |at: usize| -> Result<[DeviceSlice; 2]> {
             Ok([
                 DeviceSlice::new(scratch, places.keys[at], spec.element, n)?,

@@ -1,4 +1,4 @@
-//! The differential fuzzer: random tables and aggregations on a device and on the CPU give the same rows.
+//! The differential fuzzer: random tables, aggregations and first rows on a device and on the CPU give the same rows.
 //!
 //! In the test run: a fixed range of seeds on the emulated device. For more, by environment:
 //! `WARPCUBE_FUZZ_SEEDS=0..1000` (each seed is a query; eight in a row share their tables),
@@ -25,6 +25,8 @@ use random::Random;
 
 /// Queries over the same tables.
 const QUERIES_PER_CASE: u64 = 8;
+/// One seed of so many is for the first rows of a table by an order.
+const FIRST_ROWS_EVERY: u64 = 4;
 /// Seeds of the test run.
 const SEEDS: Range<u64> = 0..56;
 /// Least share of the test run's queries that the device answers, in percent.
@@ -78,7 +80,9 @@ async fn random_queries() {
             loaded = Some((case, tables));
         }
         let (_, tables) = loaded.as_ref().expect("loaded above");
-        let query = Generator::new(&mut Random::new(seed ^ 0xF00D << 40), tables).query();
+        let mut random = Random::new(seed ^ 0xF00D << 40);
+        let generator = Generator::new(&mut random, tables);
+        let query = if seed % FIRST_ROWS_EVERY == 3 { generator.first_rows() } else { generator.query() };
         let sql = query.sql();
         let verdict = bench.check(&sql).await;
         run += 1;

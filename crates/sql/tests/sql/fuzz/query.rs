@@ -1,4 +1,5 @@
-//! Random aggregations over the tables of a case, kept in parts so that a failing one can be shrunk.
+//! Random aggregations over the tables of a case, and first rows of its fact table, kept in parts so that a failing one
+//! can be shrunk.
 
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -23,6 +24,31 @@ pub struct Query {
     pub having: Option<String>,
     /// LIMIT under an ORDER BY over all groups.
     pub limit: Option<usize>,
+    /// The first rows of the fact table by an order, in place of groups and aggregates.
+    pub first: Option<FirstRows>,
+}
+
+/// `ORDER BY … LIMIT … OFFSET`. The keys alone are selected: which of rows with equal keys come is open, but not what
+/// their keys are.
+#[derive(Debug, Clone)]
+pub struct FirstRows {
+    /// Keys, each with its direction and the place of NULL.
+    pub keys: Vec<(String, String)>,
+    /// LIMIT.
+    pub limit: usize,
+    /// OFFSET.
+    pub offset: usize,
+}
+
+impl FirstRows {
+    fn outputs(&self) -> Vec<String> {
+        self.keys.iter().enumerate().map(|(index, (key, _))| format!("{key} AS k{index}")).collect()
+    }
+
+    fn order(&self) -> String {
+        let keys: Vec<String> = self.keys.iter().map(|(key, way)| format!("{key} {way}")).collect();
+        format!(" ORDER BY {} LIMIT {} OFFSET {}", keys.join(", "), self.limit, self.offset)
+    }
 }
 
 impl Query {
@@ -31,6 +57,7 @@ impl Query {
         let mut outputs: Vec<String> = Vec::new();
         outputs.extend(self.groups.iter().enumerate().map(|(index, group)| format!("{group} AS g{index}")));
         outputs.extend(self.aggregates.iter().enumerate().map(|(index, call)| format!("{call} AS a{index}")));
+        outputs.extend(self.first.iter().flat_map(FirstRows::outputs));
         let mut sql = format!("SELECT {} FROM {}", outputs.join(", "), self.fact);
         for (_, join) in &self.joins {
             sql += &format!(" {join}");
@@ -48,7 +75,7 @@ impl Query {
             let keys: Vec<String> = (1..=self.groups.len()).map(|position| position.to_string()).collect();
             sql += &format!(" ORDER BY {} LIMIT {limit}", keys.join(", "));
         }
-        sql
+        sql + &self.first.as_ref().map(FirstRows::order).unwrap_or_default()
     }
 
     /// Queries with one part less.
@@ -63,7 +90,7 @@ impl Query {
             query.filters = without(&self.filters);
             query.groups = without(&self.groups);
             query.aggregates = without(&self.aggregates);
-            if query.aggregates.is_empty() {
+            if query.aggregates.is_empty() && query.first.is_none() {
                 query.aggregates.push("COUNT(*)".into());
             }
             smaller.push(query);
@@ -84,6 +111,14 @@ impl Query {
         }
         for index in 0..self.groups.len() {
             removed(&|query| drop(query.groups.remove(index)));
+        }
+        if let Some(first) = &self.first {
+            if first.offset > 0 {
+                removed(&|query| query.first.iter_mut().for_each(|first| first.offset = 0));
+            }
+            for index in (0..first.keys.len()).filter(|_| first.keys.len() > 1) {
+                removed(&|query| query.first.iter_mut().for_each(|first| drop(first.keys.remove(index))));
+            }
         }
         if self.aggregates.len() > 1 {
             for index in 0..self.aggregates.len() {
@@ -123,7 +158,24 @@ impl<'a> Generator<'a> {
             _ => format!("{} IS NOT NULL", aggregates[0]),
         });
         let limit = self.random.chance(20).then(|| 1 + self.random.below(20));
-        Query { fact, joins, filters, groups, aggregates, having, limit }
+        Query { fact, joins, filters, groups, aggregates, having, limit, first: None }
+    }
+
+    /// First rows of the fact table.
+    pub fn first_rows(mut self) -> Query {
+        let fact = self.tables.tables[0].name.clone();
+        let filters = (0..self.random.below(3)).map(|_| format!("({})", self.condition(2))).collect();
+        let ways = ["", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"];
+        let mut keys = Vec::new();
+        for _ in 0..1 + self.random.below(3) {
+            let key = if self.random.chance(60) { self.any().1.name.clone() } else { self.group() };
+            keys.push((key, self.random.pick(&ways).to_string()));
+        }
+        let limit = if self.random.chance(20) { 2_000 } else { 1 + self.random.below(60) };
+        let offset = if self.random.chance(30) { self.random.below(30) } else { 0 };
+        let first = Some(FirstRows { keys, limit, offset });
+        let (joins, groups, aggregates) = Default::default();
+        Query { fact, joins, filters, groups, aggregates, having: None, limit: None, first }
     }
 
     fn joins(&mut self) -> (Vec<(String, String)>, Vec<String>) {

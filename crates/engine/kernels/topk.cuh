@@ -1,0 +1,47 @@
+// What kernels of a top-k call, beside the ordered bits of crates/gpu/kernels/prims/keys.cuh. A rank is a row's keys
+// and its number (crates/engine/src/topk/rank.rs); zero stands for no row.
+
+// Beside those of scan.cuh and fixed.cuh: there was no room for all candidates.
+enum WcTopKFlag { WC_CANDIDATES_FULL = 16 };
+
+// Appends a rank to the candidates, of which there is room for so many; where it is used up the run is lost.
+template <typename R>
+WC_DEVICE void wc_append_rank(R* ranks, uint64_t* count, uint64_t room, uint32_t* flags, R rank) {
+    const uint64_t at = wc_fetch_add(count, (uint64_t)1);
+    if (at < room) {
+        ranks[at] = rank;
+    } else {
+        atomicOr(flags, (uint32_t)WC_CANDIDATES_FULL);
+    }
+}
+
+// The same of ranks with tails.
+WC_DEVICE void wc_append_rank(unsigned __int128* ranks, unsigned __int128* tails, uint64_t* count, uint64_t room,
+                              uint32_t* flags, unsigned __int128 rank, unsigned __int128 tail) {
+    const uint64_t at = wc_fetch_add(count, (uint64_t)1);
+    if (at < room) {
+        ranks[at] = rank;
+        tails[at] = tail;
+    } else {
+        atomicOr(flags, (uint32_t)WC_CANDIDATES_FULL);
+    }
+}
+
+// The chunk of a row of the table: the last one that begins at the row or before it.
+WC_DEVICE uint32_t wc_chunk_of_row(const uint64_t* first_rows, uint32_t chunks, uint64_t row) {
+    uint32_t low = 0, high = chunks;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (wc_load_cached(first_rows + middle) <= row) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The row of a sample: rows are drawn independently, whatever order the table is in.
+WC_DEVICE uint64_t wc_sampled_row(uint64_t seed, uint64_t sample, uint64_t rows) {
+    return __umul64hi(wc_hash(seed + sample * 0x9e3779b97f4a7c15ULL), rows);
+}

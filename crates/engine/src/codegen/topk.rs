@@ -1,0 +1,477 @@
+//! The kernels of a top-k that are a fragment's own: one that ranks a sample of rows, what the scan does with a row,
+//! and one that reads the columns of the result.
+//!
+//! All take filters and keys from the same expressions; the first and the last work on single rows, whose columns are
+//! gathered.
+
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_column::{ColumnReader, Dictionary};
+use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::expr::Value;
+use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::pipeline::{PipelineInput, ScanZones};
+use crate::codegen::rows::RowWriter;
+use crate::error::{EngineError, Result};
+use crate::ir::{Expr, OrderKey, TopK, Ty};
+use crate::order::{self, Planned};
+use crate::topk::form::{Decision, Form, Question};
+use crate::topk::rank::{Part, Ranks, c_type};
+
+/// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
+pub(crate) const HEAD_WORDS: usize = 4;
+
+/// A column of the result.
+#[derive(Debug, Clone)]
+pub(crate) struct TopColumn {
+    pub(crate) register: usize,
+    pub(crate) data_type: DataType,
+    pub(crate) ty: Ty,
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
+}
+
+/// A top-k, laid out.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundTop {
+    pub(crate) ranks: Ranks,
+    pub(crate) decision: Decision,
+    /// Rows of the table, and of the result at most.
+    pub(crate) rows: u64,
+    pub(crate) k: u64,
+    pub(crate) columns: Vec<TopColumn>,
+    /// Number of the first row of each chunk.
+    first_rows: Zone,
+    /// Ranks of candidates in any order, or of all rows at their places; zero where there is none.
+    pub(crate) candidates: Zone,
+    /// Tails of candidates, where ranks have tails.
+    pub(crate) tails: Option<Zone>,
+    /// Candidates so far.
+    count: Zone,
+    /// The best ranks, and where they lay among the candidates; where there are tails the latter alone, of all
+    /// candidates in order.
+    pub(crate) best: [Zone; 2],
+    /// Ranks of the sample, zero where a row does not pass; the best of them, and where they lay.
+    pub(crate) sample: Option<[Zone; 3]>,
+    /// Scratch memory of both selections.
+    pub(crate) scratch: Zone,
+    /// `uint64_t`: [`HEAD_WORDS`], then for each row a bit a column that tells NULL from a value, and the values.
+    pub(crate) output: Zone,
+    /// The seed that rows are drawn with.
+    seed: u64,
+    /// The kernels beside the scan.
+    pub(crate) source: String,
+    pub(crate) sample_params: ParamList,
+    pub(crate) gather_params: ParamList,
+}
+
+/// Name of the kernel that ranks a sample, and of the one that reads the result's columns.
+pub(crate) const SAMPLE: &str = "top_sample";
+pub(crate) const GATHER: &str = "top_gather";
+
+impl BoundTop {
+    /// Words of a row of the output: validity, then values.
+    pub(crate) fn valid_words(&self) -> usize {
+        self.columns.len().div_ceil(64)
+    }
+
+    pub(crate) fn row_words(&self) -> usize {
+        self.valid_words() + self.columns.len()
+    }
+
+    /// The sample that the threshold is taken from.
+    pub(crate) fn sampled(&self) -> Option<crate::topk::form::Sample> {
+        match self.decision.form {
+            Form::Threshold { sample, .. } => sample,
+            Form::Whole(_) => None,
+        }
+    }
+}
+
+/// The sort of candidates by ranks and tails, the largest first.
+pub(crate) fn sort_of_tails(row: Element) -> SortSpec {
+    let column = SortColumn { descending: true, ..SortColumn::of(Element::U128) };
+    SortSpec { columns: vec![column; 2], row }
+}
+
+/// Decides and lays out a top-k over a scan that reads so many bytes.
+pub(crate) fn plan(
+    input: &PipelineInput,
+    top: &TopK,
+    registers: &[Option<Value>],
+    scan_bytes: f64,
+    arena: &mut Arena,
+) -> Result<BoundTop> {
+    let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
+    let (values, _) = order::analyse(&exprs, registers, input.overflow)?;
+    let (rows, k) = (input.rows, top.k.min(input.rows));
+    let ranks = Ranks::new(&top.keys, &values, rows)?;
+    let question = Question {
+        info: input.info,
+        tuning: input.tuning,
+        ranks: &ranks,
+        rows,
+        k,
+        named: top.algorithm,
+        exact: input.exact_top,
+        scan_bytes,
+    };
+    let decision = question.decide()?;
+    let columns = top.outputs.iter().map(|(register, data_type)| {
+        let value = input.columns.get(*register);
+        let value =
+            value.ok_or_else(|| EngineError::Malformed(format!("register {register} is no column of the table")))?;
+        Ok(TopColumn {
+            register: *register,
+            data_type: data_type.clone(),
+            ty: value.ty,
+            dictionary: value.dictionary.clone(),
+        })
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let first_rows: Vec<u64> = input
+        .chunk_rows
+        .iter()
+        .scan(0, |next, rows| {
+            *next += u64::from(*rows);
+            Some(*next - u64::from(*rows))
+        })
+        .collect();
+    let bytes = ranks.element().bytes();
+    let candidates = decision.form.candidates(rows);
+    let selection = decision.form.spec(&ranks, rows, k);
+    let row_bytes = selection.rows.bytes();
+    let (mut scratch, best) = match ranks.tail_bits {
+        None => (selection.scratch_bytes(input.info, candidates), [k as usize * bytes, k as usize * row_bytes]),
+        Some(_) => {
+            (sort_of_tails(selection.rows).scratch_bytes(input.info, candidates), [0, candidates as usize * row_bytes])
+        }
+    };
+    let sample = match decision.form {
+        Form::Threshold { sample: Some(sample), .. } => {
+            let of_sample = decision.form.spec(&ranks, rows, sample.place);
+            scratch = scratch.max(of_sample.scratch_bytes(input.info, sample.rows));
+            let best = [bytes, row_bytes].map(|bytes| arena.scratch(sample.place as usize * bytes));
+            Some([arena.zeroed(sample.rows as usize * bytes), best[0], best[1]])
+        }
+        _ => None,
+    };
+    let row_words = columns.len().div_ceil(64) + columns.len();
+    Ok(BoundTop {
+        rows,
+        k,
+        first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
+        candidates: arena.zeroed(candidates as usize * bytes),
+        count: arena.zeroed(8),
+        tails: ranks.tail_bits.map(|_| arena.zeroed(candidates as usize * bytes)),
+        best: best.map(|bytes| arena.scratch(bytes)),
+        sample,
+        scratch: arena.scratch(scratch),
+        output: arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + k as usize * row_words)),
+        seed: input.seed,
+        source: String::new(),
+        sample_params: ParamList::default(),
+        gather_params: ParamList::default(),
+        ranks,
+        decision,
+        columns,
+    })
+}
+
+impl BoundTop {
+    fn pointer(&self) -> String {
+        format!("{}*", self.ranks.c_type())
+    }
+
+    /// Text before the scan loop: the threshold, and the least key at or above it.
+    pub(crate) fn frame(&self, params: &mut ParamList) -> String {
+        let (Some([_, best, _]), Some(sample)) = (&self.sample, self.sampled()) else { return String::new() };
+        let best = params.add(&format!("const {}", self.pointer()), Argument::Zone(*best));
+        let last = params.add("uint64_t", Argument::U64(sample.place - 1));
+        let row_bits = params.add("uint64_t", Argument::U64(self.ranks.key_shift().into()));
+        let (rank, key) = (self.ranks.c_type(), c_type(self.ranks.key_bits));
+        format!(
+            "    const {rank} threshold = {best}[{last}];\n    \
+             const {key} least_key = ({key})(threshold >> (uint32_t){row_bits});\n"
+        )
+    }
+
+    /// What the scan does with a row.
+    pub(crate) fn row(&self, rows: &mut RowWriter, keys: &[OrderKey]) -> Result<()> {
+        let key = self.key(rows, keys, 0..self.ranks.leading)?;
+        if self.sample.is_some() {
+            rows.line(&format!("if ({key} < least_key) return;"));
+        }
+        let first_rows =
+            rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", Argument::Zone(self.first_rows)));
+        rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
+        self.rank(rows, &key);
+        let candidates =
+            rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.candidates)));
+        let Form::Threshold { sample, room } = self.decision.form else {
+            rows.line(&format!("{candidates}[number] = rank;"));
+            return Ok(());
+        };
+        if sample.is_some() {
+            rows.line("if (rank < threshold) return;");
+        }
+        let flags = rows.flags();
+        let (count, room) = rows.with_emitter(|emitter| {
+            let count = emitter.params.add("uint64_t*", Argument::Zone(self.count));
+            (count, emitter.params.add("uint64_t", Argument::U64(room)))
+        });
+        let Some(tails) = self.tails else {
+            rows.line(&format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"));
+            return Ok(());
+        };
+        let key = self.key(rows, keys, self.ranks.leading..keys.len())?;
+        let tail = self.above_number(rows, &key, self.ranks.row_bits);
+        let tails = rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails)));
+        rows.line(&format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, {tail});"));
+        Ok(())
+    }
+
+    /// Writes the rank of row `number`, whose key has this name.
+    fn rank(&self, rows: &mut RowWriter, key: &str) {
+        let c_type = self.ranks.c_type();
+        let rank = match self.ranks.tail_bits {
+            None => self.above_number(rows, key, self.ranks.row_bits),
+            Some(_) => format!("({c_type}){key}"),
+        };
+        rows.line(&format!("const {c_type} rank = {rank};"));
+    }
+
+    /// Keys above the complement of row `number`.
+    fn above_number(&self, rows: &mut RowWriter, key: &str, row_bits: u32) -> String {
+        let c_type = self.ranks.c_type();
+        let (row_bits, mask) = rows.with_emitter(|emitter| {
+            let row_bits = emitter.params.add("uint64_t", Argument::U64(row_bits.into()));
+            (row_bits, emitter.params.add("uint64_t", Argument::U64(self.row_mask())))
+        });
+        format!("(({c_type}){key} << (uint32_t){row_bits} | ({c_type})({mask} - number))")
+    }
+
+    fn row_mask(&self) -> u64 {
+        u64::MAX >> (64 - self.ranks.row_bits)
+    }
+
+    /// Writes some keys of a row side by side; the name of the number.
+    fn key(&self, rows: &mut RowWriter, keys: &[OrderKey], some: Range<usize>) -> Result<String> {
+        let values = keys[some.clone()].iter().map(|key| rows.emit(&key.expr)).collect::<Result<Vec<_>>>()?;
+        let parts = &self.ranks.parts[some];
+        let whole = c_type(parts.iter().map(|part| part.bits).sum());
+        let mut terms = Vec::new();
+        for (part, value) in parts.iter().zip(&values).filter(|(part, _)| part.bits > 0) {
+            let place = place(rows, part, value);
+            terms.push(match part.shift {
+                0 => format!("({whole}){place}"),
+                shift => rows.with_emitter(|emitter| {
+                    let shift = emitter.params.add("uint64_t", Argument::U64(shift.into()));
+                    format!("(({whole}){place} << (uint32_t){shift})")
+                }),
+            });
+        }
+        let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" | ") };
+        Ok(rows.with_emitter(|emitter| emitter.define(whole, &sum)))
+    }
+
+    /// Writes the kernels beside the scan, whose steps are taken in this `order`.
+    pub(crate) fn write(
+        &mut self,
+        input: &PipelineInput,
+        keys: &[OrderKey],
+        order: &[Planned],
+        scan: &ScanZones,
+        arena: &mut Arena,
+    ) -> Result<()> {
+        if let (Some([ranks, ..]), Some(sample)) = (self.sample, self.sampled()) {
+            let mut kernel = RowKernel::new(input, scan, self.first_rows);
+            let seed = kernel.params.add("uint64_t", Argument::U64(self.seed));
+            let rows = kernel.params.add("uint64_t", Argument::U64(self.rows));
+            let ranks = kernel.params.add(&self.pointer(), Argument::Zone(ranks));
+            let samples = kernel.params.add("uint64_t", Argument::U64(sample.rows));
+            let number = format!("const uint64_t number = wc_sampled_row({seed}, i, {rows});");
+            let statements = kernel.rows(arena, |rows| {
+                order.iter().try_for_each(|planned| rows.step(planned))?;
+                let key = self.key(rows, keys, 0..self.ranks.leading)?;
+                self.rank(rows, &key);
+                rows.line(&format!("{ranks}[i] = rank;"));
+                Ok(())
+            })?;
+            self.source.push_str(&kernel.source(SAMPLE, "", &samples, &number, &statements));
+            self.sample_params = kernel.params;
+        }
+        let mut kernel = RowKernel::new(input, scan, self.first_rows);
+        // What holds the row's number, by place in the result.
+        let (numbers, at) = match self.tails {
+            None => (self.best[0], "place".to_string()),
+            Some(tails) => {
+                let row = self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type();
+                let order = kernel.params.add(&format!("const {row}*"), Argument::Zone(self.best[1]));
+                (tails, format!("{order}[place]"))
+            }
+        };
+        let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(numbers));
+        let k = kernel.params.add("uint64_t", Argument::U64(self.k));
+        let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
+        let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
+        let threshold = match (&self.sample, self.sampled()) {
+            (Some([_, best, _]), Some(sample)) => {
+                let best = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(*best));
+                let last = kernel.params.add("uint64_t", Argument::U64(sample.place - 1));
+                format!("{best}[{last}] != 0")
+            }
+            _ => "0".to_string(),
+        };
+        let control = &kernel.control;
+        let head = format!(
+            "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};
+    if (blockIdx.x == 0 && threadIdx.x == 0) {{
+        {output}[0] = {control}[0];
+        {output}[1] = {control}[1];
+        {output}[3] = {threshold};
+    }}
+"
+        );
+        let number = format!(
+            "if (rank_at(i) == 0) break;
+        if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[2] = i + 1;
+        const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
+        );
+        let statements = kernel.rows(arena, |rows| self.columns(rows, &output))?;
+        self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));
+        self.gather_params = kernel.params;
+        Ok(())
+    }
+
+    /// Writes what stores the columns of result row `i`.
+    fn columns(&self, rows: &mut RowWriter, output: &str) -> Result<()> {
+        let (words, valid_words) = (self.row_words(), self.valid_words());
+        rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {words};"));
+        let mut valid = vec![Vec::new(); valid_words];
+        for (position, column) in self.columns.iter().enumerate() {
+            let value = rows.emit(&Expr::Reg(column.register))?;
+            let code = match value.ty {
+                Ty::F32 => format!("__float_as_uint({})", value.code),
+                Ty::F64 => format!("__double_as_longlong({})", value.code),
+                _ => value.code.clone(),
+            };
+            rows.line(&format!("out[{}] = (uint64_t){code};", valid_words + position));
+            valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
+        }
+        for (word, bits) in valid.into_iter().enumerate() {
+            rows.line(&format!("out[{word}] = {};", bits.join(" | ")));
+        }
+        Ok(())
+    }
+}
+
+/// Writes the place of a key; its name.
+fn place(rows: &mut RowWriter, part: &Part, value: &Value) -> String {
+    let c_type = c_type(part.bits);
+    rows.with_emitter(|emitter| {
+        // Differences are exact modulo two to the power of the bits that places have room in.
+        let mut constant = |number: i128| match part.bits {
+            0..=64 => format!("({c_type}){}", emitter.params.add("uint64_t", Argument::U64(number as u64))),
+            _ => {
+                let high = emitter.params.add("uint64_t", Argument::U64((number >> 64) as u64));
+                let low = emitter.params.add("uint64_t", Argument::U64(number as u64));
+                format!("(({c_type}){high} << 64 | {low})")
+            }
+        };
+        let code = &value.code;
+        let mut offset = match (value.ty, part.descending) {
+            (Ty::F32 | Ty::F64, descending) => {
+                let float = if value.ty == Ty::F32 { "float" } else { "double" };
+                let bits = format!("WcKey<{float}>::to_bits({code})");
+                if descending { bits } else { format!("~{bits}") }
+            }
+            (_, true) => format!("({c_type}){code} - {}", constant(part.low)),
+            (_, false) => format!("{} - ({c_type}){code}", constant(part.high)),
+        };
+        if part.raised() {
+            offset = format!("{offset} + 1u");
+        }
+        if let Some(valid) = &value.valid {
+            let null = constant(part.null_place() as i128);
+            offset = format!("{valid} ? ({c_type})({offset}) : {null}");
+        }
+        emitter.define(c_type, &offset)
+    })
+}
+
+/// A kernel that works on one row a thread, by its number in the table.
+struct RowKernel<'a> {
+    input: &'a PipelineInput<'a>,
+    params: ParamList,
+    readers: Vec<ColumnReader>,
+    /// Parameters that the scan has too.
+    control: String,
+    first_rows: String,
+    chunk_rows: String,
+    segments: String,
+    chunks: String,
+}
+
+impl<'a> RowKernel<'a> {
+    fn new(input: &'a PipelineInput<'a>, scan: &ScanZones, first_rows: Zone) -> RowKernel<'a> {
+        let mut params = ParamList::default();
+        let control = params.add("uint64_t*", Argument::Zone(input.control.zone));
+        let first_rows = params.add("const uint64_t*", Argument::Zone(first_rows));
+        let chunk_rows = params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
+        let segments = params.add("const uint64_t*", Argument::Zone(scan.segments));
+        let chunks = params.add("uint64_t", Argument::U64(scan.chunks.into()));
+        let readers = input.layouts.iter().zip(input.columns).enumerate();
+        let readers = readers
+            .map(|(column, (layout, value))| {
+                ColumnReader::new(column, layout.clone(), value.valid.is_some(), |c_type, constant| {
+                    params.constant(c_type, constant)
+                })
+            })
+            .collect();
+        RowKernel { input, params, readers, control, first_rows, chunk_rows, segments, chunks }
+    }
+
+    /// The statements of one row.
+    fn rows(&mut self, arena: &mut Arena, write: impl FnOnce(&mut RowWriter) -> Result<()>) -> Result<String> {
+        let mut next = 0;
+        let mut rows =
+            RowWriter::new(self.input, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
+        write(&mut rows)?;
+        Ok(rows.finish())
+    }
+
+    /// The parameter struct and the kernel: `head` first, then for each `i` below `count` the row whose number `number`
+    /// declares.
+    fn source(&self, name: &str, head: &str, count: &str, number: &str, statements: &str) -> String {
+        let RowKernel { first_rows, chunk_rows, segments, chunks, .. } = self;
+        let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
+        let mut text = self.params.declaration(&format!("{name}_params"));
+        let _ = writeln!(
+            text,
+            "WC_KERNEL({name}, {name}_params, 256, 1) {{
+{head}    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < {count}; i += step) {{
+        {number}
+        const uint32_t chunk = wc_chunk_of_row({first_rows}, (uint32_t){chunks}, number);
+        const uint32_t row = (uint32_t)(number - wc_load_cached({first_rows} + chunk));
+        const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
+        const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
+        (void)rows_here;
+        (void)pointers;
+{columns}        auto process = [&]() {{
+(void)row;
+{statements}        }};
+        process();
+    }}
+}}
+",
+            self.input.columns.len() * 2
+        );
+        text
+    }
+}

@@ -1,0 +1,117 @@
+//! Top-k row by row, and the comparison of a run with it.
+
+use std::cmp::Ordering;
+
+use arrow::datatypes::DataType;
+use warpcube_column::ColumnSource;
+use warpcube_engine::{
+    BindingCache, Engine, EngineError, Expr, Fragment, OrderKey, Pipeline, RunOptions, RunReport, Sink, Step, TopK,
+    TopKAlgorithm,
+};
+
+use super::check::requests;
+use super::interpret::{evaluate, follow, order, rows};
+use super::scalar::{Scalar, scalars};
+use super::source::MemoryTable;
+
+/// A key in the order that SQL takes if nothing is said: NULL is largest.
+pub fn ascending(expr: Expr) -> OrderKey {
+    OrderKey { expr, descending: false, nulls_first: false }
+}
+
+/// The same, the largest first.
+pub fn descending(expr: Expr) -> OrderKey {
+    OrderKey { expr, descending: true, nulls_first: true }
+}
+
+/// The first `k` rows of a table, all its columns.
+pub fn first_rows(table: &MemoryTable, steps: Vec<Step>, keys: Vec<OrderKey>, k: u64) -> Fragment {
+    let schema = table.schema();
+    let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+    let columns = types.len();
+    let sink = Sink::TopK(TopK { keys, k, outputs: types.into_iter().enumerate().collect(), algorithm: None });
+    super::build::fragment(&[columns], vec![Pipeline { table: 0, steps, sink }])
+}
+
+/// The fragment with a named algorithm.
+pub fn by(mut fragment: Fragment, algorithm: TopKAlgorithm) -> Fragment {
+    let Some(Sink::TopK(top)) = fragment.pipelines.last_mut().map(|root| &mut root.sink) else { panic!("no top-k") };
+    top.algorithm = Some(algorithm);
+    fragment
+}
+
+/// The rows that a fragment gives, in order; of equal ones those that come first in the table.
+fn expected(fragment: &Fragment, table: &MemoryTable) -> Vec<Vec<Option<Scalar>>> {
+    let pipeline = fragment.pipelines.last().expect("there is a root");
+    let Sink::TopK(top) = &pipeline.sink else { panic!("no top-k") };
+    let mut ranked = Vec::new();
+    for row in rows(fragment, pipeline, &[table]) {
+        let (Some(registers), false) = follow(pipeline, row, &[], fragment, &[table]) else { continue };
+        let key = |key: &OrderKey| evaluate(&key.expr, &registers, fragment.overflow).expect("nothing is raised").1;
+        let keys: Vec<Option<Scalar>> = top.keys.iter().map(key).collect();
+        let outputs = top.outputs.iter().map(|(register, _)| registers[*register].1.clone()).collect::<Vec<_>>();
+        ranked.push((keys, outputs));
+    }
+    let compare = |key: &OrderKey, left: &Option<Scalar>, right: &Option<Scalar>| match (left, right) {
+        (Some(left), Some(right)) if key.descending => order(right, left),
+        (Some(left), Some(right)) => order(left, right),
+        (None, None) => Ordering::Equal,
+        (None, _) => {
+            if key.nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (_, None) => {
+            if key.nulls_first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+    };
+    ranked.sort_by(|(left, _), (right, _)| {
+        let orders = top.keys.iter().zip(left.iter().zip(right)).map(|(key, (left, right))| compare(key, left, right));
+        orders.fold(Ordering::Equal, Ordering::then)
+    });
+    ranked.into_iter().take(top.k as usize).map(|(_, outputs)| outputs).collect()
+}
+
+/// Runs a fragment on an engine and compares rows and their order with those found row by row.
+#[track_caller]
+pub fn check_rows_on(engine: &Engine, fragment: &Fragment, table: &MemoryTable) -> RunReport {
+    let (batch, report) = run_again(engine, fragment, table, &BindingCache::seeded(7)).unwrap();
+    let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
+    let expected = expected(fragment, table);
+    assert_eq!(batch.num_rows(), expected.len(), "{:?}\n{fragment:#?}", report.top);
+    for (row, expected) in expected.iter().enumerate() {
+        let found: Vec<Option<Scalar>> = columns.iter().map(|column| column[row].clone()).collect();
+        assert_eq!(
+            format!("{found:?}"),
+            format!("{expected:?}"),
+            "row {row} of {}, {:?}\n{fragment:#?}",
+            batch.num_rows(),
+            report.top
+        );
+    }
+    report
+}
+
+/// Runs a fragment with a cache of its own.
+pub fn run_again(
+    engine: &Engine,
+    fragment: &Fragment,
+    table: &MemoryTable,
+    cache: &BindingCache,
+) -> Result<(arrow::record_batch::RecordBatch, RunReport), EngineError> {
+    engine.run_again(fragment, cache, &requests(fragment, &[table]), &RunOptions::default())
+}
+
+/// [`check_rows_on`] a fresh device, in three orders of lanes; the program must be one for GPUs too.
+#[track_caller]
+pub fn check_rows(fragment: &Fragment, table: &MemoryTable) -> RunReport {
+    let mut reports = super::check::ORDERS.map(|order| check_rows_on(&super::check::engine(order), fragment, table));
+    reports[0].program.as_ref().inspect(|program| super::nvrtc::compile_everywhere(program));
+    std::mem::take(&mut reports[0])
+}

@@ -1,0 +1,252 @@
+//! The first rows of a table by an order: every kind of key, direction and place of NULL, every algorithm, and runs
+//! whose threshold fails.
+
+use arrow::array::{ArrayRef, new_null_array};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, UInt64Type};
+use warpcube_engine::{BinaryOp, Engine, EngineError, Expr, OrderKey, Step, TopKAlgorithm, Ty};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+/// Rows above which a threshold is taken.
+const SAMPLED: usize = 40_000;
+
+fn floats(rows: usize, value: impl Fn(usize) -> Option<f64>) -> ArrayRef {
+    numbers::<Float64Type>(rows, value)
+}
+
+/// A float of any kind.
+fn any_float(row: usize) -> Option<f64> {
+    Some(match mixed(row, 9) % 13 {
+        0 => return None,
+        1 => f64::NAN,
+        2 => -f64::NAN,
+        3 => f64::INFINITY,
+        4 => f64::NEG_INFINITY,
+        5 => -0.0,
+        6 => 0.0,
+        7 => 5e-324,
+        8 => -1.0 / 3.0,
+        _ => (mixed(row, 10) % 1000) as f64 - 500.25,
+    })
+}
+
+/// Columns of every kind of key.
+fn all_kinds(rows: usize) -> MemoryTable {
+    MemoryTable::new(
+        "kinds",
+        vec![
+            ("tiny", numbers::<Int8Type>(rows, |row| (row % 5 > 0).then_some(mixed(row, 1) as i8))),
+            ("int", numbers::<Int32Type>(rows, |row| Some(mixed(row, 2) as i32 % 50))),
+            ("long", numbers::<Int64Type>(rows, |row| (row % 7 > 0).then_some(mixed(row, 3) as i64))),
+            ("unsigned", numbers::<UInt64Type>(rows, |row| Some(mixed(row, 4)))),
+            ("single", numbers::<Float32Type>(rows, |row| any_float(row).map(|value| value as f32))),
+            ("double", floats(rows, any_float)),
+            ("decimal", decimals(rows, 15, 2, |row| (row % 3 > 0).then_some(mixed(row, 5) as i128 % 100_000))),
+            ("day", days(rows, |row| Some(mixed(row, 6) as i32 % 20_000))),
+            ("flag", truths(rows, |row| (row % 4 > 0).then_some(mixed(row, 7) & 1 == 0))),
+            ("text", texts(rows, |row| (row % 6 > 0).then(|| format!("né{}", mixed(row, 8) % 300)))),
+            ("nothing", new_null_array(&DataType::Int64, rows)),
+        ],
+    )
+}
+
+fn key(expr: Expr, descending: bool, nulls_first: bool) -> OrderKey {
+    OrderKey { expr, descending, nulls_first }
+}
+
+fn directions() -> impl Iterator<Item = (bool, bool)> {
+    [(false, false), (false, true), (true, false), (true, true)].into_iter()
+}
+
+#[test]
+fn keys_of_every_kind_in_every_direction() {
+    let table = all_kinds(2_000);
+    let engine = engine(LaneOrder::Forward);
+    for column in 0..11 {
+        // Two ways for each column are all four for each kind of value.
+        for (descending, nulls_first) in directions().skip(column % 2).step_by(2) {
+            let keys = vec![key(reg(column), descending, nulls_first)];
+            check_rows_on(&engine, &first_rows(&table, vec![], keys, 25), &table);
+        }
+    }
+}
+
+#[test]
+fn several_keys_in_mixed_directions() {
+    let table = all_kinds(2_000);
+    let engine = engine(LaneOrder::Seeded(3));
+    for columns in [vec![8, 1, 9], vec![1, 6, 0], vec![10, 8, 4], vec![9, 7], vec![2, 1]] {
+        for (descending, nulls_first) in directions().step_by(3) {
+            let alternate = |(position, column): (usize, &usize)| {
+                let turned = position % 2 == 1;
+                key(reg(*column), descending ^ turned, nulls_first ^ (position % 3 == 1))
+            };
+            let keys = columns.iter().enumerate().map(alternate).collect();
+            check_rows_on(&engine, &first_rows(&table, vec![], keys, 300), &table);
+        }
+    }
+}
+
+#[test]
+fn computed_keys_over_filtered_rows() {
+    let table = all_kinds(3_000);
+    let sum = binary(BinaryOp::Add, convert(reg(1), Ty::I64), convert(reg(0), Ty::I64));
+    let some = || vec![filter(binary(BinaryOp::Gt, reg(1), int(-10, Ty::I32)))];
+    check_rows(&first_rows(&table, some(), vec![descending(sum.clone()), ascending(reg(7))], 40), &table);
+    let few = vec![filter(binary(BinaryOp::Eq, reg(1), int(7, Ty::I32)))];
+    check_rows(&first_rows(&table, few, vec![ascending(reg(5))], 2_000), &table);
+    let none = vec![filter(binary(BinaryOp::Gt, reg(1), int(1_000, Ty::I32)))];
+    check_rows(&first_rows(&table, none, vec![ascending(sum)], 5), &table);
+}
+
+/// Distributions that mislead samples or selections.
+fn distributions(rows: usize) -> MemoryTable {
+    let n = rows as i64;
+    MemoryTable::new(
+        "distributions",
+        vec![
+            ("random", numbers::<Int64Type>(rows, |row| Some(mixed(row, 1) as i64))),
+            ("rising", numbers::<Int64Type>(rows, |row| Some(row as i64))),
+            ("falling", numbers::<Int32Type>(rows, |row| Some((n - row as i64) as i32))),
+            ("equal", numbers::<Int32Type>(rows, |_| Some(7))),
+            // Nearly all keys within a narrow range, one far away: equal buckets between the extremes separate nothing.
+            ("outlier", floats(rows, |row| Some(if row == 777 { 1e300 } else { 1.0 + (mixed(row, 2) % 99) as f64 }))),
+            ("absent", floats(rows, |row| (row == 5).then_some(f64::NAN))),
+            ("rare", numbers::<Int32Type>(rows, |row| Some(i32::from(mixed(row, 3) % 9_000 == 0)))),
+        ],
+    )
+}
+
+#[test]
+fn thresholds_from_samples_on_every_distribution() {
+    let table = distributions(SAMPLED);
+    let engine = engine(LaneOrder::Forward);
+    for column in 0..7 {
+        for (order, k) in
+            [(descending(reg(column)), 100), (ascending(reg(column)), 1), (descending(reg(column)), 5_000)]
+        {
+            let report = check_rows_on(&engine, &first_rows(&table, vec![], vec![order], k), &table);
+            let top = report.top.unwrap();
+            assert!(top.starts_with("threshold") && top.contains("rows drawn"), "{top}");
+            assert_eq!(report.reruns, 0, "{top}");
+        }
+    }
+    // Few of the drawn rows pass, or none: all that pass are candidates.
+    for rare in [1, 2] {
+        let steps = || vec![filter(binary(BinaryOp::Eq, reg(6), int(rare, Ty::I32)))];
+        check_rows_on(&engine, &first_rows(&table, steps(), vec![ascending(reg(0))], 1_000), &table);
+    }
+}
+
+#[test]
+fn thresholds_in_every_order_of_lanes() {
+    let table = distributions(SAMPLED);
+    let steps = || vec![filter(binary(BinaryOp::Gt, reg(0), int(0, Ty::I64)))];
+    check_rows(&first_rows(&table, steps(), vec![descending(reg(4)), ascending(reg(1))], 64), &table);
+    check_rows(&first_rows(&table, vec![], vec![ascending(reg(3))], 64), &table);
+}
+
+#[test]
+fn algorithms_give_the_same_rows() {
+    let table = distributions(3_000);
+    let engine = engine(LaneOrder::Forward);
+    let algorithms = TopKAlgorithm::ALL.into_iter().chain(["bitonic_global".parse().unwrap()]);
+    for algorithm in algorithms {
+        for keys in [vec![descending(reg(0))], vec![ascending(reg(4)), descending(reg(2))], vec![ascending(reg(3))]] {
+            let steps = vec![filter(binary(BinaryOp::Ne, reg(6), int(1, Ty::I32)))];
+            let fragment = by(first_rows(&table, steps, keys, 13), algorithm);
+            let report = check_rows_on(&engine, &fragment, &table);
+            assert!(report.top.unwrap().starts_with(&format!("{algorithm}: ")));
+        }
+    }
+}
+
+#[test]
+fn a_threshold_that_fails_is_taken_back() {
+    let table = distributions(SAMPLED);
+    for (tuning, steps) in [
+        // Far above the k-th row: too few candidates.
+        ("top_deviations=-9", vec![]),
+        // No room for the candidates.
+        ("top_room=0", vec![filter(binary(BinaryOp::Gt, reg(0), int(0, Ty::I64)))]),
+    ] {
+        let engine = engine(LaneOrder::Forward).with_tuning(tuning.parse().unwrap());
+        let fragment = first_rows(&table, steps, vec![descending(reg(0))], 3_000);
+        let report = check_rows_on(&engine, &fragment, &table);
+        assert_eq!(report.reruns, 1, "{tuning}");
+        assert!(report.top.unwrap().starts_with("radix_select"));
+    }
+}
+
+#[test]
+fn any_number_of_rows() {
+    let engine = engine(LaneOrder::Forward);
+    for rows in [0, 1, 31, 1024, 2_100] {
+        let table = all_kinds(rows);
+        for k in [0, 1, 32, 2_100, 1 << 20] {
+            check_rows_on(&engine, &first_rows(&table, vec![], vec![descending(reg(3)), ascending(reg(9))], k), &table);
+        }
+    }
+}
+
+#[test]
+fn keys_wider_than_a_rank() {
+    let table = all_kinds(2_000);
+    let engine = engine(LaneOrder::Reversed);
+    let wide = |columns: &[usize]| {
+        columns.iter().enumerate().map(|(place, column)| key(reg(*column), place % 2 == 0, place % 3 == 0)).collect()
+    };
+    for columns in [&[5, 3][..], &[8, 5, 2, 1], &[5, 4, 3, 9], &[10, 3, 5]] {
+        check_rows_on(&engine, &first_rows(&table, vec![], wide(columns), 150), &table);
+    }
+    let table = distributions(SAMPLED);
+    check_rows(&first_rows(&table, vec![], wide(&[4, 5, 0]), 64), &table);
+    // Nearly all rows share the first two keys.
+    let same = first_rows(&table, vec![], vec![descending(reg(5)), descending(reg(5)), ascending(reg(0))], 64);
+    match run(&engine, &same, &[&table]) {
+        Err(EngineError::Unsupported(reason)) => {
+            assert!(reason.contains("let too few or too many rows pass"), "{reason}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_too_wide_or_too_many_is_refused() {
+    let table = all_kinds(100);
+    let engine = engine(LaneOrder::Forward);
+    let refusal = |fragment| match run(&engine, &fragment, &[&table]) {
+        Err(EngineError::Unsupported(reason)) => reason,
+        other => panic!("{other:?}"),
+    };
+    let wide = refusal(first_rows(&table, vec![], [3, 5, 3, 5].map(|column| ascending(reg(column))).to_vec(), 3));
+    assert!(wide.contains("keys of 256 bits: 128 behind the first 128, where 121 are the most"), "{wide}");
+    let named =
+        by(first_rows(&table, vec![], vec![ascending(reg(3)), ascending(reg(5))], 3), TopKAlgorithm::RadixSelect);
+    assert!(refusal(named).contains("radix_select of keys of 128 bits"));
+    let heap = by(first_rows(&table, vec![], vec![ascending(reg(3))], 90), "heap_registers".parse().unwrap());
+    assert!(refusal(heap).contains("heap_registers of u128 ends at 64"));
+}
+
+#[test]
+fn rows_that_raise_are_told() {
+    let table = all_kinds(1_000);
+    let quotient = binary(BinaryOp::Div, int(1, Ty::I32), reg(1));
+    let raises = |steps: Vec<Step>| {
+        run(&engine(LaneOrder::Forward), &first_rows(&table, steps, vec![ascending(quotient.clone())], 3), &[&table])
+    };
+    assert!(matches!(raises(vec![]), Err(EngineError::Evaluation(_))));
+    assert!(raises(vec![filter(binary(BinaryOp::Ne, reg(1), int(0, Ty::I32)))]).is_ok());
+}
+
+#[test]
+fn a_kept_binding_gives_the_same_rows_again() {
+    let table = distributions(SAMPLED);
+    let engine: Engine = engine(LaneOrder::Forward);
+    let fragment = first_rows(&table, vec![], vec![descending(reg(4)), ascending(reg(2))], 700);
+    let cache = warpcube_engine::BindingCache::default();
+    let runs = [0, 1, 2].map(|_| run_again(&engine, &fragment, &table, &cache).unwrap().0);
+    assert!(runs.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_eq!(runs[0].num_rows(), 700);
+}

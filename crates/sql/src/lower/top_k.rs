@@ -1,0 +1,127 @@
+//! The first rows by an order over one table: `ORDER BY … LIMIT`.
+//!
+//! ```text
+//! Sort: x + y, fetch=15            Sort: x + y, fetch=15
+//!   Filter: z > 3            →       Device: the same 15 rows
+//!     TableScan: t
+//! ```
+//!
+//! The sort stays above the node: operators that DataFusion puts between the two may take rows in any order. What is
+//! computed for the output is computed for the first rows alone, on the CPU and the device alike ([`project_late`]).
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort};
+use warpcube_engine::{BindingCache, Expr as Device, OrderKey, Sink, TopK};
+
+use super::graph::{Core, Graph, describe, rewrite};
+use super::tables::TableFacts;
+use super::tree::Tree;
+use super::{DeviceNode, Finish, Lowered, Reason};
+
+/// Most rows that are found on the device, those that an OFFSET skips included.
+const ROWS_MAX: usize = 1 << 20;
+
+/// Whether a sort is for its first rows, of one table that is filtered at most.
+pub(super) fn is_top_k(sort: &Sort) -> bool {
+    sort.fetch.is_some_and(|fetch| fetch > 0) && reads_one_table(&sort.input)
+}
+
+fn reads_one_table(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(_) => true,
+        LogicalPlan::Filter(filter) => reads_one_table(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => reads_one_table(&alias.input),
+        LogicalPlan::Projection(projection) => reads_one_table(&projection.input),
+        _ => false,
+    }
+}
+
+/// Puts projections that compute something above the sorts for first rows of one table:
+/// `Sort(Projection(x)) → Projection(Sort(x))`. An expression that could raise an error, or take long, is then not
+/// computed for rows that are not in the result.
+pub(crate) fn project_late(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let late = plan.transform_up_with_subqueries(|plan| {
+        let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
+        match projected_late(sort)? {
+            Some(late) => Ok(Transformed::yes(late)),
+            None => Ok(Transformed::no(plan)),
+        }
+    })?;
+    Ok(late.data)
+}
+
+fn projected_late(sort: &Sort) -> DataFusionResult<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = sort.input.as_ref() else { return Ok(None) };
+    let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_));
+    // What differs from row to row without reason cannot be both ordered by and computed again.
+    let stays = projection.expr.iter().any(Expr::is_volatile) || projection.expr.iter().all(is_column);
+    if !is_top_k(sort) || stays {
+        return Ok(None);
+    }
+    let key = |key: &datafusion::logical_expr::SortExpr| {
+        let expr = rewrite(&key.expr, &projection.schema, &projection.expr).map_err(DataFusionError::Internal)?;
+        Ok(key.with_expr(expr.unalias_nested().data))
+    };
+    let expr = sort.expr.iter().map(key).collect::<DataFusionResult<_>>()?;
+    let below = Sort { expr, input: projection.input.clone(), fetch: sort.fetch };
+    let below = projected_late(&below)?.unwrap_or(LogicalPlan::Sort(below));
+    let (expr, schema) = (projection.expr.clone(), projection.schema.clone());
+    let above = Projection::try_new_with_schema(expr, Arc::new(below), schema)?;
+    Ok(Some(LogicalPlan::Projection(above)))
+}
+
+/// The plan without sorts above nodes that give the rows in their order: for plans all of whose operators keep it.
+pub(crate) fn in_order(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let is_done = |sort: &Sort| match DeviceNode::of(&sort.input).map(DeviceNode::original) {
+        Some(LogicalPlan::Sort(done)) => (&done.expr, done.fetch) == (&sort.expr, sort.fetch),
+        _ => false,
+    };
+    let plan = plan.transform_up_with_subqueries(|plan| match &plan {
+        LogicalPlan::Sort(sort) if is_done(sort) => Ok(Transformed::yes(sort.input.as_ref().clone())),
+        _ => Ok(Transformed::no(plan)),
+    })?;
+    Ok(plan.data)
+}
+
+/// Translates a sort for which [`is_top_k`] holds, with all below it.
+pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> {
+    let fetch = sort.fetch.unwrap_or(usize::MAX);
+    if fetch > ROWS_MAX {
+        return Err(format!("the first {fetch} rows of an order, where {ROWS_MAX} are the most"));
+    }
+    let mut graph = Graph::new(facts.options.clone());
+    let mut core = Core::default();
+    let outputs = graph.flatten(&sort.input, facts, &mut core)?;
+    let schema = sort.input.schema();
+    let keys = sort.expr.iter().map(|key| rewrite(&key.expr, schema, &outputs)).collect::<Result<Vec<_>, _>>()?;
+    let read: Vec<Expr> = keys.iter().chain(&outputs).cloned().collect();
+    let tree = Tree::plan(&graph, &core, &read)?;
+    let (mut fragment, tables) = tree.pipelines(&read, |translator| {
+        let key = |(expr, key): (&Expr, &datafusion::logical_expr::SortExpr)| {
+            let expr = translator.translate(expr)?;
+            Ok::<_, Reason>(OrderKey { expr, descending: !key.asc, nulls_first: key.nulls_first })
+        };
+        let keys = keys.iter().zip(&sort.expr).map(key).collect::<Result<_, _>>()?;
+        let output = |(expr, field): (&Expr, &arrow::datatypes::FieldRef)| match translator.translate(expr)? {
+            Device::Reg(register) => Ok((register, field.data_type().clone())),
+            _ => Err(format!("'{expr}', which is computed for each row below the order")),
+        };
+        let outputs = outputs.iter().zip(sort.input.schema().fields()).map(output).collect::<Result<_, _>>()?;
+        Ok(Sink::TopK(TopK { keys, k: fetch as u64, outputs, algorithm: facts.topk }))
+    })?;
+    fragment.overflow = facts.overflow;
+    Ok(Lowered {
+        finish: (0..schema.fields().len()).map(Finish::Group).collect(),
+        fragment,
+        tables,
+        groups_max: None,
+        arguments: tree.into_arguments(),
+        what: describe(&sort.input, "top-k"),
+        binding: BindingCache::default(),
+        valued: Default::default(),
+        identity: String::new(),
+    })
+}
