@@ -84,8 +84,8 @@ impl OrderedForm {
     /// keys and with all distinct: counts 0.24 and 0.77 ms, sums 0.47 and 1.28 ms. Measured (2026-11-23, a launch of
     /// 20 to 35 µs included) for 16, 65,536, 16 million and all distinct keys:
     ///  - counts 0.342, 0.341, 0.421, 1.034 ms; 512 threads 0.376, 0.365, 0.424, 0.986; 256 threads 0.439, 0.420,
-    ///    0.487, 1.020. Adding up heads of parts by lanes in place of a loop over parts was predicted to save a third of
-    ///    the instructions; with plain addresses of outputs it took counts of 16 keys from 0.390 to 0.351 ms.
+    ///    0.487, 1.020. Adding up heads of parts by lanes in place of a loop over parts was predicted to save a third
+    ///    of the instructions; with plain addresses of outputs it took counts of 16 keys from 0.390 to 0.351 ms.
     ///  - sums 0.751, 0.772, 0.824, 1.567 ms; 1,024 threads 0.739, 0.747, 0.849, 1.624; without prefetch 0.750, 0.779,
     ///    0.912, 1.710; before that, with a segmented scan in parts without heads too, 0.914, 0.900, 0.977, 1.799.
     ///    Half the rows and three blocks spill: 1.04. Persistent blocks and padded shared memory gain nothing.
