@@ -229,10 +229,8 @@ impl HashGroupBy {
         match &self.way {
             Way::Table { .. } => self.spec.table_bytes(),
             Way::Ordered { sort, ordered } => {
-                let sorted = sort.as_ref().map_or(0, |sort| {
-                    4 * column_bytes(rows) + sort.scratch_bytes(rows).next_multiple_of(PART_BYTES_MIN)
-                });
-                sorted + ordered.scratch_bytes(rows)
+                let sorted = sort.as_ref().map(|sort| shared_head(sort, ordered, rows) + 4 * column_bytes(rows));
+                sorted.unwrap_or_else(|| ordered.scratch_bytes(rows))
             }
         }
     }
@@ -301,6 +299,11 @@ fn column_bytes(rows: u64) -> usize {
     (rows as usize * 4).next_multiple_of(PART_BYTES_MIN)
 }
 
+/// Bytes of the scratch memory that the sort has first and the aggregation after it.
+fn shared_head(sort: &RadixSort, ordered: &OrderedAggregation, rows: u64) -> usize {
+    sort.scratch_bytes(rows).max(ordered.scratch_bytes(rows)).next_multiple_of(PART_BYTES_MIN)
+}
+
 /// The groups of ordered rows.
 fn aggregate(
     queue: &mut impl Queue,
@@ -324,16 +327,14 @@ fn sort_and_aggregate(
     scratch: &DeviceBuffer,
 ) -> Result<()> {
     let (n, column) = (rows.len(), column_bytes(rows.len()));
-    let part = |at: usize| DeviceSlice::new(scratch, at * column, Element::U32, n);
+    let head = shared_head(sort, ordered, n);
+    let part = |at: usize| DeviceSlice::new(scratch, head + at * column, Element::U32, n);
     let [keys, values, other_keys, other_values] = [part(0)?, part(1)?, part(2)?, part(3)?];
-    let sort_bytes = sort.scratch_bytes(n).next_multiple_of(PART_BYTES_MIN);
-    let sort_memory = scratch.part(4 * column, sort_bytes)?;
-    let memory = scratch.part(4 * column + sort_bytes, ordered.scratch_bytes(n))?;
     let input = Records { keys: rows.keys, values: Some(rows.values) };
     let output = Records { keys: &keys, values: Some(&values) };
     let other = Records { keys: &other_keys, values: Some(&other_values) };
-    sort.launch(queue, input, output, other, &RadixOrder::of(Element::U32, false), &sort_memory)?;
-    aggregate(queue, ordered, Pairs { keys: &keys, values: &values }, groups, &memory)
+    sort.launch(queue, input, output, other, &RadixOrder::of(Element::U32, false), scratch)?;
+    aggregate(queue, ordered, Pairs { keys: &keys, values: &values }, groups, scratch)
 }
 
 /// The program of all kernels.

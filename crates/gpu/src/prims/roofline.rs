@@ -36,6 +36,8 @@ pub struct DeviceRates {
     pub shared: Measured<f64>,
     /// Bytes of a table that a block copies to shared memory, at most.
     pub shared_bytes: Measured<usize>,
+    /// Rows of keys and values moved to 256 partitions, bytes read and written together.
+    pub partition: Measured<f64>,
     /// Page-locked memory of the host, sent to the device.
     pub sent: Measured<f64>,
     /// Milliseconds of a small kernel behind another one.
@@ -91,9 +93,10 @@ impl DeviceRates {
         self.stream_ms(rows as f64 * key_bytes as f64, 0.0) + f64::from(passes) * self.stream_ms(bytes, bytes)
     }
 
-    /// A partition of rows of keys and values of 32 bits: a sort of one pass.
+    /// A partition of rows of keys and values of 32 bits: the bytes of a sort of one pass, at the rate that runs of a
+    /// partition are written with.
     pub fn partition_ms(&self, rows: u64) -> f64 {
-        self.sort_ms(rows, 4, 8, 1)
+        20.0 * rows as f64 / self.partition.value * 1e3
     }
 
     /// An ordered aggregation: keys and values are read, a record for each run written.
@@ -159,6 +162,7 @@ pub const H200: DeviceRates = DeviceRates {
     shared_adds: on_h200!(1.8e12, "2026-11-23", "2^28 additions to words of 4 bytes of 4 to 64 KB in 0.149 ms"),
     shared: on_h200!(2.95e13, "2026-11-23", "132 multiprocessors of 128 bytes a cycle at 1.75 GHz"),
     shared_bytes: on_h200!(227 << 10, "2026-11-23", "the most that a block is given"),
+    partition: on_h200!(2.75e12, "2026-11-23", "2^28 rows of 20 bytes in all in 1.95 ms"),
     sent: on_h200!(5.53e10, "2026-11-23", "1 GiB in 19.4 ms"),
     launch_ms: on_h200!(0.0035, "2026-11-23", "3.5 us a launch in a recording"),
 };

@@ -1,8 +1,8 @@
 //! Hash aggregations against the plain-Rust reference.
 
-use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::hash_group_by::hash_group_by;
 use warpcube_gpu::prims::{Element, GroupSpec, GroupStrategy, GroupTuning, Groups, HashGroupBy, Pairs, TileTuning};
+use warpcube_gpu::{LaneOrder, Work};
 
 use crate::common::{assert_refused, given, lengths, noise, room, scratch, taken};
 use crate::emulated_support::{ORDERS, Rig};
@@ -79,6 +79,35 @@ fn groups_past_the_table_and_past_the_outputs_are_counted() {
         let (found, status) = grouped(&mut rig, GroupSpec { groups: 100, ..spec }, strategy, &rows, 60);
         assert_eq!((found.len(), status), (60, [100, 0]), "{strategy:?}");
         assert!(found.iter().all(|(_, sum)| *sum == 10));
+    }
+}
+
+#[test]
+fn recorded_work_sums_again() {
+    let mut rig = Rig::new(LaneOrder::Seeded(6));
+    let rows: Vec<(u32, u32)> = noise(4).map(|x| ((x % 50) as u32, x as u32)).take(2000).collect();
+    let [keys, values]: [Vec<u32>; 2] =
+        [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()];
+    let [keys, values] = [given(&mut rig, Element::U32, &keys), given(&mut rig, Element::U32, &values)];
+    let (keys_out, sums) = (room(&rig, Element::U32, 50), room(&rig, Element::U64, 50));
+    let status = room(&rig, Element::U64, 2);
+    for strategy in [GroupStrategy::PrivateTables, GroupStrategy::DeviceTable, GroupStrategy::SortedRows] {
+        let spec = GroupSpec { rows: 2000, groups: 50, is_ordered: false };
+        let aggregation = HashGroupBy::with_tuning(&rig.device, spec, strategy, TUNING).unwrap();
+        let memory = scratch(&rig, aggregation.scratch_bytes(2000));
+        let groups = Groups { keys: &keys_out, sums: &sums, status: &status };
+        let mut work = Work::new(&rig.device);
+        aggregation.launch(&mut work, Pairs { keys: &keys, values: &values }, groups, &memory).unwrap();
+        let mut recording = rig.stream.prepare(work).unwrap();
+        for run in 0..2 {
+            let buffers = [&keys, &values, &keys_out, &sums, &status].map(|slice| slice.buffer());
+            let buffers: Vec<_> = buffers.into_iter().chain([&memory]).collect();
+            rig.stream.run(&mut recording, &buffers).unwrap();
+            let mut found: Vec<(u32, u64)> =
+                taken::<u32>(&mut rig, &keys_out).into_iter().zip(taken::<u64>(&mut rig, &sums)).collect();
+            found.sort_unstable();
+            assert!(found == hash_group_by(&rows), "{strategy:?}, run {run}");
+        }
     }
 }
 
