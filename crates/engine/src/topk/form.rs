@@ -173,9 +173,12 @@ impl Question<'_> {
             Form::Whole(_) => ms + SAVED_MS_MIN,
         };
         ranked.sort_by(|a, b| worth(a).total_cmp(&worth(b)));
-        let why = match ranked.get(1) {
-            Some((next, ms)) => format!("next {}, {ms:.3} ms", self.algorithm(*next)),
-            None => "the only one".into(),
+        let why = match ranked.as_slice() {
+            [(_, own), (next, ms), ..] => {
+                let remark = if ms < own { ", which saves too little" } else { "" };
+                format!("next {}, {ms:.3} ms{remark}", self.algorithm(*next))
+            }
+            _ => "the only one".into(),
         };
         (ranked.first().map_or_else(|| self.threshold(), |(form, _)| *form), why)
     }

@@ -57,14 +57,14 @@ async fn explain_says_how_first_rows_are_found() {
     assert_lines(&notes["device"], &lines);
     let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
     let found = |text: &str, start: &str| text.lines().any(|line| line.trim().starts_with(start));
-    let threshold = "threshold: 6 of 3000 rows by ranks of 83 bits, all rows are candidates, ";
+    let threshold = "threshold: 6 of 3000 rows by ranks of 33 bits, all rows are candidates, ";
     assert!(found(&ran["device"], &format!("top-k by {threshold}")), "{}", ran["device"]);
     run(&session, FIRST).await.unwrap();
     let notes = explained(&session, &format!("EXPLAIN {FIRST}")).await;
     assert!(found(&notes["device"], &format!("size: {threshold}")), "{}", notes["device"]);
     session.set("warpcube.topk", "radix_select").unwrap();
     let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
-    let named = "top-k by radix_select: 6 of 3000 rows by ranks of 83 bits, the ranks of all rows are written first, ";
+    let named = "top-k by radix_select: 6 of 3000 rows by ranks of 33 bits, the ranks of all rows are written first, ";
     assert!(found(&ran["device"], named) && ran["device"].contains("predicted: it was asked for"), "{}", ran["device"]);
 }
 
