@@ -16,6 +16,7 @@ mod canonical;
 mod conclusions;
 mod constants;
 mod decimals;
+mod distinct_orders;
 mod distinct_sums;
 mod extremes;
 mod frames;
@@ -91,7 +92,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
-    let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
+    let plan = guards::mend(arithmetic::check(conclusions::mend(distinct_orders::mend(plan)?)?, options)?)?;
     sums::check(plan, options)
 }
 

@@ -106,7 +106,7 @@ impl Session {
     async fn prepare_anew(&self, prepared: &Prepared, name: &str) -> Result<()> {
         let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
         let state = self.inner.context.state();
-        let statement = syntax::parse(&state, &prepared.sql)?;
+        let statement = syntax::parse(&state, &prepared.sql).await?;
         let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };

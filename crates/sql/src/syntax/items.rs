@@ -42,7 +42,7 @@ pub(super) fn column_name(expr: &Expr) -> Option<String> {
 }
 
 /// As the planner reads a name.
-fn folded(name: &Ident) -> String {
+pub(super) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
