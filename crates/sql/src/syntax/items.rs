@@ -25,7 +25,10 @@ pub(crate) fn is_about_repeated_names(error: &DataFusionError) -> bool {
         DataFusionError::Plan(text) => text.contains("require unique expression names"),
         DataFusionError::SchemaError(schema, _) => matches!(
             schema.as_ref(),
-            SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. }
+            SchemaError::DuplicateQualifiedField { .. }
+                | SchemaError::DuplicateUnqualifiedField { .. }
+                // A column with a table's name beside one without.
+                | SchemaError::AmbiguousReference { .. }
         ),
         _ => false,
     }
