@@ -606,7 +606,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_in_a_task_of_a_reader_may_be_about_a_file() {
-        let join = tokio::spawn(async { panic!("a page of 0 bytes") }).await.map(|()| ()).unwrap_err();
+        let task: tokio::task::JoinHandle<()> = tokio::spawn(async { panic!("a page of 0 bytes") });
+        let join = task.await.unwrap_err();
         let error = SqlError::from(DataFusionError::External(Box::new(join)));
         assert_eq!(error.code(), "SQL-010");
         assert!(crate::diagnose::may_be_about_files(&error) && error.to_string().contains("a page of 0 bytes"));

@@ -25,6 +25,7 @@ use crate::error::{Result, SqlError};
 
 /// What a FROM shows to its SELECT.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a statement has few of them")]
 enum Shown {
     Column {
         name: String,

@@ -2,7 +2,8 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]). What is nested too deep, and a `JOIN` without a condition, is refused.
+//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]). What is nested too deep, and a `JOIN`
+//! without a condition, is refused.
 
 mod dialect;
 mod escapes;
