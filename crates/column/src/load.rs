@@ -16,7 +16,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use warpcube_gpu::{Device, GpuError, beside};
+use warpcube_gpu::{Device, GpuError, Threads};
 
 use crate::build::{CHUNK_ROWS, SegmentBuilder};
 use crate::dictionary::{Merged, Strings};
@@ -30,7 +30,7 @@ use crate::segment::{ResidentColumn, Segment};
 use crate::staging::{StagingPool, Uploader};
 use crate::statistics::Statistics;
 use crate::storage::{Storage, is_string};
-use crate::transcode::prepare_early;
+use crate::transcode::request_for_load;
 
 /// Where a table's rows come from.
 pub trait ColumnSource: Send + Sync {
@@ -185,7 +185,7 @@ pub(crate) fn load(
     let scan = source.open(columns)?;
     let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
     let encodes = limits.encoding != EncodingChoice::Plain;
-    let _urgent = encodes.then(|| prepare_early(device, storages.map(Storage::width))).flatten();
+    let _hold = encodes.then(|| request_for_load(device, storages.map(Storage::width))).flatten();
     let tasks = tasks(scan.as_ref(), &targets);
     let job = Job {
         device,
@@ -211,8 +211,7 @@ pub(crate) fn load(
             failure.note(error);
         }
     };
-    // Whoever closes a column may compile.
-    beside(limits.threads.clamp(1, job.tasks.len().max(1)), work, || ());
+    Threads::run(limits.threads.clamp(1, job.tasks.len().max(1)), work);
     failure.end()?;
     let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
     let mut loaded = job.close(scan.partitions())?;

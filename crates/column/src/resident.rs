@@ -31,7 +31,7 @@ use crate::load::{ColumnSource, Room, load};
 use crate::profiler::profile;
 use crate::segment::{ResidentColumn, Segment};
 use crate::staging::StagingPool;
-use crate::transcode::{compile_all, distinct, encode_copies, has_encoders, prepare_behind};
+use crate::transcode::{compile_all, distinct, encode_copies, has_encoders, request_better};
 use crate::waiting::{Active, Activity, EVERY_TURN, GivingWay, Hurrying, NEVER, PATIENCE, Turn, Turns, WAIT, until};
 
 /// What a statement needs of one table.
@@ -154,7 +154,7 @@ impl Residency {
                 Ok((tables, transient, active)) => {
                     // What is run once pays for nothing more.
                     if !done.read.is_empty() && self.loads.fetch_add(1, Ordering::Relaxed) > 0 {
-                        prepare_behind(&self.device);
+                        request_better(&self.device);
                     }
                     self.keep(requests, &tables, limits, &mut done);
                     return Ok(Pinned { tables, transient, loaded: done.report, _active: active });

@@ -20,7 +20,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Pa
 pub(crate) use codes::distinct;
 pub(crate) use delta::fitting_delta;
 pub(crate) use programs::{
-    BASICS, PACKED, PROFILE_ANY, Parts, compile_all, has_encoders, prepare_behind, prepare_early, profile_words,
+    BASICS, PACKED, PROFILE_ANY, Parts, compile_all, has_encoders, profile_words, request_better, request_for_load,
 };
 pub use programs::{programs_of_first_loads, programs_of_plain_loads};
 pub(crate) use scratch::Scratch;
