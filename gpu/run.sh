@@ -10,6 +10,7 @@
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 # BASE      an older program (stage base-turns)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
+# NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh)
 set -u
 cd "$(dirname "$0")/.."
 # NVRTC is found in the Python environment that is active, or in the project's.
@@ -82,17 +83,25 @@ for stage in "$@"; do
             --runs 9 --json "$out/distributions-h200-packed.json"
         ;;
     primitives)
-        # All but sweeps of shapes and top-k by every algorithm; CASES names others.
-        cases=select/,project/,scan/,ordered/,sort/keys,sort/pairs,segsort/
-        for keys in uniform ascending descending equal few normal bucket_killer special; do
-            for k in 1 32 256 1048576; do cases=$cases,topk/f32/$keys/$k/threshold; done
+        # Rivals first, on the same device: CUB where nvcc is, torch where PYTHON has it. CASES names other cases.
+        limit rivals 280 bench/rivals/run.sh "$out/rivals.jsonl"
+        limit primitives 580 "$kbench" primitives ${CASES:+--cases "$CASES"} --rivals "$out/rivals.jsonl" \
+            --json "$out/primitives-h200.json"
+        ;;
+    ordered-forms)
+        # Every algorithm of ordered aggregation on every shape of data, at 2^28 rows and at the paper's 2^15.
+        for log_rows in 29 16; do
+            limit "ordered-forms-$log_rows" 600 "$kbench" primitives --cases "${CASES:-ordered/forms}" \
+                --log-rows "$log_rows" --runs "${RUNS:-9}" --findings "$out/findings.json" \
+                --json "$out/ordered-forms-h200-$((log_rows - 1)).json"
         done
-        limit primitives 300 "$kbench" primitives --cases "${CASES:-$cases}" --json "$out/primitives-h200.json"
         ;;
     primitives-sanitizer)
         for tool in memcheck racecheck synccheck; do
             for cases in scan/ project/ select/30 ordered/sum sort/pairs/u32 segsort/ topk/f32/uniform/32/threshold \
-                topk/f32/special/256; do
+                topk/f32/uniform/32/sort_and_choose topk/f32/special/256 \
+                ordered/forms/five_kernel/direct_atomics/sum/1024 ordered/forms/two_kernel/private_array/sum/1024 \
+                ordered/forms/one_kernel/direct_atomics/sum/1024 ordered/forms/one_kernel/private_array/sum/1024; do
                 limit "primitives-$tool-${cases//\//-}" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 \
                     "$kbench" primitives --cases "$cases" --log-rows 17 --runs 1
             done
@@ -360,7 +369,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, base-turns, ssb-auto," \
             "ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed," \
-            "encode, primitives, primitives-sanitizer, tpch," \
+            "encode, primitives, ordered-forms, primitives-sanitizer, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

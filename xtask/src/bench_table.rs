@@ -1,5 +1,5 @@
 //! Tables of measurements, made from `bench/results/*.json` and nothing else: those of queries are in README, those of
-//! kernels in a page of their own.
+//! kernels and of primitives in pages of their own.
 //!
 //! A figure that a file does not hold is an empty cell, and a column no case has is left out.
 
@@ -8,12 +8,13 @@ use std::fs;
 use serde_json::Value;
 
 use crate::docs::{no_place, replace, write};
-use crate::measured;
 use crate::process::{Result, root};
+use crate::{measured, primitives};
 
 /// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 2] = [
+const PAGES: [(&str, &[&str]); 3] = [
     ("README.md", &["ssb", "tpch"]),
+    ("docs/benchmarks.md", &["primitives"]),
     ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
 ];
 const RESULTS: &str = "bench/results";
@@ -95,6 +96,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "turns" => measured::turns(&results, &name),
                 "first-runs" => measured::first_runs(&results, &name),
                 "interrupts" => measured::interrupts(&results, &name),
+                "primitives" => primitives::tables(&results, &name),
                 _ => table(&results, &name),
             };
             tables.push(made.map_err(failed)?);

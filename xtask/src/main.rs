@@ -1,12 +1,14 @@
-//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge` and `bench-table`.
+//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge`, `bench-table` and `figures`.
 //!
-//! Everything here is light: it builds in seconds and knows the project by its files and by `cargo metadata` alone,
-//! never by linking its crates.
+//! Everything here is light: it builds in seconds and knows the project by its files and by `cargo metadata`. Of its
+//! crates it links `warpcube-figures` alone, which draws JSON and knows nothing else.
 
 mod bench_table;
 mod docs;
+mod figures;
 mod judge;
 mod measured;
+mod primitives;
 mod process;
 mod settings;
 mod setup;
@@ -41,9 +43,15 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Write README's tables of measurements from bench/results/*.json
+    /// Write the tables of measurements in README and docs from bench/results/*.json
     BenchTable {
         /// Change nothing; fail if a table is not what the results give
+        #[arg(long)]
+        check: bool,
+    },
+    /// Draw docs/figures/*.svg from bench/results/primitives-h200.json
+    Figures {
+        /// Change nothing; fail if a figure is not what the results give
         #[arg(long)]
         check: bool,
     },
@@ -57,6 +65,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
         Task::BenchTable { check } => bench_table::run(check),
+        Task::Figures { check } => figures::run(check),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

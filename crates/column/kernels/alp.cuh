@@ -1,5 +1,5 @@
 // Columns of floats that were decimals (ALP): vectors and single values. The layout is drawn in
-// crates/column/src/encoding/alp.rs.
+// crates/column/src/format/alp.rs.
 
 // Integers of a segment, with patches of their own or without.
 template <int W, bool OWN, bool PATCHES> struct WcAlpIntegers : WcPatched<int64_t, W, OWN> {

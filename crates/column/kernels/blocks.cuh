@@ -1,5 +1,5 @@
 // Columns in blocks (GPU-FOR, GPU-DFOR): vectors and single values. The layouts are drawn in
-// crates/column/src/encoding/blocks.rs, gpu_for.rs and gpu_dfor.rs.
+// crates/column/src/format/blocks.rs, gpu_for.rs and gpu_dfor.rs.
 //
 // A block has 128 rows, a step's half group: lane i owns rows 4 * i to 4 * i + 3 of it, all of miniblock i / 8.
 

@@ -1,4 +1,4 @@
-// Delta columns: vectors and single values. The layout is drawn in crates/column/src/encoding/delta.rs. Strings of
+// Delta columns: vectors and single values. The layout is drawn in crates/column/src/format/delta.rs. Strings of
 // quads lie as offsets of packed.cuh do, so that a lane has one quad of each half of a group of 256.
 
 // A vector's head.

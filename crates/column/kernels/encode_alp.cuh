@@ -1,4 +1,4 @@
-// The integers of ALP columns; alp.rs in crates/column/src/encoding says what they are.
+// The integers of ALP columns; alp.rs in crates/column/src/format says what they are.
 
 // What scales values: powers of ten and their inverses.
 struct WcScale {

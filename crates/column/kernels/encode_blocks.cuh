@@ -1,4 +1,4 @@
-// GPU-FOR and GPU-DFOR segments; blocks.rs, gpu_for.rs and gpu_dfor.rs in crates/column/src/encoding draw them.
+// GPU-FOR and GPU-DFOR segments; blocks.rs, gpu_for.rs and gpu_dfor.rs in crates/column/src/format draw them.
 
 // A block of 128 rows: a row of each of its four miniblocks.
 struct WcBlock {

@@ -1,4 +1,4 @@
-// NSF and NSV segments; nsf.rs and nsv.rs in crates/column/src/encoding draw them.
+// NSF and NSV segments; nsf.rs and nsv.rs in crates/column/src/format draw them.
 
 // Purpose: the low bytes of each value. Inputs: a plain segment; `bytes` 1, 2, 4 or 8; `flag` is raised where a value
 // needs more. Outputs: [vectors * 1024] × bytes; null slots and padding are zero. Mapping: a thread four rows,

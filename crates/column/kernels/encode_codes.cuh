@@ -1,4 +1,4 @@
-// Distinct values of a column, and codes for them; dictionary.rs in crates/column/src/encoding says what they are.
+// Distinct values of a column, and codes for them; dictionary.rs in crates/column/src/format says what they are.
 
 // The slot at which a value is looked for first, of a power of two of them.
 WC_DEVICE uint64_t wc_slot(uint64_t bits, uint64_t slots) {

@@ -1,4 +1,4 @@
-// Delta segments; delta.rs in crates/column/src/encoding draws them.
+// Delta segments; delta.rs in crates/column/src/format draws them.
 
 // Purpose: strings of quads, cut into the offsets that are packed, and heads of vectors. Outputs, those that are asked
 // for: `widest` u32 [2], raised to the bits of the widest distance and offset; offsets u32 or u64 [1024 * vectors] of

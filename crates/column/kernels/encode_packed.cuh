@@ -1,4 +1,4 @@
-// Packed segments; packed.rs in crates/column/src/encoding draws them. Needs encode_offsets.cuh.
+// Packed segments; packed.rs in crates/column/src/format draws them. Needs encode_offsets.cuh.
 
 // Where word `at` of a lane string of `bits` bytes lies in its group.
 WC_DEVICE uint32_t* wc_pack_word(char* group, uint32_t bits, uint32_t lane, uint32_t at) {

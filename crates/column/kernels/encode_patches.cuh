@@ -1,4 +1,4 @@
-// Patches of packed segments; patches.rs in crates/column/src/encoding draws them. Needs encode_offsets.cuh.
+// Patches of packed segments; patches.rs in crates/column/src/format draws them. Needs encode_offsets.cuh.
 
 // Purpose: which rows are patches, and what offsets are taken from. Outputs: bounds of vectors where each has a
 // reference of its own; marks u32 [32 * vectors], a bit a row; counts u32 [4 * vectors] of groups. Mapping: a warp a

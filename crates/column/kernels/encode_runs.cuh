@@ -1,4 +1,4 @@
-// RLE segments; rle.rs in crates/column/src/encoding draws them. Needs encode_walk.cuh.
+// RLE segments; rle.rs in crates/column/src/format draws them. Needs encode_walk.cuh.
 
 // Purpose: runs of each vector. Outputs: counts u32 [vectors]. Mapping: a warp a vector, grid-stride. Bytes: the
 // values once.

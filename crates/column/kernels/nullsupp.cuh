@@ -1,5 +1,5 @@
 // Columns under null suppression: NSF and NSV, vectors and single values. The layouts are drawn in
-// crates/column/src/encoding/nsf.rs and nsv.rs.
+// crates/column/src/format/nsf.rs and nsv.rs.
 
 // Integers of some bytes.
 template <int BYTES, bool IS_SIGNED> struct WcNarrow;

@@ -1,4 +1,4 @@
-// Packed columns: loads, single values. The layout is drawn in crates/column/src/encoding/packed.rs.
+// Packed columns: loads, single values. The layout is drawn in crates/column/src/format/packed.rs.
 //
 // A vector has 1,024 rows in four groups of 256; lane i of a warp owns rows 128 * (k / 4) + 4 * i + k % 4, k = 0 ..
 // 7, of a group. Their offsets, W bits each, follow each other in W bytes, the lane string, which lies in planes of

@@ -1,5 +1,5 @@
 // Packed columns with patches, and patches themselves. The layouts are drawn in
-// crates/column/src/encoding/packed.rs and patches.rs.
+// crates/column/src/format/packed.rs and patches.rs.
 
 // Patches of a segment: rows of each group of 256, with their words.
 template <typename Word> struct WcPatches {

@@ -1,4 +1,4 @@
-// Where rows lie in a warp, loads of plain columns, and what views of encoded columns have in common.
+// Where rows lie in a warp, loads of plain columns and of validity, and what views of encoded columns have in common.
 //
 // Row map: a warp works on steps of SLOTS * 32 rows; slot k of a lane is row 128 * (k / 4) + 4 * lane + k % 4 of the
 // step, so that a lane loads four neighbouring rows at once (16 bytes of a 4-byte column).
@@ -44,6 +44,22 @@ template <int SLOTS, typename T> WC_DEVICE void wc_load_slots(T (&target)[SLOTS]
     for (int group = 0; group < SLOTS / 4; ++group) {
         WcLoadQuad<T>::load(target + 4 * group, source + 128 * group + 4 * lane);
     }
+}
+
+// The lane's validity bits of one step, bit k for slot k; all ones where the segment has no nulls.
+template <int SLOTS> WC_DEVICE uint32_t wc_load_valid(const uint32_t* words, uint32_t first_row, uint32_t lane) {
+    if (words == nullptr) return 0xffffffffu;
+    uint32_t bits = 0;
+#pragma unroll
+    for (int group = 0; group < SLOTS / 4; ++group) {
+        uint32_t word = wc_load_cached(words + (first_row + 128 * group) / 32 + lane / 8);
+        bits |= (word >> (4 * (lane % 8)) & 15u) << (4 * group);
+    }
+    return bits;
+}
+
+WC_DEVICE bool wc_row_valid(const uint32_t* words, uint32_t row) {
+    return words == nullptr || (wc_load_cached(words + row / 32) >> (row % 32) & 1u);
 }
 
 // Four neighbouring values, as wide as the hardware stores them; `target` is aligned to four values.

@@ -1,4 +1,4 @@
-// What one pass over a column tells: profile.rs in crates/column/src/encoding counts the same on the CPU. Needs
+// What one pass over a column tells: profile.rs in crates/column/src/format counts the same on the CPU. Needs
 // encode.cuh. Programs of it have one way to read vectors each: a first load waits for its compiler.
 
 // Registers of the sketch of distinct values.

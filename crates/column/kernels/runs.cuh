@@ -1,4 +1,4 @@
-// Columns of runs (RLE): vectors and single values. The layout is drawn in crates/column/src/encoding/rle.rs.
+// Columns of runs (RLE): vectors and single values. The layout is drawn in crates/column/src/format/rle.rs.
 
 template <typename T> struct WcRle : WcLateView {
     const uint32_t* blocks;

@@ -1,45 +1,28 @@
 //! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
 //!
 //! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and
-//! encoded ones where that is worth it or asked for ([`Layout`], [`EncodingChoice`]). No reader code goes past this
+//! encoded ones where that is worth it or asked for ([`format::Encoding`], [`EncodingChoice`]). No reader code goes past this
 //! crate. Invariants: statistics bound every valid value of a column; a null slot is never read as a value; all
 //! columns of a resident table share one list of chunks.
+//!
+//! Modules are layers, each of which uses those before it alone: `units`, `error`, `source`; [`mod@format`], the bytes
+//! of columns on the CPU; `device`, segments and the kernels over them; `load`; `residency`.
 
-mod book;
-mod build;
-mod choice;
-mod coding;
-mod dictionary;
-mod encode;
-pub mod encoding;
+mod device;
 mod error;
-mod host;
-mod kept;
-mod kernels;
-mod layout;
-mod limits;
+pub mod format;
 mod load;
-mod profiler;
-mod remap;
-mod resident;
-mod segment;
-mod staging;
-mod statistics;
-mod storage;
-mod transcode;
-mod waiting;
+mod residency;
+mod source;
+mod units;
 
-pub use book::{Changes, ColumnSummary, Origin, TableSummary, Whereabouts};
-pub use build::{CHUNK_ROWS, VECTOR_ROWS};
-pub use dictionary::Dictionary;
+pub use device::{
+    ColumnLayout, ColumnReader, Constant, GROUP_SLOTS, LINE_BYTES, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount,
+    Segment, TILE_SLOTS, View, decoding_library, programs_of_first_loads, programs_of_plain_loads,
+};
 pub use error::{ColumnError, Result};
-pub use kept::ColumnFile;
-pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
-pub use layout::{EncodingChoice, Layout};
-pub use limits::{LoadLimits, LoadReport, OwnThreads};
-pub use load::{ColumnScan, ColumnSource};
-pub use resident::{Pinned, PinnedTable, Residency, TableRequest};
-pub use segment::{ResidentColumn, Segment, Traits};
-pub use statistics::Statistics;
-pub use storage::{Storage, is_string};
-pub use transcode::{programs_of_first_loads, programs_of_plain_loads};
+pub use format::EncodingChoice;
+pub use load::{LoadLimits, LoadReport, OwnThreads};
+pub use residency::{Changes, ColumnSummary, Origin, Pinned, Residency, TableRequest, TableSummary, Whereabouts};
+pub use source::{ColumnFile, ColumnScan, ColumnSource};
+pub use units::{CHUNK_ROWS, ColumnFacts, Dictionary, Statistics, Storage, Traits, VECTOR_ROWS, is_string};

@@ -1,25 +1,9 @@
-// What generated pipelines call: validity of a warp's rows, hashes, keys, dates, decimals, errors. Rows lie in lanes as
+// What generated pipelines call: hashes, keys, dates, decimals, errors. Rows lie in lanes as
 // crates/column/kernels/plain.cuh maps them.
 
 enum WcErrorCode { WC_DIVIDE_BY_ZERO = 1, WC_OVERFLOW = 2 };
 // WC_SUM_WINDOW of fixed.cuh is 4.
 enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2, WC_LONG_RUN = 8 };
-
-// The lane's validity bits of one step, bit k for slot k; all ones where the segment has no nulls.
-template <int SLOTS> WC_DEVICE uint32_t wc_load_valid(const uint32_t* words, uint32_t first_row, uint32_t lane) {
-    if (words == nullptr) return 0xffffffffu;
-    uint32_t bits = 0;
-#pragma unroll
-    for (int group = 0; group < SLOTS / 4; ++group) {
-        uint32_t word = wc_load_cached(words + (first_row + 128 * group) / 32 + lane / 8);
-        bits |= (word >> (4 * (lane % 8)) & 15u) << (4 * group);
-    }
-    return bits;
-}
-
-WC_DEVICE bool wc_row_valid(const uint32_t* words, uint32_t row) {
-    return words == nullptr || (wc_load_cached(words + row / 32) >> (row % 32) & 1u);
-}
 
 WC_DEVICE bool wc_test_bit(const uint32_t* bits, uint64_t position) {
     return bits[position >> 5] >> (position & 31u) & 1u;

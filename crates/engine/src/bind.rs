@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{PLAIN_LIBRARY, PinnedTable, ResidentColumn, VECTOR_ROWS, decoding_library};
+use warpcube_column::{ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, VECTOR_ROWS, decoding_library};
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::column::Form;
 use crate::codegen::expr::Value;
 use crate::codegen::pipeline::{
     BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
@@ -80,10 +79,10 @@ pub(crate) struct Guesses {
     pub(crate) seed: u64,
 }
 
-/// Binds a fragment to its tables, one [`PinnedTable`] for each of `fragment.tables`.
+/// Binds a fragment to its tables, one [`Relation`] for each of `fragment.tables`.
 pub(crate) fn bind(
     fragment: &Fragment,
-    tables: &[PinnedTable],
+    tables: &[Relation],
     info: &DeviceInfo,
     guesses: Guesses,
     tuning: &Tuning,
@@ -98,18 +97,21 @@ pub(crate) fn bind(
         let table = tables
             .get(pipeline.table)
             .ok_or_else(|| EngineError::Malformed(format!("pipeline {index} scans table {}", pipeline.table)))?;
+        let RowCount::Known(rows) = table.rows else {
+            return unsupported("a relation whose rows only the device has counted");
+        };
         let values: Vec<Value> =
             table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
-        let forms: Vec<Form> = table.columns.iter().map(|column| Form::of(column)).collect();
+        let layouts: Vec<ColumnLayout> = table.columns.iter().map(|column| ColumnLayout::of(column)).collect();
         let distinct: Vec<_> = table.columns.iter().map(|column| column.distinct_integers().cloned()).collect();
         let input = PipelineInput {
             index,
             pipeline,
-            forms: &forms,
+            layouts: &layouts,
             distinct: &distinct,
             columns: &values,
-            rows: table.rows(),
-            skips: table.rows() >= tuning.skip_rows,
+            rows,
+            skips: rows >= tuning.skip_rows,
             tables: &built,
             unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
             shared_limit: info.shared_memory_per_block,
@@ -198,8 +200,8 @@ fn is_unique_needed(pipelines: &[Pipeline], build: usize) -> bool {
 
 /// What is known of a column's values.
 fn value(column: usize, resident: &ResidentColumn) -> Value {
-    let statistics = resident.statistics();
-    let ty = Ty::of(resident.data_type()).expect("resident columns have a storage");
+    let statistics = &resident.facts().statistics;
+    let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
     // A column without valid values is bounded by anything; the empty guess keeps domains small.
     let range = match ty.is_float() {
         true => None,
@@ -207,31 +209,31 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
     };
     Value {
         code: format!("r{column}"),
-        valid: (statistics.nulls > 0).then(|| format!("v{column}")),
+        valid: resident.facts().is_nullable().then(|| format!("v{column}")),
         ty,
         narrow: ty == Ty::I128,
         range,
         magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
-        dictionary: resident.dictionary().cloned(),
+        dictionary: resident.facts().dictionary.clone(),
     }
 }
 
-/// Cuts a table into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that warps
+/// Cuts a relation into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that warps
 /// end together. Small tables have one for each warp, of `least` rows or more.
-fn lay_out_scan(arena: &mut Arena, table: &PinnedTable, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
-    let warps = u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
+fn lay_out_scan(arena: &mut Arena, table: &Relation, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
+    let (table_rows, warps) = (table.rows_max(), u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
     let rows_min = tuning.step_rows_max();
-    let wanted = table.rows() / (warps * tuning.tickets_per_warp);
+    let wanted = table_rows / (warps * tuning.tickets_per_warp);
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
     let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
-    let of_warp = table.rows().div_ceil(warps).next_multiple_of(least);
+    let of_warp = table_rows.div_ceil(warps).next_multiple_of(least);
     let (large, small) = if of_warp < rows_min { (of_warp, of_warp) } else { (large, small) };
     let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
     let (mut vectors, mut first_vectors) = (0u32, Vec::<u32>::new());
     let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);
     for (chunk, chunk_rows) in table.chunks.iter().enumerate() {
-        let of_chunk = if before < (1.0 - tuning.small_tickets) * table.rows() as f64 { large } else { small };
+        let of_chunk = if before < (1.0 - tuning.small_tickets) * table_rows as f64 { large } else { small };
         ticket_rows.push(of_chunk as u32);
         before += f64::from(*chunk_rows);
         for column in &table.columns {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
-use warpcube_column::{PinnedTable, ResidentColumn};
+use warpcube_column::{Relation, ResidentColumn};
 use warpcube_gpu::{Compilation, DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
 
 use crate::bind::{BoundFragment, Guesses};
@@ -51,7 +51,7 @@ impl Binding {
     /// A binding for the columns of `tables`.
     pub(crate) fn new(
         fragment: Arc<BoundFragment>,
-        tables: &[PinnedTable],
+        tables: &[Relation],
         guesses: Guesses,
         (launches, compact): (Vec<Launch>, Option<Kernel>),
         in_haste: bool,
@@ -82,7 +82,7 @@ impl Binding {
         self.columns.iter().all(|column| column.strong_count() > 0)
     }
 
-    fn is_for(&self, tables: &[PinnedTable], guesses: Guesses) -> bool {
+    fn is_for(&self, tables: &[Relation], guesses: Guesses) -> bool {
         let columns = || tables.iter().flat_map(|table| &table.columns);
         // A weak reference keeps the address taken: equal addresses are the same column.
         self.guesses == guesses
@@ -132,7 +132,7 @@ impl BindingCache {
     }
 
     /// The binding for these columns, if it was the last one.
-    pub(crate) fn get(&self, tables: &[PinnedTable], guesses: Guesses) -> Option<Arc<Binding>> {
+    pub(crate) fn get(&self, tables: &[Relation], guesses: Guesses) -> Option<Arc<Binding>> {
         self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
     }
 

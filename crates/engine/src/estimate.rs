@@ -3,14 +3,14 @@
 //! Estimates order the steps of a pipeline and choose between loading a column whole and gathering survivors; they
 //! never change a result.
 
+use warpcube_column::LINE_BYTES;
+
 use crate::codegen::expr::Value;
 use crate::ir::{BinaryOp, Expr, Literal, UnaryOp};
 use crate::lookup;
 
 /// Share taken where nothing is known.
 const UNKNOWN: f64 = 0.33;
-/// Bytes that memory is read by.
-pub(crate) const LINE_BYTES: f64 = 64.0;
 
 /// Estimated share of rows for which `expr` is true.
 pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
-use warpcube_column::{LoadLimits, LoadReport, Pinned, PinnedTable, Residency, TableRequest};
+use warpcube_column::{LoadLimits, LoadReport, Pinned, Relation, Residency, TableRequest};
 use warpcube_gpu::{
     CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Priority, Program, Stream,
     Traffic, size_class,
@@ -39,7 +39,7 @@ const FLAG_SUM_WINDOW: u64 = 4;
 
 /// One device with the columns on it; runs fragments from any thread.
 pub struct Engine {
-    residency: Residency,
+    residency: Arc<Residency>,
     streams: Mutex<Vec<Stream>>,
     tuning: Tuning,
 }
@@ -124,8 +124,13 @@ impl Drop for Engine {
 impl Engine {
     /// An engine over a device with nothing on it.
     pub fn new(device: Device) -> Engine {
-        let tuning = Tuning::of(device.info());
-        Engine { residency: Residency::new(device), streams: Mutex::default(), tuning }
+        Engine::over(Arc::new(Residency::new(device)))
+    }
+
+    /// An engine over the columns of a device, which others may share: all keep one budget.
+    pub fn over(residency: Arc<Residency>) -> Engine {
+        let tuning = Tuning::of(residency.device().info());
+        Engine { residency, streams: Mutex::default(), tuning }
     }
 
     /// The same engine with other choices in its kernels.
@@ -135,7 +140,7 @@ impl Engine {
     }
 
     /// The columns on the device.
-    pub fn residency(&self) -> &Residency {
+    pub fn residency(&self) -> &Arc<Residency> {
         &self.residency
     }
 
@@ -258,7 +263,7 @@ impl Engine {
     fn prepare(
         &self,
         fragment: BoundFragment,
-        tables: &[PinnedTable],
+        tables: &[Relation],
         guesses: Guesses,
         elsewhere: bool,
         report: &mut RunReport,
@@ -302,7 +307,7 @@ impl Engine {
         &self,
         binding: Arc<Binding>,
         cache: &BindingCache,
-        tables: &[PinnedTable],
+        tables: &[Relation],
         guesses: Guesses,
     ) -> Arc<Binding> {
         if !binding.in_haste {

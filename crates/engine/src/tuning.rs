@@ -5,9 +5,8 @@
 
 use std::str::FromStr;
 
+use warpcube_column::TILE_SLOTS;
 use warpcube_gpu::DeviceInfo;
-
-use crate::codegen::column::TILE_SLOTS;
 
 /// What can be tuned.
 #[derive(Debug, Clone, PartialEq)]

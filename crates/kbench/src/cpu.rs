@@ -6,10 +6,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use warpcube_column::encoding::{
+use warpcube_column::format::{
     Alp, Delta, Dictionary, Encoding, EncodingError, Nsf, Nsv, Packed, Plain, decode, encode, encode_all, encode_into,
 };
 use warpcube_column::{CHUNK_ROWS, Storage};
+use warpcube_kbench::report;
 
 use crate::CpuArgs;
 
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: &CpuArgs) -> Result<(), String> {
     if let Some(case) = results.iter().find(|case| case["verified"] != true) {
         return Err(format!("{}: what comes back is not what was encoded", case["case"]));
     }
-    crate::write(arguments.json.as_deref(), &crate::report_of("encode-cpu", "CPU", json!({}), results))
+    crate::write(arguments.json.as_deref(), &report::without_driver("encode-cpu", "CPU", json!({}), results))
 }
 
 fn measure() -> Result<Vec<Value>, EncodingError> {

@@ -23,13 +23,7 @@ const CHUNK_STEPS: usize = CHUNK_ROWS / STEP_ROWS;
 fn text(view: &View, storage: Storage, stored: Storage, lookup: bool) -> String {
     let (c_type, code, name) = (storage.c_name(), stored.c_name(), &view.c_type);
     let words = view.constants.iter().enumerate();
-    let members: String = words
-        .clone()
-        .map(|(at, constant)| match constant {
-            Constant::Word(_) => format!(" uint64_t constant{at};"),
-            Constant::Float(_) => format!(" double constant{at};"),
-        })
-        .collect();
+    let members: String = words.clone().map(|(at, constant)| format!(" {} constant{at};", constant.c_type())).collect();
     let arguments: String = words.map(|(at, _)| format!(", p.constant{at}")).collect();
     let looked_up = if lookup {
         format!(
@@ -155,8 +149,8 @@ fn measure(
     expected: i64,
 ) -> Result<Result<Value, String>, GpuError> {
     let (storage, segments) = (column.storage(), column.segments());
-    let stored = if column.lookup().is_some() { Storage::U32 } else { storage };
-    let view = column.layout().view(stored.c_name());
+    let stored = column.encoding().stored_as(storage);
+    let view = column.encoding().view(stored.c_name());
     let text = text(&view, storage, stored, column.lookup().is_some());
     let program = Program::new("decode", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
     let kernel = device.compile(&program)?.kernel("decode")?;
@@ -193,12 +187,12 @@ fn measure(
         times.push(recording.elapsed_ms(start, end)?);
     }
     let ms = median(times);
-    let count = column.statistics().rows as usize;
+    let count = column.facts().statistics.rows as usize;
     let read: usize = segments.iter().map(|segment| segment.values().bytes()).sum();
     let speed = (read + count * storage.width()) as f64 / ms / 1e6;
     let mut decoded = vec![0u8; values.bytes()];
     stream.download(&values, 0, &mut decoded)?;
-    if column.statistics().nulls == 0 {
+    if column.facts().statistics.nulls == 0 {
         let rows: Vec<usize> = segments.iter().map(|segment| segment.rows() as usize).collect();
         let found = sum(&decoded, storage, &rows);
         if found != expected {
@@ -206,7 +200,7 @@ fn measure(
         }
     }
     println!("{case:<24} {ms:>9.4} {speed:>9.1} GB/s");
-    Ok(Ok(json!({"case": case, "device_ms": ms, "gb_per_s": speed, "verified": column.statistics().nulls == 0})))
+    Ok(Ok(json!({"case": case, "device_ms": ms, "gb_per_s": speed, "verified": column.facts().statistics.nulls == 0})))
 }
 
 /// The sum of decoded values, of doubles that of their hundredths.

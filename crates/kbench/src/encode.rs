@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, Plain, encode};
+use warpcube_column::format::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, Plain, encode};
 use warpcube_column::{
-    ColumnError, EncodingChoice, Layout, LoadLimits, Pinned, PinnedTable, Residency, ResidentColumn, Result,
-    TableRequest,
+    ColumnError, EncodingChoice, LoadLimits, Pinned, Relation, Residency, ResidentColumn, Result, TableRequest,
 };
 use warpcube_gpu::{Device, DeviceBuffer};
+use warpcube_kbench::report;
 
 use crate::EncodeArgs;
 use crate::data::{Content, Made};
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &EncodeArgs) -> std::result::Result<(), String> {
         let residency = Residency::new(device.clone());
         results.extend(measure(&residency, content, arguments).map_err(|error| format!("{content}: {error}"))?);
     }
-    let report = crate::report("encode", &device, json!({"rows": arguments.rows}), results);
+    let report = report::of("encode", &device, json!({"rows": arguments.rows}), results);
     crate::write(arguments.json.as_deref(), &report)
 }
 
@@ -80,7 +80,7 @@ fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> R
     let source = Arc::new(Made { rows: arguments.rows, content, nulls: false, key: content.to_string() });
     let requests = [TableRequest { source, columns: vec![0] }];
     let limits = LoadLimits { encoding: EncodingChoice::Plain, ..LoadLimits::default() };
-    let pinned: Pinned = residency.admit(&requests, &limits, |_: &[PinnedTable]| Ok::<u64, ColumnError>(0))?;
+    let pinned: Pinned = residency.admit(&requests, &limits, |_: &[Relation]| Ok::<u64, ColumnError>(0))?;
     let column = &pinned.tables[0].columns[0];
     let plain_bytes = arguments.rows * column.storage().width();
     let name = |encoding: &str| format!("{encoding}/{content}");
@@ -102,7 +102,7 @@ fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> R
     if let Some(encoding) = best {
         check(residency, column, &encoding)?;
         let of_codes = if let Encoding::Dictionary(_) = encoding { "dictionary, " } else { "" };
-        whole["encoding"] = format!("{of_codes}{}", Layout::of(&encoding)).into();
+        whole["encoding"] = format!("{of_codes}{}", encoding.stored()).into();
     }
     results.push(whole);
     for (encoding_name, encoding) in encodings(content, residency, column)? {

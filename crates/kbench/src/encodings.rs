@@ -13,6 +13,7 @@ use warpcube_engine::{
     RunReport, Sink, Tuning,
 };
 use warpcube_gpu::Device;
+use warpcube_kbench::report;
 
 use crate::EncodingArgs;
 use crate::data::{Content, Made};
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &EncodingArgs) -> Result<(), String> {
         }
     }
     let params = json!({"rows": arguments.rows, "nulls": arguments.nulls, "tuning": arguments.tuning});
-    let report = crate::report("encodings", &suite.device, params, suite.results);
+    let report = report::of("encodings", &suite.device, params, suite.results);
     crate::write(arguments.json.as_deref(), &report)
 }
 
@@ -98,7 +99,7 @@ impl Suite<'_> {
         let pinned = loaded.map_err(|error| error.to_string())?;
         let load = start.elapsed();
         let column = &pinned.tables[0].columns[0];
-        let words = column.encoding();
+        let words = column.encoding().to_string();
         if !is_named(&words, encoding) {
             return Ok(());
         }

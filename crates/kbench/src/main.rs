@@ -8,16 +8,16 @@ mod data;
 mod decode;
 mod encode;
 mod encodings;
-mod prims;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Parser, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 use warpcube_column::EncodingChoice;
 use warpcube_gpu::Device;
+use warpcube_kbench::prims::{self, Follower, PrimitiveArgs, Table};
+use warpcube_kbench::report;
 
 /// Kernel benchmarks of Warpcube.
 #[derive(Debug, Parser)]
@@ -42,23 +42,6 @@ enum Suite {
 /// What to measure of encoding on the CPU.
 #[derive(Debug, Args)]
 struct CpuArgs {
-    /// Write results to this file
-    #[arg(long)]
-    json: Option<PathBuf>,
-}
-
-/// What to measure of primitives.
-#[derive(Debug, Args)]
-struct PrimitiveArgs {
-    /// Cases whose names begin so, by comma; all if none is named
-    #[arg(long, value_delimiter = ',')]
-    cases: Vec<String>,
-    /// Elements of the largest inputs, as a power of two; the sizes of the suite's tables are relative to it
-    #[arg(long, default_value_t = 29)]
-    log_rows: u32,
-    /// Runs of a case; the median is reported
-    #[arg(long, default_value_t = 21)]
-    runs: usize,
     /// Write results to this file
     #[arg(long)]
     json: Option<PathBuf>,
@@ -114,7 +97,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().suite {
         Suite::Encodings(arguments) => encodings::run(&arguments),
         Suite::Encode(arguments) => encode::run(&arguments),
-        Suite::Primitives(arguments) => prims::run(&arguments),
+        Suite::Primitives(arguments) => primitives(&arguments),
         Suite::EncodeCpu(arguments) => cpu::run(&arguments),
     };
     match outcome {
@@ -126,37 +109,47 @@ fn main() -> ExitCode {
     }
 }
 
-/// The object that all benchmarks of the project share, around these results.
-fn report(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> Value {
-    let info = device.info();
-    let mut report = report_of(suite, &info.name, params, results);
-    report["driver"] = json!(info.driver);
-    report
-}
-
-/// The same of a device that has no driver.
-fn report_of(suite: &str, device: &str, params: Value, results: Vec<Value>) -> Value {
-    json!({
-        "suite": suite, "device": device, "date": today(), "commit": option_env!("WARPCUBE_COMMIT"),
-        "params": params, "results": results,
-    })
+/// Runs the suite of primitives, a line of the table as each case is done.
+fn primitives(arguments: &PrimitiveArgs) -> Result<(), String> {
+    let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
+    let plan = prims::plan(&device, arguments)?;
+    if arguments.list {
+        plan.cases.iter().for_each(|case| println!("{case}"));
+        return Ok(());
+    }
+    let mut printer = Printer(Table::new(&plan.cases));
+    println!("{}", printer.0.head());
+    let outcome = prims::run(&device, arguments, plan, &mut printer).map_err(|error| error.to_string())?;
+    write(arguments.json.as_deref(), &outcome.report)?;
+    match outcome.failures.is_empty() {
+        true => Ok(()),
+        false => Err(outcome.failures.join("; ")),
+    }
 }
 
 /// Writes a report to a file, if there is one to write to.
 fn write(path: Option<&Path>, report: &Value) -> Result<(), String> {
     let Some(path) = path else { return Ok(()) };
-    let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n";
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    report::write(path, report).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The date in days since 1970-01-01 as a civil date (H. Hinnant, "chrono-compatible low-level date algorithms").
-fn today() -> String {
-    let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400) + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{:02}", of_year - (153 * shifted + 2) / 5 + 1)
+/// Prints the table of primitives.
+struct Printer(Table);
+
+impl Follower for Printer {
+    fn measured(&mut self, result: &Value) {
+        println!("{}", self.0.line(result));
+    }
+
+    fn left_out(&mut self, case: &str, reason: &str) {
+        println!("{}", self.0.without(case, reason));
+    }
+
+    fn failed(&mut self, reason: &str) {
+        println!("FAILED: {reason}");
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }

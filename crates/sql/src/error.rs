@@ -350,6 +350,11 @@ fn sort(error: &DataFusionError) -> SqlError {
         DataFusionError::Plan(text) => planning(text),
         DataFusionError::Configuration(text) => SqlError::Planning(in_words(text)),
         DataFusionError::SchemaError(schema, _) => schema_error(schema),
+        DataFusionError::Execution(text) if text.starts_with(NO_FIELDS) => SqlError::Planning(
+            "a name with a point is taken for a field of a column that has none; if it is a table of an outer query, \
+             give the table a name that no column has"
+                .into(),
+        ),
         DataFusionError::Execution(text) => dropped(text).unwrap_or_else(|| match is_about_names(text) {
             true => SqlError::Planning(one_line(text)),
             false => SqlError::Execution(in_words(text)),
@@ -392,6 +397,14 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError
     }
     if let Some(error) = error.downcast_ref::<ArrowError>() {
         return arrow_error(error);
+    }
+    // A reader's text that is none.
+    if let Some(error) = error.downcast_ref::<std::str::Utf8Error>() {
+        return corrupt(A_FILE, &error.to_string());
+    }
+    // A reader that panicked in a task of its own.
+    if let Some(error) = error.downcast_ref::<tokio::task::JoinError>() {
+        return SqlError::Internal(one_line(&error.to_string()));
     }
     SqlError::Execution(one_line(&error.to_string()))
 }
@@ -448,6 +461,9 @@ fn planning(text: &str) -> SqlError {
 
 /// What the planner says of frames over types that it has none for.
 const NO_RANGES: &str = "Cannot run range queries on datatype: ";
+
+/// What the planner says of a field of what is no struct.
+const NO_FIELDS: &str = "Cannot access field at argument ";
 
 /// Functions that exist over windows alone.
 const WINDOW_FUNCTIONS: [&str; 8] =
@@ -579,6 +595,21 @@ mod tests {
         let back = SqlError::from(DataFusionError::Shared(std::sync::Arc::new(travelled)));
         assert!(matches!(back, SqlError::TimedOut { milliseconds: 7 }), "{back}");
         assert_eq!(back.code(), "SQL-008");
+    }
+
+    #[test]
+    fn text_that_is_none_is_damage_of_a_file() {
+        let text = String::from_utf8(vec![b'a', 0xff]).unwrap_err().utf8_error();
+        let error = parquet::errors::ParquetError::External(Box::new(text));
+        assert_eq!(SqlError::from(DataFusionError::ParquetError(Box::new(error))).code(), "FILE-003");
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_task_of_a_reader_may_be_about_a_file() {
+        let join = tokio::spawn(async { panic!("a page of 0 bytes") }).await.map(|()| ()).unwrap_err();
+        let error = SqlError::from(DataFusionError::External(Box::new(join)));
+        assert_eq!(error.code(), "SQL-010");
+        assert!(crate::diagnose::may_be_about_files(&error) && error.to_string().contains("a page of 0 bytes"));
     }
 
     #[test]

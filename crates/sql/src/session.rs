@@ -297,7 +297,7 @@ impl Session {
         let mut epoch = self.epoch();
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
-        let mut parsed = tracing::info_span!("parse").in_scope(|| syntax::parse(&state, sql).and_then(rewrite))?;
+        let mut parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
             (epoch, state) = self.freshen_prepared(&name).await?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
+use warpcube_kbench::prims::PrimitiveArgs;
 
 use crate::error::{CliError, Result};
 
@@ -82,10 +83,44 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Run a benchmark, verify its answers, print and keep its times
+    Bench {
+        #[command(subcommand)]
+        suite: BenchSuite,
+    },
+    #[command(flatten)]
+    Queries(QuerySuite),
+}
+
+/// A benchmark.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchSuite {
+    /// Measure the device's primitives: selection, projection, scan, aggregation, sorts, top-k, joins
+    ///
+    /// Each case makes its input on the device, is verified there and stands beside the time that its bytes need
+    /// (floor), the time predicted and the best rival. Exit code 1 where an answer is wrong.
+    Primitives(PrimitivesArgs),
+    #[command(flatten)]
+    Queries(QuerySuite),
+}
+
+/// A benchmark of queries.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuerySuite {
     /// Run the Star Schema Benchmark: make the data, run the 13 queries, print their times
     Ssb(BenchArgs),
     /// Run TPC-H: make the data, run the 22 queries, print their times and where each part ran
     Tpch(BenchArgs),
+}
+
+/// How to measure primitives.
+#[derive(Debug, Args)]
+pub(crate) struct PrimitivesArgs {
+    #[command(flatten)]
+    pub(crate) suite: PrimitiveArgs,
+    /// Draw the results as SVG files in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) figures: Option<PathBuf>,
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.

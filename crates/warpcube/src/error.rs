@@ -63,7 +63,7 @@ pub(crate) enum CliError {
     /// Benchmark data could not be made.
     #[error("CLI-007 {0}")]
     Data(String),
-    /// A benchmark's answers differ from the CPU's.
+    /// A benchmark's answers differ from the CPU's, or are wrong by its own check.
     #[error("CLI-008 {0}")]
     Verify(String),
 }

@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use warpcube_sql::{Session, SessionOptions, SqlError, outputs};
 
-use cli::{Cli, Command};
+use cli::{BenchSuite, Cli, Command};
 use error::{CliError, Result};
 use host::Host;
 use output::Target;
@@ -93,8 +93,12 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     }
     let assignments = config::assignments(&cli.run, &cli.common)?;
     match &cli.command {
-        Some(Command::Ssb(arguments)) => return bench::run("ssb", arguments, assignments, host).map(|()| 0),
-        Some(Command::Tpch(arguments)) => return bench::run("tpch", arguments, assignments, host).map(|()| 0),
+        Some(Command::Queries(suite) | Command::Bench { suite: BenchSuite::Queries(suite) }) => {
+            return bench::queries(suite, assignments, host).map(|()| 0);
+        }
+        Some(Command::Bench { suite: BenchSuite::Primitives(arguments) }) => {
+            return bench::primitives::run(arguments, assignments, host).map(|()| 0);
+        }
         _ => {}
     }
     let options = SessionOptions::new().with_assignments(assignments);

@@ -24,6 +24,11 @@ impl Bar {
         Bar { what: what.to_string(), started: Instant::now(), bar: None, wanted }
     }
 
+    /// Says what is being done from now on.
+    pub(crate) fn name(&mut self, what: &str) {
+        self.what = what.to_string();
+    }
+
     /// Draws how far the work is.
     pub(crate) fn update(&mut self, progress: Progress) {
         if !self.wanted || self.started.elapsed() < PATIENCE {

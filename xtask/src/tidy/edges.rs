@@ -8,16 +8,17 @@ use serde_json::Value;
 use crate::process::{Result, cargo, output};
 
 /// Each crate with the crates of ours that it may use, and those its tests may use besides.
-const EDGES: [(&str, &[&str], &[&str]); 9] = [
+const EDGES: [(&str, &[&str], &[&str]); 10] = [
     ("gpu", &[], &[]),
     ("column", &["gpu"], &[]),
     ("engine", &["column", "gpu"], &[]),
     ("cube", &["column", "gpu"], &[]),
     ("datagen", &[], &[]),
     ("sql", &["engine", "cube", "column", "gpu"], &["datagen"]),
-    ("warpcube", &["sql", "engine", "cube", "column", "gpu", "datagen"], &[]),
+    ("figures", &[], &[]),
     ("kbench", &["engine", "column", "gpu"], &[]),
-    ("xtask", &[], &[]),
+    ("warpcube", &["sql", "engine", "cube", "column", "gpu", "datagen", "kbench", "figures"], &[]),
+    ("xtask", &["figures"], &[]),
 ];
 
 /// Libraries with the only crates that may use them.

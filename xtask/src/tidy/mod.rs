@@ -5,6 +5,7 @@
 mod documents;
 mod edges;
 mod features;
+mod layers;
 mod sources;
 
 use std::fs;
@@ -38,9 +39,11 @@ pub(crate) fn run() -> Result<()> {
     let mut findings = sources::check(&files);
     findings.extend(documents::check(&files));
     findings.extend(edges::check()?);
+    findings.extend(layers::check(&files));
     findings.extend(features::check()?);
     findings.extend(crate::docs::differences(&files)?);
     findings.extend(crate::bench_table::differences()?);
+    findings.extend(crate::figures::differences()?);
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {

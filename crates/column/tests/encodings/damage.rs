@@ -1,7 +1,7 @@
 //! Encoded bytes that were damaged past any checksum: an error or some values, never a panic.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{decode, encode, get};
+use warpcube_column::format::{decode, encode, get};
 
 use crate::data::*;
 use crate::every::encodings;

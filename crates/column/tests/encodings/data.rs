@@ -1,7 +1,7 @@
 //! Segments to encode: storages by distributions, with and without nulls.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::Plain;
+use warpcube_column::format::Plain;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 /// All storages.

@@ -8,7 +8,7 @@ const BEGINNING: &str = "\
 # Encodings
 
 How the bytes of a segment hold its values: at most 2^20 rows of one column, in vectors of 1,024. Everything is little
-endian. This document is made of the heads of the files in `crates/column/src/encoding`; change those, and write it
+endian. This document is made of the heads of the files in `crates/column/src/format`; change those, and write it
 anew with `WARPCUBE_DOCS_UPDATE=1 cargo test -p warpcube-column --test encodings document`.
 
 Below, `V` is the number of vectors of a segment. A layout's left column is the byte at which a part begins.
@@ -38,7 +38,7 @@ fn the_document_is_that_of_the_heads() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut expected = BEGINNING.to_string();
     for (title, file) in SECTIONS {
-        let path = package.join("src/encoding").join(file).with_extension("rs");
+        let path = package.join("src/format").join(file).with_extension("rs");
         let source = std::fs::read_to_string(&path).unwrap();
         expected.push_str(&format!("\n## {title}\n\n"));
         for line in source.lines().map_while(|line| line.strip_prefix("//!")) {

@@ -1,7 +1,7 @@
 //! Every encoding that a segment may have, with parameters that fit it and such that nearly do not.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, ladder};
+use warpcube_column::format::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, ladder};
 
 use crate::data::Segment;
 

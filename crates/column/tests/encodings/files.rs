@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use arrow::array::StringArray;
-use warpcube_column::encoding::{
+use warpcube_column::format::{
     Dictionary, EncodedChunk, EncodedColumn, EncodedFile, Encoding, FORMAT_VERSION, FileError, FileWriter, Packed,
     TableIdentity, encode,
 };

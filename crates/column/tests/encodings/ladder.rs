@@ -1,7 +1,7 @@
 //! Kernels decode packed offsets of every width that there is, with each kind of reference, with patches and without.
 
-use warpcube_column::encoding::{Alp, Encoding, Packed, WIDTHS, encode};
-use warpcube_column::{Layout, Storage};
+use warpcube_column::Storage;
+use warpcube_column::format::{Alp, Encoding, Packed, WIDTHS, encode};
 
 use crate::data::*;
 use crate::views::{Case, decodes};
@@ -11,9 +11,8 @@ const ROWS: usize = 2_500;
 const PATCHED: usize = 97;
 
 fn case(segment: Segment, encoding: Encoding) -> Case {
-    let layout = Layout::of(&encoding);
     let bytes = encode(&encoding, &segment.plain()).unwrap();
-    Case { name: format!("{layout}, {encoding:?}"), segment, bytes, layout }
+    Case { name: format!("{encoding:?}"), segment, bytes, encoding }
 }
 
 /// Values whose offsets from `base` have `width` bits; with patches some have more.

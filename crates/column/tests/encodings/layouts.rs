@@ -1,7 +1,7 @@
 //! Bytes of small segments, as the heads of the encodings draw them.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, encode};
+use warpcube_column::format::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, encode};
 
 use crate::data::Segment;
 

@@ -1,7 +1,7 @@
 //! What profiles tell of columns.
 
 use warpcube_column::Storage;
-use warpcube_column::encoding::Profile;
+use warpcube_column::format::Profile;
 
 use crate::data::*;
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use warpcube_column::Storage;
-use warpcube_column::encoding::{
+use warpcube_column::format::{
     Encoding, EncodingError, Nsv, OffsetBits, Packed, WIDTHS, decode, encode, encode_all, get,
 };
 

@@ -1,10 +1,10 @@
-//! Kernels decode what the CPU encoded: every layout through its view, whole vectors in steps of each length and single
+//! Kernels decode what the CPU encoded: every encoding through its view, whole vectors in steps of each length and single
 //! rows, on the emulated device.
 
 use std::collections::BTreeMap;
 
-use warpcube_column::encoding::{Alp, Delta, Encoding, Nsf, Nsv, OffsetBits, Packed, encode};
-use warpcube_column::{Constant, Layout, PLAIN_LIBRARY, Storage, decoding_library};
+use warpcube_column::format::{Alp, Delta, Encoding, Nsf, Nsv, OffsetBits, Packed, encode};
+use warpcube_column::{Constant, PLAIN_LIBRARY, Storage, decoding_library};
 use warpcube_gpu::{DeviceBuffer, LaneOrder, LaunchShape, Params, Program};
 
 use crate::data::*;
@@ -13,49 +13,49 @@ const BUDGET: u64 = 64 << 20;
 /// Values of a lane's steps.
 const SLOTS: [usize; 3] = [8, 16, 32];
 
-/// A segment with an encoding, and the layout that a column of it has.
+/// A segment with an encoding.
 pub struct Case {
     pub name: String,
     pub segment: Segment,
     pub bytes: Vec<u8>,
-    pub layout: Layout,
+    pub encoding: Encoding,
 }
 
-/// Layouts of a segment; each gives a program text of its own, so that they are few.
-fn layouts(segment: &Segment) -> Vec<(Layout, Encoding)> {
+/// Encodings of a segment; each gives a program text of its own, so that they are few.
+fn encodings(segment: &Segment) -> Vec<Encoding> {
     let (plain, storage) = (segment.plain(), segment.storage);
-    let mut all = vec![(Layout::Rle, Encoding::Rle)];
+    let mut all = vec![Encoding::Rle];
     if storage.is_float() {
         let integers = Packed { width: 17, reference: None, patches: true };
         let fixed = Alp { exponent: 14, factor: 12, integers };
         let shared = Packed { width: 14, reference: Some(0), patches: true };
         for alp in [fixed, Alp { exponent: 3, factor: 0, integers: shared }] {
-            all.push((Layout::Alp(alp), Encoding::Alp(alp)));
+            all.push(Encoding::Alp(alp));
         }
         return all;
     }
     let most = 8 * storage.width() as u32;
     for (width, reference) in [(most.min(5), None), (most.min(12), Some(3u64.wrapping_neg())), (0, Some(7))] {
         let packed = Packed { width, reference, patches: true };
-        all.push((Layout::Packed(packed), Encoding::Packed(packed)));
+        all.push(Encoding::Packed(packed));
     }
     let whole = Packed { width: most, reference: Some(1), patches: false };
-    all.push((Layout::Packed(whole), Encoding::Packed(whole)));
+    all.push(Encoding::Packed(whole));
     let fits = |bits: u32| OffsetBits::of(&plain, Some(0)).wider_than(bits) == 0;
     if storage.width() < 8 || fits(32) {
         let nsv = Nsv { reference: if storage.width() < 8 { 5 } else { 0 } };
-        all.push((Layout::Nsv(nsv), Encoding::Nsv(nsv)));
+        all.push(Encoding::Nsv(nsv));
     }
     for bytes in [1, 2, 4, 8].into_iter().filter(|bytes| *bytes <= storage.width() as u32) {
         let nsf = Nsf { bytes };
-        all.push((Layout::Nsf(nsf), Encoding::Nsf(nsf)));
+        all.push(Encoding::Nsf(nsf));
     }
-    all.extend([(Layout::GpuFor, Encoding::GpuFor), (Layout::GpuDfor, Encoding::GpuDfor)]);
+    all.extend([Encoding::GpuFor, Encoding::GpuDfor]);
     let fitting = Delta::fit(&plain).unwrap();
     let word = 8 * storage.width().max(4) as u32;
     let wider = Delta { width: fitting.width.max(17), ..fitting };
     for delta in [fitting, wider, Delta { width: word, differences: word }] {
-        all.push((Layout::Delta(delta), Encoding::Delta(delta)));
+        all.push(Encoding::Delta(delta));
     }
     all
 }
@@ -64,12 +64,12 @@ fn cases(storage: Storage) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |distribution, nulls, rows| {
         let segment = Segment::draw(storage, distribution, nulls, rows, rows as u64 + 17);
-        for (layout, encoding) in layouts(&segment) {
+        for encoding in encodings(&segment) {
             // Not all widths hold all values.
             let Ok(bytes) = encode(&encoding, &segment.plain()) else { continue };
-            let name = format!("{layout} of {rows} rows, {distribution:?}, nulls {nulls:?}");
+            let name = format!("{encoding} of {rows} rows, {distribution:?}, nulls {nulls:?}");
             let segment = Segment::draw(storage, distribution, nulls, rows, rows as u64 + 17);
-            cases.push(Case { name, segment, bytes, layout });
+            cases.push(Case { name, segment, bytes, encoding });
         }
     };
     for distribution in DISTRIBUTIONS {
@@ -131,15 +131,15 @@ pub fn decodes(storage: Storage, cases: &[Case]) {
     let mut views: BTreeMap<String, usize> = BTreeMap::new();
     for case in cases {
         let next = views.len();
-        views.entry(case.layout.view(storage.c_name()).c_type).or_insert(next);
+        views.entry(case.encoding.view(storage.c_name()).c_type).or_insert(next);
     }
     let text = text(storage, &views);
     let program = Program::new("decoding", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
     let width = storage.width();
     for case in cases {
-        let Case { name, segment, bytes, layout } = case;
+        let Case { name, segment, bytes, encoding } = case;
         let stride = segment.rows.next_multiple_of(1_024);
-        let view = layout.view(storage.c_name());
+        let view = encoding.view(storage.c_name());
         let mut constants = view.constants.iter();
         let word = constants.next().map_or(0, |constant| match constant {
             Constant::Word(value) => *value,
@@ -167,7 +167,8 @@ pub fn decodes(storage: Storage, cases: &[Case]) {
             stream.download(&target, 0, &mut found).unwrap();
             for (way, values) in found.chunks_exact(stride * width).enumerate() {
                 // What is behind the last row may be looked up by its value, which has to be one that there is.
-                let step = SLOTS.get(way).filter(|_| matches!(layout, Layout::Delta(_))).map_or(1, |slots| 32 * slots);
+                let step =
+                    SLOTS.get(way).filter(|_| matches!(encoding, Encoding::Delta(_))).map_or(1, |slots| 32 * slots);
                 for row in segment.rows..segment.rows.next_multiple_of(step) {
                     let own = &values[row * width..(row + 1) * width];
                     let is_one = |valid: usize| segment.values[valid * width..(valid + 1) * width] == *own;

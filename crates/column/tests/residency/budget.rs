@@ -145,10 +145,10 @@ fn a_load_that_gives_way_is_stopped_by_one_that_does_not() {
     let (late, urgent) = (Source::integers("late", 1, ROWS), Source::integers("urgent", 1, ROWS));
     let residency = residency(8 * column_bytes());
     late.0.held.store(true, Ordering::SeqCst);
-    let limits = LoadLimits { cancelled: Arc::default(), gives_way: true, ..plain() };
+    let limits = LoadLimits { cancelled: Arc::default(), in_background: true, ..plain() };
     let patience = Instant::now() + Duration::from_secs(60);
     std::thread::scope(|scope| {
-        let gives_way = scope.spawn(|| admit_with(&residency, &[late.request(&[0])], 0, &limits).map(|_| ()));
+        let in_background = scope.spawn(|| admit_with(&residency, &[late.request(&[0])], 0, &limits).map(|_| ()));
         while late.0.reading.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
@@ -158,12 +158,12 @@ fn a_load_that_gives_way_is_stopped_by_one_that_does_not() {
             std::thread::yield_now();
         }
         late.0.held.store(false, Ordering::SeqCst);
-        let error = gives_way.join().unwrap().unwrap_err();
+        let error = in_background.join().unwrap().unwrap_err();
         assert!(matches!(error, ColumnError::Gpu(GpuError::Cancelled)), "{error}");
         goes_first.join().unwrap();
     });
     assert_eq!(residency.summaries().len(), 1);
-    let again = LoadLimits { gives_way: true, ..plain() };
+    let again = LoadLimits { in_background: true, ..plain() };
     drop(admit_with(&residency, &[late.request(&[0])], 0, &again).unwrap());
     let lacks_room = admit_with(&residency, &[late.request(&[0])], 8 * column_bytes(), &again);
     assert!(matches!(lacks_room.map(|_| ()).unwrap_err(), ColumnError::OverBudget { .. }));

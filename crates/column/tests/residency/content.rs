@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use arrow::array::*;
 use arrow::compute::{cast, concat};
 use arrow::datatypes::*;
-use warpcube_column::{ColumnError, LoadLimits, PinnedTable, Residency, Storage};
+use warpcube_column::{ColumnError, LoadLimits, Relation, Residency, Storage};
 
 use crate::source::*;
 
@@ -108,11 +108,11 @@ fn columns_read_apart_that_differ_in_rows_are_an_error() {
 }
 
 /// Whether a table cut into three chunks holds these columns.
-pub fn check_every_type(residency: &Residency, table: &PinnedTable, columns: &[(&str, ArrayRef)]) {
+pub fn check_every_type(residency: &Residency, table: &Relation, columns: &[(&str, ArrayRef)]) {
     assert_eq!(table.chunks[..], [1_500, 2_048, 1_452]);
     for (column, (name, array)) in columns.iter().enumerate() {
         let resident = &table.columns[column];
-        let dictionary = resident.dictionary().map(|dictionary| dictionary.values().clone());
+        let dictionary = resident.facts().dictionary.as_ref().map(|dictionary| dictionary.values().clone());
         let (bytes, valid) = download(residency, table, column);
         let width = resident.storage().width();
         for (row, expected) in expected(array, dictionary.as_ref()).into_iter().enumerate() {
@@ -121,7 +121,7 @@ pub fn check_every_type(residency: &Residency, table: &PinnedTable, columns: &[(
                 assert_eq!(bytes[row * width..(row + 1) * width], expected, "{name} row {row}");
             }
         }
-        let statistics = resident.statistics();
+        let statistics = &resident.facts().statistics;
         assert_eq!((statistics.rows, statistics.nulls), (5_000, array.null_count() as u64), "{name}");
         if *name == "i16" {
             assert_eq!(statistics.integers, Some((-50, 50)));
@@ -141,14 +141,14 @@ fn strings_of_all_threads_share_one_sorted_dictionary() {
     let limits = LoadLimits { threads: 4, ..plain() };
     let pinned = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap();
     let column = &pinned.tables[0].columns[0];
-    let dictionary = column.dictionary().unwrap();
+    let dictionary = column.facts().dictionary.as_ref().unwrap();
     let known: Vec<&str> = dictionary.values().iter().flatten().collect();
     assert!(known.is_sorted() && known.len() == 20_011);
     let codes: Vec<u32> = numbers(&download(&residency, &pinned.tables[0], 0).0, u32::from_le_bytes);
     for (row, code) in codes.iter().enumerate() {
         assert_eq!(dictionary.value(*code), text(row), "row {row}");
     }
-    assert_eq!(column.statistics().integers, Some((0, 20_010)));
+    assert_eq!(column.facts().statistics.integers, Some((0, 20_010)));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_partition_longer_than_a_chunk_is_cut() {
     let residency = residency(BUDGET);
     let pinned = admit(&residency, &source, &[0], 0).unwrap();
     assert_eq!(pinned.tables[0].chunks[..], [1 << 20, 1]);
-    assert!(pinned.tables[0].columns[0].statistics().strictly_ascending);
+    assert!(pinned.tables[0].columns[0].facts().statistics.strictly_ascending);
     let loaded = values(&residency, &pinned.tables[0], 0);
     assert!(loaded.iter().enumerate().all(|(row, value)| *value == row as i64 * 10));
 }
@@ -188,7 +188,7 @@ fn rows_are_counted_where_no_column_is_wanted() {
     let source = Source::integers("t", 2, 3_000);
     let residency = residency(BUDGET);
     let pinned = admit(&residency, &source, &[], 0).unwrap();
-    assert_eq!((pinned.tables[0].rows(), pinned.tables[0].columns.len()), (3_000, 0));
+    assert_eq!((pinned.tables[0].rows_max(), pinned.tables[0].columns.len()), (3_000, 0));
     let both = admit(&residency, &source, &[1], 0).unwrap();
     assert_eq!(both.tables[0].chunks, pinned.tables[0].chunks);
 }
@@ -197,8 +197,8 @@ fn rows_are_counted_where_no_column_is_wanted() {
 fn an_empty_table_has_no_chunks() {
     let residency = residency(BUDGET);
     let pinned = admit(&residency, &Source::integers("t", 2, 0), &[0, 1], 0).unwrap();
-    assert_eq!((pinned.tables[0].rows(), pinned.tables[0].columns.len()), (0, 2));
-    assert_eq!(pinned.tables[0].columns[0].statistics().integers, None);
+    assert_eq!((pinned.tables[0].rows_max(), pinned.tables[0].columns.len()), (0, 2));
+    assert_eq!(pinned.tables[0].columns[0].facts().statistics.integers, None);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_new_version_replaces_the_old_one_and_running_statements_keep_theirs() {
     source.0.version.store(2, Ordering::SeqCst);
     assert!(!residency.is_resident("t", "2", &[0]));
     let new = admit(&residency, &source, &[0], 0).unwrap();
-    assert_eq!((old.tables[0].rows(), new.tables[0].rows()), (2_000, 4_000));
+    assert_eq!((old.tables[0].rows_max(), new.tables[0].rows_max()), (2_000, 4_000));
     assert_eq!(values(&residency, &old.tables[0], 0)[1_999], 19_990);
     assert!(residency.is_resident("t", "2", &[0]) && !residency.is_resident("t", "1", &[0]));
 }
@@ -231,7 +231,7 @@ fn rows_that_come_and_go_without_a_new_version_are_noticed() {
     source.0.partitions.lock()[0].truncate(0);
     // The first try finds other rows and forgets the table, the second loads all of it.
     let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
-    assert_eq!(pinned.tables[0].rows(), 0);
+    assert_eq!(pinned.tables[0].rows_max(), 0);
 }
 
 #[test]

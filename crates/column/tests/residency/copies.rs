@@ -40,7 +40,7 @@ fn what_left_comes_back_from_its_copy() {
     assert_eq!(source.scans(), [vec![0], vec![1], vec![2]], "nothing is read again");
     assert_eq!((pinned.loaded.restored, pinned.loaded.bytes), (column_bytes(), column_bytes()));
     assert_eq!(values(&residency, &pinned.tables[0], 0)[77], 770);
-    assert!(pinned.tables[0].columns[0].statistics().strictly_ascending);
+    assert!(pinned.tables[0].columns[0].facts().statistics.strictly_ascending);
     assert_eq!(places(&residency, 4), [Device, Host, Device, Files]);
     drop(pinned);
     // Both the column and its copy are there now: it leaves again without being copied again.
@@ -58,14 +58,17 @@ fn strings_and_nulls_come_back() {
     let source = Source::new("t", vec![("s", text), ("n", other)], &[1_000, ROWS - 1_000], 4_096);
     let residency = residency(column_bytes() + column_bytes() / 2);
     let first = admit_keeping(&residency, &source, 0, u64::MAX);
-    let before = (download(&residency, &first.tables[0], 0), first.tables[0].columns[0].statistics().clone());
+    let before = (download(&residency, &first.tables[0], 0), first.tables[0].columns[0].facts().statistics.clone());
     drop(first);
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
     assert_eq!(residency.whereabouts("t", "1", 0), Whereabouts::Host);
     let again = admit_keeping(&residency, &source, 0, u64::MAX);
     let column = &again.tables[0].columns[0];
-    assert_eq!((download(&residency, &again.tables[0], 0), column.statistics().clone()), before);
-    assert_eq!((column.dictionary().unwrap().len(), column.segments().len()), (ROWS - ROWS.div_ceil(3), 2));
+    assert_eq!((download(&residency, &again.tables[0], 0), column.facts().statistics.clone()), before);
+    assert_eq!(
+        (column.facts().dictionary.as_ref().unwrap().len(), column.segments().len()),
+        (ROWS - ROWS.div_ceil(3), 2)
+    );
     assert_eq!(source.scans().len(), 2);
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, StringArray};
-use warpcube_column::encoding::{
+use warpcube_column::format::{
     Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, Profile, encode, ladder,
 };
-use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, PinnedTable, Residency, Storage};
+use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, Relation, Residency, Storage};
 
 use warpcube_gpu::LaneOrder;
 
@@ -51,7 +51,7 @@ fn with_one_nan(chunk: &mut Segment) {
 }
 
 /// A table of one column with these chunks, plain on the device.
-pub fn table(residency: &Residency, chunks: &[Segment]) -> PinnedTable {
+pub fn table(residency: &Residency, chunks: &[Segment]) -> Relation {
     let array = crate::arrays::array(chunks);
     let partitions: Vec<usize> = chunks.iter().map(|chunk| chunk.rows).collect();
     let source = Source::new("t", vec![("x", array)], &partitions, 1 << 20);
@@ -61,7 +61,7 @@ pub fn table(residency: &Residency, chunks: &[Segment]) -> PinnedTable {
 }
 
 /// Compares each chunk of a column in an encoding with what the CPU makes of it, or that both refuse it.
-fn compare(residency: &Residency, table: &PinnedTable, chunks: &[Segment], encoding: &Encoding) {
+fn compare(residency: &Residency, table: &Relation, chunks: &[Segment], encoding: &Encoding) {
     let column = &table.columns[0];
     let expected: Result<Vec<Vec<u8>>, _> = chunks.iter().map(|chunk| encode(encoding, &chunk.plain())).collect();
     let encoded = match (residency.encode(column, encoding), &expected) {
@@ -248,7 +248,7 @@ fn columns_are_encoded_beside_little_memory() {
         let residency = residency(plain_bytes + spare);
         let limits = LoadLimits { encoding, ..LoadLimits::default() };
         let table = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap().tables.remove(0);
-        let (column, words) = (&table.columns[0], table.columns[0].encoding());
+        let (column, words) = (&table.columns[0], table.columns[0].encoding().to_string());
         assert!(words.contains(encoding.name()) && column.bytes() < plain_bytes, "{words}");
         assert_eq!(residency.device().pool().usage().reserved, column.bytes());
     }

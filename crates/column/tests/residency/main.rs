@@ -1,4 +1,4 @@
-//! Columns on the emulated device: what is loaded, what it holds, who may stay.
+//! Columns on the emulated device: what is loaded, what it holds, which columns stay.
 
 mod arrays;
 mod budget;
@@ -12,4 +12,5 @@ mod kept;
 mod named;
 mod packed;
 mod profiles;
+mod relations;
 mod source;

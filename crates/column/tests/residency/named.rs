@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::*;
 use arrow::datatypes::*;
-use warpcube_column::encoding::{Dictionary, Encoding, Plain, decode, encode};
-use warpcube_column::{EncodingChoice, LoadLimits, PinnedTable, Residency, ResidentColumn};
+use warpcube_column::format::{Encoding, Plain, decode, encode};
+use warpcube_column::{EncodingChoice, LoadLimits, Relation, Residency, ResidentColumn};
 use warpcube_gpu::DeviceBuffer;
 
 use crate::source::*;
@@ -47,7 +47,7 @@ fn columns() -> Vec<(&'static str, ArrayRef)> {
     ]
 }
 
-fn load(residency: &Residency, source: &Source, encoding: EncodingChoice) -> PinnedTable {
+fn load(residency: &Residency, source: &Source, encoding: EncodingChoice) -> Relation {
     let all: Vec<usize> = (0..columns().len()).collect();
     let limits = LoadLimits { encoding, host_bytes: BUDGET, ..LoadLimits::default() };
     admit_with(residency, &[source.request(&all)], 0, &limits).unwrap().tables.remove(0)
@@ -59,23 +59,19 @@ fn content(residency: &Residency, buffer: &DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// Encoding of a column as the CPU has it.
-fn encoding(residency: &Residency, column: &ResidentColumn) -> Encoding {
-    let values = column.layout().encoding();
-    let Some(lookup) = column.lookup() else { return values };
-    let bytes = content(residency, lookup);
-    let bits = bytes.chunks_exact(column.storage().width()).map(|value| {
-        let mut bits = [0; 8];
-        bits[..value.len()].copy_from_slice(value);
-        u64::from_le_bytes(bits)
-    });
-    Encoding::Dictionary(Dictionary::new(column.storage(), bits.collect(), values).unwrap())
+/// The distinct values of a column on the device are those of its encoding.
+fn compare_lookups(residency: &Residency, column: &ResidentColumn) {
+    let Encoding::Dictionary(dictionary) = column.encoding() else { return assert!(column.lookup().is_none()) };
+    let values = dictionary.values().iter().chain(dictionary.values().is_empty().then_some(&0));
+    let expected: Vec<u8> = values.flat_map(|bits| bits.to_le_bytes()[..column.storage().width()].to_vec()).collect();
+    assert!(content(residency, column.lookup().unwrap()) == expected, "{}", column.name());
 }
 
 /// Compares the segments of `table` with those of `plain` as the CPU encodes them.
-fn compare(residency: &Residency, table: &PinnedTable, as_is: &Residency, plain: &PinnedTable) {
+fn compare(residency: &Residency, table: &Relation, as_is: &Residency, plain: &Relation) {
     for (column, known) in table.columns.iter().zip(&plain.columns) {
-        let encoding = encoding(residency, column);
+        compare_lookups(residency, column);
+        let encoding = column.encoding();
         for (chunk, rows) in table.chunks.iter().enumerate() {
             let (segment, known) = (&column.segments()[chunk], &known.segments()[chunk]);
             let (values, rows) = (content(as_is, known.values()), *rows as usize);
@@ -83,11 +79,11 @@ fn compare(residency: &Residency, table: &PinnedTable, as_is: &Residency, plain:
             assert_eq!(segment.validity().map(|words| content(residency, words)), validity);
             let words = validity.as_deref().map(|bytes| numbers(bytes, u32::from_le_bytes));
             let own = Plain::new(column.storage(), &values, words.as_deref(), rows).unwrap();
-            let (found, expected) = (content(residency, segment.values()), encode(&encoding, &own).unwrap());
+            let (found, expected) = (content(residency, segment.values()), encode(encoding, &own).unwrap());
             // Null slots of plain codes hold what became of zero.
-            let is_same = encoding == Encoding::Plain || found[..expected.len()] == expected;
+            let is_same = *encoding == Encoding::Plain || found[..expected.len()] == expected;
             assert!(is_same, "{} chunk {chunk} as {}", column.name(), column.encoding());
-            let decoded = decode(&encoding, &expected, column.storage(), words.as_deref(), rows).unwrap();
+            let decoded = decode(encoding, &expected, column.storage(), words.as_deref(), rows).unwrap();
             assert!(decoded == decode(&Encoding::Plain, &values, column.storage(), words.as_deref(), rows).unwrap());
         }
     }
@@ -113,7 +109,7 @@ fn named_encodings_have_the_bytes_of_the_cpu() {
 
 /// Whether a column has the encoding of that choice.
 fn has_name(column: &ResidentColumn, choice: EncodingChoice) -> bool {
-    let words = column.encoding();
+    let words = column.encoding().to_string();
     match choice {
         EncodingChoice::Auto => true,
         EncodingChoice::Dictionary => words.contains("dictionary("),
@@ -142,7 +138,7 @@ fn applies(column: &ResidentColumn, choice: EncodingChoice) -> bool {
 fn wide_outliers_are_patches() {
     let residency = residency(BUDGET);
     let table = load(&residency, &Source::new("t", columns(), &[ROWS], 700), EncodingChoice::Packed);
-    let words = |name: &str| table.columns.iter().find(|column| column.name() == name).unwrap().encoding();
+    let words = |name: &str| table.columns.iter().find(|column| column.name() == name).unwrap().encoding().to_string();
     assert_eq!(words("outliers"), "packed(5, references, patches)");
     assert_eq!(words("sorted"), "packed(12, references)");
 }
@@ -153,8 +149,8 @@ fn copies_on_the_host_keep_encodings() {
     for choice in [EncodingChoice::Dictionary, EncodingChoice::Alp, EncodingChoice::Rle] {
         let residency = residency(BUDGET);
         let before = load(&residency, &source, choice);
-        let words = |table: &PinnedTable| table.columns.iter().map(|c| c.encoding()).collect::<Vec<_>>();
-        let all = |table: &PinnedTable| -> Vec<Vec<u8>> {
+        let words = |table: &Relation| table.columns.iter().map(|c| c.encoding().clone()).collect::<Vec<_>>();
+        let all = |table: &Relation| -> Vec<Vec<u8>> {
             let buffers = table.columns.iter().flat_map(|column| {
                 column.lookup().into_iter().chain(column.segments().iter().map(|segment| segment.values()))
             });

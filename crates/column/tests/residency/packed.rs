@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use arrow::array::*;
 use arrow::datatypes::*;
-use warpcube_column::encoding::{Encoding, Packed, Plain, encode};
-use warpcube_column::{EncodingChoice, Layout, LoadLimits, PinnedTable, Residency};
+use warpcube_column::format::{Encoding, Packed, Plain, encode};
+use warpcube_column::{EncodingChoice, LoadLimits, Relation, Residency};
 
 use crate::source::*;
 
 const BUDGET: u64 = 256 << 20;
 
-fn load(residency: &Residency, source: &Source, columns: usize, encoding: EncodingChoice) -> PinnedTable {
+fn load(residency: &Residency, source: &Source, columns: usize, encoding: EncodingChoice) -> Relation {
     let all: Vec<usize> = (0..columns).collect();
     let limits = LoadLimits { encoding, ..LoadLimits::default() };
     admit_with(residency, &[source.request(&all)], 0, &limits).unwrap().tables.remove(0)
 }
 
 /// The bytes of a segment's buffer, and of its validity words.
-fn content(residency: &Residency, table: &PinnedTable, column: usize, chunk: usize) -> (Vec<u8>, Option<Vec<u32>>) {
+fn content(residency: &Residency, table: &Relation, column: usize, chunk: usize) -> (Vec<u8>, Option<Vec<u32>>) {
     let segment = &table.columns[column].segments()[chunk];
     let mut stream = residency.device().stream().unwrap();
     let mut values = vec![0u8; segment.values().bytes()];
@@ -39,9 +39,9 @@ fn compare(columns: Vec<(&str, ArrayRef)>, partitions: &[usize], encoding: Encod
     let plain = load(&as_is, &source, count, EncodingChoice::Plain);
     let table = load(&packed, &source, count, encoding);
     assert_eq!(plain.chunks, table.chunks);
-    let layout = |column: usize| match table.columns[column].layout() {
-        Layout::Plain => None,
-        Layout::Packed(packed) => Some(packed),
+    let packing = |column: usize| match table.columns[column].encoding() {
+        Encoding::Plain => None,
+        Encoding::Packed(packed) => Some(*packed),
         other => panic!("{other}"),
     };
     for column in 0..count {
@@ -51,13 +51,13 @@ fn compare(columns: Vec<(&str, ArrayRef)>, partitions: &[usize], encoding: Encod
             assert_eq!(words, validity, "validity stays as it is");
             let resident = &table.columns[column];
             let segment = Plain::new(resident.storage(), &values, validity.as_deref(), *rows as usize).unwrap();
-            let encoding = layout(column).map_or(Encoding::Plain, Encoding::Packed);
-            let expected = encode(&encoding, &segment).unwrap();
+            let encoding = resident.encoding();
+            let expected = encode(encoding, &segment).unwrap();
             let is_same = found[..expected.len()] == expected;
             assert!(is_same, "{} {:?} chunk {chunk} as {encoding:?}", resident.name(), resident.storage());
         }
     }
-    (0..count).map(layout).collect()
+    (0..count).map(packing).collect()
 }
 
 /// Values of `bits` bits from `low` on, some NULL.
@@ -149,6 +149,6 @@ fn a_column_that_has_no_room_to_be_packed_stays_plain() {
     // The plain column fits, a packed chunk beside it does not.
     let residency = residency((rows * 8 + (256 << 10)) as u64);
     let table = load(&residency, &source, 1, EncodingChoice::Auto);
-    assert_eq!(table.columns[0].layout(), Layout::Plain);
+    assert_eq!(*table.columns[0].encoding(), Encoding::Plain);
     assert_eq!(residency.device().pool().usage().reserved, table.columns[0].bytes());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use warpcube_column::encoding::{Dictionary, Profile};
+use warpcube_column::format::{Dictionary, Profile};
 use warpcube_column::{Residency, Storage};
 
 use crate::data::*;

@@ -8,8 +8,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parking_lot::Mutex;
 use warpcube_column::{
-    ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Pinned, PinnedTable, Residency,
-    Result, TableRequest,
+    ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Pinned, Relation, Residency, Result,
+    TableRequest,
 };
 use warpcube_gpu::LaneOrder;
 
@@ -116,7 +116,7 @@ impl ColumnSource for Source {
         Some(partitions.iter().flatten().map(|batch| batch.num_rows() as u64).sum())
     }
 
-    fn kept_in(&self) -> Option<ColumnFile> {
+    fn column_file(&self) -> Option<ColumnFile> {
         let (path, write) = self.0.kept.lock().clone()?;
         Some(ColumnFile { path, table: format!("table {}", self.0.name), write })
     }
@@ -195,11 +195,11 @@ pub fn admit_with(
     transient: u64,
     limits: &LoadLimits,
 ) -> Result<Pinned> {
-    residency.admit(requests, limits, |_: &[PinnedTable]| -> Result<u64, ColumnError> { Ok(transient) })
+    residency.admit(requests, limits, |_: &[Relation]| -> Result<u64, ColumnError> { Ok(transient) })
 }
 
 /// The bytes of a column's segments, padding left out, with validity by row.
-pub fn download(residency: &Residency, table: &PinnedTable, column: usize) -> (Vec<u8>, Vec<bool>) {
+pub fn download(residency: &Residency, table: &Relation, column: usize) -> (Vec<u8>, Vec<bool>) {
     let mut stream = residency.device().stream().unwrap();
     let (mut bytes, mut valid) = (Vec::new(), Vec::new());
     let resident = &table.columns[column];
@@ -224,7 +224,7 @@ pub fn download(residency: &Residency, table: &PinnedTable, column: usize) -> (V
 }
 
 /// The values of a column of 64-bit integers.
-pub fn values(residency: &Residency, table: &PinnedTable, column: usize) -> Vec<i64> {
+pub fn values(residency: &Residency, table: &Relation, column: usize) -> Vec<i64> {
     numbers(&download(residency, table, column).0, i64::from_le_bytes)
 }
 

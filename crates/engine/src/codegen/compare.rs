@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use warpcube_column::encoding::Packed;
+use warpcube_column::ColumnReader;
+use warpcube_column::format::Packed;
 
-use crate::codegen::column::ColumnReader;
 use crate::codegen::params::{Argument, ParamList};
 use crate::ir::{BinaryOp, Expr};
 

@@ -1,5 +1,7 @@
 //! The members of a kernel's parameter struct: each is named in the source and filled at launch.
 
+use warpcube_column::Constant;
+
 use crate::arena::Zone;
 
 /// What a member is filled with.
@@ -35,6 +37,14 @@ impl ParamList {
             }
         };
         format!("p.{}", self.members[index].1)
+    }
+
+    /// A member for a constant that a column is read with.
+    pub(crate) fn constant(&mut self, c_type: &str, constant: Constant) -> String {
+        match constant {
+            Constant::Word(value) => self.add(c_type, Argument::U64(value)),
+            Constant::Float(value) => self.add(c_type, Argument::F64(value)),
+        }
     }
 
     /// The struct's declaration.

@@ -11,8 +11,9 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
+use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
+
 use crate::arena::{Arena, Zone};
-use crate::codegen::column::{ColumnReader, Form, GROUP_SLOTS, TILE_SLOTS};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
@@ -50,7 +51,7 @@ pub(crate) struct PipelineInput<'a> {
     /// The pipeline.
     pub(crate) pipeline: &'a Pipeline,
     /// How each column's values lie.
-    pub(crate) forms: &'a [Form],
+    pub(crate) layouts: &'a [ColumnLayout],
     /// What is known of each column's values.
     pub(crate) columns: &'a [Value],
     /// Values of the codes of each column of codes, where they are integers.
@@ -167,10 +168,11 @@ pub(crate) fn generate(
     let plan = sink::plan(input, &registers, &split.rows, &split.dense, arena)?;
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
-    let reader = |(column, form): (usize, &Form)| {
-        ColumnReader::new(column, *form, input.columns[column].valid.is_some(), &mut params)
+    let reader = |(column, layout): (usize, &ColumnLayout)| {
+        let is_nullable = input.columns[column].valid.is_some();
+        ColumnReader::new(column, layout.clone(), is_nullable, |c_type, constant| params.constant(c_type, constant))
     };
-    let readers: Vec<ColumnReader> = input.forms.iter().enumerate().map(reader).collect();
+    let readers: Vec<ColumnReader> = input.layouts.iter().enumerate().map(reader).collect();
     let skips = may_skip(Scan { input, split: &split, readers: &readers });
     if skips {
         split.ahead = 1;
@@ -208,14 +210,14 @@ pub(crate) fn generate(
 
 /// Decides which steps run on whole vectors and which columns are loaded for them.
 fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
-    let width = |column: usize| input.forms[column].bytes();
-    let lines = |share: f64, column: usize| surviving_lines(share, input.forms[column].gathered_bytes());
+    let width = |column: usize| input.layouts[column].bytes();
+    let lines = |share: f64, column: usize| surviving_lines(share, input.layouts[column].gathered_bytes());
     let tuning = input.tuning;
     let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
     // The share of vectors that are not ruled out as a whole, and that of rows that are left in those.
     let (mut scanned, mut share) = (1.0f64, 1.0f64);
     let vector_registers =
-        |loaded: &[usize]| loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() as usize;
+        |loaded: &[usize]| loaded.iter().map(|column| input.layouts[*column].register_bytes()).sum::<f64>() as usize;
     for planned in planned {
         let mut new: Vec<usize> = Vec::new();
         let mut eligible = !planned.fallible && rows.is_empty() && weight::of_item(&planned.item) <= weight::HEAVY;
@@ -236,7 +238,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
             loaded = with_new;
-            match input.skips && drops_vectors(&planned.item, input.forms) {
+            match input.skips && drops_vectors(&planned.item, input.layouts) {
                 true => scanned *= planned.share,
                 false => share *= planned.share,
             }
@@ -280,7 +282,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     wanted.dedup();
     let gathered: f64 = wanted.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * rows_scanned;
     let bytes = whole + gathered;
-    let packed = loaded.iter().any(|column| input.forms[*column].is_packed());
+    let packed = loaded.iter().any(|column| input.layouts[*column].is_packed());
     let slots = match vector_registers(&loaded) {
         0..=2 if packed && single && in_place => tuning.slots_narrow,
         0..=7 => tuning.slots_one,
@@ -293,13 +295,13 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     }
     let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
-    let tiled = loaded.iter().any(|column| input.forms[*column].is_tiled());
+    let tiled = loaded.iter().any(|column| input.layouts[*column].is_tiled());
     let has_room = (single || !in_place) && vector_registers(&loaded) <= TILE_REGISTERS;
     let slots = if tiled && has_room { slots.max(TILE_SLOTS) } else { slots };
     // The vectors of several steps share as many registers as those of two long ones take.
-    let step_bytes = loaded.iter().map(|column| input.forms[*column].register_bytes()).sum::<f64>() * slots as f64;
+    let step_bytes = loaded.iter().map(|column| input.layouts[*column].register_bytes()).sum::<f64>() * slots as f64;
     // Views wait for memory when they decode: steps in turn would repeat much text for little.
-    let viewed = loaded.iter().any(|column| input.forms[*column].is_viewed());
+    let viewed = loaded.iter().any(|column| input.layouts[*column].is_viewed());
     let ahead = match in_place && single && tuning.prefetch && !loaded.is_empty() && !viewed {
         true => ((AHEAD_BYTES / step_bytes.max(1.0)) as usize).min(tuning.steps_ahead),
         false => 1,
@@ -434,7 +436,7 @@ impl KernelWriter<'_> {
             let coded = coded(self.input, self.split, probe);
             let spanned = coded.is_none() && self.asks_for_span(probe.build);
             let bytes = match coded {
-                Some(column) => coded_bytes(self.input.forms[column].codes),
+                Some(column) => coded_bytes(self.input.layouts[column].codes),
                 None => bitmap.bytes().next_multiple_of(16) + if spanned { SPAN_BYTES } else { 0 },
             };
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * LARGE_WARPS <= self.input.shared_limit;
@@ -570,7 +572,7 @@ impl KernelWriter<'_> {
         let statements = rows.finish();
         let mut arguments = String::new();
         for column in &passed {
-            let c_type = self.input.forms[*column].storage.c_name();
+            let c_type = self.input.layouts[*column].storage.c_name();
             let _ = write!(arguments, ", const {c_type} x{column}");
             if self.input.columns[*column].valid.is_some() {
                 let _ = write!(arguments, ", const bool xn{column}");

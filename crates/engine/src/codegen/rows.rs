@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use warpcube_column::ColumnReader;
+
 use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
-use crate::codegen::column::ColumnReader;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{PipelineInput, vector_value};
@@ -212,7 +213,7 @@ impl<'a> RowWriter<'a> {
         let stored = match self.passed.contains(&column) {
             true => format!("x{column}"),
             false => {
-                let c_type = self.input.forms[column].storage.c_name();
+                let c_type = self.input.layouts[column].storage.c_name();
                 let _ = writeln!(self.out, "const {c_type} r{column} = {};", self.readers[column].gather());
                 format!("r{column}")
             }

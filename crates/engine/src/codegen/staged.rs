@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use crate::codegen::column::ColumnReader;
+use warpcube_column::ColumnReader;
+
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, Split, vector_value};
@@ -84,7 +85,7 @@ impl KernelWriter<'_> {
                 }
                 continue;
             };
-            let codes = self.params.add("uint64_t", Argument::U64(self.input.forms[column].codes as u64));
+            let codes = self.params.add("uint64_t", Argument::U64(self.input.layouts[column].codes as u64));
             let value = vector_value(&self.input.columns[column], &self.readers[column].looked_up("code".into()));
             let mut registers = vec![None; self.input.columns.len()];
             registers[column] = Some(Value { code: value, valid: None, ..self.input.columns[column].clone() });
@@ -93,7 +94,7 @@ impl KernelWriter<'_> {
             let probe = Probe { build: staged.build, keys: vec![Expr::Reg(column)], kind: JoinKind::Semi };
             let found = dense_probe(&mut emitter, &probe, self.input.tables, None)?;
             let statements = emitter.out;
-            let padded = self.input.forms[column].codes.next_multiple_of(16);
+            let padded = self.input.layouts[column].codes.next_multiple_of(16);
             let _ = writeln!(
                 text,
                 "    uint8_t* const {name} = (uint8_t*){place};
@@ -151,7 +152,7 @@ pub(super) fn range_test(
 /// The column whose codes a table is asked for, if the key is such a column and it has few enough values.
 pub(super) fn coded(input: &PipelineInput, split: &Split, probe: &Probe) -> Option<usize> {
     let [Expr::Reg(column)] = probe.keys.as_slice() else { return None };
-    let codes = input.forms.get(*column)?.codes;
+    let codes = input.layouts.get(*column)?.codes;
     ((1..=CODES_MAX).contains(&codes) && split.loaded.contains(column)).then_some(*column)
 }
 

@@ -8,9 +8,8 @@
 
 use std::fmt::Write;
 
-use warpcube_column::{CHUNK_ROWS, VECTOR_ROWS};
+use warpcube_column::{CHUNK_ROWS, ColumnLayout, ColumnReader, VECTOR_ROWS};
 
-use crate::codegen::column::{ColumnReader, Form};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
 use crate::codegen::staged::{Staged, coded};
@@ -92,12 +91,12 @@ fn key_column(probe: &Probe) -> Option<usize> {
 }
 
 /// Whether the rows that a step leaves lie side by side, so that most vectors have all or none of them.
-pub(super) fn drops_vectors(item: &Item, forms: &[Form]) -> bool {
+pub(super) fn drops_vectors(item: &Item, layouts: &[ColumnLayout]) -> bool {
     let column = match item {
         Item::Filter(expr) => expr.against_constant().map(|(column, _, _)| column),
         Item::Probe(probe, _) => key_column(probe),
     };
-    column.and_then(|column| forms.get(column)).is_some_and(|form| form.is_clustered())
+    column.and_then(|column| layouts.get(column)).is_some_and(|layout| layout.is_clustered())
 }
 
 /// Whether a column's vectors have bounds that 64-bit integers hold and that are worth a look.

@@ -6,7 +6,7 @@ use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use warpcube_column::{EncodingChoice, LoadLimits};
 use warpcube_engine::{BinaryOp, Engine, EngineError, Fragment, JoinKind, RunOptions, Ty};
-use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions};
+use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, LaneOrder};
 
 use crate::support::*;
 
@@ -54,6 +54,16 @@ fn row_counts_around_every_unit() {
         check(&queued(), &[&facts, &side()]);
         check(&grouped(), &[&facts]);
     }
+}
+
+#[test]
+fn engines_over_one_residency_share_its_columns() {
+    let facts = facts(2_000, Shape { partitions: 1, batch_rows: 1 << 20 });
+    let one = engine(LaneOrder::Forward);
+    let two = Engine::over(one.residency().clone());
+    let (first, second) = (run(&one, &grouped(), &[&facts]).unwrap(), run(&two, &grouped(), &[&facts]).unwrap());
+    assert!(first.1.loaded.rows == 2_000 && second.1.loaded.rows == 0, "{:?}", second.1.loaded);
+    assert_eq!(one.device().pool().usage().reserved, two.device().pool().usage().reserved);
 }
 
 #[test]

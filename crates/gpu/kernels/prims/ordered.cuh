@@ -85,6 +85,7 @@ struct OrderedParams {
 #ifdef WC_SUM
     const WC_IN* values;
     WC_SUM* sums;
+    uint64_t ahead;  // distance in tiles of the one that is brought to the L2 cache
 #endif
 };
 
@@ -134,6 +135,10 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
     WC_IN values[WC_ROWS][WC_VEC];
     wc_load_part<WC_VEC, WC_ROWS>(values, p.values, from, p.n, aligned, (WC_IN)0);
 #endif
+#ifdef WC_SUM
+    wc_prefetch_part<WC_PART_ITEMS>(p.keys, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+    wc_prefetch_part<WC_PART_ITEMS>(p.values, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+#endif
     KeyBits above = 0;
     if (lane == 0 && from > 0 && from < p.n) above = WcKey<WC_KEY>::to_bits(p.keys[from - 1]);
 
@@ -171,48 +176,58 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
 #ifdef WC_SUM
     // The sum that reaches a lane's first item of a row from the last head before it in the part, or from its begin.
     WC_SUM reaching[WC_ROWS], open = (WC_SUM)0;
+    if (ranks.total == 0) {
 #pragma unroll
-    for (int j = 0; j < WC_ROWS; ++j) {
-        WC_SUM sum = (WC_SUM)0;
+        for (int j = 0; j < WC_ROWS; ++j) {
+            reaching[j] = (WC_SUM)0;
 #pragma unroll
-        for (int k = 0; k < WC_VEC; ++k) {
-            const WC_SUM value = WC_WIDEN(values[j][k]);
-            sum = marks >> (j * WC_VEC + k) & 1u ? value : sum + value;
+            for (int k = 0; k < WC_VEC; ++k) open += WC_WIDEN(values[j][k]);
         }
-        const uint32_t heads = __ballot_sync(WC_FULL_MASK, WcRanks<WC_VEC, WC_ROWS>::row(marks, j) != 0);
-        sum = wc_lanes_sum_since(sum, heads);
-        const WC_SUM row = __shfl_sync(WC_FULL_MASK, sum, 31);
-        reaching[j] = wc_from_below(sum, (WC_SUM)0);
-        if ((heads & ((1u << lane) - 1)) == 0) reaching[j] += open;
-        open = heads == 0 ? open + row : row;
+        open = wc_warp_sum(open);
+    } else {
+#pragma unroll
+        for (int j = 0; j < WC_ROWS; ++j) {
+            WC_SUM sum = (WC_SUM)0;
+#pragma unroll
+            for (int k = 0; k < WC_VEC; ++k) {
+                const WC_SUM value = WC_WIDEN(values[j][k]);
+                sum = marks >> (j * WC_VEC + k) & 1u ? value : sum + value;
+            }
+            const uint32_t heads = __ballot_sync(WC_FULL_MASK, WcRanks<WC_VEC, WC_ROWS>::row(marks, j) != 0);
+            if (heads != WC_FULL_MASK) sum = wc_lanes_sum_since(sum, heads);
+            const WC_SUM row = __shfl_sync(WC_FULL_MASK, sum, 31);
+            reaching[j] = wc_from_below(sum, (WC_SUM)0);
+            if ((heads & ((1u << lane) - 1)) == 0) reaching[j] += open;
+            open = heads == 0 ? open + row : row;
+        }
     }
     if (lane == 0) shared.sums[warp] = wc_sum_bits(open);
 #endif
     if (lane == 0) shared.heads[warp] = ranks.total;
     __syncthreads();
 
-    // What the parts before one's own leave open, and the state of the tile.
-    uint32_t total = 0, warp_first = 0, tile_last = 0;
-#ifdef WC_SUM
-    WC_SUM carried = (WC_SUM)0, warp_carried = (WC_SUM)0;
-#endif
-#pragma unroll
-    for (uint32_t w = 0; w < WC_WARPS; ++w) {
-        const uint32_t heads = shared.heads[w];
-        if (w == warp) warp_first = total;
-        total += heads;
+    // What the parts before one's own leave open, and the state of the tile: a part a lane.
+    const uint32_t part_heads = lane < WC_WARPS ? shared.heads[lane] : 0;
+    const uint32_t heads_up_to = wc_warp_inclusive_sum(part_heads);
+    const uint32_t begun = __ballot_sync(WC_FULL_MASK, part_heads != 0);
+    const uint32_t total = __shfl_sync(WC_FULL_MASK, heads_up_to, 31);
+    const uint32_t warp_first = __shfl_sync(WC_FULL_MASK, heads_up_to - part_heads, (int)warp);
 #ifdef WC_COUNT
-        if (heads != 0) tile_last = w * WC_PART_ITEMS + shared.lasts[w] - 1;
+    const uint32_t last_part = begun == 0 ? 0 : 31 - (uint32_t)__clz((int)begun);
+    const uint32_t tile_last = begun == 0 ? 0 : last_part * WC_PART_ITEMS + shared.lasts[last_part] - 1;
 #endif
 #ifdef WC_SUM
-        if (w == warp) warp_carried = carried;
-        const WC_SUM sum = WcSumOf<WC_SUM>::bits(shared.sums[w]);
-        carried = heads != 0 ? sum : carried + sum;
+    const WC_SUM part_sum = lane < WC_WARPS ? WcSumOf<WC_SUM>::bits(shared.sums[lane]) : (WC_SUM)0;
+    const WC_SUM sum_up_to = wc_lanes_sum_since(part_sum, begun);
+    const WC_SUM carried = __shfl_sync(WC_FULL_MASK, sum_up_to, 31);
+    const WC_SUM before_warp = __shfl_sync(WC_FULL_MASK, sum_up_to, (int)(warp + 31) & 31);
+    const WC_SUM warp_carried = warp == 0 ? (WC_SUM)0 : before_warp;
 #endif
-    }
     OrderedState own = OrderedState::none();
     own.heads = total;
+#ifdef WC_COUNT
     own.last = tile_row + tile_last;
+#endif
 #ifdef WC_SUM
     own.sum = carried;
 #endif
@@ -258,29 +273,47 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
     }
     __syncthreads();
 
-    // Head i of the tile is run before + i, and closes the run before that one.
+    // Head i of the tile is run before + i, and closes the run before that one. A warp stores to the same 32 elements.
     const uint64_t before = shared.before[0];
-    const uint32_t shift = (uint32_t)before & 31u;
-    for (uint32_t i = threadIdx.x; i < total + shift; i += WC_THREADS) {
-        const uint64_t run = before - shift + i;
-        if (i >= shift && run < p.capacity) p.keys_out[run] = staged_keys[i - shift];
+    if (before < p.capacity) {
+        const uint32_t shift = (uint32_t)before & 31u;
+        const uint32_t end = (uint32_t)min((uint64_t)total, p.capacity - before) + shift;
+        WC_KEY* out = p.keys_out + (before - shift);
+#pragma unroll 4
+        for (uint32_t i = threadIdx.x; i < end; i += WC_THREADS) {
+            if (i >= shift) out[i] = staged_keys[i - shift];
+        }
     }
 #if defined(WC_COUNT) || defined(WC_SUM)
-    const uint32_t close_shift = (uint32_t)(before + 31) & 31u;
-    for (uint32_t i = threadIdx.x; i < total + close_shift; i += WC_THREADS) {
-        if (i < close_shift) continue;
-        const uint32_t head = i - close_shift;
-        const uint64_t run = before + head - 1;
-        if (before + head == 0 || run >= p.capacity) continue;
+    // The first head of the tile closes a run that began in another tile; there is none before the first run.
+    if (threadIdx.x == 0 && total > 0 && before > 0 && before <= p.capacity) {
 #ifdef WC_COUNT
-        const uint64_t begin = head == 0 ? shared.before[1] : tile_row + staged_rows[head == 0 ? 0 : head - 1];
-        p.counts[run] = (WC_COUNT)(tile_row + staged_rows[head] - begin);
+        p.counts[before - 1] = (WC_COUNT)(tile_row + staged_rows[0] - shared.before[1]);
 #endif
 #ifdef WC_SUM
-        WC_SUM sum = staged_sums[head];
-        if (head == 0) sum = WcSumOf<WC_SUM>::bits(shared.before[2]) + sum;
-        p.sums[run] = sum;
+        p.sums[before - 1] = WcSumOf<WC_SUM>::bits(shared.before[2]) + staged_sums[0];
 #endif
+    }
+    if (before < p.capacity && total > 1) {
+        const uint32_t shift = (uint32_t)before & 31u;
+        const uint32_t end = (uint32_t)min((uint64_t)(total - 1), p.capacity - before) + shift;
+#ifdef WC_COUNT
+        WC_COUNT* counts = p.counts + (before - shift);
+#endif
+#ifdef WC_SUM
+        WC_SUM* sums = p.sums + (before - shift);
+#endif
+#pragma unroll 4
+        for (uint32_t i = threadIdx.x; i < end; i += WC_THREADS) {
+            if (i < shift) continue;
+            const uint32_t head = i - shift + 1;
+#ifdef WC_COUNT
+            counts[i] = (WC_COUNT)(staged_rows[head] - staged_rows[head - 1]);
+#endif
+#ifdef WC_SUM
+            sums[i] = staged_sums[head];
+#endif
+        }
     }
 #endif
     if (tile == gridDim.x - 1 && threadIdx.x == 0) {

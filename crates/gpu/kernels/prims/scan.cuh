@@ -16,6 +16,7 @@ struct ScanParams {
     char* scratch;
     uint64_t n;
     uint64_t aligned;
+    uint64_t ahead;  // distance in tiles of the one that is brought to the L2 cache
 };
 
 struct ScanShared {
@@ -26,14 +27,16 @@ struct ScanShared {
 
 WC_KERNEL(wc_scan, ScanParams, WC_THREADS, WC_BLOCKS) {
     ScanShared& shared = *(ScanShared*)wc_shared();
+    const uint32_t PART_ITEMS = 32 * WC_VEC * WC_ROWS, TILE_ITEMS = PART_ITEMS * (WC_THREADS / 32);
     if (threadIdx.x == 0) shared.tile = wc_draw_tile(p.scratch);
     __syncthreads();
     const uint64_t tile = shared.tile;
     const uint32_t warp = wc_warp(), lane = wc_lane();
-    const uint64_t from = (tile * (WC_THREADS / 32) + warp) * (32 * WC_VEC * WC_ROWS);
+    const uint64_t from = tile * TILE_ITEMS + warp * PART_ITEMS;
 
     WC_IN items[WC_ROWS][WC_VEC];
     wc_load_part<WC_VEC, WC_ROWS>(items, p.in, from, p.n, p.aligned != 0, (WC_IN)0);
+    wc_prefetch_part<PART_ITEMS>(p.in, from + p.ahead * TILE_ITEMS, p.n, p.aligned != 0);
     // Sums in each lane's part of a row, then over the lanes of a row, then over rows.
     WC_SUM sums[WC_ROWS][WC_VEC], lanes[WC_ROWS], total = 0;
 #pragma unroll

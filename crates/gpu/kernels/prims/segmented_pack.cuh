@@ -10,6 +10,7 @@ struct PackMemory {
     uint32_t heads[PACK / 32];       // a bit a place where a segment begins
     uint32_t numbers[PACK / 32];     // segments that begin below the places of the word
     uint32_t parts[PACK_WARPS + 3];  // partial sums; the pack's rows and segments, the shift of a pass
+    uint16_t firsts[CHUNK_MAX + 1];  // of each segment its first place in the pack, and the end of the last one
 };
 constexpr uint32_t PACK_ROWS_AT = PACK_WARPS, PACK_SEGMENTS_AT = PACK_WARPS + 1, PACK_SHIFT_AT = PACK_WARPS + 2;
 
@@ -35,13 +36,13 @@ WC_DEVICE uint32_t pack_sum_below(PackMemory& memory, uint32_t value, uint32_t a
 // Lays the segments of a pack side by side.
 WC_DEVICE void pack_lay_out(const SegmentedParams& p, PackMemory& memory, uint64_t pack) {
     constexpr uint32_t EACH = (CHUNK_MAX + PACK_THREADS - 1) / PACK_THREADS;
-    const uint64_t word = p.packs[pack], first = word & ~PACK_ALONE;
-    const bool alone = word != first;
+    const uint64_t word = p.packs[pack], first = word & ~(PACK_ALONE | PACK_COMPARED);
+    const bool alone = (word & PACK_ALONE) != 0;
     uint64_t end = min((first / p.chunk + 1) * p.chunk, p.segments);
     if (alone) end = first + 1;
     if (!alone && pack + 1 < p.counters->packs) {
         // The next pack of the chunk, if it is one of several segments, ends this one.
-        const uint64_t next = p.packs[pack + 1];
+        const uint64_t next = p.packs[pack + 1] & ~PACK_COMPARED;
         if (next / p.chunk == first / p.chunk) end = next;
     }
     for (uint32_t at = threadIdx.x; at < PACK / 32; at += PACK_THREADS) memory.heads[at] = 0;
@@ -64,9 +65,11 @@ WC_DEVICE void pack_lay_out(const SegmentedParams& p, PackMemory& memory, uint64
         if (sizes[k] == 0) continue;
         const uint32_t place = before & 0xffffu;
         memory.deltas[before >> 16] = starts[k] - place;
+        memory.firsts[before >> 16] = (uint16_t)place;
         atomicOr(memory.heads + place / 32, 1u << place % 32);
         before += sizes[k];
     }
+    if (threadIdx.x == PACK_THREADS - 1) memory.firsts[before >> 16] = (uint16_t)(before & 0xffffu);
     __syncthreads();
     const uint32_t total = memory.parts[PACK_ROWS_AT];
     const uint32_t begun = threadIdx.x < PACK / 32 ? __popc(memory.heads[threadIdx.x]) : 0;
@@ -135,6 +138,7 @@ WC_KERNEL(segmented_sort_pack, SegmentedParams, PACK_THREADS, WC_PACK_BLOCKS) {
     const SortBits flip = sort_flip(p.digits);
     const uint64_t packs = p.counters->packs;
     for (uint64_t pack = blockIdx.x; pack < packs; pack += gridDim.x) {
+        if (p.packs[pack] & PACK_COMPARED) continue;
         __syncthreads();
         pack_lay_out(p, memory, pack);
         const uint32_t rows = memory.parts[PACK_ROWS_AT], segments = memory.parts[PACK_SEGMENTS_AT];
@@ -199,3 +203,103 @@ WC_KERNEL(segmented_sort_pack, SegmentedParams, PACK_THREADS, WC_PACK_BLOCKS) {
         }
     }
 }
+
+#if WC_PACK_COMPARISONS > 0
+// A row of a pack as one number, larger than those of all rows in front of it in its order: the number of its segment,
+// its key, its place.
+template <uint32_t KEY_BYTES> struct PackWordOf { typedef uint64_t Word; };
+template <> struct PackWordOf<8> { typedef uint128_t Word; };
+typedef PackWordOf<sizeof(SortBits)>::Word PackWord;
+constexpr uint32_t PACK_KEY_SHIFT = 16, PACK_SEGMENT_SHIFT = PACK_KEY_SHIFT + sizeof(SortBits) * 8;
+// Words that a row is compared with at once.
+constexpr uint32_t PACK_STEP = 4;
+static_assert(sizeof(SortBits) <= 8 && PACK_SEGMENT_SHIFT + 12 <= sizeof(PackWord) * 8, "a row fits into a word");
+static_assert(sizeof(PackWord) * PACK <= (sizeof(SortBits) + 4) * PACK + PACK_WARPS * SORT_BINS * 4,
+              "words fit in front of `deltas`");
+
+// Sorts packs of tiny segments by comparisons, a block a pack: the place of a row is the number of words below its own.
+// Words of other segments compare as their places do, so loads of PACK_STEP words need no bounds.
+WC_KERNEL(segmented_sort_compare, SegmentedParams, PACK_THREADS, WC_PACK_BLOCKS) {
+    PackMemory& memory = *(PackMemory*)wc_shared();
+    PackWord* words = (PackWord*)wc_shared();
+    const SortBits flip = sort_flip(p.digits);
+    const uint64_t packs = p.counters->packs;
+    for (uint64_t pack = blockIdx.x; pack < packs; pack += gridDim.x) {
+        if (!(p.packs[pack] & PACK_COMPARED)) continue;
+        __syncthreads();
+        pack_lay_out(p, memory, pack);
+        const uint32_t rows = memory.parts[PACK_ROWS_AT], items = (rows + PACK_THREADS - 1) / PACK_THREADS;
+        PackWord own[PACK_ITEMS];
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = i * PACK_THREADS + threadIdx.x;
+            own[i] = ~(PackWord)0;
+            if (i >= items || place >= rows) continue;
+            const uint32_t segment = pack_segment(memory, place);
+            const SortBits bits = sort_load(p.places.keys[0] + (memory.deltas[segment] + place));
+            own[i] = (PackWord)segment << PACK_SEGMENT_SHIFT | (PackWord)bits << PACK_KEY_SHIFT | place;
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = i * PACK_THREADS + threadIdx.x;
+            if (i >= items) continue;
+            const PackWord others = own[i] & ~((PackWord)(SortBits)~(SortBits)0 << PACK_KEY_SHIFT);
+            const SortBits bits = sort_encode((SortBits)(own[i] >> PACK_KEY_SHIFT), flip);
+            if (place < rows) own[i] = others | (PackWord)bits << PACK_KEY_SHIFT;
+            words[place] = own[i];
+        }
+        __syncthreads();
+        uint32_t places[(PACK_ITEMS + 1) / 2];
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t at = i * PACK_THREADS + threadIdx.x;
+            uint32_t place = at;
+            if (i < items && at < rows) {
+                const uint32_t segment = (uint32_t)(own[i] >> PACK_SEGMENT_SHIFT);
+                const uint32_t begin = memory.firsts[segment] / PACK_STEP * PACK_STEP, end = memory.firsts[segment + 1];
+                place = begin;
+                for (uint32_t j = begin; j < end; j += PACK_STEP) {
+                    PackWord others[PACK_STEP];
+                    memcpy(others, __builtin_assume_aligned(words + j, 16), sizeof others);
+#pragma unroll
+                    for (uint32_t k = 0; k < PACK_STEP; ++k) place += others[k] < own[i] ? 1 : 0;
+                }
+            }
+            places[i / 2] = i % 2 == 0 ? place : places[i / 2] | place << 16;
+        }
+        __syncthreads();
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            if (i < items) words[places[i / 2] >> i % 2 * 16 & 0xffffu] = own[i];
+        }
+        __syncthreads();
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = i * PACK_THREADS + threadIdx.x;
+            if (i >= items || place >= rows) continue;
+            own[i] = words[place];
+            const uint64_t row = memory.deltas[(uint32_t)(own[i] >> PACK_SEGMENT_SHIFT)] + place;
+            p.places.keys[1][row] = sort_decode((SortBits)(own[i] >> PACK_KEY_SHIFT), flip);
+        }
+        if (!SORT_PAIRS) continue;
+        SortPayload values[PACK_ITEMS];
+        const SortPayload* payload = p.places.values[0];
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = i * PACK_THREADS + threadIdx.x;
+            if (i >= items || place >= rows) continue;
+            const uint64_t delta = memory.deltas[(uint32_t)(own[i] >> PACK_SEGMENT_SHIFT)];
+            const uint64_t row = delta + ((uint32_t)own[i] & 0xffffu);
+            values[i] = payload == nullptr ? (SortPayload)row : payload[row];
+        }
+        // In place all payload is read before any is written.
+        __syncthreads();
+#pragma unroll
+        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
+            const uint32_t place = i * PACK_THREADS + threadIdx.x;
+            if (i >= items || place >= rows) continue;
+            p.places.values[1][memory.deltas[(uint32_t)(own[i] >> PACK_SEGMENT_SHIFT)] + place] = values[i];
+        }
+    }
+}
+#endif

@@ -2,8 +2,8 @@
 //
 // Inputs: keys, payload as in radix_sort.cuh; `segments` + 1 ascending offsets into them. Outputs: as there; rows in no
 // segment are not written. A kernel classifies segments by size, on the device alone:
-//  - up to SMALL rows: many adjacent ones make a pack of up to PACK rows, which a block sorts in shared memory by the
-//    digits of keys and then by the number of the segment;
+//  - up to SMALL rows: many adjacent ones make a pack of up to PACK rows, which a block sorts in shared memory: by
+//    comparisons where segments are tiny, otherwise by the digits of keys and then by the number of the segment;
 //  - up to PACK rows: a pack of their own;
 //  - larger ones: tiles of the radix sort, whose counts, places and look-back are those of the segment; it has a slot.
 // Shared memory: see PACK_BYTES, and radix_tile.cuh. Bytes: rows of packs are read and written once, those of large
@@ -18,7 +18,9 @@ constexpr uint32_t PACK_THREADS = WC_PACK_THREADS, PACK_ITEMS = WC_PACK_ITEMS, P
 constexpr uint32_t PACK = PACK_THREADS * PACK_ITEMS, SMALL = PACK / 4, WINDOW = PACK - SMALL;
 // Segments of a chunk at most, which packs do not leave.
 constexpr uint32_t CHUNK_MAX = 2048, CLASSIFY_THREADS = 256, CLASSIFY_ITEMS = CHUNK_MAX / CLASSIFY_THREADS;
-constexpr uint64_t PACK_ALONE = (uint64_t)1 << 63;
+// Windows of a chunk at most.
+constexpr uint32_t WINDOWS_MAX = CHUNK_MAX / 3 + 1;
+constexpr uint64_t PACK_ALONE = (uint64_t)1 << 63, PACK_COMPARED = (uint64_t)1 << 62;
 static_assert(PACK <= 1 << 15 && PACK / 32 <= PACK_THREADS && PACK_THREADS >= SORT_BINS, "a pack fits its block");
 
 // What classification leaves for the other kernels.
@@ -37,13 +39,15 @@ struct SegmentedParams {
     uint64_t chunk;             // segments of a chunk
     uint64_t form;              // FORM_
     SegmentCounters* counters;  // zero before
-    uint64_t* packs;            // the first segment of each; PACK_ALONE is set if it is the only one
+    uint64_t* packs;            // the first segment of each; PACK_ALONE is set if it is the only one, PACK_COMPARED if
+                                // the pack is sorted by comparisons
     SegmentSlot* slots;
     uint64_t* counts;           // SORT_BINS a pass a slot
     uint32_t* plans;            // a word a pass and one for a copy, a slot
     uint32_t* tile_slots;
     uint64_t* words;            // descriptors of tiles
     uint32_t* tickets;          // a pass, zero before
+    uint64_t comparisons;       // of a pack that is sorted by comparisons, at most
     uint64_t pass;
 };
 
@@ -51,11 +55,13 @@ struct SegmentedParams {
 WC_KERNEL(segmented_sort_classify, SegmentedParams, CLASSIFY_THREADS, 4) {
     uint32_t* parts = (uint32_t*)wc_shared();
     uint64_t* base = (uint64_t*)(parts + 16);
-    uint32_t* large = (uint32_t*)(base + 2);  // its count, then segments of the chunk
+    uint32_t* comparisons = (uint32_t*)(base + 2);  // of each window: each row with all of its segment
+    uint32_t* large = comparisons + WINDOWS_MAX;    // its count, then segments of the chunk
     const uint64_t chunks = (p.segments + p.chunk - 1) / p.chunk;
     for (uint64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         const uint64_t first = chunk * p.chunk, end = min(first + p.chunk, p.segments);
         if (threadIdx.x == 0) large[0] = 0;
+        for (uint32_t window = threadIdx.x; window < WINDOWS_MAX; window += blockDim.x) comparisons[window] = 0;
         uint32_t sizes[CLASSIFY_ITEMS], sum = 0;
         __syncthreads();
 #pragma unroll
@@ -85,12 +91,26 @@ WC_KERNEL(segmented_sort_classify, SegmentedParams, CLASSIFY_THREADS, 4) {
         if (threadIdx.x == 0 && packs > 0) base[0] = wc_fetch_add(&p.counters->packs, packs);
         __syncthreads();
         // A segment belongs to the window of its last row, so a pack has less than WINDOW + SMALL rows.
+        uint32_t place = before, last = ~0u, pending = 0;
+#pragma unroll
+        for (uint32_t k = 0; k < CLASSIFY_ITEMS; ++k) {
+            if (sizes[k] == 0) continue;
+            place += sizes[k];
+            const uint32_t window = (place - 1) / WINDOW;
+            if (window != last && pending > 0) atomicAdd(comparisons + last, pending);
+            if (window != last) pending = 0;
+            last = window;
+            pending += sizes[k] * sizes[k];
+        }
+        if (pending > 0) atomicAdd(comparisons + last, pending);
+        __syncthreads();
 #pragma unroll
         for (uint32_t k = 0; k < CLASSIFY_ITEMS; ++k) {
             if (sizes[k] == 0) continue;
             const uint32_t window = (before + sizes[k] - 1) / WINDOW;
             const bool begins = before == 0 || (before - 1) / WINDOW != window;
-            if (begins) p.packs[base[0] + window] = first + threadIdx.x * CLASSIFY_ITEMS + k;
+            const uint64_t kind = comparisons[window] <= p.comparisons ? PACK_COMPARED : 0;
+            if (begins) p.packs[base[0] + window] = (first + threadIdx.x * CLASSIFY_ITEMS + k) | kind;
             before += sizes[k];
         }
         __syncthreads();

@@ -53,6 +53,12 @@ WC_DEVICE void wc_load_part(T (&items)[ROWS][VEC], const T* in, uint64_t from, u
     }
 }
 
+// Asks for a warp's part of a later tile, which begins at item `from`, to be brought to the L2 cache.
+template <int ITEMS, typename T>
+WC_DEVICE void wc_prefetch_part(const T* in, uint64_t from, uint64_t end, bool aligned) {
+    if (aligned && wc_lane() == 0 && from + ITEMS <= end) wc_prefetch((const char*)(in + from), ITEMS * sizeof(T));
+}
+
 // Stores a row of a part, whose first item of this lane is `at`.
 template <int VEC, typename T>
 WC_DEVICE void wc_store_row(T* out, uint64_t at, uint64_t end, bool aligned, const T (&items)[VEC]) {

@@ -11,12 +11,17 @@
 
 mod element;
 mod gather;
+pub mod hash_group_by;
+pub mod hash_join;
+mod key_slots;
 mod lookback;
 mod ordered;
 mod partition;
 mod project;
 mod queue;
+pub mod radix_partition;
 mod reduce;
+pub mod roofline;
 mod scan;
 mod segmented;
 mod select;
@@ -27,10 +32,15 @@ mod split;
 mod sum;
 mod tile;
 pub mod topk;
+mod tuning;
 
 pub use element::{Element, Key, OrderedBits};
 pub use gather::{Gather, Scatter, gather, scatter};
-pub use ordered::{OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Unique, ordered_aggregation};
+pub use ordered::{
+    Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
+    OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
+    RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
+};
 pub use partition::{Partition, partition};
 pub use project::{Project, Projection, project};
 pub use queue::Queue;
@@ -48,12 +58,18 @@ pub mod radix_sort;
 pub mod search;
 pub mod segmented_sort;
 pub mod sort;
+pub use hash_group_by::{GroupSpec, GroupStrategy, GroupTuning, Groups, HashGroupBy};
+pub use hash_join::{HashJoin, JoinSpec, JoinStrategy, JoinTuning};
 pub use histogram::{Histogram, HistogramBins, HistogramTuning};
+pub use key_slots::{KeyRange, Pairs};
 pub use merge::{Merge, MergeTuning};
+pub use radix_partition::{PartitionBy, RadixPartition};
 pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+pub use roofline::DeviceRates;
 pub use search::{Search, SearchMethod, SearchSide};
 pub use segmented_sort::{SegmentedSort, SegmentedTuning};
 pub use sort::{Nulls, Sort, SortColumn, SortKey};
+pub use tuning::Measured;
 
 use crate::error::{GpuError, Result};
 

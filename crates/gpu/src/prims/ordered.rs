@@ -1,5 +1,20 @@
 //! Ordered aggregation: key, count and sum of each run of equal neighbouring keys, without a hash table; single pass
 //! with decoupled look-back. Unique and run-length encode are uses of it.
+//!
+//! The kernels of the paper "Code fusion of prefix sum with ordered aggregation" stand beside it: `ordered/fused.rs`
+//! launches them, `ordered/tuner.rs` measures all on given data, and `ordered/findings.rs` keeps what was found.
+
+mod algorithm;
+mod findings;
+mod fused;
+mod plan;
+mod tuner;
+
+pub use algorithm::{FusedTuning, Fusion, OrderedAlgorithm, Variant};
+pub use findings::{Aggregate, DataShape, OrderedData, OrderedFinding, OrderedFindings};
+pub use fused::FusedAggregation;
+pub use plan::{OrderedLauncher, OrderedPlan};
+pub use tuner::{OrderedTuner, TunedPlan};
 
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
@@ -44,21 +59,40 @@ pub struct OrderedOperands<'a> {
     pub runs: &'a DeviceSlice,
 }
 
+/// Operands that were checked, with what kernels are told of them.
+struct Checked<'a> {
+    n: u64,
+    /// Runs that the shortest output has room for.
+    capacity: u64,
+    values: Option<&'a DeviceSlice>,
+    counts: Option<&'a DeviceSlice>,
+    sums: Option<&'a DeviceSlice>,
+}
+
 /// Ordered aggregations of one form on a device.
 #[derive(Clone)]
 pub struct OrderedAggregation {
     kernel: Kernel,
     form: OrderedForm,
     tuning: TileTuning,
+    /// Distance in tiles of the one that a block brings to the L2 cache.
+    ahead: u64,
 }
 
 impl OrderedForm {
-    /// The tuning. With sums a tile has half the rows, and registers for values. Of 16 shapes the best on an H200
-    /// (2026-11-23, 2^28 u32, 16 keys): counts 0.367 ms (256 threads 0.416), sums 0.903 ms (0.966).
+    /// The tuning. With sums a tile has half the rows, and registers for values. Floors of 2^28 u32 on an H200 with 16
+    /// keys and with all distinct: counts 0.24 and 0.77 ms, sums 0.47 and 1.28 ms. Measured (2026-11-23, a launch of
+    /// 20 to 35 µs included) for 16, 65,536, 16 million and all distinct keys:
+    ///  - counts 0.342, 0.341, 0.421, 1.034 ms; 512 threads 0.376, 0.365, 0.424, 0.986; 256 threads 0.439, 0.420,
+    ///    0.487, 1.020. Adding up heads of parts by lanes in place of a loop over parts was predicted to save a third of
+    ///    the instructions; with plain addresses of outputs it took counts of 16 keys from 0.390 to 0.351 ms.
+    ///  - sums 0.751, 0.772, 0.824, 1.567 ms; 1,024 threads 0.739, 0.747, 0.849, 1.624; without prefetch 0.750, 0.779,
+    ///    0.912, 1.710; before that, with a segmented scan in parts without heads too, 0.914, 0.900, 0.977, 1.799.
+    ///    Half the rows and three blocks spill: 1.04. Persistent blocks and padded shared memory gain nothing.
     pub fn tuning(self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
         match self.sum {
-            None => TileTuning { threads: 512, rows, blocks: 2 },
+            None => TileTuning { threads: 1024, rows, blocks: 1 },
             Some(_) => TileTuning { threads: 512, rows: rows.div_ceil(2), blocks: 2 },
         }
     }
@@ -82,12 +116,31 @@ impl OrderedForm {
         head + tuning.items(self.vector()) as usize * (self.key.bytes() + row_bytes + sum_bytes)
     }
 
-    pub(crate) fn program(self, tuning: TileTuning) -> Result<Program> {
-        let vector = self.vector();
-        if vector * tuning.rows > LANE_ITEMS_MAX || tuning.items(vector) > 1 << 16 {
-            return Err(GpuError::Contract(format!("{NAME}: no tiles of {tuning:?} with {vector} items a row")));
+    /// Operands that the form has, of its types and of fitting lengths.
+    fn check<'a>(self, operands: &OrderedOperands<'a>) -> Result<Checked<'a>> {
+        let OrderedOperands { keys, values, keys_out, counts, sums, runs } = *operands;
+        let n = keys.len();
+        check_element(NAME, "the keys", keys, self.key)?;
+        check_element(NAME, "the keys of runs", keys_out, self.key)?;
+        check_element(NAME, "the number of runs", runs, Element::U64)?;
+        check_length(NAME, "the number of runs", runs, 1)?;
+        let values = wanted("values", values, self.sum.map(|(value, _)| value))?;
+        let counts = wanted("counts", counts, self.count)?;
+        let sums = wanted("sums", sums, self.sum.map(|(_, sum)| sum))?;
+        if let Some(values) = values {
+            check_length(NAME, "the slice of values", values, n)?;
         }
-        let mut text = tuning.text(vector) + &format!("#define WC_KEY {}\n", self.key.c_type());
+        if self.count == Some(Element::U32) && n > u64::from(u32::MAX) {
+            return Err(GpuError::Contract(format!("{NAME}: {n} rows do not fit into a count of u32")));
+        }
+        let outputs = [Some(keys_out), counts, sums].into_iter().flatten();
+        let capacity = outputs.map(DeviceSlice::len).min().unwrap_or(0);
+        Ok(Checked { n, capacity, values, counts, sums })
+    }
+
+    /// The types that kernels are compiled for.
+    fn types(self) -> Result<String> {
+        let mut text = format!("#define WC_KEY {}\n", self.key.c_type());
         match self.count {
             None => {}
             Some(count @ (Element::U32 | Element::U64)) => text += &format!("#define WC_COUNT {}\n", count.c_type()),
@@ -96,6 +149,15 @@ impl OrderedForm {
         if let Some((value, sum)) = self.sum {
             text += &SumType::new(NAME, value, sum)?.text();
         }
+        Ok(text)
+    }
+
+    pub(crate) fn program(self, tuning: TileTuning) -> Result<Program> {
+        let vector = self.vector();
+        if vector * tuning.rows > LANE_ITEMS_MAX || tuning.items(vector) > 1 << 16 {
+            return Err(GpuError::Contract(format!("{NAME}: no tiles of {tuning:?} with {vector} items a row")));
+        }
+        let text = tuning.text(vector) + &self.types()?;
         let kernel = include_str!("../../kernels/prims/ordered.cuh");
         Ok(Program::new("ordered", [&text, KEYS, TILE, LOOKBACK, kernel].concat()))
     }
@@ -107,7 +169,9 @@ impl OrderedAggregation {
     /// # Errors
     /// [`GpuError::Contract`] for types that have no sums, and counts other than u32 and u64.
     pub fn new(device: &Device, form: OrderedForm) -> Result<OrderedAggregation> {
-        OrderedAggregation::with_tuning(device, form, form.tuning())
+        let available = device.info().shared_memory_per_block;
+        let tuning = form.tuning().fitting(available, |tuning| form.shared_bytes(tuning));
+        OrderedAggregation::with_tuning(device, form, tuning)
     }
 
     /// The same with tiles of another shape.
@@ -116,7 +180,9 @@ impl OrderedAggregation {
     /// As [`OrderedAggregation::new`], and for lanes of more than 32 items or tiles of more than 65,536.
     pub fn with_tuning(device: &Device, form: OrderedForm, tuning: TileTuning) -> Result<OrderedAggregation> {
         let kernel = device.compile(&form.program(tuning)?)?.kernel("wc_ordered")?;
-        Ok(OrderedAggregation { kernel, form, tuning })
+        // A quarter of the tiles that are worked on at once.
+        let ahead = u64::from(device.info().multiprocessors * tuning.blocks) / 4;
+        Ok(OrderedAggregation { kernel, form, tuning, ahead })
     }
 
     /// Scratch memory that a launch over `n` keys needs.
@@ -130,35 +196,22 @@ impl OrderedAggregation {
     /// [`GpuError::Contract`] for operands that the form has not or lacks, other types or lengths, more rows than
     /// counts hold, or too little scratch memory.
     pub fn launch(&self, queue: &mut impl Queue, operands: &OrderedOperands<'_>, scratch: &DeviceBuffer) -> Result<()> {
-        let OrderedOperands { keys, values, keys_out, counts, sums, runs } = *operands;
-        let (form, n) = (self.form, keys.len());
-        check_element(NAME, "the keys", keys, form.key)?;
-        check_element(NAME, "the keys of runs", keys_out, form.key)?;
-        check_element(NAME, "the number of runs", runs, Element::U64)?;
-        check_length(NAME, "the number of runs", runs, 1)?;
-        let values = wanted("values", values, form.sum.map(|(value, _)| value))?;
-        let counts = wanted("counts", counts, form.count)?;
-        let sums = wanted("sums", sums, form.sum.map(|(_, sum)| sum))?;
-        if let Some(values) = values {
-            check_length(NAME, "the slice of values", values, n)?;
-        }
-        if form.count == Some(Element::U32) && n > u64::from(u32::MAX) {
-            return Err(GpuError::Contract(format!("{NAME}: {n} rows do not fit into a count of u32")));
-        }
+        let (form, OrderedOperands { keys, keys_out, runs, .. }) = (self.form, *operands);
+        let Checked { n, capacity, values, counts, sums } = form.check(operands)?;
         let tiles = self.tuning.tiles(form.vector(), n);
         let shape = self.tuning.shape(NAME, tiles, form.shared_bytes(self.tuning))?;
         lookback::reset(NAME, queue, scratch, tiles, form.words())?;
         if n == 0 {
             return queue.fill(runs.buffer(), runs.offset(), 0, size_of::<u64>());
         }
-        let outputs = [Some(keys_out), counts, sums].into_iter().flatten();
-        let capacity = outputs.map(DeviceSlice::len).min().unwrap_or(0);
         let read: Vec<&DeviceSlice> = [Some(keys), values].into_iter().flatten().collect();
         let aligned = are_aligned(&read, form.vector());
         let params = Params::new().slice(keys).slice(keys_out).slice(runs).u64(capacity).buffer(scratch);
         let params = params.u64(n).u64(aligned.into());
         let more = [counts, values, sums].into_iter().flatten();
-        queue.launch(&self.kernel, shape, &more.fold(params, Params::slice))
+        let params = more.fold(params, Params::slice);
+        let params = if sums.is_some() { params.u64(self.ahead) } else { params };
+        queue.launch(&self.kernel, shape, &params)
     }
 }
 

@@ -19,7 +19,7 @@ impl Partition {
     /// # Errors
     /// [`crate::GpuError::Compile`] for a predicate that is no expression.
     pub fn new(device: &Device, item: Element, predicate: Predicate) -> Result<Partition> {
-        let tuning = form(item, predicate.clone()).tuning();
+        let tuning = form(item, predicate.clone()).tuning_on(device);
         Partition::with_tuning(device, item, predicate, tuning)
     }
 

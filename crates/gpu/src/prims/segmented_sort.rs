@@ -22,7 +22,7 @@ const PACKS: &str = include_str!("../../kernels/prims/segmented_pack.cuh");
 const CHUNK_MAX: u64 = 2048;
 /// Threads of a block that classifies, `CLASSIFY_THREADS` of the kernels, and its shared memory in bytes.
 const CLASSIFY_THREADS: u32 = 256;
-const CLASSIFY_SHARED_BYTES: u32 = 16 * 4 + 2 * 8 + (CHUNK_MAX as u32 + 1) * 4;
+const CLASSIFY_SHARED_BYTES: u32 = 16 * 4 + 2 * 8 + (CHUNK_MAX / 3 + 1 + CHUNK_MAX + 1) as u32 * 4;
 /// Blocks a multiprocessor that classify, make plans and copy.
 const BLOCKS: u32 = 4;
 /// Bytes of `SegmentCounters` and `SegmentSlot`.
@@ -40,6 +40,9 @@ pub struct SegmentedTuning {
     pub pack_items: u32,
     /// Blocks a multiprocessor, which bounds registers.
     pub pack_blocks: u32,
+    /// Rows that a row of a pack is compared with at most, in the mean; packs with more are sorted by digits. 0 but for
+    /// keys of 4 and 8 bytes.
+    pub pack_comparisons: u32,
 }
 
 impl SegmentedTuning {
@@ -56,7 +59,8 @@ impl SegmentedTuning {
             5..=8 => 8,
             _ => 4,
         };
-        SegmentedTuning { radix, pack_threads: 512, pack_items, pack_blocks: 2 }
+        let pack_comparisons = if matches!(key.bytes(), 4 | 8) { 64 } else { 0 };
+        SegmentedTuning { radix, pack_threads: 512, pack_items, pack_blocks: 2, pack_comparisons }
     }
 
     /// Rows of a pack at most.
@@ -74,7 +78,8 @@ impl SegmentedTuning {
         let warps = self.pack_threads / 32;
         let rows = self.pack() as u32;
         let words = rows + warps * BINS as u32 + rows / 32 * 2 + warps + 3;
-        (rows * key.bytes() as u32 + words * 4 + CHUNK_MAX as u32 * 8).next_multiple_of(16)
+        let chunk_max = CHUNK_MAX as u32;
+        (rows * key.bytes() as u32 + words * 4 + chunk_max * 8 + (chunk_max + 1) * 2).next_multiple_of(16)
     }
 }
 
@@ -88,6 +93,7 @@ pub struct SegmentedSort {
     multiprocessors: u32,
     classify: Kernel,
     pack: Kernel,
+    compare: Option<Kernel>,
     count: Kernel,
     plan: Kernel,
     pass: Kernel,
@@ -144,6 +150,7 @@ impl SegmentedSort {
             multiprocessors: device.info().multiprocessors,
             classify: kernel("classify")?,
             pack: kernel("pack")?,
+            compare: if tuning.pack_comparisons > 0 { Some(kernel("compare")?) } else { None },
             count: kernel("count")?,
             plan: kernel("plan")?,
             pass: kernel("pass")?,
@@ -244,12 +251,17 @@ impl SegmentedSort {
         if rows == 0 || segments == 0 {
             return Ok(());
         }
+        // Comparisons are by whole keys.
+        let is_whole = order.bits == RadixOrder::of(self.key, false).bits;
+        let window = self.tuning.pack() - self.tuning.small();
+        let comparisons = if is_whole { window * u64::from(self.tuning.pack_comparisons) } else { 0 };
         let params = |pass: u64| {
             let params = order.digits(places(Params::new(), all)).slice(offsets).u64(segments);
             let params = params.u64(self.chunk(segments)).u64(form as u64).buffer(memory);
             let parts = [scratch.packs, scratch.slots, scratch.counts, scratch.plans, scratch.tile_slots];
             let params = parts.iter().fold(params, |params, part| params.buffer_at(memory, *part));
-            params.buffer_at(memory, scratch.words).buffer_at(memory, scratch.tickets).u64(pass)
+            let params = params.buffer_at(memory, scratch.words).buffer_at(memory, scratch.tickets);
+            params.u64(comparisons).u64(pass)
         };
         let passes = order.passes().0;
         let tuning = &self.tuning;
@@ -263,6 +275,9 @@ impl SegmentedSort {
         queue.launch(&self.classify, classify, &params(0))?;
         let shared_bytes = tuning.pack_shared_bytes(self.key);
         let pack = shape(scratch.packs_max, tuning.pack_blocks, tuning.pack_threads, shared_bytes);
+        if let Some(compare) = self.compare.as_ref().filter(|_| is_whole) {
+            queue.launch(compare, pack, &params(0))?;
+        }
         queue.launch(&self.pack, pack, &params(0))?;
         if scratch.slots_max == 0 {
             return Ok(());
@@ -285,12 +300,13 @@ impl SegmentedSort {
 fn program(key: Element, payload: Option<Element>, offset: Element, tuning: &SegmentedTuning) -> Program {
     let definitions = format!(
         "{}#define WC_SEGMENT_OFFSET {}\n#define WC_PACK_THREADS {}\n#define WC_PACK_ITEMS {}\n\
-         #define WC_PACK_BLOCKS {}\n",
+         #define WC_PACK_BLOCKS {}\n#define WC_PACK_COMPARISONS {}u\n",
         tuning.radix.definitions(key, payload),
         offset.c_type(),
         tuning.pack_threads,
         tuning.pack_items,
         tuning.pack_blocks,
+        tuning.pack_comparisons,
     );
     let name = format!("segmented_sort_{key}_{}", payload.map_or(0, Element::bytes));
     Program::new(name, format!("{KEYS}{definitions}{TILE}{KERNELS}{PACKS}"))

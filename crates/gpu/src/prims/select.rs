@@ -71,12 +71,29 @@ impl SelectForm {
         }
     }
 
-    /// The tuning. Of 16 shapes the best on an H200 (2026-11-23, 2^29 f32, half of them selected): stable 1.108 ms (256
-    /// threads 1.230), in any order 0.788 ms with half the rows (0.808).
+    /// The tuning. 2^29 f32, half of them selected, on an H200 (2026-11-23, with a launch; floor 0.75 ms): stable 1.027
+    /// and 1.035 ms in two runs (512 threads 1.128, 256 threads 1.250; with prefetches to the L2 cache 0.98 to 1.03,
+    /// but 0.79 instead of 0.75 where a tenth is selected), in any order 0.788 ms with half the rows (256 threads
+    /// 0.808).
     pub(crate) fn tuning(&self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / vector_items(self.widest_bytes())).min(8);
         let rows = if self.order == SelectOrder::Stable { rows } else { rows.div_ceil(2) };
-        TileTuning { threads: 512, rows, blocks: 2 }
+        match self.order {
+            SelectOrder::Stable => TileTuning { threads: 1024, rows, blocks: 1 },
+            SelectOrder::Any => TileTuning { threads: 512, rows, blocks: 2 },
+        }
+    }
+
+    /// The tuning, or one whose tiles fit into the shared memory of the device.
+    pub(crate) fn tuning_on(&self, device: &Device) -> TileTuning {
+        self.tuning().fitting(device.info().shared_memory_per_block, |tuning| self.shared_bytes(tuning))
+    }
+
+    /// Size of `SelectShared` and the items behind it.
+    fn shared_bytes(&self, tuning: TileTuning) -> usize {
+        let head = (16 + tuning.threads as usize / 32 * 4).next_multiple_of(16);
+        let staged = if self.moved == Moved::Values { self.item.bytes() } else { size_of::<u32>() };
+        head + staged * tuning.items(vector_items(self.widest_bytes())) as usize
     }
 
     pub(crate) fn program(&self, tuning: TileTuning) -> Result<Program> {
@@ -189,9 +206,7 @@ impl SelectKernel {
             check_length(form.operation, "the second output", others, n)?;
         }
         let tiles = self.tuning.tiles(vector, n);
-        let staged = if form.moved == Moved::Values { form.item.bytes() } else { size_of::<u32>() };
-        let items = self.tuning.items(vector) as usize;
-        let shape = self.tuning.shape(form.operation, tiles, self.head_bytes() + staged * items)?;
+        let shape = self.tuning.shape(form.operation, tiles, form.shared_bytes(self.tuning))?;
         lookback::reset(form.operation, queue, scratch, self.scratch_tiles(n), 1)?;
         if n == 0 || form.order == SelectOrder::Any {
             queue.fill(count.buffer(), count.offset(), 0, size_of::<u64>())?;
@@ -209,11 +224,6 @@ impl SelectKernel {
         let params = params.buffer(scratch).u64(n).u64(are_aligned(&read, vector).into());
         queue.launch(&self.kernel, shape, &params)
     }
-
-    /// Size of `SelectShared`.
-    fn head_bytes(&self) -> usize {
-        (16 + self.tuning.threads as usize / 32 * 4).next_multiple_of(16)
-    }
 }
 
 /// Selections of one kind on a device.
@@ -221,9 +231,9 @@ impl SelectKernel {
 pub struct Select(SelectKernel);
 
 impl Select {
-    /// The tuning of a selection with its order kept.
-    pub fn tuning(item: Element, predicate: &Predicate, moved: Moved) -> TileTuning {
-        form(item, predicate.clone(), moved, SelectOrder::Stable).tuning()
+    /// The tuning of a selection.
+    pub fn tuning(item: Element, predicate: &Predicate, moved: Moved, order: SelectOrder) -> TileTuning {
+        form(item, predicate.clone(), moved, order).tuning()
     }
 
     /// Compiles a selection from items of one type.
@@ -239,7 +249,7 @@ impl Select {
         order: SelectOrder,
     ) -> Result<Select> {
         let form = form(item, predicate, moved, order);
-        let tuning = form.tuning();
+        let tuning = form.tuning_on(device);
         Ok(Select(SelectKernel::new(device, form, tuning)?))
     }
 

@@ -17,7 +17,7 @@ impl Split {
     /// # Errors
     /// As [`Device::compile`].
     pub fn new(device: &Device) -> Result<Split> {
-        Split::with_tuning(device, form().tuning())
+        Split::with_tuning(device, form().tuning_on(device))
     }
 
     /// The same with tiles of another shape.

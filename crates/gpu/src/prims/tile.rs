@@ -19,6 +19,15 @@ pub struct TileTuning {
 }
 
 impl TileTuning {
+    /// The shape with fewer threads in more blocks, as far as needed for shared memory of `available` bytes.
+    pub(crate) fn fitting(self, available: usize, shared_bytes: impl Fn(TileTuning) -> usize) -> TileTuning {
+        let mut tuning = self;
+        while shared_bytes(tuning) > available && tuning.threads > 128 {
+            tuning = TileTuning { threads: tuning.threads / 2, blocks: tuning.blocks * 2, ..tuning };
+        }
+        tuning
+    }
+
     /// Items of a tile where a lane holds `vector` items of a row.
     pub(crate) fn items(self, vector: u32) -> u64 {
         u64::from(self.threads) * u64::from(self.rows) * u64::from(vector)
@@ -62,4 +71,19 @@ pub(crate) fn are_aligned(slices: &[&DeviceSlice], vector: u32) -> bool {
         let bytes = (vector as usize * slice.element().bytes()).min(16);
         slice.is_aligned(bytes as u64)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_shrink_to_the_shared_memory_of_a_device() {
+        let tuning = TileTuning { threads: 1024, rows: 8, blocks: 1 };
+        let bytes = |tuning: TileTuning| tuning.items(4) as usize * 6;
+        assert_eq!(tuning.fitting(227 << 10, bytes), tuning);
+        assert_eq!(tuning.fitting(99 << 10, bytes), TileTuning { threads: 512, rows: 8, blocks: 2 });
+        assert_eq!(tuning.fitting(48 << 10, bytes).threads, 256);
+        assert_eq!(tuning.fitting(0, bytes).threads, 128);
+    }
 }

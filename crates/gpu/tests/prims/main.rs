@@ -4,12 +4,17 @@
 mod emulated_support;
 
 mod common;
+mod edges;
 mod gather;
+mod hash_group_by;
+mod hash_join;
 mod histogram;
 mod lookback;
 mod merge;
 mod ordered;
+mod ordered_fused;
 mod project;
+mod radix_partition;
 mod radix_sort;
 mod reduce;
 mod scan;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use warpcube_gpu::prims::topk::{Algorithm, BitonicLevel, K_MAX, Order, Ties, TopK, TopKSpec, check};
 use warpcube_gpu::prims::{DeviceSlice, Element, Key};
-use warpcube_gpu::{GpuError, LaneOrder, Work};
+use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder, Work};
 
 use crate::emulated_support::{ORDERS, Rig};
 
@@ -17,6 +17,12 @@ fn mix(x: u64) -> u64 {
 
 /// Keys behind `before` elements of other use, found by a launcher.
 fn find<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> (Vec<K>, Vec<u64>) {
+    let (keys, rows, _) = run(rig, top, keys, before);
+    (keys, rows)
+}
+
+/// The same, with the scratch memory after it.
+fn run<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> (Vec<K>, Vec<u64>, DeviceBuffer) {
     let (n, spec) = (keys.len() as u64, *top.spec());
     let mut placed = vec![K::zeroed(); before];
     placed.extend_from_slice(keys);
@@ -32,7 +38,7 @@ fn find<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> (Vec<K>
         Element::U32 => rig.download::<u32>(&out_rows).into_iter().map(u64::from).collect(),
         _ => rig.download::<u64>(&out_rows),
     };
-    (rig.download(&out_keys), rows)
+    (rig.download(&out_keys), rows, scratch)
 }
 
 fn holds<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> Result<(), String> {
@@ -194,6 +200,59 @@ fn several_blocks_of_samples() {
     let keys: Vec<f32> = (0..150_000u64).map(|i| (mix(i) >> 40) as f32).collect();
     let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, 40, Algorithm::Threshold)).unwrap();
     holds(&mut rig, &top, &keys, 0).unwrap();
+}
+
+#[test]
+fn sort_and_choose() {
+    let distributions = floats(9_001);
+    let spec = |element, k, order| TopKSpec { order, ..TopKSpec::new(element, k, Algorithm::SortAndChoose) };
+    for lanes in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
+        let mut rig = Rig::new(lanes);
+        // Of equal keys the smaller rows are taken, whether they are asked for or not.
+        let spec = TopKSpec { ties: Ties::FirstRows, ..spec(Element::F32, 700, Order::Largest) };
+        let top = TopK::new(&rig.device, &spec).unwrap();
+        for (name, keys) in &distributions {
+            holds(&mut rig, &top, keys, 1).unwrap_or_else(|reason| panic!("{name}, {lanes:?}: {reason}"));
+        }
+        for n in [0, 1, 31, 32, 33, 699, 700, 701, 2048] {
+            holds(&mut rig, &top, &distributions[1].1[..n], 3).unwrap_or_else(|reason| panic!("{n} keys: {reason}"));
+        }
+    }
+    let mut rig = Rig::new(LaneOrder::Seeded(2));
+    let wide: Vec<i64> = (0..9_001).map(|i| mix(i) as i64 >> 50).collect();
+    let spec = TopKSpec { rows: Element::U32, ties: Ties::FirstRows, ..spec(Element::I64, 9_001, Order::Smallest) };
+    let top = TopK::new(&rig.device, &spec).unwrap();
+    holds(&mut rig, &top, &wide, 0).unwrap();
+    // Two copies of keys and rows, and the sort's own memory.
+    let bytes = top.scratch_bytes(1 << 28) as u64;
+    assert!((24 << 28..25 << 28).contains(&bytes), "{bytes}");
+    let input = rig.upload(&wide);
+    let [keys, rows] = [Element::I64, Element::U32]
+        .map(|element| DeviceSlice::all(&rig.device.buffer(9_001 * element.bytes(), "result").unwrap(), element));
+    let bytes = top.scratch_bytes(9_001);
+    let little = rig.device.buffer(bytes - 1, "scratch").unwrap();
+    let Err(GpuError::Contract(message)) =
+        top.launch(&mut rig.stream, &DeviceSlice::all(&input, Element::I64), &keys, &rows, &little)
+    else {
+        panic!("too little memory is not refused");
+    };
+    assert!(message.contains(&bytes.to_string()) && message.contains(&(bytes - 1).to_string()), "{message}");
+}
+
+#[test]
+fn sorted_keys_do_not_mislead_the_sample() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let spec = TopKSpec::new(Element::U32, 2000, Algorithm::Threshold);
+    let top = TopK::new(&rig.device, &spec).unwrap();
+    // Four blocks of samples, and each has to have some of the best.
+    let ascending: Vec<u32> = (0..150_000).collect();
+    let descending: Vec<u32> = (0..150_000).rev().collect();
+    for keys in [ascending, descending] {
+        let (out_keys, out_rows, scratch) = run(&mut rig, &top, &keys, 0);
+        check(&keys, spec.k, spec.order, spec.ties, &out_keys, &out_rows).unwrap();
+        // Word 2 of the state says whether the selection ran again over all keys.
+        assert_eq!(rig.download::<u64>(&scratch.part(0, 24).unwrap())[2], 0);
+    }
 }
 
 #[test]

@@ -1,17 +1,15 @@
-//! Inputs from a counter-based hash, made on the device, and ceilings of the memory they are read from.
+//! Inputs from a counter-based hash, made on the device.
 
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream};
-
-/// Bytes that an H200 reads and copies in a second, reads and writes of a copy counted.
-const READ: f64 = 4.55e12;
-const COPY: f64 = 4.2e12;
 
 /// Threads of a block of the kernels below, which walk over their rows.
 const BLOCK: u32 = 256;
 
 /// The kernels: numbers of 32 bits, floats in [0, 1), and heads of runs that a row begins with the probability
-/// `threshold / 2^32`, each by the hash of seed and row (the finaliser of splitmix64).
+/// `threshold / 2^32`, each by the hash of seed and row (the finaliser of splitmix64); heads of runs whose lengths are
+/// those of `threshold` values by Zipf's law with the exponent 1, the most frequent first.
 const TEXT: &str = "struct HashedParams { void* out; uint64_t n; uint64_t seed; uint64_t threshold; };
 
 WC_DEVICE uint64_t wc_hash(uint64_t seed, uint64_t row) {
@@ -36,6 +34,14 @@ WC_KERNEL(hashed_f32, HashedParams, 256, 1) {
 WC_KERNEL(hashed_heads, HashedParams, 256, 1) {
     for (uint64_t row = wc_first(); row < p.n; row += wc_stride()) {
         ((uint32_t*)p.out)[row] = row == 0 || wc_hash(p.seed, row) >> 32 < p.threshold ? 1u : 0u;
+    }
+}
+// Value k ends where the sum of 1, 1/2, …, 1/k, about log(k), has its share of the rows.
+WC_DEVICE uint64_t wc_zipf(double rate, uint64_t row) { return (uint64_t)exp(rate * (double)row); }
+WC_KERNEL(hashed_zipf, HashedParams, 256, 1) {
+    const double rate = log((double)p.threshold) / (double)p.n;
+    for (uint64_t row = wc_first(); row < p.n; row += wc_stride()) {
+        ((uint32_t*)p.out)[row] = row == 0 || wc_zipf(rate, row) != wc_zipf(rate, row - 1) ? 1u : 0u;
     }
 }
 ";
@@ -80,6 +86,11 @@ pub(super) fn heads(device: &Device, stream: &mut Stream, n: u64, runs: u64) -> 
     fill(device, stream, "hashed_heads", Element::U32, [n, runs, threshold])
 }
 
+/// Ones where a run begins, of so many runs with lengths by Zipf's law, and zeros.
+pub(super) fn zipf_heads(device: &Device, stream: &mut Stream, n: u64, runs: u64) -> Result<DeviceSlice, GpuError> {
+    fill(device, stream, "hashed_zipf", Element::U32, [n, 0, runs])
+}
+
 fn fill(
     device: &Device,
     stream: &mut Stream,
@@ -113,9 +124,7 @@ pub(super) fn word(stream: &mut Stream, slice: &DeviceSlice, at: u64) -> Result<
     Ok(u64::from_le_bytes(taken::<8>(stream, slice, at, 1)?[0]))
 }
 
-/// Bytes a second of a case that reads and writes so many: as a copy of what is written, and a read of the rest.
+/// Bytes a second of a case that reads and writes so many, by the roofline.
 pub(super) fn ceiling(read: u64, written: u64) -> f64 {
-    let copied = 2 * read.min(written);
-    let rest = read + written - copied;
-    (read + written) as f64 / (copied as f64 / COPY + rest as f64 / if read > written { READ } else { COPY })
+    (read + written) as f64 / H200.stream_ms(read as f64, written as f64) * 1e3
 }

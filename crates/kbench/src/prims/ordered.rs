@@ -4,7 +4,7 @@ use serde_json::json;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Scan, ScanKind, TileTuning,
 };
-use warpcube_gpu::{GpuError, Kernel, Params};
+use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params};
 
 use super::Bench;
 use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, taken, walk, word};
@@ -12,8 +12,9 @@ use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, tak
 /// Numbers of runs, about; the last is that of all rows distinct.
 const RUNS: [u64; 3] = [16, 65_536, 16 << 20];
 /// What is measured of them.
-const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U32), sum: None };
-const SUM: OrderedForm = OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
+pub(super) const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U32), sum: None };
+pub(super) const SUM: OrderedForm =
+    OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
 
 /// Counts wrong runs. Keys are 1, 2, 3, …; `starts` are sums of counts before each run, `prefixes` sums of values
 /// before each row. A run is right if its key is its number, a run begins at its start, and its sum is the difference
@@ -43,17 +44,17 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 }
 
 /// What all numbers of runs share.
-struct Shared {
-    n: u64,
-    values: DeviceSlice,
+pub(super) struct Shared {
+    pub(super) n: u64,
+    pub(super) values: DeviceSlice,
     /// Sums of values before each row, and of all.
     prefixes: DeviceSlice,
     last: u64,
-    keys_out: DeviceSlice,
-    counts: DeviceSlice,
-    sums: DeviceSlice,
+    pub(super) keys_out: DeviceSlice,
+    pub(super) counts: DeviceSlice,
+    pub(super) sums: DeviceSlice,
     starts: DeviceSlice,
-    runs: DeviceSlice,
+    pub(super) runs: DeviceSlice,
     wrong: DeviceSlice,
     scan: Scan,
     check: Kernel,
@@ -61,9 +62,7 @@ struct Shared {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let n = bench.rows(28);
-    // Smaller inputs have as many fewer runs.
-    let scaled = |runs: u64| ((u128::from(runs) * u128::from(n)) >> 28).max(1) as u64;
-    let wanted = RUNS.into_iter().map(scaled).chain([n]);
+    let wanted = RUNS.map(|runs| bench.scaled(runs)).into_iter().chain([n]);
     let cases: Vec<_> = ["16", "65536", "16777216", "all"]
         .into_iter()
         .zip(wanted)
@@ -98,7 +97,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
 }
 
 impl Shared {
-    fn new(bench: &mut Bench<'_>, n: u64) -> Result<Shared, Failure> {
+    pub(super) fn new(bench: &mut Bench<'_>, n: u64) -> Result<Shared, Failure> {
         let device = bench.device.clone();
         let values = numbers(&device, &mut bench.stream, n, 5)?;
         let prefixes = room(&device, Element::U64, n)?;
@@ -125,18 +124,33 @@ impl Shared {
 
     /// Keys 1, 2, 3, … in about so many runs of random lengths.
     fn keys(&self, bench: &mut Bench<'_>, runs: u64) -> Result<DeviceSlice, GpuError> {
-        let device = bench.device.clone();
-        let keys = heads(&device, &mut bench.stream, self.n, runs)?;
-        let numbers = Scan::new(&device, Element::U32, Element::U32, ScanKind::Inclusive)?;
-        let memory = scratch(&device, numbers.scratch_bytes(self.n))?;
-        numbers.launch(&mut bench.stream, &keys, &keys, &memory)?;
-        bench.stream.synchronize()?;
+        let keys = heads(&bench.device.clone(), &mut bench.stream, self.n, runs)?;
+        self.number(bench, &keys)?;
         Ok(keys)
     }
 
+    /// Makes keys 1, 2, 3, … of heads of runs.
+    pub(super) fn number(&self, bench: &mut Bench<'_>, keys: &DeviceSlice) -> Result<(), GpuError> {
+        let device = bench.device.clone();
+        let numbers = Scan::new(&device, Element::U32, Element::U32, ScanKind::Inclusive)?;
+        let memory = scratch(&device, numbers.scratch_bytes(self.n))?;
+        numbers.launch(&mut bench.stream, keys, keys, &memory)?;
+        bench.stream.synchronize()
+    }
+
     /// Measures and verifies counts; the milliseconds and the number of runs.
-    fn counts(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, tuning: TileTuning) -> Result<(f64, u64), Failure> {
+    pub(super) fn counts(
+        &self,
+        bench: &mut Bench<'_>,
+        keys: &DeviceSlice,
+        tuning: TileTuning,
+    ) -> Result<(f64, u64), Failure> {
         let ms = self.time(bench, keys, COUNT, tuning)?;
+        Ok((ms, self.verify_counts(bench, keys)?))
+    }
+
+    /// Verifies counts; the number of runs.
+    pub(super) fn verify_counts(&self, bench: &mut Bench<'_>, keys: &DeviceSlice) -> Result<u64, Failure> {
         let found = word(&mut bench.stream, &self.runs, 0)?;
         let last_key = u32::from_le_bytes(taken::<4>(&mut bench.stream, keys, self.n - 1, 1)?[0]);
         if found != u64::from(last_key) {
@@ -146,18 +160,23 @@ impl Shared {
         let memory = scratch(&bench.device, self.scan.scratch_bytes(found))?;
         self.scan.launch(&mut bench.stream, &counts, &starts, &memory)?;
         self.verify(bench, keys, found, None)?;
-        Ok((ms, found))
+        Ok(found)
     }
 
     /// Measures and verifies sums, by the counts that were verified before.
     fn sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, runs: u64, tuning: TileTuning) -> Result<f64, Failure> {
         let ms = self.time(bench, keys, SUM, tuning)?;
+        self.verify_sums(bench, keys, runs)?;
+        Ok(ms)
+    }
+
+    /// Verifies sums, by the counts that were verified before.
+    pub(super) fn verify_sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, runs: u64) -> Result<(), Failure> {
         let found = word(&mut bench.stream, &self.runs, 0)?;
         if found != runs {
             return Err(format!("ordered sums: {found} runs of {runs}").into());
         }
-        self.verify(bench, keys, found, Some(&self.sums))?;
-        Ok(ms)
+        self.verify(bench, keys, found, Some(&self.sums))
     }
 
     fn time(
@@ -169,17 +188,26 @@ impl Shared {
     ) -> Result<f64, GpuError> {
         let aggregation = OrderedAggregation::with_tuning(&bench.device, form, tuning)?;
         let memory = scratch(&bench.device, aggregation.scratch_bytes(self.n))?;
-        let operands = OrderedOperands {
+        let operands = self.operands(keys, form);
+        bench.time(&self.buffers(keys, &memory), |work| aggregation.launch(work, &operands, &memory))
+    }
+
+    /// Operands of a form.
+    pub(super) fn operands<'a>(&'a self, keys: &'a DeviceSlice, form: OrderedForm) -> OrderedOperands<'a> {
+        OrderedOperands {
             keys,
             values: form.sum.map(|_| &self.values),
             keys_out: &self.keys_out,
             counts: form.count.map(|_| &self.counts),
             sums: form.sum.map(|_| &self.sums),
             runs: &self.runs,
-        };
+        }
+    }
+
+    /// All buffers that a launch may use.
+    pub(super) fn buffers<'a>(&'a self, keys: &'a DeviceSlice, memory: &'a DeviceBuffer) -> Vec<&'a DeviceBuffer> {
         let used = [keys, &self.values, &self.keys_out, &self.counts, &self.sums, &self.runs];
-        let buffers: Vec<_> = used.iter().map(|slice| slice.buffer()).chain([&memory]).collect();
-        bench.time(&buffers, |work| aggregation.launch(work, &operands, &memory))
+        used.iter().map(|slice| slice.buffer()).chain([memory]).collect()
     }
 
     fn verify(

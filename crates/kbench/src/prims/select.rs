@@ -36,14 +36,14 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let predicate = || Predicate::Text("x < a".into());
-    let own = Select::tuning(Element::F32, &predicate(), Moved::Values);
-    let cases: Vec<(u64, String, TileTuning)> = (0..=100)
-        .step_by(10)
-        .flat_map(|percent| {
-            let shapes = bench.shapes(&format!("select/{percent}"), own);
-            shapes.into_iter().map(move |(case, tuning)| (percent, case, tuning))
-        })
-        .collect();
+    let mut cases: Vec<(SelectOrder, &str, u64, String, TileTuning)> = Vec::new();
+    for (order, name) in [(SelectOrder::Any, "any"), (SelectOrder::Stable, "stable")] {
+        let own = Select::tuning(Element::F32, &predicate(), Moved::Values, order);
+        for percent in (0..=100).step_by(10) {
+            let shapes = bench.shapes(&format!("select/{percent}/{name}"), own);
+            cases.extend(shapes.into_iter().map(|(case, tuning)| (order, name, percent, case, tuning)));
+        }
+    }
     if cases.is_empty() {
         return Ok(());
     }
@@ -51,29 +51,29 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let input = floats(&device, &mut bench.stream, n, 1)?;
     let (out, count) = (room(&device, Element::F32, n)?, room(&device, Element::U64, 1)?);
     let check = Check { kernel: kernel(&device, "select_check", CHECK)?, sums: room(&device, Element::U64, 2)? };
-    for (order, name) in [(SelectOrder::Any, "any"), (SelectOrder::Stable, "stable")] {
-        for (percent, case, tuning) in &cases {
-            let (item, moved) = (Element::F32, Moved::Values);
-            let selects = Select::with_tuning(&device, item, predicate(), moved, order, *tuning)?;
-            let memory = scratch(&device, selects.scratch_bytes(n))?;
-            let bound = *percent as f32 / 100.0;
-            let bounds = [bound.to_bits().into(), 0];
-            let operands = SelectOperands { input: Some(&input), flags: None, bounds, out: &out, count: &count };
-            let buffers = [input.buffer(), out.buffer(), count.buffer(), &memory];
-            let ms = bench.time(&buffers, |work| selects.launch(work, &operands, &memory))?;
-            let selected = word(&mut bench.stream, &count, 0)?;
-            let expected = check.of(bench, &input, n, bound.into())?;
-            let found = check.of(bench, &out, selected, f64::INFINITY)?;
-            if selected > n || found != expected {
-                return Err(format!("{case} in {name} order: {found:?} instead of {expected:?}").into());
-            }
-            if order == SelectOrder::Stable {
-                check_order(&mut bench.stream, [&input, &out], [n, selected], bound)?;
-            }
-            let more = json!({"order": name, "rows": n, "selected": selected});
-            let (read, written) = (4 * n, 4 * selected);
-            bench.add(case, ms, read + written, ceiling(read, written), more);
+    for (order, name, percent, case, tuning) in cases {
+        let (item, moved) = (Element::F32, Moved::Values);
+        let selects = Select::with_tuning(&device, item, predicate(), moved, order, tuning)?;
+        let memory = scratch(&device, selects.scratch_bytes(n))?;
+        let bound = percent as f32 / 100.0;
+        let bounds = [bound.to_bits().into(), 0];
+        let operands = SelectOperands { input: Some(&input), flags: None, bounds, out: &out, count: &count };
+        let buffers = [input.buffer(), out.buffer(), count.buffer(), &memory];
+        let ms = bench.time(&buffers, |work| selects.launch(work, &operands, &memory))?;
+        let selected = word(&mut bench.stream, &count, 0)?;
+        let expected = check.of(bench, &input, n, bound.into())?;
+        let found = check.of(bench, &out, selected, f64::INFINITY)?;
+        if selected > n || found != expected {
+            return Err(format!("{case}: {found:?} instead of {expected:?}").into());
         }
+        if order == SelectOrder::Stable {
+            check_order(&mut bench.stream, [&input, &out], [n, selected], bound)?;
+        }
+        let more = json!({"order": name, "rows": n, "selected": selected});
+        let (read, written) = (4 * n, 4 * selected);
+        // The order is a field of the result.
+        let case = case.strip_suffix(name).map_or(case.as_str(), |case| case.trim_end_matches('/'));
+        bench.add(case, ms, read + written, ceiling(read, written), more);
     }
     Ok(())
 }

@@ -2,11 +2,12 @@
 //!
 //! Key number i is a hash of i, and the payload of pairs is i. Sorted pairs are right if (key, payload) ascends
 //! strictly and every key is the hash of its payload; sorted keys are right if they ascend in each segment and the sums
-//! of a hash of (key, segment) are those of the input. `sort/tuning/…` measures other cuts into blocks, if asked for.
+//! of a hash of (key, segment) are those of the input. `tune/sort/…` measures other cuts into blocks, if asked for.
 
 use std::sync::Arc;
 
 use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, Queue, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort, SegmentedTuning,
 };
@@ -14,8 +15,6 @@ use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, 
 
 use super::Bench;
 
-/// Bytes a second that a copy reads and writes on an H200.
-const COPY_BYTES_PER_SECOND: f64 = 4.2e12;
 /// Threads of a block that makes or checks data.
 const BLOCK: u32 = 256;
 
@@ -180,6 +179,12 @@ impl Data {
         let payload = if self.values.is_some() { 4 } else { 0 };
         self.rows * (key + key * 2 * (key + payload))
     }
+
+    /// Those bytes a second by the roofline.
+    fn bytes_per_second(&self) -> f64 {
+        let (key, payload) = (self.key.bytes(), if self.values.is_some() { 4 } else { 0 });
+        self.bytes() as f64 / H200.sort_ms(self.rows, key, key + payload, key as u32) * 1e3
+    }
 }
 
 /// Runs the cases that were asked for.
@@ -197,11 +202,10 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         if bench.wants(&case) {
             sort(bench, &case, key, pairs, log, usual).map_err(|error| format!("{case}: {error}"))?;
         }
-        let tuned = format!("sort/tuning/{name}");
-        if bench.arguments.cases.iter().any(|wanted| tuned.starts_with(wanted.as_str()) && wanted != "sort") {
-            for (threads, items, blocks) in tunings(usual.items) {
-                let case = format!("{tuned}/{threads}x{items}x{blocks}");
-                let tuning = RadixTuning { threads, items, blocks, ..usual };
+        for (threads, items, blocks) in tunings(usual.items) {
+            let case = format!("tune/{case}/{threads}x{items}x{blocks}");
+            let tuning = RadixTuning { threads, items, blocks, ..usual };
+            if bench.wants_sweep(&case) {
                 sort(bench, &case, key, pairs, log, tuning).map_err(|error| format!("{case}: {error}"))?;
             }
         }
@@ -209,8 +213,16 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
     for log in (4..=24).step_by(4) {
         let segments = 1u64 << log;
         let case = format!("segsort/{segments}");
+        let usual = SegmentedTuning::of(bench.device.info().shared_memory_per_block, Element::U32, None);
         if bench.wants(&case) {
-            segmented(bench, &case, segments).map_err(|error| format!("{case}: {error}"))?;
+            segmented(bench, &case, bench.scaled(segments), usual).map_err(|error| format!("{case}: {error}"))?;
+        }
+        for (items, comparisons) in [(8, 64), (16, 0), (16, 32), (16, 64), (16, 128), (16, 256)] {
+            let case = format!("tune/{case}/{items}x{comparisons}");
+            if bench.wants_sweep(&case) {
+                let tuning = SegmentedTuning { pack_items: items, pack_comparisons: comparisons, ..usual };
+                segmented(bench, &case, bench.scaled(segments), tuning).map_err(|error| format!("{case}: {error}"))?;
+            }
         }
     }
     Ok(())
@@ -250,14 +262,13 @@ fn sort(
         "rows": rows, "threads": tuning.threads, "items": tuning.items, "blocks": tuning.blocks,
         "scratch_bytes": scratch,
     });
-    bench.add(case, ms, data.bytes(), COPY_BYTES_PER_SECOND, more);
+    bench.add(case, ms, data.bytes(), data.bytes_per_second(), more);
     Ok(())
 }
 
-fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64) -> Result<(), String> {
+fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64, tuning: SegmentedTuning) -> Result<(), String> {
     let (key, rows) = (Element::U32, bench.rows(28));
     let order = RadixOrder::of(key, false);
-    let tuning = SegmentedTuning::of(bench.device.info().shared_memory_per_block, key, None);
     let cuts = cuts(rows, segments);
     let measure = |bench: &mut Bench<'_>| -> Result<(Data, DeviceSlice, f64, usize), GpuError> {
         let sort = SegmentedSort::with_tuning(&bench.device, key, None, Element::U64, tuning)?;
@@ -276,7 +287,7 @@ fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64) -> Result<(), Str
     let (data, bounds, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, Some(&bounds))?;
     let more = json!({"rows": rows, "segments": segments, "scratch_bytes": scratch});
-    bench.add(case, ms, data.bytes(), COPY_BYTES_PER_SECOND, more);
+    bench.add(case, ms, data.bytes(), data.bytes_per_second(), more);
     Ok(())
 }
 

@@ -215,7 +215,7 @@ fn one(
     let spec = TopKSpec { rows: Element::U32, ..TopKSpec::new(element, k, algorithm) };
     let top = match TopK::with_tuning(&bench.device, &spec, tuning) {
         Err(GpuError::Contract(reason)) => {
-            println!("{case:<32} {algorithm} left out: {reason}");
+            bench.leave_out(&format!("{case}/{algorithm}"), &reason);
             return Ok(Ok(()));
         }
         other => other?,
@@ -237,26 +237,28 @@ fn one(
         "algorithm": algorithm.to_string(), "n": n, "k": k, "predicted_ms": predicted,
         "scratch_bytes": top.scratch_bytes(n), "tuning": tuned,
     });
-    println!("{:<32} by {algorithm}, {tuned}", "");
     bench.add(case, ms, n * element.bytes() as u64, Machine::H200.read_bandwidth, more);
     Ok(Ok(()))
 }
 
-/// Shapes of the filter, by name alone: `--cases topk-tuning`.
+/// Shapes of the filter: `--cases tune/topk`.
 fn tunings(bench: &mut Bench<'_>) -> Result<(), String> {
-    const CASE: &str = "topk-tuning/f32/uniform";
-    if !bench.names(CASE) {
+    let mut cases = Vec::new();
+    for vectors in [2, 4, 8] {
+        for (filter_threads, filter_blocks) in [(256, 2), (256, 3), (256, 4), (256, 5), (512, 2), (1024, 1), (128, 8)] {
+            let tuning = TopKTuning { vectors, filter_threads, filter_blocks, ..TOPK_TUNING };
+            let shape = format!("{vectors}x{filter_threads}x{filter_blocks}");
+            cases.extend([32, 1 << 20].map(|k| (format!("tune/topk/f32/uniform/{k}/{shape}"), k, tuning)));
+        }
+    }
+    cases.retain(|(case, ..)| bench.wants_sweep(case));
+    if cases.is_empty() {
         return Ok(());
     }
     let failed = |error: GpuError| error.to_string();
     let input = Input::new(bench, Element::F32, 0, bench.rows(29)).map_err(failed)?;
-    for vectors in [2, 4, 8] {
-        for (filter_threads, filter_blocks) in [(256, 2), (256, 3), (256, 4), (256, 5), (512, 2), (1024, 1), (128, 8)] {
-            let tuning = TopKTuning { vectors, filter_threads, filter_blocks, ..TOPK_TUNING };
-            for k in [32, 1 << 20] {
-                one(bench, &input, &format!("{CASE}/{k}"), k, Algorithm::Threshold, tuning).map_err(failed)??;
-            }
-        }
+    for (case, k, tuning) in cases {
+        one(bench, &input, &case, k, Algorithm::Threshold, tuning).map_err(failed)??;
     }
     Ok(())
 }
@@ -266,14 +268,13 @@ mod tests {
     use warpcube_gpu::{Device, EmulatorOptions};
 
     use super::*;
-    use crate::PrimitiveArgs;
+    use crate::prims::{PrimitiveArgs, Unheard};
 
     #[test]
     fn cases_run_small_on_the_emulated_device() {
         let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
-        let stream = device.stream().unwrap();
-        let arguments = PrimitiveArgs { cases: Vec::new(), log_rows: 16, runs: 1, json: None };
-        let mut bench = Bench { device, stream, arguments: &arguments, results: Vec::new() };
+        let (arguments, mut unheard) = (PrimitiveArgs::small(16, &[]), Unheard);
+        let mut bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
         for element in [Element::F32, Element::I64] {
             for (at, distribution) in DISTRIBUTIONS.into_iter().enumerate().filter(|(at, _)| *at < 7) {
                 let input = Input::new(&mut bench, element, at, 1 << 16).unwrap();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use glob::MatchOptions;
+use glob::{MatchOptions, Pattern, PatternError};
 
 use super::hiding::is_partition;
 use crate::error::{Result, SqlError};
@@ -33,6 +33,11 @@ pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
         None => ("", location),
     };
     let path = path.trim_end_matches('/');
+    if is_pattern(path)
+        && let Err(error) = Pattern::new(path)
+    {
+        return Err(SqlError::FileNone { path: location.to_string(), reason: no_pattern(&error) });
+    }
     // Folders of any depth without a name behind them: every file in them.
     let (folders, name) = match path.rsplit_once('/') {
         Some((_, "**")) => (path, "*"),
@@ -55,10 +60,14 @@ pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
     Ok(locations)
 }
 
+fn no_pattern(error: &PatternError) -> String {
+    format!("no pattern: {}", error.msg)
+}
+
 /// The folders that a pattern means; where they are read `whole`, not those that are read as partitions of others.
 fn matching(pattern: &str, whole: bool) -> Result<BTreeSet<PathBuf>, String> {
     let found = |pattern: &str| {
-        let found = glob::glob_with(pattern, OPTIONS).map_err(|error| format!("no pattern: {}", error.msg))?;
+        let found = glob::glob_with(pattern, OPTIONS).map_err(|error| no_pattern(&error))?;
         Ok::<_, String>(found.filter_map(|folder| folder.ok()).filter(|folder| folder.is_dir()).collect::<Vec<_>>())
     };
     let mut folders: BTreeSet<PathBuf> = found(pattern)?.into_iter().collect();

@@ -133,7 +133,7 @@ impl Drop for Kept {
 
 /// The plan below `CREATE VIEW`.
 async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
-    let statement = syntax::parse(state, text)?;
+    let statement = syntax::parse(state, text).await?;
     match state.statement_to_plan(statement).await? {
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
             // The columns' types are those that the query has when it runs.

@@ -210,7 +210,7 @@ impl Aside {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let limits = load_limits(&settings);
         let threads = limits.threads.div_ceil(THREADS_SHARE);
-        let limits = LoadLimits { cancelled: cancel.flag().clone(), gives_way: true, threads, ..limits };
+        let limits = LoadLimits { cancelled: cancel.flag().clone(), in_background: true, threads, ..limits };
         let limits = limits.with_own_threads();
         let requests = requests(lowered, &state, &runtime, load_threads(&settings));
         let outcome = match lowered.arguments.is_empty() {

@@ -26,7 +26,7 @@ const PARTITIONS_SETTING: &str = "datafusion.execution.target_partitions";
 
 /// Where a table's encoded columns are kept, if they are; `parts` tells of a table that DataFusion scans in how many
 /// parts it does so.
-pub(crate) fn kept_in(
+pub(crate) fn column_file(
     info: &TableInfo,
     state: &SessionState,
     parts: impl FnOnce() -> Option<usize>,

@@ -37,14 +37,14 @@ impl EngineTables {
 
 fn entry(summary: TableSummary) -> DeviceTable {
     let columns = summary.columns.into_iter().map(|column| DeviceColumn {
-        name: column.column,
-        encoding: match column.dictionary_values {
-            Some(values) => format!("{} dictionary({values})", column.encoding),
-            None => column.encoding.clone(),
+        name: column.facts.name.clone(),
+        encoding: match &column.facts.dictionary {
+            Some(strings) => format!("{} dictionary({})", column.encoding, strings.len()),
+            None => column.encoding,
         },
         bits_per_value: column.bits_per_value,
-        distinct: column.traits.map(|traits| traits.distinct),
-        sorted: column.traits.map(|traits| traits.is_sorted),
+        distinct: column.facts.traits.map(|traits| traits.distinct),
+        sorted: column.facts.traits.map(|traits| traits.is_sorted),
         bytes: column.bytes,
         host_bytes: column.host_bytes,
         hits: column.hits,

@@ -25,7 +25,7 @@ use warpcube_column::{
 use warpcube_engine::FragmentTable;
 
 use crate::error::{SqlError, panic_text};
-use crate::exec::kept::kept_in;
+use crate::exec::kept::column_file;
 use crate::exec::row_groups::ParquetTable;
 use crate::lower::{Lowered, TableInfo, version_now};
 use crate::settings::Settings;
@@ -149,8 +149,8 @@ impl ColumnSource for TableColumns {
         self.info.rows
     }
 
-    fn kept_in(&self) -> Option<ColumnFile> {
-        kept_in(&self.info, &self.state, || self.direct().is_none().then_some(self.partitions))
+    fn column_file(&self) -> Option<ColumnFile> {
+        column_file(&self.info, &self.state, || self.direct().is_none().then_some(self.partitions))
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {

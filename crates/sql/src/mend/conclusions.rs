@@ -5,6 +5,8 @@
 //! interval, planning fails ("Selectivity is out of limit"), and so it does for bounds that a cast to text below the
 //! filter has put in another order. A filter with a cast or arithmetic, and one over anything but a table, is given a
 //! condition that always holds and that intervals know nothing of; equalities of plain columns still make constants.
+//! An equality with a function, `coalesce(s, s) = s`, makes both sides one sort key for some operators and two for
+//! others, so that windows over them are refused: it is asked whether such an equality is true.
 //!
 //! The file goes once what loses digits is not computed backwards, and bounds are not cast to text.
 
@@ -14,12 +16,14 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Filter, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, Filter, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, lit,
 };
 
-use super::each_node;
 use super::nan::is_arithmetic;
+use super::{chain, each_node, operands};
 
 static ALWAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Always { signature: Signature::any(1, Volatility::Immutable) }))
@@ -27,6 +31,15 @@ static ALWAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 
 /// The plan with filters that are not computed backwards.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = each_node(plan, |plan| match plan {
+        LogicalPlan::Filter(filter) if split_conjunction(&filter.predicate).into_iter().any(equates_calls) => {
+            let opaque = |conjunct: Expr| if equates_calls(&conjunct) { conjunct.is_true() } else { conjunct };
+            let conjuncts = operands(filter.predicate, Operator::And).into_iter().map(opaque).collect();
+            let filter = Filter::try_new(chain(Operator::And, conjuncts), filter.input)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        }
+        plan => Ok(Transformed::no(plan)),
+    })?;
     each_node(plan, |plan| match plan {
         LogicalPlan::Filter(filter) if !is_table(&filter.input) || computes(&filter.predicate)? => {
             let column = filter.predicate.column_refs().into_iter().min().cloned();
@@ -36,6 +49,17 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         plan => Ok(Transformed::no(plan)),
     })
+}
+
+/// Whether a conjunct is an equality of what functions compute.
+fn equates_calls(conjunct: &Expr) -> bool {
+    let calls = |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::ScalarFunction(_) | Expr::Case(_))));
+    match conjunct {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            calls(left).unwrap_or(false) || calls(right).unwrap_or(false)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a plan is a table, whose bounds are those of its values.

@@ -1,4 +1,4 @@
-//! Quotients of decimals with digits enough.
+//! Quotients of decimals with digits enough, and the scale of rounded ones.
 //!
 //! DataFusion 55.2 gives a quotient four digits more than its dividend has behind the point: `1 / 3.0` is 0.3333. Here
 //! the dividend is given 16 digits first, so that a quotient has 20, as PostgreSQL's `1 / 3.0` has; both sides are
@@ -8,8 +8,8 @@
 //! The file goes once DataFusion's quotients have 16 significant digits.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
@@ -42,6 +42,42 @@ impl AnalyzerRule for ScaleDividends {
                 .map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(scaled.data)
+    }
+}
+
+/// The rule that gives `round` its digits as the type that it takes, before operands beside it are coerced.
+///
+/// The scale of `round(d, 1)` is 1 where the digits are a literal and that of `d` where they are a cast of one; the
+/// cast goes when constants are folded, and `round(d, 1) = d` then compares decimals of two types. Unnecessary once
+/// coercion leaves literals.
+#[derive(Debug)]
+pub(crate) struct LiteralDigits;
+
+impl AnalyzerRule for LiteralDigits {
+    fn name(&self) -> &str {
+        "literal_digits"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let is_round = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.name() == "round");
+        let told = plan.transform_up_with_subqueries(|plan| {
+            each_expression(plan, is_round, |expr, _| {
+                expr.transform_up(|mut expr| {
+                    if let Expr::ScalarFunction(call) = &mut expr
+                        && call.name() == "round"
+                        && let [_, Expr::Literal(digits, _)] = call.args.as_mut_slice()
+                        && let ScalarValue::Int64(Some(count)) = digits
+                        && let Ok(count) = i32::try_from(*count)
+                    {
+                        *digits = ScalarValue::Int32(Some(count));
+                        return Ok(Transformed::yes(expr));
+                    }
+                    Ok(Transformed::no(expr))
+                })
+            })?
+            .map_data(LogicalPlan::recompute_schema)
+        })?;
+        Ok(told.data)
     }
 }
 

@@ -16,6 +16,7 @@ mod canonical;
 mod conclusions;
 mod constants;
 mod decimals;
+mod distinct_orders;
 mod distinct_sums;
 mod extremes;
 mod frames;
@@ -29,6 +30,7 @@ mod names;
 mod nan;
 pub(crate) mod narrow_casts;
 mod nullif;
+mod partition_keys;
 mod set_operations;
 mod sliding;
 mod statistics;
@@ -62,6 +64,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(frames::FramesOfGroups));
     rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
@@ -90,6 +93,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+    let plan = distinct_orders::mend(partition_keys::mend(plan)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
     sums::check(plan, options)

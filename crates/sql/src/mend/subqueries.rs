@@ -8,6 +8,9 @@
 //! The anti join of a correlated `x NOT IN (SELECT y … WHERE u.z < t.k)` takes a NULL among all `y` for one among
 //! those of the row, and is refused where the correlation is an equality: a correlated NOT IN becomes such a CASE too.
 //!
+//! Where coercion casts `y` of a correlated IN, the cast's column and `y` itself have one name in the join, which is
+//! refused: the cast is given its own.
+//!
 //! Conjuncts over a column stay otherwise: a semi join need not tell NULL from false, and anti joins know NULL. The
 //! file goes once marks have three values, and anti joins look at the NULLs of a row's own matches.
 
@@ -21,7 +24,7 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when,
+    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -42,6 +45,7 @@ impl AnalyzerRule for UnknownIn {
                 return Ok(Transformed::no(LogicalPlan::Filter(filter)));
             }
             let Filter { predicate, input, .. } = filter;
+            let predicate = predicate.transform_up(with_named_value)?.data;
             let conjuncts =
                 split_conjunction_owned(predicate).into_iter().map(|conjunct| in_conjunct(conjunct, &input));
             let predicate = conjunction(conjuncts.collect::<Result<Vec<_>>>()?).unwrap_or_else(|| lit(true));
@@ -49,6 +53,24 @@ impl AnalyzerRule for UnknownIn {
         })?;
         Ok(told.data)
     }
+}
+
+/// Gives the value of a correlated IN a name where coercion made a cast of it: casts vanish from names, and the columns
+/// of the correlation are put beside it.
+fn with_named_value(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::InSubquery(mut found) = expr else { return Ok(Transformed::no(expr)) };
+    let LogicalPlan::Projection(projection) = found.subquery.subquery.as_ref() else {
+        return Ok(Transformed::no(Expr::InSubquery(found)));
+    };
+    let [value @ Expr::Cast(_)] = projection.expr.as_slice() else {
+        return Ok(Transformed::no(Expr::InSubquery(found)));
+    };
+    if found.subquery.outer_ref_columns.is_empty() {
+        return Ok(Transformed::no(Expr::InSubquery(found)));
+    }
+    let named = Projection::try_new(vec![value.clone().alias(value.to_string())], projection.input.clone())?;
+    found.subquery.subquery = Arc::new(LogicalPlan::Projection(named));
+    Ok(Transformed::yes(Expr::InSubquery(found)))
 }
 
 fn in_conjunct(conjunct: Expr, input: &LogicalPlan) -> Result<Expr> {

@@ -263,7 +263,8 @@ impl Placing {
     /// Distinct values of a column, as its load counted them or as footers let expect.
     fn distinct_values(&self, info: &TableInfo, column: usize) -> Option<u64> {
         let residency = self.engine.as_ref().map(|engine| engine.residency());
-        let counted = residency.and_then(|residency| residency.distinct_values(&info.key, &info.version, column));
+        let facts = residency.and_then(|residency| residency.facts(&info.key, &info.version, column));
+        let counted = facts.and_then(|facts| facts.distinct());
         counted.or_else(|| {
             let by_bounds = info.parquet.as_ref()?.table()?.distinct_by_bounds(column)?;
             Some(by_bounds.min(info.rows?))

@@ -47,7 +47,7 @@ impl Session {
             return Err(SqlError::PlanEncode("expected a query, found a statement about the session".into()));
         }
         let state = self.inner.context.state();
-        let parsed = syntax::parse(&state, sql)?;
+        let parsed = syntax::parse(&state, sql).await?;
         check_view(&state, &parsed)?;
         let plan = state.statement_to_plan(parsed).await?;
         let optimized = state.optimize(&plan)?;

@@ -106,7 +106,7 @@ impl Session {
     async fn prepare_anew(&self, prepared: &Prepared, name: &str) -> Result<()> {
         let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
         let state = self.inner.context.state();
-        let statement = syntax::parse(&state, &prepared.sql)?;
+        let statement = syntax::parse(&state, &prepared.sql).await?;
         let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };
@@ -127,7 +127,7 @@ impl Session {
     pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<LogicalPlan> {
         let known = self.inner.prepared.lock().get(&execute.name).cloned();
         let prepared = known.ok_or_else(|| unknown(&execute.name))?;
-        let (expected, given) = (prepared.fields.len(), execute.parameters.len());
+        let (expected, given) = (prepared.parameters()?, execute.parameters.len());
         if expected != given {
             let name = &execute.name;
             let reason = format!("Prepared statement '{name}' expects {expected} parameters, but {given} provided");
@@ -165,6 +165,14 @@ impl Session {
 }
 
 impl Prepared {
+    /// How many parameters the statement has. Those whose types nothing tells have no field.
+    fn parameters(&self) -> Result<usize> {
+        match self.has_types {
+            true => Ok(self.fields.len()),
+            false => Ok(self.input.get_parameter_names()?.len()),
+        }
+    }
+
     /// The parameters as values: of the declared types, or, where a value is the same in it, of the type that the
     /// statement's own expressions ask for, otherwise of their own type.
     fn values(&self, parameters: &[Expr], state: &SessionState) -> Result<Vec<ScalarAndMetadata>> {
@@ -175,13 +183,16 @@ impl Prepared {
             .with_query_execution_start_time(state.execution_props().query_execution_start_time)
             .build();
         let simplifier = ExprSimplifier::new(context);
-        let value = |(field, parameter): (&FieldRef, &Expr)| {
+        // Where one field is missing, it is not known of which parameter.
+        let fields = if self.fields.len() == parameters.len() { self.fields.as_slice() } else { &[] };
+        let value = |(number, parameter): (usize, &Expr)| {
             let simplified = simplifier.simplify(parameter.clone())?;
             let Expr::Literal(value, metadata) = simplified else {
                 let reason = format!("'{parameter}' as a parameter of EXECUTE; it takes constants");
                 return Err(SqlError::Unsupported(reason));
             };
             let own = ScalarAndMetadata::new(value.clone(), metadata);
+            let Some(field) = fields.get(number) else { return Ok(own) };
             let cast = own.clone().cast_storage_to(field.data_type());
             if self.has_types {
                 return Ok(cast?);
@@ -191,7 +202,7 @@ impl Prepared {
             };
             Ok(cast.ok().filter(is_same).unwrap_or(own))
         };
-        self.fields.iter().zip(parameters).map(value).collect()
+        parameters.iter().enumerate().map(value).collect()
     }
 }
 

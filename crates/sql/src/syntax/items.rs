@@ -25,7 +25,10 @@ pub(crate) fn is_about_repeated_names(error: &DataFusionError) -> bool {
         DataFusionError::Plan(text) => text.contains("require unique expression names"),
         DataFusionError::SchemaError(schema, _) => matches!(
             schema.as_ref(),
-            SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. }
+            SchemaError::DuplicateQualifiedField { .. }
+                | SchemaError::DuplicateUnqualifiedField { .. }
+                // A column with a table's name beside one without.
+                | SchemaError::AmbiguousReference { .. }
         ),
         _ => false,
     }
@@ -42,7 +45,7 @@ pub(super) fn column_name(expr: &Expr) -> Option<String> {
 }
 
 /// As the planner reads a name.
-fn folded(name: &Ident) -> String {
+pub(super) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 

@@ -1,143 +1,378 @@
-//! Columns that a RIGHT or FULL JOIN merges by USING.
+//! Columns that a join merges by USING or NATURAL.
 //!
 //! DataFusion 55.2 takes the left table's column for the merged one, which is NULL where a row of the right table has
-//! no partner. Here the name stands for the right table's column in a RIGHT JOIN, and for the first of both that is not
-//! NULL in a FULL JOIN, in all of a SELECT but its subqueries. It is done for the first join of a FROM whose sides have
-//! names; NATURAL joins are left as they are.
+//! no partner, lists it where that table has it, and finds it ambiguous in WHERE and behind a second join. Here USING
+//! and NATURAL become ON, and in their SELECT the merged name stands for the left column (INNER, LEFT), the right one
+//! (RIGHT) or the first of both that is not NULL (FULL); `*` lists merged columns once and first, as PostgreSQL does.
+//! Names of columns are those of `SELECT * FROM table`, which is planned for each table of such a FROM. Subqueries that
+//! call a merged column of an outer query need its table's name.
 //!
 //! The file goes once DataFusion merges columns.
 
 use std::ops::ControlFlow;
 
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, OrderByKind,
-    Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitMut,
-    VisitorMut,
+    BinaryOperator, Distinct, ExceptSelectItem, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, Ident,
+    JoinConstraint, JoinOperator, ObjectName, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use super::call;
+use super::relations::{self, Columns, Relations};
+use super::{call, items};
+use crate::error::{Result, SqlError};
 
-/// A merged column: its name, and what stands for it.
-type Merged = Vec<(Ident, Expr)>;
+/// What a FROM shows to its SELECT.
+#[derive(Debug, Clone)]
+enum Shown {
+    Column {
+        name: String,
+        expr: Expr,
+        is_merged: bool,
+    },
+    /// All columns of a table whose names are not known: one that reads columns of its neighbours.
+    All(Vec<Ident>),
+}
 
-/// Puts what merged columns stand for in their place, in the SELECTs of a query and its ORDER BY.
-pub(super) fn replace(query: &mut Query) {
-    let SetExpr::Select(select) = query.body.as_mut() else { return in_sets(&mut query.body) };
-    let merged = in_select(select);
-    let is_shown = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(expr) => merged.iter().any(|(_, merged)| merged == expr),
-        SelectItem::ExprWithAlias { alias, .. } => merged.iter().any(|(column, _)| same(column, alias)),
-        SelectItem::Wildcard(_) => true,
-        _ => false,
-    };
-    // A name in ORDER BY is that of an item, if there is one.
-    if !select.projection.iter().any(is_shown)
-        && let Some(order_by) = &mut query.order_by
-        && let OrderByKind::Expressions(keys) = &mut order_by.kind
-    {
-        let mut names = Names { merged: &merged, depth: 0 };
-        for key in keys {
-            let _ = key.visit(&mut names);
+impl Shown {
+    fn is_named(&self, wanted: &str) -> bool {
+        matches!(self, Shown::Column { name, .. } if name == wanted)
+    }
+}
+
+/// Which of two columns the merged one is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Side {
+    Left,
+    Right,
+    Both,
+    /// The left table is all that a semi or anti join shows.
+    LeftAlone,
+    RightAlone,
+}
+
+/// Puts ON in the place of USING and NATURAL, inner queries first.
+///
+/// # Errors
+/// [`SqlError::Planning`] for a column that a side lacks or has twice; [`SqlError::Unsupported`] where columns' names
+/// would be needed that are not known.
+pub(super) async fn resolve(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
+    while let Some(relations) = Relations::first(parsed) {
+        let columns = relations.columns(state).await?;
+        let mut rewrite = Rewrite { columns: Some(columns) };
+        if let ControlFlow::Break(done) = super::visit(parsed, &mut rewrite) {
+            done?;
         }
     }
+    Ok(())
+}
+
+/// Whether a join merges columns in a way that is known here.
+pub(super) fn merges(operator: &JoinOperator) -> bool {
+    use JoinOperator::*;
+    match operator {
+        Join(constraint)
+        | Inner(constraint)
+        | Left(constraint)
+        | LeftOuter(constraint)
+        | Right(constraint)
+        | RightOuter(constraint)
+        | FullOuter(constraint)
+        | LeftSemi(constraint)
+        | LeftAnti(constraint)
+        | RightSemi(constraint)
+        | RightAnti(constraint) => {
+            matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
+        }
+        _ => false,
+    }
+}
+
+fn sides(operator: &mut JoinOperator) -> Option<(&mut JoinConstraint, Side)> {
+    Some(match operator {
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, Side::Left),
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (constraint, Side::Left),
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (constraint, Side::Right),
+        JoinOperator::FullOuter(constraint) => (constraint, Side::Both),
+        JoinOperator::LeftSemi(constraint) | JoinOperator::LeftAnti(constraint) => (constraint, Side::LeftAlone),
+        JoinOperator::RightSemi(constraint) | JoinOperator::RightAnti(constraint) => (constraint, Side::RightAlone),
+        _ => return None,
+    })
+}
+
+/// Rewrites the first query whose joins merge columns.
+struct Rewrite {
+    /// Of the relations of its FROM, in their order.
+    columns: Option<Columns>,
+}
+
+impl VisitorMut for Rewrite {
+    type Break = Result<()>;
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Result<()>> {
+        match relations::in_body(&query.body) {
+            true => ControlFlow::Break(self.columns.take().map_or(Ok(()), |mut columns| in_query(query, &mut columns))),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn in_query(query: &mut Query, columns: &mut Columns) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return in_sets(&mut query.body, columns) };
+    let mut merged = in_select(select, columns)?;
+    // A name in ORDER BY is that of an item, if there is one; DISTINCT ON compares expressions.
+    if !matches!(select.distinct, Some(Distinct::On(_))) {
+        merged.retain(|column| !select.projection.iter().any(|item| is_item(item, column)));
+    }
+    if let Some(order_by) = &mut query.order_by
+        && let OrderByKind::Expressions(keys) = &mut order_by.kind
+    {
+        for key in keys {
+            replace(key, &merged);
+        }
+    }
+    Ok(())
 }
 
 /// The same in the operands of set operations; queries in parentheses are visited by themselves.
-fn in_sets(body: &mut SetExpr) {
+fn in_sets(body: &mut SetExpr, columns: &mut Columns) -> Result<()> {
     match body {
-        SetExpr::Select(select) => drop(in_select(select)),
+        SetExpr::Select(select) => in_select(select, columns).map(drop),
         SetExpr::SetOperation { left, right, .. } => {
-            in_sets(left);
-            in_sets(right);
+            in_sets(left, columns)?;
+            in_sets(right, columns)
         }
-        _ => {}
+        _ => Ok(()),
     }
 }
 
-fn in_select(select: &mut Select) -> Merged {
-    let of_table = |table: &TableWithJoins| match table.joins.first() {
-        Some(join) => of_join(&table.relation, &join.join_operator, &join.relation),
-        None => Vec::new(),
-    };
-    let merged: Merged = select.from.iter().flat_map(of_table).collect();
-    if merged.is_empty() {
-        return merged;
+/// The merged columns of a SELECT, which has them in place of their names.
+fn in_select(select: &mut Select, columns: &mut Columns) -> Result<Vec<Shown>> {
+    let mut shown = Vec::new();
+    if !relations::in_select(select) {
+        return Ok(shown);
     }
+    for table in &mut select.from {
+        shown.extend(of_tables(table, columns)?);
+    }
+    let mut projection = Vec::new();
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::Wildcard(options) => projection.extend(listed(&shown, options)?),
+            item => projection.push(item),
+        }
+    }
+    select.projection = projection;
+    shown.retain(|column| matches!(column, Shown::Column { is_merged: true, .. }));
     for item in &mut select.projection {
-        if let SelectItem::Wildcard(options) = item
-            && options.opt_replace.is_none()
-            && options.opt_exclude.is_none()
-            && options.opt_except.is_none()
+        if let SelectItem::UnnamedExpr(expr) = item
+            && let Some(name) = plain_name(expr)
+            && shown.iter().any(|column| column.is_named(&name))
         {
-            let items = merged.iter().map(|(column, expr)| {
-                let (expr, column_name) = (expr.clone(), column.clone());
-                Box::new(ReplaceSelectElement { expr, column_name, as_keyword: true })
-            });
-            options.opt_replace = Some(ReplaceSelectItem { items: items.collect() });
+            let expr = std::mem::replace(expr, Expr::value(Value::Null));
+            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
         }
     }
-    let _ = select.visit(&mut Names { merged: &merged, depth: 0 });
-    merged
+    replace(select, &shown);
+    Ok(shown)
 }
 
-/// The columns that a join merges otherwise than DataFusion does.
-fn of_join(left: &TableFactor, operator: &JoinOperator, right: &TableFactor) -> Merged {
-    let (constraint, is_full) = match operator {
-        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (constraint, false),
-        JoinOperator::FullOuter(constraint) => (constraint, true),
-        _ => return Vec::new(),
-    };
-    let (JoinConstraint::Using(columns), Some(left), Some(right)) = (constraint, name_of(left), name_of(right)) else {
-        return Vec::new();
-    };
-    let of = |table: &[Ident], column: &Ident| {
-        Expr::CompoundIdentifier(table.iter().cloned().chain([column.clone()]).collect())
-    };
-    let merged = columns.iter().filter_map(|column| {
-        let column = parts(column)?.pop()?;
-        let expr = match is_full {
-            false => of(&right, &column),
-            true => {
-                let both = [of(&left, &column), of(&right, &column)];
-                call("coalesce", both.map(|side| FunctionArg::Unnamed(FunctionArgExpr::Expr(side))).into())
-            }
-        };
-        Some((column, expr))
-    });
-    merged.collect()
-}
-
-/// The name by which columns of a table are called.
-fn name_of(table: &TableFactor) -> Option<Vec<Ident>> {
-    match table {
-        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-            Some(vec![alias.name.clone()])
-        }
-        TableFactor::Table { name, alias: None, .. } => parts(name),
+/// The name of a column that is called without its table.
+fn plain_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(name) => Some(items::folded(name)),
+        Expr::Nested(inner) => plain_name(inner),
         _ => None,
     }
 }
 
-fn parts(name: &ObjectName) -> Option<Vec<Ident>> {
-    let part = |part: &ObjectNamePart| match part {
-        ObjectNamePart::Identifier(name) => Some(name.clone()),
-        ObjectNamePart::Function(_) => None,
-    };
-    name.0.iter().map(part).collect()
+/// Whether a merged column's name in ORDER BY is that of an item. Columns of tables are told by their tables' names,
+/// since a name of two tables would be ambiguous.
+fn is_item(item: &SelectItem, column: &Shown) -> bool {
+    let Shown::Column { name, expr: merged, .. } = column else { return false };
+    match item {
+        SelectItem::ExprWithAlias { expr, alias } => {
+            let is_merged = expr == merged && matches!(merged, Expr::CompoundIdentifier(_));
+            items::folded(alias) == *name && !is_merged
+        }
+        _ => false,
+    }
 }
 
-/// Whether two names are one: without quotes they are lower case.
-fn same(one: &Ident, other: &Ident) -> bool {
-    let read = |name: &Ident| match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
+/// The items that `*` stands for.
+fn listed(shown: &[Shown], options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
+    let WildcardAdditionalOptions { opt_ilike, opt_exclude, opt_except, opt_replace, opt_rename, .. } = options;
+    if opt_ilike.is_some() || opt_rename.is_some() {
+        return Err(SqlError::Unsupported("ILIKE and RENAME of columns".into()));
+    }
+    let mut left_out: Vec<String> = match opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => last_name(&name).into_iter().collect(),
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last_name).collect(),
+        None => Vec::new(),
     };
-    read(one) == read(other)
+    if let Some(ExceptSelectItem { first_element, additional_elements }) = opt_except {
+        left_out.extend([first_element].iter().chain(&additional_elements).map(items::folded));
+    }
+    let replaced = opt_replace.map(|replace| replace.items).unwrap_or_default();
+    let named =
+        |expr: &Expr, name: &str| SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+    let item = |column: &Shown| match column {
+        Shown::Column { name, expr, .. } => {
+            match replaced.iter().find(|replaced| items::folded(&replaced.column_name) == *name) {
+                Some(other) => named(&other.expr, name),
+                None if matches!(expr, Expr::CompoundIdentifier(_)) => SelectItem::UnnamedExpr(expr.clone()),
+                None => named(expr, name),
+            }
+        }
+        Shown::All(table) => SelectItem::QualifiedWildcard(
+            SelectItemQualifiedWildcardKind::ObjectName(table.clone().into()),
+            WildcardAdditionalOptions::default(),
+        ),
+    };
+    let is_listed = |column: &&Shown| !left_out.iter().any(|name| column.is_named(name));
+    Ok(shown.iter().filter(is_listed).map(item).collect())
+}
+
+fn last_name(name: &ObjectName) -> Option<String> {
+    relations::parts(name)?.pop().map(|name| items::folded(&name))
+}
+
+fn of_tables(table: &mut TableWithJoins, columns: &mut Columns) -> Result<Vec<Shown>> {
+    let mut left = of_factor(&mut table.relation, columns)?;
+    for join in &mut table.joins {
+        let right = of_factor(&mut join.relation, columns)?;
+        left = of_join(left, &mut join.join_operator, right)?;
+    }
+    Ok(left)
+}
+
+fn of_factor(factor: &mut TableFactor, columns: &mut Columns) -> Result<Vec<Shown>> {
+    if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+        return of_tables(table_with_joins, columns);
+    }
+    let (number, names) = columns.take();
+    let table = match relations::name_of(factor) {
+        Some(name) => name,
+        None => {
+            let name = Ident::with_quote('"', format!("relation {number}"));
+            let named = TableAlias { explicit: true, name: name.clone(), columns: Vec::new(), at: None };
+            if let Some(alias) = relations::alias_of(factor) {
+                *alias = Some(named);
+            }
+            vec![name]
+        }
+    };
+    Ok(match names {
+        Some(names) => {
+            let column = |name: String| Shown::Column { expr: column_of(&table, &name), name, is_merged: false };
+            names.into_iter().map(column).collect()
+        }
+        None => vec![Shown::All(table)],
+    })
+}
+
+fn column_of(table: &[Ident], name: &str) -> Expr {
+    Expr::CompoundIdentifier(table.iter().cloned().chain([Ident::with_quote('"', name)]).collect())
+}
+
+/// What two sides show that are joined, where the join compares merged columns by ON.
+fn of_join(left: Vec<Shown>, operator: &mut JoinOperator, right: Vec<Shown>) -> Result<Vec<Shown>> {
+    let both = || left.iter().chain(&right).cloned().collect::<Vec<_>>();
+    let Some((constraint, side)) = sides(operator) else { return Ok(both()) };
+    let names: Vec<String> = match constraint {
+        JoinConstraint::Using(columns) => columns.iter().filter_map(last_name).collect(),
+        JoinConstraint::Natural => common(&left, &right)?,
+        JoinConstraint::On(condition) => {
+            replace(condition, &both());
+            Vec::new()
+        }
+        JoinConstraint::None => Vec::new(),
+    };
+    let (mut condition, mut shown) = (None, Vec::new());
+    for name in &names {
+        let (one, other) = (found(&left, name, "left")?, found(&right, name, "right")?);
+        let equal =
+            Expr::BinaryOp { left: Box::new(one.clone()), op: BinaryOperator::Eq, right: Box::new(other.clone()) };
+        condition = Some(match condition {
+            None => equal,
+            Some(before) => Expr::BinaryOp { left: Box::new(before), op: BinaryOperator::And, right: Box::new(equal) },
+        });
+        let expr = match side {
+            Side::Left | Side::LeftAlone => one,
+            Side::Right | Side::RightAlone => other,
+            Side::Both => {
+                call("coalesce", [one, other].map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).into())
+            }
+        };
+        shown.push(Shown::Column { name: name.clone(), expr, is_merged: true });
+    }
+    if matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural) {
+        // Tables without a common column are joined whole.
+        let all = || Expr::value(Value::Boolean(true));
+        *constraint = JoinConstraint::On(condition.unwrap_or_else(all));
+    }
+    let rest = |column: &Shown| !names.iter().any(|name| column.is_named(name));
+    if side != Side::RightAlone {
+        shown.extend(left.into_iter().filter(rest));
+    }
+    if side != Side::LeftAlone {
+        shown.extend(right.into_iter().filter(rest));
+    }
+    Ok(shown)
+}
+
+/// Names of columns that both sides have, in the order of the left one.
+fn common(left: &[Shown], right: &[Shown]) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for column in left.iter().chain(right) {
+        match column {
+            Shown::Column { name, .. } if names.contains(name) => {}
+            Shown::Column { name, .. } => names.push(name.clone()),
+            Shown::All(table) => {
+                let reason = format!(
+                    "NATURAL JOIN beside {}, which reads its neighbours; use ON",
+                    Expr::CompoundIdentifier(table.clone())
+                );
+                return Err(SqlError::Unsupported(reason));
+            }
+        }
+    }
+    let has = |side: &[Shown], name: &String| side.iter().any(|column| column.is_named(name));
+    names.retain(|name| has(left, name) && has(right, name));
+    Ok(names)
+}
+
+/// The column of a name among those of a side.
+fn found(side: &[Shown], name: &str, which: &str) -> Result<Expr> {
+    let mut columns = side.iter().filter_map(|column| match column {
+        Shown::Column { expr, .. } if column.is_named(name) => Some(expr.clone()),
+        _ => None,
+    });
+    let mut unknown = side.iter().filter_map(|column| match column {
+        Shown::All(table) => Some(column_of(table, name)),
+        Shown::Column { .. } => None,
+    });
+    match (columns.next(), columns.next()) {
+        (Some(expr), None) => Ok(expr),
+        (Some(_), Some(_)) => Err(SqlError::Planning(format!(
+            "column '{name}' that USING or NATURAL merges is twice in the {which} side"
+        ))),
+        (None, _) => match (unknown.next(), unknown.next()) {
+            (Some(expr), None) => Ok(expr),
+            _ => Err(SqlError::Planning(format!("column '{name}' of USING is not in the {which} side of its join"))),
+        },
+    }
+}
+
+/// Puts merged columns in the place of their names, in all but subqueries.
+fn replace(tree: &mut impl VisitMut, shown: &[Shown]) {
+    let _ = tree.visit(&mut Names { shown, depth: 0 });
 }
 
 struct Names<'a> {
-    merged: &'a [(Ident, Expr)],
-    /// How many queries are around an expression within the SELECT.
+    shown: &'a [Shown],
+    /// How many queries are around an expression.
     depth: usize,
 }
 
@@ -157,9 +392,15 @@ impl VisitorMut for Names<'_> {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if self.depth == 0
             && let Expr::Identifier(name) = expr
-            && let Some((_, merged)) = self.merged.iter().find(|(column, _)| same(column, name))
         {
-            *expr = merged.clone();
+            let name = items::folded(name);
+            let merged = self.shown.iter().find_map(|column| match column {
+                Shown::Column { expr, is_merged: true, .. } if column.is_named(&name) => Some(expr),
+                _ => None,
+            });
+            if let Some(merged) = merged {
+                *expr = merged.clone();
+            }
         }
         ControlFlow::Continue(())
     }

@@ -2,12 +2,14 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). What is nested too deep, and a `JOIN` without a condition, is refused.
+//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]). What is nested too deep, and a `JOIN` without a condition, is refused.
 
 mod dialect;
+mod escapes;
 mod items;
 mod merged;
 mod names;
+mod relations;
 mod shape;
 
 use std::ops::ControlFlow;
@@ -40,16 +42,23 @@ const STACK_BYTES_MAX: usize = 256 << 20;
 /// # Errors
 /// [`SqlError::Syntax`] for what is no statement or several, [`SqlError::TooDeep`] for what is nested deeper than
 /// `warpcube.depth_limit`, and what no plan could be right for.
-pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
-    if sql.len() <= SHORT_BYTES {
-        return parsed(state, sql);
+pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    let (mut statement, merges_columns) = match sql.len() {
+        ..=SHORT_BYTES => parsed(state, sql)?,
+        // A chain that the parser gives up in its midst is dropped as deep as it is.
+        bytes => {
+            let stack = (bytes * STACK_BYTES_PER_BYTE).min(STACK_BYTES_MAX);
+            stacker::maybe_grow(stack, stack, || parsed(state, sql))?
+        }
+    };
+    if merges_columns {
+        merged::resolve(state, &mut statement).await?;
     }
-    // A chain that the parser gives up in its midst is dropped as deep as it is.
-    let stack = (sql.len() * STACK_BYTES_PER_BYTE).min(STACK_BYTES_MAX);
-    stacker::maybe_grow(stack, stack, || parsed(state, sql))
+    Ok(statement)
 }
 
-fn parsed(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+/// A statement, and whether joins of it merge columns.
+fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let dialect = state.config_options().sql_parser.dialect;
     let mut parsed = match dialect {
         Dialect::Generic => parse_generic(state, sql)?,
@@ -59,12 +68,12 @@ fn parsed(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
-    let mut mends = Mends { refused: None };
+    let mut mends = Mends { refused: None, merges_columns: false };
     if visit(&mut parsed, &mut mends).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
     }
     names::keep(&mut parsed, sql);
-    Ok(parsed)
+    Ok((parsed, mends.merges_columns))
 }
 
 fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
@@ -113,6 +122,8 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
 /// What the planner would misread.
 struct Mends {
     refused: Option<SqlError>,
+    /// Whether a join has USING or is NATURAL.
+    merges_columns: bool,
 }
 
 impl Mends {
@@ -120,6 +131,7 @@ impl Mends {
     fn check_joins(&mut self, joins: &[Join]) -> ControlFlow<()> {
         use JoinOperator::*;
         for join in joins {
+            self.merges_columns |= merged::merges(&join.join_operator);
             let (Join(JoinConstraint::None)
             | Inner(JoinConstraint::None)
             | Left(JoinConstraint::None)
@@ -156,17 +168,15 @@ impl VisitorMut for Mends {
         select.from.iter().try_for_each(|table| self.check_joins(&table.joins))
     }
 
-    /// Joins in parentheses have conditions too.
+    /// Joins in parentheses have conditions too; those with a name are subqueries.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        match factor {
-            TableFactor::NestedJoin { table_with_joins, .. } => self.check_joins(&table_with_joins.joins),
-            _ => ControlFlow::Continue(()),
+        let TableFactor::NestedJoin { table_with_joins, alias } = factor else { return ControlFlow::Continue(()) };
+        self.check_joins(&table_with_joins.joins)?;
+        if alias.is_some()
+            && let Ok(subquery) = relations::all_of(table_with_joins.as_ref().clone())
+        {
+            *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
         }
-    }
-
-    /// Columns that joins merge are those of the side that has a row.
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        merged::replace(query);
         ControlFlow::Continue(())
     }
 
@@ -188,8 +198,13 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// A number with an exponent is a double, whatever other literals with a point are; AT TIME ZONE is a function.
+    /// A number with an exponent is a double, whatever other literals with a point are; AT TIME ZONE is a function;
+    /// patterns have the backslash as their escape.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Err(error) = escapes::with_backslashes(expr) {
+            self.refused = Some(error);
+            return ControlFlow::Break(());
+        }
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. })

@@ -3,9 +3,10 @@
 //! A figure that was not measured is absent, never zero.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use warpcube_kbench::report;
 use warpcube_sql::{DeviceColumn, Session};
 
 use super::measure::{Loading, Measured, Memory, Threads};
@@ -42,7 +43,7 @@ pub(super) fn write(
             object.insert("device".into(), "CPU".into());
         }
     }
-    object.insert("date".into(), today().into());
+    object.insert("date".into(), report::today().into());
     if let Some(commit) = option_env!("WARPCUBE_COMMIT") {
         object.insert("commit".into(), commit.into());
     }
@@ -88,9 +89,7 @@ pub(super) fn write(
     let columns = tables.iter().flat_map(|table| table.columns.iter().map(|entry| column(&table.name, entry)));
     object.insert("columns".into(), columns.collect());
     object.insert("results".into(), results.cases.iter().map(case).collect());
-    let failed = |reason: String| CliError::Output { target: path.display().to_string(), reason };
-    let text = serde_json::to_string_pretty(&object).map_err(|error| failed(error.to_string()))?;
-    std::fs::write(path, text + "\n").map_err(|error| failed(error.to_string()))
+    report::write(path, &Value::Object(object)).map_err(|error| CliError::writing(&path.display().to_string(), &error))
 }
 
 fn column(table: &str, column: &DeviceColumn) -> Value {
@@ -132,37 +131,4 @@ fn case(measured: &Measured) -> Value {
 /// A scale factor without a fraction is a whole number in JSON too.
 fn whole(sf: f64) -> Value {
     if sf.fract() == 0.0 { (sf as u64).into() } else { sf.into() }
-}
-
-/// The date, as `2026-01-31`.
-fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    date(seconds / 86_400)
-}
-
-/// The date of a day counted from 1970-01-01, in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level
-/// date algorithms", `civil_from_days`).
-fn date(days: u64) -> String {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates() {
-        assert_eq!(date(0), "1970-01-01");
-        assert_eq!(date(11_016), "2000-02-29");
-        assert_eq!(date(20_454), "2026-01-01");
-    }
 }

@@ -1,42 +1,43 @@
-//! `warpcube ssb` and `warpcube tpch`: make the data, run the queries, print and keep what was measured.
+//! `warpcube bench`: benchmarks of queries, which are `warpcube ssb` and `warpcube tpch` too, and of primitives.
 //!
-//! A benchmark is data ([`suite`]): tables made by a generator, and cases with a name and a query. Measuring
+//! A benchmark of queries is data ([`suite`]): tables made by a generator, and cases with a name and a query. Measuring
 //! ([`measure`]), comparing with plain DataFusion ([`verify`]), printing ([`print`]) and the file ([`json`]) know no
-//! benchmark by name.
+//! benchmark by name. The suite of primitives is a library of its own, followed here ([`primitives`]).
 
 mod data;
 mod json;
 mod measure;
+pub(crate) mod primitives;
 mod print;
 mod suite;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
 
-use crate::cli::BenchArgs;
+use crate::cli::{BenchArgs, QuerySuite};
 use crate::config;
 use crate::error::{CliError, Result};
 use crate::host::{self, Host};
 use measure::{Measured, Memory, Threads};
 use suite::{Case, Suite};
 
-/// Runs a benchmark.
-pub(crate) fn run(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
+/// Runs a benchmark of queries.
+pub(crate) fn queries(suite: &QuerySuite, settings: Vec<Assignment>, host: &Host) -> Result<()> {
+    let (name, arguments) = match suite {
+        QuerySuite::Ssb(arguments) => ("ssb", arguments),
+        QuerySuite::Tpch(arguments) => ("tpch", arguments),
+    };
     let suite = suite::find(name, arguments.sf)?.only(&arguments.queries)?;
     if arguments.runs == 0 {
         return Err(CliError::Usage("--runs takes 1 or more".into()));
     }
     // Before hours of work rather than after.
-    let parent = arguments.json.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
-    for (flag, folder) in [("--json", parent), ("--answers", arguments.answers.as_deref())] {
-        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(CliError::Usage(format!("{flag}: there is no folder '{}'", folder.display())));
-        }
-    }
+    is_folder("--json", folder_of(arguments.json.as_deref()))?;
+    is_folder("--answers", arguments.answers.as_deref())?;
     let mut settings = settings;
     settings.extend(arguments.encoding.clone().map(|value| {
         let origin = Origin::Flag("--encoding".into());
@@ -117,6 +118,19 @@ fn compare(case: &Case, measured: &Measured, expected: &[RecordBatch]) -> Vec<St
         Some(format!("{}: {run}{difference}", case.name))
     };
     answers.into_iter().filter_map(difference).collect()
+}
+
+/// The folder that a file will be in, if it names one.
+fn folder_of(file: Option<&Path>) -> Option<&Path> {
+    file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
+}
+
+/// Refuses a folder that is not there.
+fn is_folder(flag: &str, folder: Option<&Path>) -> Result<()> {
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => Err(CliError::Usage(format!("{flag}: there is no folder '{}'", folder.display()))),
+        None => Ok(()),
+    }
 }
 
 /// `warpcube/data/ssb-sf1` in the user's cache folder.

@@ -181,8 +181,91 @@ fn tpch_shows_where_each_part_ran() {
 }
 
 #[test]
+fn primitives_are_verified_written_and_drawn() {
+    let place = Place::new();
+    let line = |case: &str, ms: f64| {
+        format!(
+            "{{\"rival\": \"cub\", \"version\": \"3.0.1\", \"device\": \"emulated device\", \"log_rows\": 14, \
+             \"case\": \"{case}\", \"ms\": {ms}}}\n"
+        )
+    };
+    place.write("rivals", line("scan/u32", 0.125) + &line("sort/keys/u32", 3.0));
+    let arguments = ["bench", "primitives", "--device", "emulated", "--log-rows", "14", "--runs", "1"];
+    let wanted = ["--cases", "select/30,select/70/any,scan,topk/f32/uniform/32/threshold", "--rivals", "rivals"];
+    let kept = ["--json", "r.json", "--figures", "drawn/here"];
+    let ran = Ran::of(place.emulated().args(arguments).args(wanted).args(kept).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines[0], "primitives on emulated device, milliseconds");
+    assert!(lines[1].starts_with("case ") && lines[1].ends_with("  verified"), "{}", ran.out);
+    let cases: Vec<&str> = lines[2..].iter().filter_map(|line| line.split_whitespace().next()).collect();
+    let expected = ["select/30/any", "select/70/any", "select/30/stable", "scan/u32", "topk/f32/uniform/32/threshold"];
+    assert_eq!(cases, expected);
+    assert!(lines[2..].iter().all(|line| line.ends_with("  yes")), "{}", ran.out);
+    assert!(lines[5].ends_with(" cub 0.1250  yes"), "{}", ran.out);
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    assert_eq!((&found["suite"], &found["params"]["log_rows"]), (&"primitives".into(), &14.into()));
+    assert_eq!(found["rivals"]["cub"], "3.0.1");
+    let results = found["results"].as_array().unwrap();
+    let rivals: Vec<&Value> = results.iter().filter_map(|result| result.get("rivals")).collect();
+    assert_eq!(rivals, [&serde_json::json!({"cub_ms": 0.125})], "only what was measured has a rival");
+    assert!(results.iter().all(|result| result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0));
+    // The emulated device has no bandwidth, and so no floor.
+    assert!(results.iter().all(|result| result.get("floor_ms").is_none()), "{found}");
+    assert_eq!(ran.err, "figures in drawn/here: select\n");
+    let svg = String::from_utf8(place.read("drawn/here/select.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains("in the order of the input"), "{svg}");
+}
+
+#[test]
+fn rivals_that_are_missing_have_no_line() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/rivals/run.sh");
+    let place = Place::new();
+    // A compiler of programs that print a line, but cannot compile one of them.
+    let compiler = "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncase $2 in */sort) exit 1 ;; esac\n\
+                    printf '#!/bin/sh\\necho %s $*\\n' $(basename $2) >$2\nchmod +x $2\n";
+    let nvcc = place.write("nvcc", compiler);
+    std::process::Command::new("chmod").arg("+x").arg(&nvcc).status().unwrap();
+    let run = |nvcc: &std::path::Path| {
+        let mut command = std::process::Command::new("bash");
+        command.arg(script).arg(place.path("lines")).args(["--runs", "3"]);
+        command.env("NVCC", nvcc).env("PYTHON", place.path("no-python")).env("BUILD", place.path("built"));
+        let ran = Ran::of(command.output().unwrap());
+        assert!(ran.code == 0 && ran.err.contains("torch is not measured"), "{ran:?}");
+        String::from_utf8(place.read("lines")).unwrap()
+    };
+    assert_eq!(run(&place.path("no-nvcc")), "");
+    assert_eq!(run(&nvcc), "ordered --runs 3\nsegsort --runs 3\nselect --runs 3\ntopk --runs 3\n");
+}
+
+#[test]
+fn primitives_can_be_listed_and_named() {
+    let place = Place::new();
+    let primitives = |arguments: &[&str]| {
+        let all = [&["bench", "primitives", "--log-rows", "14"], arguments].concat();
+        Ran::of(place.emulated().args(all).output().unwrap())
+    };
+    let listed = primitives(&["--list", "--cases", "sort,project/sigmoid"]).ok();
+    assert_eq!(listed, "project/sigmoid\nsort/keys/u32\nsort/pairs/u32\nsort/pairs/u64\n");
+    assert!(primitives(&["--list"]).ok().lines().count() > 100);
+    let unknown = primitives(&["--device", "emulated", "--cases", "select/35"]).error(2);
+    assert_eq!(unknown, "CLI-001 --cases select/35: no case has this name; --list shows them all");
+    let on_cpu = primitives(&["--device", "cpu"]).error(2);
+    assert_eq!(on_cpu, "CLI-001 primitives are measured on a GPU: warpcube.device is 'cpu'");
+    assert!(primitives(&["--json", "none/r.json"]).error(2).starts_with("CLI-001 --json: there is no folder 'none'"));
+    assert!(primitives(&["--rivals", "none", "--device", "emulated"]).error(2).starts_with("CLI-001 --rivals none: "));
+    assert!(primitives(&["--runs", "0"]).error(2).contains("'--runs <RUNS>'"));
+    assert_eq!(primitives(&["-c", "SELECT 1"]).code, 2);
+    assert!(place.run(&["-c", "SELECT 1", "bench", "primitives"]).error(2).contains("-c does not go with 'bench'"));
+    let help = place.run(&["bench", "--help"]).ok();
+    assert!(["primitives", "ssb", "tpch"].iter().all(|suite| help.contains(suite)), "{help}");
+}
+
+#[test]
 fn wrong_benchmarks() {
     let place = Place::new();
+    // Queries are one benchmark by both names.
+    assert!(place.run(&["bench", "ssb", "--queries", "q7.1"]).error(2).starts_with("CLI-001 --queries q7.1: "));
     assert!(place.run(&["ssb", "--queries", "q7.1", "--dir", "d"]).error(2).starts_with("CLI-001 --queries q7.1: "));
     assert!(place.run(&["ssb", "--runs", "0", "--dir", "d"]).error(2).starts_with("CLI-001 --runs"));
     let scale = place.run(&["ssb", "--sf", "0", "--dir", "d"]).error(2);

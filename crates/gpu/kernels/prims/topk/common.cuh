@@ -148,8 +148,8 @@ WC_DEVICE TopKQueue topk_queue(char* arena) {
     return {ranks, rows + wc_warp() * TOPK_QUEUE_SLOTS, 0};
 }
 
-// Writes up to 32 candidates of the queue to the target. All lanes call.
-WC_DEVICE void topk_flush(TopKQueue& queue, const TopKTarget& target) {
+// Writes up to 32 candidates of the queue to the target; whether its room is used up. All lanes call.
+WC_DEVICE bool topk_flush(TopKQueue& queue, const TopKTarget& target) {
     const uint32_t count = min(queue.held, 32u), first = queue.held - count, lane = wc_lane();
     uint64_t base = 0;
     if (lane == 0) base = wc_fetch_add(target.count, (uint64_t)count);
@@ -160,12 +160,13 @@ WC_DEVICE void topk_flush(TopKQueue& queue, const TopKTarget& target) {
     }
     queue.held = first;
     __syncwarp();
+    return base + count >= target.room;
 }
 
-// Appends the candidates of the lanes that `take` theirs. All lanes call.
-WC_DEVICE void topk_append(TopKQueue& queue, const TopKTarget& target, bool take, TopKRank rank, TopKRow row) {
+// Appends the candidates of the lanes that `take` theirs; whether the room is known to be used up. All lanes call.
+WC_DEVICE bool topk_append(TopKQueue& queue, const TopKTarget& target, bool take, TopKRank rank, TopKRow row) {
     const uint32_t takers = __ballot_sync(WC_FULL_MASK, take);
-    if (takers == 0) return;
+    if (takers == 0) return false;
     if (take) {
         const uint32_t slot = queue.held + (uint32_t)__popc(takers & ((1u << wc_lane()) - 1u));
         queue.ranks[slot] = rank;
@@ -173,13 +174,13 @@ WC_DEVICE void topk_append(TopKQueue& queue, const TopKTarget& target, bool take
     }
     queue.held += (uint32_t)__popc(takers);
     __syncwarp();
-    if (queue.held >= 32) topk_flush(queue, target);
+    return queue.held >= 32 && topk_flush(queue, target);
 }
 
-// Appends candidates while there is room; whether it is used up. All lanes call.
-WC_DEVICE bool topk_append_ties(const TopKTarget& target, bool take, TopKRank rank, TopKRow row) {
+// Appends candidates without a queue. All lanes call.
+WC_DEVICE void topk_append_at_once(const TopKTarget& target, bool take, TopKRank rank, TopKRow row) {
     const uint32_t takers = __ballot_sync(WC_FULL_MASK, take);
-    if (takers == 0) return false;
+    if (takers == 0) return;
     const int leader = __ffs((int)takers) - 1;
     uint64_t base = 0;
     if ((int)wc_lane() == leader) base = wc_fetch_add(target.count, (uint64_t)__popc(takers));
@@ -189,7 +190,6 @@ WC_DEVICE bool topk_append_ties(const TopKTarget& target, bool take, TopKRank ra
         target.ranks[at] = rank;
         target.rows[at] = row;
     }
-    return base + (uint64_t)__popc(takers) >= target.room;
 }
 
 // Adds one to a bin of shared memory for each valid lane; once where all valid lanes have the same. All lanes call.
@@ -229,9 +229,9 @@ WC_DEVICE bool topk_is_last(TopKState* state, uint32_t* word) {
 }
 
 // Sorts candidates by rank, the largest first, and by row. All threads of the block call; barriers around are the
-// caller's. A bitonic network whose first step of a merge compares mirrored places: the better one always goes to the
-// lower place, so places behind the end need no padding.
-WC_DEVICE void topk_sort(TopKRank* ranks, TopKRow* rows, uint32_t count) {
+// caller's. `items.order(i, j)` exchanges two that are out of order. A bitonic network whose first step of a merge
+// compares mirrored places: the better one always goes to the lower place, so places behind the end need no padding.
+template <typename Items> WC_DEVICE void topk_sort(const Items& items, uint32_t count) {
     for (uint32_t run = 2; run / 2 < count; run *= 2) {
         for (uint32_t step = run / 2; step > 0; step /= 2) {
             // Pairs whose lower place is within the sequence.
@@ -239,19 +239,27 @@ WC_DEVICE void topk_sort(TopKRank* ranks, TopKRow* rows, uint32_t count) {
                 const uint32_t offset = pair & (step - 1), base = (pair - offset) * 2;
                 if (base >= count) break;
                 const uint32_t i = base + offset, j = step == run / 2 ? base + run - 1 - offset : i + step;
-                if (j < count && topk_before(ranks[j], rows[j], ranks[i], rows[i])) {
-                    const TopKRank rank = ranks[i];
-                    const TopKRow row = rows[i];
-                    ranks[i] = ranks[j];
-                    rows[i] = rows[j];
-                    ranks[j] = rank;
-                    rows[j] = row;
-                }
+                if (j < count) items.order(i, j);
             }
             __syncthreads();
         }
     }
 }
+
+// Candidates in two arrays.
+struct TopKColumns {
+    TopKRank* ranks;
+    TopKRow* rows;
+    WC_INLINE void order(uint32_t i, uint32_t j) const {
+        if (!topk_before(ranks[j], rows[j], ranks[i], rows[i])) return;
+        const TopKRank rank = ranks[i];
+        const TopKRow row = rows[i];
+        ranks[i] = ranks[j];
+        rows[i] = rows[j];
+        ranks[j] = rank;
+        rows[j] = row;
+    }
+};
 
 // Shows a body all keys, warp by warp: chunks of TOPK_VECTORS 16-byte loads a lane, which are all in flight at once,
 // then the keys before and behind them one by one. Slot j of a lane's chunk is row `first + topk_slot(j)`.
@@ -266,14 +274,22 @@ template <typename Body> WC_DEVICE void topk_walk(const TopKKey* keys, uint64_t 
     const uint64_t warp = (uint64_t)blockIdx.x * (blockDim.x / 32) + wc_warp();
     const uint64_t head = min((uint64_t)((16 - ((uint64_t)keys & 15)) & 15) / sizeof(TopKKey), count);
     const uint64_t chunks = (count - head) / TOPK_CHUNK;
-    for (uint64_t chunk = warp; chunk < chunks; chunk += warps) {
+    // Slots of the next chunk are loaded before those of this one are looked at.
+    __align__(16) TopKKey next[TOPK_OWN];
+    const auto load = [&](uint64_t chunk) {
         const uint64_t first = head + chunk * TOPK_CHUNK + lane * TOPK_SLOTS_16;
-        __align__(16) TopKKey own[TOPK_OWN];
 #pragma unroll
         for (uint32_t v = 0; v < TOPK_VECTORS; ++v) {
-            ((int4*)own)[v] = wc_load16_stream(keys + first + v * 32 * TOPK_SLOTS_16);
+            ((int4*)next)[v] = wc_load16_stream(keys + first + v * 32 * TOPK_SLOTS_16);
         }
-        body.chunk(own, first);
+    };
+    if (warp < chunks) load(warp);
+    for (uint64_t chunk = warp; chunk < chunks && !body.done(); chunk += warps) {
+        __align__(16) TopKKey own[TOPK_OWN];
+#pragma unroll
+        for (uint32_t j = 0; j < TOPK_OWN; ++j) own[j] = next[j];
+        if (chunk + warps < chunks) load(chunk + warps);
+        body.chunk(own, head + chunk * TOPK_CHUNK + lane * TOPK_SLOTS_16);
     }
     // Fewer than a chunk and a vector; each warp takes at most a few groups of 32.
     const uint64_t behind = head + chunks * TOPK_CHUNK, loose = head + (count - behind);

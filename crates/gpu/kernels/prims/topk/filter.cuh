@@ -87,8 +87,10 @@ struct TopKSampleParams {
 // Purpose: a threshold with `rank` of all samples at or above it.
 // Inputs: keys[count], count at least the number of samples; output: state->threshold. kept[grid * keep] is scratch.
 // Mapping: 2,048 samples a block of 1,024 threads. Sample i is a row of the i-th of equal parts of the input, at a
-// hashed place: as even as stride sampling, without its weakness for periods. Each block leaves its best `keep`
-// samples; the last block finds the threshold among them.
+// hashed place: as even as stride sampling, without its weakness for periods. The parts of a block lie gridDim apart:
+// each block has its share of the best samples of sorted keys too. With neighbouring parts one block had them all and
+// left `keep` of them; top-k of 2^29 sorted f32, k = 2^20, took 5.2 ms on an H200 (2026-11-23) instead of 0.63. Each
+// block leaves its best `keep` samples; the last block finds the threshold among them.
 // Shared memory: 2,048 ranks, 4.2 KB of counters. Bytes moved: a sector of 32 a sample.
 // Numerics: exact; less than the true rank only if one block has more than `keep` of the best, which lowers the
 // threshold a little and is harmless.
@@ -100,7 +102,7 @@ WC_KERNEL(topk_sample, TopKSampleParams, 1024, 1) {
 #pragma unroll
     for (uint32_t j = 0; j < 2; ++j) {
         const uint32_t slot = j * 1024 + threadIdx.x;
-        const uint64_t i = (uint64_t)blockIdx.x * 2048 + slot;
+        const uint64_t i = (uint64_t)slot * gridDim.x + blockIdx.x;
         // Below 2^36 rows and 2^18 samples no product overflows.
         const uint64_t first = i * p.count / samples, next = (i + 1) * p.count / samples;
         const uint64_t row = first + ((uint64_t)topk_mix((uint32_t)i) * (next - first) >> 32);
@@ -145,20 +147,20 @@ struct TopKFilterParams {
 struct TopKFilter {
     TopKRank threshold;
     TopKGate gate;
-    TopKQueue queue;
+    TopKQueue above_queue, equal_queue;
     TopKTarget above, equal;
 
+    WC_INLINE bool done() const { return gate.none; }
     WC_INLINE void slot(bool valid, TopKKey key, uint64_t row) {
         const bool passes = valid && topk_passes(gate, key);
         if (!__any_sync(WC_FULL_MASK, passes)) return;
         const TopKRank rank = topk_rank(key);
-        topk_append(queue, above, passes && rank > threshold, rank, (TopKRow)row);
-        if (topk_append_ties(equal, passes && rank == threshold, rank, (TopKRow)row)) topk_close(gate);
+        topk_append(above_queue, above, passes && rank > threshold, rank, (TopKRow)row);
+        if (topk_append(equal_queue, equal, passes && rank == threshold, rank, (TopKRow)row)) topk_close(gate);
     }
     WC_INLINE void single(bool valid, TopKKey key, uint64_t row) { slot(valid, key, row); }
 
     WC_INLINE void chunk(const TopKKey (&own)[TOPK_OWN], uint64_t first) {
-        if (gate.none) return;
         bool any = gate.all;
         if (gate.strict) {
 #pragma unroll
@@ -168,16 +170,18 @@ struct TopKFilter {
             for (uint32_t j = 0; j < TOPK_OWN; ++j) any |= topk_passes<false>(own[j], gate.bound);
         }
         if (!__any_sync(WC_FULL_MASK, any)) return;
+        // One copy of the code below for all slots: sixteen of them, 89 KB, do not fit into the instruction cache.
+        static_assert(TOPK_OWN <= 64, "a bit of a word a slot");
+        uint64_t marks = 0;
 #pragma unroll
-        for (uint32_t v = 0; v < TOPK_VECTORS; ++v) {
-            any = false;
+        for (uint32_t j = 0; j < TOPK_OWN; ++j) marks |= (topk_passes(gate, own[j]) ? 1ull : 0ull) << j;
+        while (__any_sync(WC_FULL_MASK, marks != 0)) {
+            const uint32_t at = (uint32_t)__ffsll((int64_t)marks) - 1;
+            TopKKey key = own[0];
 #pragma unroll
-            for (uint32_t j = 0; j < TOPK_SLOTS_16; ++j) any |= topk_passes(gate, own[v * TOPK_SLOTS_16 + j]);
-            if (!__any_sync(WC_FULL_MASK, any)) continue;
-#pragma unroll
-            for (uint32_t j = v * TOPK_SLOTS_16; j < (v + 1) * TOPK_SLOTS_16; ++j) {
-                slot(true, own[j], first + topk_slot(j));
-            }
+            for (uint32_t j = 1; j < TOPK_OWN; ++j) key = at == j ? own[j] : key;
+            slot(marks != 0, key, first + topk_slot(at));
+            marks &= marks - 1;
         }
     }
 };
@@ -187,14 +191,17 @@ struct TopKFilter {
 // those equal to it in above_max..above_max + equal_max, any of them if there are more; state->above and ->equal, which
 // count those without room too (ties only until their room is used up).
 // Mapping: a warp a chunk of TOPK_VECTORS 16-byte loads a lane, persistent blocks, no barrier.
-// Shared memory: a queue of 64 candidates a warp. Registers: the chunk, 16 of 32 bits at four vectors.
+// Shared memory: two queues of 64 candidates a warp. Registers: two chunks, 32 of 32 bits at four vectors.
 // Bytes moved: the keys once; candidates. Operations: a comparison a key, some fifteen for each that passes.
 // Numerics: exact, by ranks. Source: none of the papers; trial kernel in ANCHORS.md, "One filtering pass".
 WC_KERNEL(topk_filter, TopKFilterParams, TOPK_THREADS, TOPK_BLOCKS) {
     const TopKRank threshold = topk_load_rank(p.state->threshold);
     const TopKTarget above = {p.ranks, p.rows, &p.state->above, p.above_max};
     const TopKTarget equal = {p.ranks + p.above_max, p.rows + p.above_max, &p.state->equal, p.equal_max};
-    TopKFilter filter = {threshold, topk_gate(threshold), topk_queue(wc_shared()), above, equal};
+    const TopKQueue above_queue = topk_queue(wc_shared());
+    const TopKQueue equal_queue = topk_queue(wc_shared() + blockDim.x / 32 * TOPK_QUEUE_BYTES);
+    TopKFilter filter = {threshold, topk_gate(threshold), above_queue, equal_queue, above, equal};
     topk_walk(p.keys, p.count, filter);
-    if (filter.queue.held > 0) topk_flush(filter.queue, above);
+    if (filter.above_queue.held > 0) topk_flush(filter.above_queue, above);
+    if (filter.equal_queue.held > 0) topk_flush(filter.equal_queue, equal);
 }

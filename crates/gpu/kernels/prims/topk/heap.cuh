@@ -119,7 +119,7 @@ WC_KERNEL(topk_heap_shared, TopKHeapParams, TOPK_HEAP_THREADS, 1) {
     for (uint32_t i = 0; i < TOPK_HEAP_K; ++i) {
         const bool held = i < heap.held;
         const uint64_t row = held ? heap.steps[i * blockDim.x] * threads + own : 0;
-        topk_append_ties(target, held, held ? heap.ranks[i * blockDim.x] : (TopKRank)0, (TopKRow)row);
+        topk_append_at_once(target, held, held ? heap.ranks[i * blockDim.x] : (TopKRank)0, (TopKRow)row);
     }
     if (topk_is_last(p.state, word) && threadIdx.x == 0) topk_start_selection(p);
 }
@@ -180,7 +180,7 @@ WC_KERNEL(topk_heap_registers, TopKHeapParams, TOPK_HEAP_THREADS, 1) {
 #pragma unroll
     for (uint32_t j = 0; j < TOPK_HEAP_K; ++j) {
         const uint64_t row = list.steps[j] * threads + own;
-        topk_append_ties(target, j < mine, list.ranks[j], (TopKRow)row);
+        topk_append_at_once(target, j < mine, list.ranks[j], (TopKRow)row);
     }
     if (topk_is_last(p.state, (uint32_t*)wc_shared()) && threadIdx.x == 0) topk_start_selection(p);
 }

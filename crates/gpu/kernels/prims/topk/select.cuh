@@ -49,13 +49,14 @@ struct TopKNarrow {
     uint32_t* bins;
     bool closed;
 
+    WC_INLINE bool done() const { return false; }
     WC_INLINE void rank(bool valid, TopKRank rank, uint64_t row) {
         const bool inside = valid && rank >= range.low && rank <= range.outer_high;
         if (!__any_sync(WC_FULL_MASK, inside)) return;
         const bool within = inside && rank <= range.high;
         topk_append(above_queue, above, inside && !within, rank, (TopKRow)row);
         if (range.settled) {
-            if (!closed) closed = topk_append_ties(equal, within, rank, (TopKRow)row);
+            if (!closed) closed = topk_append(pool_queue, equal, within, rank, (TopKRow)row);
             return;
         }
         if (range.target != 0) topk_append(pool_queue, pool, within, rank, (TopKRow)row);
@@ -161,7 +162,7 @@ WC_KERNEL(topk_select, TopKSelectParams, TOPK_SELECT_THREADS, TOPK_SELECT_BLOCKS
         }
     }
     if (narrow.above_queue.held > 0) topk_flush(narrow.above_queue, above);
-    if (narrow.pool_queue.held > 0) topk_flush(narrow.pool_queue, undecided);
+    if (narrow.pool_queue.held > 0) topk_flush(narrow.pool_queue, range.settled ? equal : undecided);
     __syncthreads();
     if (!range.settled) {
         for (uint32_t i = threadIdx.x; i < TOPK_BINS; i += blockDim.x) {
@@ -183,6 +184,7 @@ struct TopKExtentParams {
 // What the pass for the extent does with keys.
 struct TopKExtent {
     TopKRank low, high;
+    WC_INLINE bool done() const { return false; }
     WC_INLINE void rank(TopKRank rank) {
         low = topk_least(low, rank);
         high = topk_greatest(high, rank);

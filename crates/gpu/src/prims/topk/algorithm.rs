@@ -4,11 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How the top k are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Algorithm {
     /// A threshold from a sample, one filtering pass, a selection among the candidates; radix select where the sample
     /// misled. One read of the keys on every distribution.
+    #[default]
     Threshold,
+    /// All keys are sorted with their rows, and the first k taken (paper 003, 4.2.2). The same time for every k, ten
+    /// times that of a threshold and more; scratch memory of two copies of all keys and rows.
+    SortAndChoose,
     /// The k-th key digit by digit, most significant first (paper 003, 4.2.2). Two to four reads of 32-bit keys.
     RadixSelect,
     /// The k-th key by equal buckets between minimum and maximum (paper 003, 4.2.2). Fast for k = 1 and for few
@@ -73,8 +77,9 @@ impl BitonicLevel {
 
 impl Algorithm {
     /// The algorithms that are compared, Bitonic Top-K with all optimisations.
-    pub const ALL: [Algorithm; 6] = [
+    pub const ALL: [Algorithm; 7] = [
         Algorithm::Threshold,
+        Algorithm::SortAndChoose,
         Algorithm::RadixSelect,
         Algorithm::BucketSelect,
         Algorithm::HeapShared,
@@ -87,6 +92,7 @@ impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Algorithm::Threshold => "threshold",
+            Algorithm::SortAndChoose => "sort_and_choose",
             Algorithm::RadixSelect => "radix_select",
             Algorithm::BucketSelect => "bucket_select",
             Algorithm::HeapShared => "heap_shared",
@@ -117,5 +123,16 @@ mod tests {
             assert_eq!(algorithm.to_string().parse::<Algorithm>(), Ok(algorithm));
         }
         assert!("quick".parse::<Algorithm>().is_err());
+    }
+
+    #[test]
+    fn every_algorithm_of_the_paper_has_a_name() {
+        let names = "threshold sort_and_choose radix_select bucket_select heap_shared heap_registers bitonic_global \
+                     bitonic_shared bitonic_fused bitonic_combined bitonic_sorted_first bitonic_padded \
+                     bitonic_permuted bitonic";
+        let parsed: Vec<Algorithm> = names.split_whitespace().map(|name| name.parse().unwrap()).collect();
+        let all = Algorithm::ALL.into_iter().chain(BitonicLevel::ALL.map(Algorithm::Bitonic));
+        assert!(all.into_iter().all(|algorithm| parsed.contains(&algorithm)));
+        assert_eq!(parsed[0], Algorithm::default());
     }
 }

@@ -4,6 +4,7 @@
 //! over device memory at its bandwidth, steps of bitonic sorting at that of shared memory, and a time for each launch.
 
 use super::{Algorithm, BitonicLevel, TopKSpec};
+use crate::prims::roofline::{self, DeviceRates};
 
 /// What a device can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Machine {
     pub read_bandwidth: f64,
     /// Bytes a second of shared memory, all multiprocessors together.
     pub shared_bandwidth: f64,
+    /// Bytes a second that passes of a radix sort read and write.
+    pub sort_bandwidth: f64,
     /// Milliseconds that a small kernel takes behind another one.
     pub launch_ms: f64,
     /// Shared memory of a block in bytes.
@@ -19,9 +22,19 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// One H200: 4.55 TB/s measured, 132 multiprocessors of 128 bytes a cycle at 1.75 GHz, 3.5 µs a launch.
-    pub const H200: Machine =
-        Machine { read_bandwidth: 4.55e12, shared_bandwidth: 2.95e13, launch_ms: 0.0035, shared_bytes: 227 << 10 };
+    /// One H200.
+    pub const H200: Machine = Machine::of(&roofline::H200);
+
+    /// A device by its rates.
+    pub const fn of(rates: &DeviceRates) -> Machine {
+        Machine {
+            read_bandwidth: rates.read.value,
+            shared_bandwidth: rates.shared.value,
+            sort_bandwidth: rates.sorted.value,
+            launch_ms: rates.launch_ms.value,
+            shared_bytes: rates.shared_bytes.value,
+        }
+    }
 }
 
 /// An algorithm with what is expected of it.
@@ -42,15 +55,21 @@ pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
     let read_ms = bytes / machine.read_bandwidth * 1e3;
     let k = spec.k.min(n).max(1);
     let digits = (spec.element.bytes() * 8).div_ceil(11) as f64;
-    // Candidates are sorted by one block, or by four kernels that read and write them twice.
+    // Candidates are sorted by one block, or by five kernels that read and write them twice.
     let finish_ms = if k <= 2048 {
         4.0 * machine.launch_ms
     } else {
-        4.0 * machine.launch_ms + 8.0 * k as f64 * pair / machine.read_bandwidth * 1e3
+        5.0 * machine.launch_ms + 8.0 * k as f64 * pair / machine.read_bandwidth * 1e3
     };
     let passes_ms = (digits + 1.0) * machine.launch_ms;
     Some(match spec.algorithm {
         Algorithm::Threshold => read_ms + 4.0 * machine.launch_ms + passes_ms + finish_ms,
+        Algorithm::SortAndChoose => {
+            // Keys are read to count digits and in the first pass, all other passes move pairs.
+            let passes = spec.element.bytes() as f64;
+            let moved = 2.0 * bytes + (2.0 * passes - 1.0) * n as f64 * pair;
+            moved / machine.sort_bandwidth * 1e3 + (passes + 3.0) * machine.launch_ms
+        }
         // The first digit of a float is mostly exponent: two passes over all keys, and one that writes the third.
         Algorithm::RadixSelect => 3.0 * read_ms + passes_ms + finish_ms,
         Algorithm::BucketSelect => {
@@ -123,6 +142,7 @@ pub fn choose(machine: &Machine, spec: &TopKSpec, n: u64) -> Choice {
     let (algorithm, ms) = ranked[0];
     let why = match algorithm {
         Algorithm::Threshold => "a sampled threshold leaves few candidates after one read of the keys",
+        Algorithm::SortAndChoose => "all keys are sorted",
         Algorithm::RadixSelect => "digits decide with few candidates left",
         Algorithm::BucketSelect => "minimum and maximum decide",
         Algorithm::HeapShared => "a heap a thread fits in shared memory",
@@ -153,6 +173,9 @@ mod tests {
         assert!(bitonic(1024) > bitonic(32));
         assert_eq!(bitonic(4096), None);
         assert_eq!(ms(2048, Algorithm::HeapShared), None);
+        // Sort and choose takes the same time for all k, and more than any selection.
+        let sort = |k| ms(k, Algorithm::SortAndChoose).unwrap();
+        assert!(sort(1) == sort(1 << 20) && sort(1) > 5.0 * ms(1 << 20, Algorithm::RadixSelect).unwrap());
         // Each optimisation but the first brings something.
         let levels = BitonicLevel::ALL.map(|level| ms(32, Algorithm::Bitonic(level)).unwrap());
         assert!(levels.windows(2).all(|pair| pair[1] <= pair[0]), "{levels:?}");

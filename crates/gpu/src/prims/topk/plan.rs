@@ -16,6 +16,8 @@ const DIGIT_BITS: usize = 11;
 pub(super) const TIE_RANGES: u64 = 8192;
 /// Results up to this many are sorted by one block.
 const SMALL: u64 = 2048;
+/// Candidates whose ranks are staged in shared memory at most: 2^18 samples let some 20,000 pass for a small k.
+const STAGED_MAX: u64 = 24 << 10;
 /// Bytes of a cut's counters, with a few words beside.
 const CUT_BYTES: usize = (1024 + 32 + 4 + 4) * 4;
 /// Samples that a block takes.
@@ -24,14 +26,21 @@ const SAMPLE_BLOCKS_MAX: u64 = 128;
 /// Inputs below are candidates as a whole.
 const SAMPLED_MIN: u64 = 1 << 15;
 /// Candidates that a bucket of the final sort may have in shared memory.
-pub(super) const BUCKET_MAX: u64 = 4096;
+const BUCKET_MAX: u64 = 4096;
 const BUCKETS_MAX: u64 = 2048;
 /// Candidates expected in a bucket.
 const BUCKET_MEAN: u64 = 640;
+/// Samples that a splitter is drawn from: a bucket of BUCKET_MAX, 6.4 times the mean, comes once in some 10^7 runs.
+const BUCKET_SAMPLES: u64 = 4;
+/// Samples of a sorted list, `TOPK_LIST` of the kernels, and lanes that look up one of them, `TOPK_SPLIT_LANES`.
+const LIST: u64 = 256;
+const SPLIT_LANES: u64 = 8;
+/// Threads of a block that sorts a bucket, `TOPK_BUCKET_THREADS` of the kernels.
+const BUCKET_THREADS: u32 = 256;
 /// Slots of a warp's queue.
 const QUEUE_SLOTS: usize = 64;
 /// Threads of a block of the kernels that count and scatter candidates.
-const SORT_THREADS: u32 = 512;
+const SORT_THREADS: u32 = 1024;
 
 /// Bytes of scratch memory.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,15 +91,13 @@ impl Sample {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sort {
     pub(super) buckets: u64,
-    pub(super) samples: u64,
-    pub(super) splitter_ranks: Range,
-    pub(super) splitter_rows: Range,
+    pub(super) lists: Range,
+    pub(super) splitters: Range,
     pub(super) sizes: Range,
     pub(super) starts: Range,
     pub(super) bases: Range,
     pub(super) bucket_of: Range,
-    pub(super) ranks: Range,
-    pub(super) rows: Range,
+    pub(super) sorted: Range,
 }
 
 /// Sizes and places of one run.
@@ -159,22 +166,16 @@ impl Plan {
         let first = layout.bytes;
         let sort = (results > SMALL).then(|| {
             let expected = sample.map_or(above_max, |sample| sample.candidates).max(results);
-            let buckets = (expected / BUCKET_MEAN).next_power_of_two().clamp(16, BUCKETS_MAX);
-            let mut samples = buckets * 4;
-            while samples as usize * pair > shapes.shared_bytes_max {
-                samples /= 2;
-            }
+            let buckets = (expected / BUCKET_MEAN).next_power_of_two().clamp(LIST / BUCKET_SAMPLES, BUCKETS_MAX);
             Sort {
                 buckets,
-                samples,
-                splitter_ranks: layout.take(buckets as usize * rank_bytes),
-                splitter_rows: layout.take(buckets as usize * row_bytes),
+                lists: layout.take((buckets * BUCKET_SAMPLES) as usize * shapes.aligned_pair_bytes()),
+                splitters: layout.take(buckets as usize * shapes.aligned_pair_bytes()),
                 sizes: layout.take(buckets as usize * 4),
                 starts: layout.take((buckets as usize + 1) * 4),
                 bases: layout.take(buckets as usize * shapes.multiprocessors as usize * 4),
                 bucket_of: layout.take(list * 2),
-                ranks: layout.take(list * rank_bytes),
-                rows: layout.take(list * row_bytes),
+                sorted: layout.take(list * shapes.aligned_pair_bytes()),
             }
         });
         let end = layout.bytes;
@@ -248,7 +249,7 @@ impl Shapes {
 
     pub(super) fn filter(&self) -> LaunchShape {
         let (threads, blocks) = (self.tuning.filter_threads, self.tuning.filter_blocks);
-        let shared_bytes = self.queue_bytes(threads) as u32;
+        let shared_bytes = 2 * self.queue_bytes(threads) as u32;
         LaunchShape { grid: self.multiprocessors * blocks, block: threads, shared_bytes }
     }
 
@@ -267,18 +268,44 @@ impl Shapes {
         LaunchShape { grid: self.multiprocessors * 4, block: 256, shared_bytes: 33 * 8 + 32 * 4 }
     }
 
+    /// Shared memory of `topk_finish` beside staged ranks.
+    fn finish_bytes(&self) -> usize {
+        SMALL as usize * self.pair_bytes() + CUT_BYTES
+    }
+
+    /// Candidates whose ranks `topk_finish` has in shared memory.
+    pub(super) fn staged_max(&self) -> u64 {
+        STAGED_MAX.min(((self.shared_bytes_max - self.finish_bytes()) / self.rank_bytes) as u64 & !3)
+    }
+
     pub(super) fn finish(&self) -> LaunchShape {
-        let shared = SMALL as usize * self.pair_bytes() + CUT_BYTES;
+        let shared = self.finish_bytes() + self.staged_max() as usize * self.rank_bytes;
         LaunchShape { grid: 1, block: 1024, shared_bytes: shared as u32 }
+    }
+
+    /// Size of `TopKPair`.
+    fn aligned_pair_bytes(&self) -> usize {
+        self.pair_bytes().next_multiple_of(if self.rank_bytes == 16 { 16 } else { 8 })
+    }
+
+    /// Candidates that a bucket of the final sort may have in shared memory.
+    pub(super) fn bucket_max(&self) -> u64 {
+        BUCKET_MAX.min((self.shared_bytes_max / self.aligned_pair_bytes()) as u64)
+    }
+
+    pub(super) fn lists(&self, sort: &Sort) -> LaunchShape {
+        let shared = LIST as usize * self.aligned_pair_bytes();
+        let lists = sort.buckets * BUCKET_SAMPLES / LIST;
+        LaunchShape { grid: lists as u32, block: LIST as u32, shared_bytes: shared as u32 }
     }
 
     pub(super) fn split(&self, sort: &Sort) -> LaunchShape {
-        let shared = sort.samples as usize * self.pair_bytes();
-        LaunchShape { grid: 1, block: 1024, shared_bytes: shared as u32 }
+        let threads = sort.buckets * BUCKET_SAMPLES * SPLIT_LANES;
+        LaunchShape { grid: (threads / 256) as u32, block: 256, shared_bytes: 0 }
     }
 
     pub(super) fn count(&self, sort: &Sort) -> LaunchShape {
-        let shared = sort.buckets as usize * (self.pair_bytes() + 4);
+        let shared = sort.buckets as usize * (self.aligned_pair_bytes() + 4);
         LaunchShape { grid: self.multiprocessors, block: SORT_THREADS, shared_bytes: shared as u32 }
     }
 
@@ -288,8 +315,8 @@ impl Shapes {
     }
 
     pub(super) fn sort_buckets(&self, sort: &Sort) -> LaunchShape {
-        let shared = BUCKET_MAX as usize * self.pair_bytes();
-        LaunchShape { grid: sort.buckets as u32, block: 256, shared_bytes: shared as u32 }
+        let shared = self.bucket_max() as usize * self.aligned_pair_bytes();
+        LaunchShape { grid: sort.buckets as u32, block: BUCKET_THREADS, shared_bytes: shared as u32 }
     }
 
     /// Passes of a selection: one a digit, and the last.

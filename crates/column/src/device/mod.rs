@@ -1,0 +1,26 @@
+//! Columns on the device: how their values lie, how kernels read them, how plain segments become encoded ones.
+
+mod candidate;
+mod choice;
+mod encode;
+mod kernels;
+mod profile;
+mod reader;
+mod relation;
+mod remap;
+mod room;
+mod segment;
+mod transcode;
+
+pub(crate) use candidate::Known;
+pub(crate) use encode::{encode_best, encode_column};
+pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
+pub(crate) use profile::profile;
+pub use reader::{ColumnLayout, ColumnReader, GROUP_SLOTS, LINE_BYTES, TILE_SLOTS};
+pub use relation::{Relation, RowCount};
+pub(crate) use remap::remap_codes;
+pub(crate) use room::Room;
+pub(crate) use segment::{Encoded, Lookup};
+pub use segment::{ResidentColumn, Segment};
+pub(crate) use transcode::{compile_all, distinct, encode_copies, has_encoders, request_better, request_for_load};
+pub use transcode::{programs_of_first_loads, programs_of_plain_loads};

@@ -1,0 +1,413 @@
+//! How kernels read a column: vectors loaded whole, single rows gathered, whatever its encoding.
+//!
+//! Plain vectors are loaded into arrays. Packed ones without patches stay packed in registers until a value is used.
+//! All other layouts are read through a view, made for each chunk: what it has fetched of a step is decoded into an
+//! array before the step is worked on.
+//! A column with a lookup is read as its codes; a code becomes a value where it is used.
+
+use super::kernels::{Constant, View};
+use super::segment::ResidentColumn;
+use crate::format::{Delta, Encoding, GROUP_ROWS, Packed};
+use crate::units::{Storage, VECTOR_ROWS};
+
+/// Bytes that device memory is read by.
+pub const LINE_BYTES: f64 = 64.0;
+
+/// Values of a packed column that a lane unpacks together: steps have at least as many.
+pub const GROUP_SLOTS: usize = GROUP_ROWS / 32;
+
+/// Values of a lane in a tile of differences.
+pub const TILE_SLOTS: usize = 16;
+
+/// The properties of a resident column that decide how kernels read it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnLayout {
+    /// Machine type of the values.
+    pub storage: Storage,
+    /// Encoding of what its segments hold: values, or codes for them.
+    segments: Encoding,
+    /// Address of its distinct values, where its segments hold codes for them.
+    lookup: Option<u64>,
+    /// How many values there are at that address.
+    pub codes: usize,
+    /// Bytes of a value on average.
+    bytes: f64,
+    /// Whether values never get smaller from row to row.
+    sorted: bool,
+}
+
+/// How kernels read a layout.
+enum Access {
+    /// As arrays of values.
+    Arrays,
+    /// As words that values are unpacked from where they are used.
+    Words(Packed),
+    /// Through a view that decodes.
+    View,
+}
+
+impl ColumnLayout {
+    /// The layout of a resident column.
+    pub fn of(column: &ResidentColumn) -> ColumnLayout {
+        ColumnLayout {
+            storage: column.storage(),
+            segments: column.encoding().stored().clone(),
+            lookup: column.lookup().map(|values| values.address()),
+            codes: column.lookup().map_or(0, |values| values.bytes() / column.storage().width()),
+            bytes: column.bytes_per_value(),
+            sorted: column.facts().is_sorted(),
+        }
+    }
+
+    /// Bytes a value takes in memory, references apart.
+    pub fn bytes(&self) -> f64 {
+        // A column of one value takes next to nothing.
+        self.bytes.max(1.0 / 64.0)
+    }
+
+    /// The same where single rows are read: as if all rows that one of them is decoded from lay in one line.
+    pub fn gathered_bytes(&self) -> f64 {
+        let rows = match &self.segments {
+            // The differences of half a tile on average, or the lengths of half a vector.
+            Encoding::GpuDfor => 256.0,
+            Encoding::Nsv(_) => 512.0,
+            _ => return self.bytes(),
+        };
+        self.bytes().min(LINE_BYTES / rows)
+    }
+
+    /// Whether each vector has bounds of its own: a reference, or a line, and at most 32 bits beside it.
+    pub fn has_bounds(&self) -> bool {
+        match &self.segments {
+            Encoding::Packed(packed) => packed.reference.is_none() && packed.width <= 32,
+            Encoding::Delta(delta) => delta.distance(self.stored()).max(delta.differences) <= 32,
+            _ => false,
+        }
+    }
+
+    /// Whether what drops values of it drops whole vectors, but for a few.
+    pub fn is_clustered(&self) -> bool {
+        self.sorted && self.lookup.is_none() && self.has_bounds()
+    }
+
+    /// Bytes of registers that a loaded value takes.
+    pub fn register_bytes(&self) -> f64 {
+        match self.access() {
+            Access::Words(packed) => f64::from(packed.width.next_multiple_of(4)) / 8.0,
+            Access::View => match &self.segments {
+                Encoding::Delta(delta) => f64::from(delta.width.next_multiple_of(4)) / 8.0,
+                _ => self.stored().width().max(4) as f64,
+            },
+            Access::Arrays => self.stored().width().max(4) as f64,
+        }
+    }
+
+    /// Whether a lane's values come in groups of eight.
+    pub fn is_packed(&self) -> bool {
+        !matches!(self.access(), Access::Arrays)
+    }
+
+    /// Whether steps shorter than [`TILE_SLOTS`] are decoded twice in part.
+    pub fn is_tiled(&self) -> bool {
+        self.segments == Encoding::GpuDfor
+    }
+
+    /// Whether its steps are decoded as a whole.
+    pub fn is_viewed(&self) -> bool {
+        matches!(self.access(), Access::View)
+    }
+
+    fn access(&self) -> Access {
+        match &self.segments {
+            Encoding::Plain => Access::Arrays,
+            Encoding::Packed(packed) if !packed.patches => Access::Words(*packed),
+            _ => Access::View,
+        }
+    }
+
+    /// Machine type of what its segments hold: values, or codes for them.
+    fn stored(&self) -> Storage {
+        if self.lookup.is_some() { Storage::U32 } else { self.storage }
+    }
+}
+
+/// The texts by which one column of a pipeline is read.
+#[derive(Debug, Clone)]
+pub struct ColumnReader {
+    column: usize,
+    layout: ColumnLayout,
+    nullable: bool,
+    /// The reference of all vectors of a column read as words: a parameter, or zero.
+    reference: Option<String>,
+    /// The type of the column's view, and what it is made of besides segment and rows.
+    view: String,
+    constants: String,
+    /// The distinct values that codes stand for.
+    lookup: Option<String>,
+}
+
+impl ColumnReader {
+    /// The reader of a column; `add` makes a parameter of a C type of a constant, and gives its expression in the kernel.
+    pub fn new(
+        column: usize,
+        layout: ColumnLayout,
+        nullable: bool,
+        mut add: impl FnMut(&str, Constant) -> String,
+    ) -> ColumnReader {
+        let (mut reference, mut view, mut constants) = (None, String::new(), String::new());
+        match layout.access() {
+            Access::Arrays => {}
+            Access::Words(packed) => {
+                reference = packed
+                    .reference
+                    .map(|value| if value == 0 { "0".into() } else { add("uint64_t", Constant::Word(value)) });
+            }
+            Access::View => {
+                let View { c_type, constants: needed } = layout.segments.view(layout.stored().c_name());
+                view = c_type;
+                needed
+                    .into_iter()
+                    .for_each(|constant| constants.push_str(&format!(", {}", add(constant.c_type(), constant))));
+            }
+        }
+        let lookup =
+            layout.lookup.map(|address| add(&format!("const {}*", layout.storage.c_name()), Constant::Word(address)));
+        ColumnReader { column, layout, nullable, reference, view, constants, lookup }
+    }
+
+    /// Declares the column's pointers for one chunk of `rows_here` rows.
+    pub fn pointers(&self) -> String {
+        let ColumnReader { column, nullable, .. } = self;
+        let at = column * 2;
+        let mut text = match self.layout.access() {
+            Access::View => {
+                let (c_type, constants) = (&self.view, &self.constants);
+                format!("        const {c_type} c{column}((const char*)pointers[{at}], rows_here{constants});\n")
+            }
+            Access::Arrays => {
+                let c_type = self.layout.stored().c_name();
+                format!("        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];\n")
+            }
+            Access::Words(_) => format!("        const char* const c{column} = (const char*)pointers[{at}];\n"),
+        };
+        text.push_str(&format!("        (void)c{column};\n"));
+        if let Some(Packed { width, .. }) = self.with_references() {
+            let (word, offset) = (self.sum_type(), format!("(uint64_t)((rows_here + 1023) / 1024) * {}", 128 * width));
+            text.push_str(&format!("        const {word}* const f{column} = (const {word}*)(c{column} + {offset});\n"));
+            text.push_str(&format!("        (void)f{column};\n"));
+        }
+        if *nullable {
+            text.push_str(&format!(
+                "        const uint32_t* const n{column} = (const uint32_t*)pointers[{}];\n        (void)n{column};\n",
+                at + 1
+            ));
+        }
+        text
+    }
+
+    /// Declares what holds the vectors of a step, by the name `prefix` and the column's number.
+    pub fn declaration(&self, prefix: &str, slots: usize) -> String {
+        let ColumnReader { column, layout, .. } = self;
+        let mut text = match layout.access() {
+            Access::Arrays => format!("            {} {prefix}{column}[{slots}];\n", layout.stored().c_name()),
+            Access::View => format!("            {}::Step<{slots}> {prefix}{column};\n", self.view),
+            Access::Words(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
+        };
+        if self.with_references().is_some() {
+            text.push_str(&format!("            {} {prefix}f{column};\n", self.sum_type()));
+        }
+        if self.nullable {
+            text.push_str(&format!("            uint32_t {prefix}n{column};\n"));
+        }
+        text
+    }
+
+    /// Loads the vectors of the step at `base`.
+    pub fn load(&self, prefix: &str, base: &str, slots: usize) -> String {
+        let column = self.column;
+        let mut text = match self.layout.access() {
+            Access::Arrays => {
+                format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
+            }
+            Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
+            Access::View => format!("            c{column}.fetch({prefix}{column}, {base}, lane);\n"),
+        };
+        if self.with_references().is_some() {
+            text.push_str(&format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n"));
+        }
+        if self.nullable {
+            let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
+            text.push_str(&format!("            {prefix}n{column} = {load};\n"));
+        }
+        text
+    }
+
+    /// Moves vectors loaded as `from` to `to`.
+    pub fn move_on(&self, from: &str, to: &str, slots: usize) -> String {
+        let column = self.column;
+        let mut text = match self.layout.access() {
+            Access::Arrays => {
+                format!("            for (int k = 0; k < {slots}; ++k) {to}{column}[k] = {from}{column}[k];\n")
+            }
+            Access::Words(_) | Access::View => format!("            {to}{column} = {from}{column};\n"),
+        };
+        if self.with_references().is_some() {
+            text.push_str(&format!("            {to}f{column} = {from}f{column};\n"));
+        }
+        if self.nullable {
+            text.push_str(&format!("            {to}n{column} = {from}n{column};\n"));
+        }
+        text
+    }
+
+    /// Gives what was loaded as `from` another name.
+    pub fn alias(&self, from: &str, to: &str) -> String {
+        let column = self.column;
+        let mut names = vec![format!("{column}")];
+        names.extend(self.with_references().map(|_| format!("f{column}")));
+        names.extend(self.nullable.then(|| format!("n{column}")));
+        names.iter().map(|name| format!("            auto& {to}{name} = {from}{name};\n")).collect()
+    }
+
+    /// Decodes what was loaded for the present step, where that is not done value by value; behind a test, values that
+    /// no lane reads are left out.
+    pub fn decode(&self, prefix: &str, slots: usize, test: &str) -> String {
+        let (column, c_type) = (self.column, self.layout.stored().c_name());
+        match self.layout.is_viewed() {
+            true => format!(
+                "            {c_type} w{column}[{slots}]{};\n            \
+                 {test}c{column}.decode(w{column}, {prefix}{column}, base, lane);\n",
+                if test.is_empty() { "" } else { " = {}" }
+            ),
+            false => String::new(),
+        }
+    }
+
+    /// The loaded value in slot `k`, in storage type.
+    pub fn value(&self, prefix: &str) -> String {
+        self.looked_up(self.code(prefix))
+    }
+
+    /// What lies in slot `k`: the value, or its code where there is a lookup.
+    pub fn code(&self, prefix: &str) -> String {
+        let column = self.column;
+        match self.layout.access() {
+            Access::Arrays => format!("{prefix}{column}[k]"),
+            Access::View => format!("w{column}[k]"),
+            Access::Words(_) => {
+                let reference = self.reference_or(&format!("{prefix}f{column}"));
+                format!("{prefix}{column}.value<{}>(k, {reference})", self.layout.stored().c_name())
+            }
+        }
+    }
+
+    /// How integers, or codes, are packed, and their reference, if offsets of less than 32 bits can be looked at alone.
+    pub fn packed(&self) -> Option<(Packed, i128)> {
+        let Access::Words(packed) = self.layout.access() else { return None };
+        let reference = packed.reference.filter(|_| (1..32).contains(&packed.width))?;
+        let is_signed = matches!(self.layout.stored(), Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64);
+        Some((packed, if is_signed { (reference as i64).into() } else { reference.into() }))
+    }
+
+    /// Whether a loaded value is zero where the row is NULL.
+    pub fn is_zero_where_null(&self) -> bool {
+        let is_zero = match self.layout.access() {
+            Access::Arrays => true,
+            Access::Words(packed) => packed.reference == Some(0),
+            Access::View => false,
+        };
+        is_zero && self.lookup.is_none()
+    }
+
+    /// Whether what lies in slots are codes.
+    pub fn is_coded(&self) -> bool {
+        self.lookup.is_some()
+    }
+
+    /// Whether each vector has bounds of its own.
+    pub fn has_bounds(&self) -> bool {
+        self.layout.has_bounds()
+    }
+
+    /// The bounds of a vector of the chunk.
+    pub fn bounds(&self, vector: &str) -> String {
+        let column = self.column;
+        match self.with_references() {
+            Some(Packed { width, .. }) => {
+                let c_type = self.layout.stored().c_name();
+                format!("wc_bounds<{width}>(({c_type})wc_load_cached(f{column} + {vector}))")
+            }
+            None => format!("c{column}.bounds({vector})"),
+        }
+    }
+
+    /// The offset in slot `k` at the top of a word of 32 bits, with anything below.
+    pub fn top(&self, prefix: &str) -> String {
+        format!("{prefix}{}.top(k)", self.column)
+    }
+
+    /// Most values between the bounds of a vector without patches.
+    pub fn vector_values_max(&self) -> Option<u64> {
+        match &self.layout.segments {
+            Encoding::Packed(packed) if packed.width < 64 => Some(1 << packed.width),
+            _ => None,
+        }
+    }
+
+    /// Bytes of a vector's packed values, one behind the other from the segment's start; none for other layouts.
+    pub fn vector_bytes(&self) -> Option<usize> {
+        match &self.layout.segments {
+            Encoding::Packed(Packed { width, .. }) | Encoding::Delta(Delta { width, .. }) if *width > 0 => {
+                Some(VECTOR_ROWS / 8 * *width as usize)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the column has validity words.
+    pub fn is_nullable(&self) -> bool {
+        self.nullable
+    }
+
+    /// The value of the row `row` of the chunk, in storage type.
+    pub fn gather(&self) -> String {
+        let column = self.column;
+        self.looked_up(match self.layout.access() {
+            Access::Arrays => format!("wc_load_cached(c{column} + row)"),
+            Access::Words(packed) => {
+                let reference = self.reference_or(&format!("wc_load_cached(f{column} + row / 1024)"));
+                let c_type = self.layout.stored().c_name();
+                format!("wc_packed_get<{}, {c_type}>(c{column}, row, {reference})", packed.width)
+            }
+            Access::View => format!("c{column}.get(row)"),
+        })
+    }
+
+    /// The value that a code stands for, where there is a lookup.
+    pub fn looked_up(&self, code: String) -> String {
+        match &self.lookup {
+            Some(values) => format!("wc_load_cached({values} + {code})"),
+            None => code,
+        }
+    }
+
+    /// The type that offsets and references are added in, and that references are stored in.
+    fn sum_type(&self) -> &'static str {
+        if self.layout.stored().width() == 8 { "uint64_t" } else { "uint32_t" }
+    }
+
+    /// The packing of a column that is read as words, where each vector has a reference of its own.
+    fn with_references(&self) -> Option<Packed> {
+        match self.layout.access() {
+            Access::Words(packed) => Some(packed).filter(|packed| packed.reference.is_none()),
+            _ => None,
+        }
+    }
+
+    fn reference_or(&self, own: &str) -> String {
+        match &self.reference {
+            Some(parameter) => format!("({}){parameter}", self.sum_type()),
+            None => own.to_string(),
+        }
+    }
+}

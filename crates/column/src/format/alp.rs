@@ -1,0 +1,304 @@
+//! ALP: floats that were decimals, as packed integers; all others as exceptions.
+//!
+//! A value `v` is held as the integer `d = round(v * 10^exponent * 10^-factor)` where decoding gives its bits back:
+//!
+//! ```text
+//! v = d * 10^factor * 10^-exponent      both products rounded to 64-bit floats, in this order; F32 rounds once more
+//! ```
+//!
+//! Rows where it does not (NaN, infinities, -0.0, numbers with too many digits) are exceptions: their bits are patches,
+//! and `d` repeats the integer before. Exponent and factor are the column's.
+//!
+//! ```text
+//! 0         length      u64: bytes P of the packed integers
+//! 8         zeros       8
+//! 16        integers    [P] a packed segment (see `packed.rs`) of `d` as 64-bit signed values, null slots null
+//! 16 + P    padding to a multiple of 8
+//! then      exceptions  patches (see `patches.rs`) of bits: u32 for F32, u64 for F64
+//! ```
+//!
+//! Source: Afroozeh, Kuffo and Boncz, "ALP: Adaptive Lossless floating-Point Compression"; integers go to our packed
+//! layout, and F32 is computed in 64 bits too.
+
+use super::bitpack::GROUP_ROWS;
+use super::packed::{OffsetBits, Packed, PackedWriter};
+use super::patches::{PatchReader, PatchWriter};
+use super::plain::{Plain, VectorValidity, is_valid_in, padded};
+use super::word::{Word, is_valid, word_at};
+use crate::error::encoding::{EncodingError, Result};
+use crate::units::{Storage, VECTOR_ROWS};
+
+/// Powers of ten, exact as 64-bit floats.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+/// Their inverses, rounded.
+const INVERSES: [f64; 23] = [
+    1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
+    1e-18, 1e-19, 1e-20, 1e-21, 1e-22,
+];
+/// Largest exponent that is tried.
+const EXPONENT_MAX: u32 = 18;
+/// Added and subtracted again it rounds numbers of less than 2^51 to integers.
+const ROUNDING: f64 = 6_755_399_441_055_744.0;
+/// Values that exponent and factor are chosen by.
+const SAMPLE: usize = 256;
+
+/// Parameters of an ALP column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Alp {
+    /// Power of ten that values are multiplied by, at most 22.
+    pub exponent: u32,
+    /// Power of ten that they are divided by again, no more than the exponent.
+    pub factor: u32,
+    /// How the integers are packed, as values of [`Storage::I64`].
+    pub integers: Packed,
+}
+
+/// The 32- or 64-bit floats of a storage.
+trait Float: Copy {
+    type Bits: Word;
+    fn from_bits(bits: Self::Bits) -> f64;
+    fn to_bits(value: f64) -> Self::Bits;
+}
+
+impl Float for f32 {
+    type Bits = u32;
+    fn from_bits(bits: u32) -> f64 {
+        f64::from(f32::from_bits(bits))
+    }
+    fn to_bits(value: f64) -> u32 {
+        (value as f32).to_bits()
+    }
+}
+
+impl Float for f64 {
+    type Bits = u64;
+    fn from_bits(bits: u64) -> f64 {
+        f64::from_bits(bits)
+    }
+    fn to_bits(value: f64) -> u64 {
+        value.to_bits()
+    }
+}
+
+/// A pair of exponent and factor.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    exponent: usize,
+    factor: usize,
+}
+
+impl Scale {
+    /// The integer of a value, if decoding it gives the value back.
+    fn integer<F: Float>(self, bits: F::Bits) -> Option<i64> {
+        let scaled = F::from_bits(bits) * POWERS[self.exponent] * INVERSES[self.factor];
+        let integer = ((scaled + ROUNDING) - ROUNDING) as i64;
+        (self.value::<F>(integer) == bits).then_some(integer)
+    }
+
+    /// The value of an integer.
+    fn value<F: Float>(self, integer: i64) -> F::Bits {
+        F::to_bits(integer as f64 * POWERS[self.factor] * INVERSES[self.exponent])
+    }
+}
+
+impl Alp {
+    /// The parameters that take the fewest bytes for a sample of a segment's valid values; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if the values are no floats.
+    pub fn fit(plain: &Plain<'_>) -> Result<Option<Alp>> {
+        match plain.storage() {
+            Storage::F32 => fit::<f32>(plain),
+            Storage::F64 => fit::<f64>(plain),
+            storage => Err(not_floats(storage)),
+        }
+    }
+
+    /// What integers are multiplied by to decode them, one after the other.
+    pub fn factors(&self) -> (f64, f64) {
+        (POWERS[self.factor as usize], INVERSES[self.exponent as usize])
+    }
+
+    /// Whether a storage's values are floats.
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if they are not.
+    pub(crate) fn check(storage: Storage) -> Result<()> {
+        if storage.is_float() { Ok(()) } else { Err(not_floats(storage)) }
+    }
+
+    /// What values are multiplied by to encode them, one after the other, and then what integers are to decode them.
+    ///
+    /// # Errors
+    /// [`EncodingError::Damaged`] if exponent and factor are none that there are.
+    pub(crate) fn scales(&self) -> Result<[f64; 4]> {
+        let Scale { exponent, factor } = self.scale()?;
+        Ok([POWERS[exponent], INVERSES[factor], POWERS[factor], INVERSES[exponent]])
+    }
+
+    fn scale(&self) -> Result<Scale> {
+        let (exponent, factor) = (self.exponent as usize, self.factor as usize);
+        if factor > exponent || exponent >= POWERS.len() {
+            return Err(EncodingError::Damaged("exponent and factor are no powers of ten that ALP has"));
+        }
+        Ok(Scale { exponent, factor })
+    }
+
+    /// Appends a segment to an empty buffer.
+    ///
+    /// # Errors
+    /// [`EncodingError::NotApplicable`] if the values are no floats, [`EncodingError::Overflow`] if the integers'
+    /// packing has no patches and cannot hold one.
+    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        match plain.storage() {
+            Storage::F32 => self.encode_floats::<f32>(plain, out),
+            Storage::F64 => self.encode_floats::<f64>(plain, out),
+            storage => Err(not_floats(storage)),
+        }
+    }
+
+    fn encode_floats<F: Float>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let (scale, mut exceptions) = (self.scale()?, PatchWriter::new());
+        out.resize(16, 0);
+        let mut writer = PackedWriter::new(self.integers, Storage::I64, plain.vectors(), out)?;
+        for vector in 0..plain.vectors() {
+            let valid = plain.vector_validity(vector);
+            writer.push(&integers::<F>(scale, plain, vector, &valid, &mut exceptions), &valid)?;
+        }
+        writer.finish();
+        let length = out.len() - 16;
+        out[..8].copy_from_slice(&(length as u64).to_le_bytes());
+        out.resize(out.len().next_multiple_of(8), 0);
+        exceptions.write(out);
+        Ok(())
+    }
+
+    /// Decodes a segment.
+    ///
+    /// # Errors
+    /// [`EncodingError::Damaged`] if the bytes contradict the parameters or themselves.
+    pub(crate) fn decode(&self, bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
+        match storage {
+            Storage::F32 => self.decode_floats::<f32>(bytes, rows),
+            Storage::F64 => self.decode_floats::<f64>(bytes, rows),
+            storage => Err(not_floats(storage)),
+        }
+    }
+
+    fn decode_floats<F: Float>(&self, bytes: &[u8], rows: usize) -> Result<Vec<u8>> {
+        let (scale, (packed, exceptions)) = (self.scale()?, parts::<F>(bytes, rows)?);
+        let integers = self.integers.decode(packed, Storage::I64, rows)?;
+        let width = F::Bits::BYTES;
+        let mut values = vec![0; padded(rows) * width];
+        let groups = integers.chunks_exact(8 * GROUP_ROWS).zip(values.chunks_exact_mut(width * GROUP_ROWS));
+        for (group, (integers, values)) in groups.enumerate() {
+            for (integer, value) in integers.as_chunks::<8>().0.iter().zip(values.chunks_exact_mut(width)) {
+                scale.value::<F>(i64::from_le_bytes(*integer)).write_word(value);
+            }
+            for (row, bits) in exceptions.group::<F::Bits>(group)? {
+                bits.write_word(&mut values[row * width..(row + 1) * width]);
+            }
+        }
+        Ok(values)
+    }
+
+    /// One value's bits, zero-extended.
+    ///
+    /// # Errors
+    /// As [`Alp::decode`].
+    pub(crate) fn get(&self, bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
+        match storage {
+            Storage::F32 => self.get_float::<f32>(bytes, rows, row),
+            Storage::F64 => self.get_float::<f64>(bytes, rows, row),
+            storage => Err(not_floats(storage)),
+        }
+    }
+
+    fn get_float<F: Float>(&self, bytes: &[u8], rows: usize, row: usize) -> Result<u64> {
+        let (scale, (packed, exceptions)) = (self.scale()?, parts::<F>(bytes, rows)?);
+        let exception = exceptions.group::<F::Bits>(row / GROUP_ROWS)?.find(|(found, _)| *found == row % GROUP_ROWS);
+        if let Some((_, bits)) = exception {
+            return Ok(bits.to_u64());
+        }
+        let integer = self.integers.get(packed, Storage::I64, rows, row)?;
+        Ok(scale.value::<F>(integer as i64).to_u64())
+    }
+}
+
+fn not_floats(storage: Storage) -> EncodingError {
+    EncodingError::NotApplicable { encoding: "alp", storage, reason: "it is for floats" }
+}
+
+/// The packed integers and the exceptions of a buffer.
+fn parts<F: Float>(bytes: &[u8], rows: usize) -> Result<(&[u8], PatchReader<'_>)> {
+    let damaged = EncodingError::Damaged("an ALP segment is not as long as it says");
+    let length = word_at::<u64>(bytes, 0).ok_or(damaged.clone())?;
+    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(16)).filter(|end| *end <= bytes.len());
+    let end = end.ok_or(damaged)?;
+    let exceptions = PatchReader::read::<F::Bits>(bytes, end.next_multiple_of(8), 4 * rows.div_ceil(VECTOR_ROWS))?;
+    Ok((&bytes[16..end], exceptions))
+}
+
+/// Integers of a vector; its exceptions go to the patches.
+fn integers<F: Float>(
+    scale: Scale,
+    plain: &Plain<'_>,
+    vector: usize,
+    valid: &Option<VectorValidity>,
+    exceptions: &mut PatchWriter<F::Bits>,
+) -> [i64; VECTOR_ROWS] {
+    let mut integers = [0; VECTOR_ROWS];
+    let groups = plain.vector(vector).chunks_exact(F::Bits::BYTES * GROUP_ROWS);
+    for (group, (values, integers)) in groups.zip(integers.as_chunks_mut::<GROUP_ROWS>().0).enumerate() {
+        let bits = values.chunks_exact(F::Bits::BYTES).map(F::Bits::read_word);
+        let mut last = bits.clone().find_map(|bits| scale.integer::<F>(bits)).unwrap_or(0);
+        for (row, (bits, to)) in bits.zip(integers).enumerate() {
+            match scale.integer::<F>(bits) {
+                Some(integer) => last = integer,
+                None if is_valid_in(valid, group * GROUP_ROWS + row) => exceptions.push(row, bits),
+                None => {}
+            }
+            *to = last;
+        }
+        exceptions.end_group();
+    }
+    integers
+}
+
+fn fit<F: Float>(plain: &Plain<'_>) -> Result<Option<Alp>> {
+    let width = F::Bits::BYTES;
+    let step = (plain.rows() / SAMPLE).max(1);
+    let rows = (0..plain.rows()).step_by(step).filter(|row| is_valid(plain.validity(), *row));
+    let sample: Vec<F::Bits> =
+        rows.map(|row| F::Bits::read_word(&plain.values()[row * width..(row + 1) * width])).collect();
+    if sample.is_empty() {
+        return Ok(None);
+    }
+    let exponents = 0..=EXPONENT_MAX as usize;
+    let scales = exponents.flat_map(|exponent| (0..=exponent).map(move |factor| Scale { exponent, factor }));
+    // A high exponent is exact more often: of equals, the last.
+    let scale = scales.rev().min_by_key(|scale| estimate::<F>(*scale, &sample)).expect("some were tried");
+    let mut counts = OffsetBits::none();
+    for vector in 0..plain.vectors() {
+        let valid = plain.vector_validity(vector);
+        counts.count(&integers::<F>(scale, plain, vector, &valid, &mut PatchWriter::new()), &valid, None);
+    }
+    let packed = counts.fit(Storage::I64, None, true);
+    Ok(Some(Alp { exponent: scale.exponent as u32, factor: scale.factor as u32, integers: packed }))
+}
+
+/// Bits that a sample takes: the widest offset of each, and the exceptions.
+fn estimate<F: Float>(scale: Scale, sample: &[F::Bits]) -> u64 {
+    let (mut low, mut high, mut exceptions) = (i64::MAX, i64::MIN, 0);
+    for bits in sample {
+        match scale.integer::<F>(*bits) {
+            Some(integer) => (low, high) = (low.min(integer), high.max(integer)),
+            None => exceptions += 1,
+        }
+    }
+    let width = if low <= high { (high.wrapping_sub(low) as u64).significant() } else { 0 };
+    sample.len() as u64 * u64::from(width) + exceptions * (16 + u64::from(F::Bits::BITS))
+}

@@ -1,0 +1,407 @@
+//! Loading columns of a table onto the device.
+//!
+//! A source is read partition by partition, several at once, and where it can be each column of a partition apart;
+//! each partition's rows become chunks of at most [`CHUNK_ROWS`] rows, and the chunks of all partitions follow each
+//! other in partition order, so that columns loaded at different times line up. Building segments runs on the threads
+//! that decode; transfers overlap with both. A column is closed, its strings' codes remapped and its values packed, by
+//! the thread that brings its last rows, while others are at the next columns: memory of its plain form serves those.
+
+mod column_file;
+mod host_copy;
+mod limits;
+mod staging;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parking_lot::Mutex;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use warpcube_gpu::{Device, GpuError, Threads};
+
+use self::staging::{Uploader, place};
+use crate::device::{Known, Relation, ResidentColumn, Room, Segment, encode_column, remap_codes, request_for_load};
+use crate::error::{ColumnError, Result};
+use crate::format::strings::{Merged, SharedDictionary};
+use crate::format::{EncodingChoice, SegmentBuilder};
+use crate::source::{ColumnScan, ColumnSource};
+use crate::units::{CHUNK_ROWS, ColumnFacts, Statistics, Storage, is_string};
+
+pub(crate) use column_file::ColumnFiles;
+pub(crate) use host_copy::HostColumn;
+pub(crate) use limits::Loaded;
+pub use limits::{LoadLimits, LoadReport, OwnThreads};
+pub(crate) use staging::StagingPool;
+
+/// One column being loaded.
+struct Target {
+    index: usize,
+    name: String,
+    data_type: arrow::datatypes::DataType,
+    strings: Option<SharedDictionary>,
+}
+
+impl Target {
+    fn new(schema: &SchemaRef, index: usize, limits: &LoadLimits, rows: Option<u64>) -> Target {
+        let field = schema.field(index);
+        let strings = is_string(field.data_type());
+        let strings = strings.then(|| SharedDictionary::new(field.name(), limits.dictionary_values, rows));
+        Target { index, name: field.name().clone(), data_type: field.data_type().clone(), strings }
+    }
+
+    fn builder(&self) -> Result<SegmentBuilder> {
+        SegmentBuilder::new(&self.name, &self.data_type, self.strings.as_ref().map(SharedDictionary::take))
+    }
+}
+
+/// A segment that reached the device.
+struct Arrived {
+    segment: Segment,
+    statistics: Statistics,
+    /// Number of the dictionary it was coded with.
+    dictionary: Option<usize>,
+}
+
+/// The segments of a chunk of some columns that reached the device; `None` once its column has been closed.
+type Chunk = Vec<Option<Arrived>>;
+
+/// The unit of work of one thread: a partition, and a range of the columns.
+struct Task {
+    partition: usize,
+    columns: Range<usize>,
+    /// Rows of each chunk that has arrived, and the chunks.
+    arrived: Mutex<(Vec<u32>, Vec<Chunk>)>,
+}
+
+/// State that all threads of a load share.
+struct Job<'a> {
+    device: &'a Device,
+    limits: &'a LoadLimits,
+    room: &'a dyn Room,
+    staging: &'a StagingPool,
+    table: &'a str,
+    targets: Vec<Target>,
+    tasks: Vec<Task>,
+    next: AtomicUsize,
+    /// Tasks that each column still waits for, where columns are read apart.
+    open: Vec<AtomicUsize>,
+    /// Columns that have been closed.
+    closed: Vec<Mutex<Option<ResidentColumn>>>,
+    /// Bytes of plain segments: of all together, and which sizes there are.
+    bytes: AtomicU64,
+    sizes: Mutex<BTreeSet<usize>>,
+    encode_ns: AtomicU64,
+    busy_ns: AtomicU64,
+    failed: AtomicBool,
+}
+
+/// Reads `columns` of the source onto the device.
+pub(crate) fn load(
+    device: &Device,
+    source: &dyn ColumnSource,
+    columns: &[usize],
+    limits: &LoadLimits,
+    room: &dyn Room,
+    staging: &StagingPool,
+) -> Result<Loaded> {
+    let start = Instant::now();
+    let (schema, rows) = (source.schema(), source.rows());
+    let targets: Vec<Target> = columns.iter().map(|index| Target::new(&schema, *index, limits, rows)).collect();
+    for target in &targets {
+        // Types that stay on the CPU are refused before anything is read.
+        SegmentBuilder::new(&target.name, &target.data_type, None)?;
+    }
+    let scan = source.open(columns)?;
+    let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
+    let encodes = limits.encoding != EncodingChoice::Plain;
+    let _hold = encodes.then(|| request_for_load(device, storages.map(Storage::width))).flatten();
+    let tasks = tasks(scan.as_ref(), &targets);
+    let job = Job {
+        device,
+        limits,
+        room,
+        staging,
+        table: source.name(),
+        next: AtomicUsize::new(0),
+        open: targets.iter().map(|_| AtomicUsize::new(scan.partitions())).collect(),
+        closed: targets.iter().map(|_| Mutex::default()).collect(),
+        targets,
+        tasks,
+        bytes: AtomicU64::new(0),
+        sizes: Mutex::default(),
+        encode_ns: AtomicU64::new(0),
+        busy_ns: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+    };
+    let failure = Failure::default();
+    let work = |_| {
+        if let Err(error) = job.work(scan.as_ref()) {
+            job.failed.store(true, Ordering::Relaxed);
+            failure.note(error);
+        }
+    };
+    Threads::run(limits.threads.clamp(1, job.tasks.len().max(1)), work);
+    failure.end()?;
+    let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
+    let mut loaded = job.close(scan.partitions())?;
+    loaded.report.elapsed = start.elapsed();
+    loaded.report.encode = Duration::from_nanos(encode);
+    loaded.report.busy = Duration::from_nanos(busy);
+    Ok(loaded)
+}
+
+/// The first error of parallel threads.
+#[derive(Default)]
+struct Failure(Mutex<Option<ColumnError>>);
+
+impl Failure {
+    /// Keeps an error, if it is the first. Where a device is lost on the way, the thread that lost it tells more than
+    /// those that find it gone, in whatever order they fail.
+    fn note(&self, error: ColumnError) {
+        let mut first = self.0.lock();
+        let follows = matches!(&*first, Some(ColumnError::Gpu(error)) if error.is_lost_before());
+        if first.is_none() || follows {
+            *first = Some(error);
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        self.0.into_inner().map_or(Ok(()), Err)
+    }
+}
+
+/// The tasks of a load; strings first, since they take longest and the last tasks should be short.
+fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
+    let partitions = scan.partitions();
+    let task = |partition, columns| Task { partition, columns, arrived: Mutex::default() };
+    if !scan.columns_apart() || targets.is_empty() {
+        return (0..partitions).map(|partition| task(partition, 0..targets.len())).collect();
+    }
+    let mut order: Vec<usize> = (0..targets.len()).collect();
+    order.sort_by_key(|column| (targets[*column].strings.is_none(), *column));
+    order
+        .into_iter()
+        .flat_map(|column| (0..partitions).map(move |partition| task(partition, column..column + 1)))
+        .collect()
+}
+
+impl Job<'_> {
+    /// One thread: takes tasks until there are none.
+    fn work(&self, scan: &dyn ColumnScan) -> Result<()> {
+        let mut uploader = Uploader::new(self.device, self.staging)?;
+        let mut spare: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let position = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(position).filter(|_| !self.failed.load(Ordering::Relaxed)) else {
+                return uploader.finish();
+            };
+            let start = Instant::now();
+            let mut loader = PartitionLoader::new(self, &mut uploader, task, &mut spare)?;
+            let read = match task.columns.len() == self.targets.len() {
+                true => scan.read(task.partition, &mut |batch| loader.append(&batch)),
+                false => scan.read_column(task.partition, task.columns.start, &mut |batch| loader.append(&batch)),
+            };
+            // Segments hold the promise of their memory, and copies on their way hold the memory: that goes first.
+            read.inspect_err(|_| loader.uploader.settle())?;
+            *task.arrived.lock() = loader.finish(&mut spare)?;
+            // The thread that closes the column reads its segments on another stream.
+            uploader.wait()?;
+            self.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            if task.columns.len() == 1 && self.open[task.columns.start].fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.close_column(task.columns.start)?;
+            }
+        }
+    }
+
+    /// Puts the columns together that are still open, and looks whether all have the same rows.
+    fn close(mut self, partitions: usize) -> Result<Loaded> {
+        let mut rows: Vec<Option<Vec<u32>>> = vec![None; partitions];
+        for task in &self.tasks {
+            let lengths = &task.arrived.lock().0;
+            let known = rows[task.partition].get_or_insert_with(|| lengths.clone());
+            if known != lengths {
+                let detail = format!("one column has {lengths:?} rows where another has {known:?}");
+                return Err(ColumnError::Changed { table: self.table.to_string(), detail });
+            }
+        }
+        // Dictionaries are merged side by side: the end of a merge is the work of one thread.
+        let open: Vec<usize> = (0..self.targets.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
+        let failure = Failure::default();
+        self.limits.share(|| {
+            let failed = open.into_par_iter().filter_map(|column| self.close_column(column).err());
+            failed.for_each(|error| failure.note(error));
+        });
+        failure.end()?;
+        // Plain forms have served the columns behind them; kept for a next load they would count as memory in use.
+        self.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
+        let closed = std::mem::take(&mut self.closed);
+        let columns = closed.into_iter().map(|column| Arc::new(column.into_inner().expect("all are closed"))).collect();
+        let relation = Relation::new(rows.into_iter().flatten().flatten().collect(), columns);
+        let (rows, bytes) = (relation.rows_max(), self.bytes.load(Ordering::Relaxed));
+        Ok(Loaded { relation, report: LoadReport { rows, bytes, ..LoadReport::default() } })
+    }
+
+    /// Puts the chunks of a column together, merges its dictionaries, remaps and packs.
+    fn close_column(&self, column: usize) -> Result<()> {
+        let _span = tracing::debug_span!("close", column = self.targets[column].name).entered();
+        let mut parts: Vec<Vec<Arrived>> = Vec::new();
+        for task in self.tasks.iter().filter(|task| task.columns.contains(&column)) {
+            let at = column - task.columns.start;
+            let mut arrived = task.arrived.lock();
+            let segments = arrived.1.iter_mut().filter_map(|chunk| chunk[at].take()).collect();
+            parts.resize_with(parts.len().max(task.partition + 1), Vec::new);
+            parts[task.partition] = segments;
+        }
+        let parts: Vec<Arrived> = parts.into_iter().flatten().collect();
+        let sizes = parts.iter().map(|part| part.segment.values().bytes());
+        self.sizes.lock().extend(sizes);
+        self.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
+        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits)?;
+        *self.closed[column].lock() = Some(resident);
+        Ok(())
+    }
+}
+
+/// Cuts the batches of one task into chunks and sends them.
+struct PartitionLoader<'a, 'u> {
+    job: &'a Job<'a>,
+    uploader: &'a mut Uploader<'u>,
+    columns: Range<usize>,
+    builders: Vec<SegmentBuilder>,
+    /// Rows in the builders; a table of which no column is wanted still has rows.
+    filled: usize,
+    lengths: Vec<u32>,
+    chunks: Vec<Chunk>,
+}
+
+impl<'a, 'u> PartitionLoader<'a, 'u> {
+    fn new(
+        job: &'a Job<'a>,
+        uploader: &'a mut Uploader<'u>,
+        task: &Task,
+        spare: &mut Vec<Vec<u8>>,
+    ) -> Result<PartitionLoader<'a, 'u>> {
+        let columns = task.columns.clone();
+        let mut builders: Vec<SegmentBuilder> =
+            job.targets[columns.clone()].iter().map(Target::builder).collect::<Result<_>>()?;
+        builders.iter_mut().for_each(|builder| builder.reuse(spare.pop().unwrap_or_default()));
+        let (lengths, chunks) = (Vec::new(), Vec::new());
+        Ok(PartitionLoader { job, uploader, columns, builders, filled: 0, lengths, chunks })
+    }
+
+    fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        if self.job.limits.cancelled.load(Ordering::Relaxed) {
+            return Err(GpuError::Cancelled.into());
+        }
+        if batch.num_columns() != self.builders.len() {
+            let detail = format!("expected {} columns, found {}", self.builders.len(), batch.num_columns());
+            return Err(ColumnError::Changed { table: self.job.table.to_string(), detail });
+        }
+        let start = Instant::now();
+        let mut offset = 0;
+        while offset < batch.num_rows() {
+            let rows = (batch.num_rows() - offset).min(CHUNK_ROWS - self.filled);
+            for (builder, column) in self.builders.iter_mut().zip(batch.columns()) {
+                match rows == column.len() {
+                    true => builder.append(column)?,
+                    false => builder.append(&column.slice(offset, rows))?,
+                }
+            }
+            offset += rows;
+            self.filled += rows;
+            if self.filled == CHUNK_ROWS {
+                self.send()?;
+            }
+        }
+        let done = batch.num_rows() * self.columns.len().max(1) / self.job.targets.len().max(1);
+        self.job.limits.rows_done.fetch_add(done as u64, Ordering::Relaxed);
+        self.job.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn finish(mut self, spare: &mut Vec<Vec<u8>>) -> Result<(Vec<u32>, Vec<Chunk>)> {
+        if self.filled > 0 {
+            self.send()?;
+        }
+        for (builder, target) in self.builders.into_iter().zip(&self.job.targets[self.columns]) {
+            let (dictionary, values) = builder.into_parts();
+            if let (Some(dictionary), Some(strings)) = (dictionary, &target.strings) {
+                strings.give_back(dictionary);
+            }
+            spare.push(values);
+        }
+        Ok((self.lengths, self.chunks))
+    }
+
+    fn send(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.filled) as u32;
+        let mut segments = Vec::with_capacity(self.builders.len());
+        for builder in &mut self.builders {
+            let host = builder.finish();
+            debug_assert!(host.rows == rows as usize);
+            let validity = host.validity.as_deref().map(bytemuck::cast_slice);
+            let placed = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows);
+            let segment = placed.inspect_err(|_| self.uploader.settle())?;
+            builder.reuse(host.values);
+            segments.push(Some(Arrived { segment, statistics: host.statistics, dictionary: host.dictionary }));
+        }
+        self.lengths.push(rows);
+        self.chunks.push(segments);
+        Ok(())
+    }
+}
+
+fn close_column(
+    device: &Device,
+    target: &Target,
+    parts: Vec<Arrived>,
+    room: &dyn Room,
+    limits: &LoadLimits,
+) -> Result<ResidentColumn> {
+    let mut statistics = parts.iter().fold(Statistics::default(), |all, part| all.then(&part.statistics));
+    let dictionary = match &target.strings {
+        Some(strings) => {
+            let Merged { dictionary, remaps } = limits.share(|| strings.merge())?;
+            remap(device, &remaps, &parts, room)?;
+            statistics.integers = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
+            statistics.strictly_ascending = false;
+            Some(Arc::new(dictionary))
+        }
+        None => None,
+    };
+    let storage = Storage::of(&target.data_type).expect("checked when the load began");
+    let segments = parts.into_iter().map(|part| part.segment).collect();
+    let known = Known { storage, range: statistics.integers, strings: dictionary.is_some() };
+    let (encoded, traits) = encode_column(device, room, limits.encoding, known, segments)?;
+    let (name, data_type) = (target.name.clone(), target.data_type.clone());
+    let facts = ColumnFacts { name, data_type, storage, statistics, dictionary, traits };
+    Ok(ResidentColumn::new(target.index, Arc::new(facts), encoded))
+}
+
+/// Replaces codes of arrival by final codes, each segment's by the table of its dictionary.
+fn remap(device: &Device, remaps: &[Option<Vec<u32>>], parts: &[Arrived], room: &dyn Room) -> Result<()> {
+    let table_of = |part: &Arrived| remaps.get(part.dictionary?)?.as_deref();
+    if parts.iter().all(|part| table_of(part).is_none()) {
+        return Ok(());
+    }
+    let mut offsets = Vec::with_capacity(remaps.len());
+    let mut tables: Vec<u32> = Vec::with_capacity(remaps.iter().flatten().map(Vec::len).sum());
+    for remap in remaps {
+        offsets.push(tables.len() * size_of::<u32>());
+        tables.extend(remap.iter().flatten());
+    }
+    let bytes = bytemuck::cast_slice::<u32, u8>(&tables);
+    let _reservation = room.reserve(warpcube_gpu::size_class(bytes.len()) as u64)?;
+    let buffer = device.buffer(bytes.len(), "dictionary remap tables")?;
+    let mut stream = device.stream()?;
+    stream.upload(&buffer, 0, bytes)?;
+    for part in parts.iter().filter(|part| table_of(part).is_some()) {
+        let offset = offsets[part.dictionary.expect("it has a table")];
+        remap_codes(device, &mut stream, part.segment.values(), (&buffer, offset), part.segment.rows() as usize)?;
+    }
+    Ok(stream.synchronize()?)
+}

@@ -1,0 +1,319 @@
+//! How a statement is admitted: what is missing is loaded, all is pinned, and memory is reserved in the same step.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use warpcube_gpu::{GpuError, Reservation};
+
+use super::ledger::Origin;
+use super::waiting::{Active, BackgroundLoad, EVERY_TURN, ForegroundLoad, PATIENCE, Turn, WAIT, until};
+use super::{Pinned, Residency, TableRequest};
+use crate::device::{Relation, ResidentColumn, Room, request_better};
+use crate::error::{ColumnError, Result};
+use crate::load::{HostColumn, LoadLimits, LoadReport, Loaded, load};
+use crate::source::ColumnSource;
+
+/// The admission of one statement.
+struct Admission<'a, F> {
+    residency: &'a Residency,
+    requests: &'a [TableRequest],
+    limits: &'a LoadLimits,
+    /// Bytes of transient memory, of the pinned columns.
+    transient: F,
+    /// Report of the loads so far.
+    report: LoadReport,
+    /// Columns that were read from their source: number of the request, position of the column.
+    read: HashSet<(usize, usize)>,
+}
+
+/// A statement that wants to be the only one.
+struct Alone<'a> {
+    since: Instant,
+    turn: Option<Turn<'a>>,
+}
+
+/// All that an admission holds: tables, transient memory, its place among the active statements.
+type Admitted = (Vec<Relation>, Reservation, Active);
+
+enum Refusal<E> {
+    Column(ColumnError),
+    Caller(E),
+}
+
+impl<E> From<ColumnError> for Refusal<E> {
+    fn from(error: ColumnError) -> Refusal<E> {
+        Refusal::Column(error)
+    }
+}
+
+/// The outcome of one try, and whether other statements held something meanwhile. Nothing is held after a refusal.
+type Tried<E> = (Result<Admitted, Refusal<E>>, bool);
+
+impl Residency {
+    /// Loads what is missing, pins everything and reserves transient memory, whose bytes `transient` tells from the
+    /// pinned columns.
+    ///
+    /// # Errors
+    /// [`ColumnError::Unsupported`] for columns that cannot be kept, [`ColumnError::OverBudget`] if the statement alone
+    /// does not fit, [`GpuError::Cancelled`] once `limits.cancelled` is raised while waiting.
+    pub fn admit<E: From<ColumnError>>(
+        &self,
+        requests: &[TableRequest],
+        limits: &LoadLimits,
+        transient: impl Fn(&[Relation]) -> Result<u64, E>,
+    ) -> Result<Pinned, E> {
+        let (report, read) = (LoadReport::default(), HashSet::new());
+        let mut admission = Admission { residency: self, requests, limits, transient, report, read };
+        let (mut changed_once, mut alone) = (false, None);
+        let arrived = self.turns.arrive();
+        if !self.turns.has_passed(arrived) {
+            until(&limits.cancelled, || self.turns.has_passed(arrived).then_some(()))?;
+        }
+        loop {
+            let resident = alone.is_none().then(|| admission.resident()).flatten();
+            let (outcome, others) = match (resident, &mut alone) {
+                (Some(outcome), _) => (outcome, true),
+                (None, None) => admission.once(),
+                (None, Some(alone)) => admission.alone(alone),
+            };
+            match outcome {
+                Ok((tables, transient, active)) => {
+                    // Better encoders are compiled from the second load on: a statement that runs once does not pay
+                    // for them.
+                    if !admission.read.is_empty() && self.loads.fetch_add(1, Ordering::Relaxed) > 0 {
+                        request_better(&self.device);
+                    }
+                    admission.keep(&tables);
+                    return Ok(Pinned { tables, transient, loaded: admission.report, _active: active });
+                }
+                Err(Refusal::Column(ColumnError::OverBudget { .. }))
+                    if !limits.in_background && (alone.is_none() || others) =>
+                {
+                    if limits.cancelled.load(Ordering::Relaxed) {
+                        return Err(ColumnError::from(GpuError::Cancelled).into());
+                    }
+                    match alone {
+                        Some(_) => self.device.pool().wait_for_release(WAIT),
+                        None => alone = Some(Alone { since: Instant::now(), turn: None }),
+                    }
+                }
+                Err(Refusal::Column(ColumnError::Changed { .. })) if !changed_once => changed_once = true,
+                Err(Refusal::Column(error)) => return Err(error.into()),
+                Err(Refusal::Caller(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
+    /// The statement's tables and memory if all its columns are resident; waits for no load and for no statement that
+    /// wants to be the only one.
+    fn resident(&self) -> Option<Result<Admitted, Refusal<E>>> {
+        let versions = self.requests.iter().map(|request| (request.source.key(), request.source.version()));
+        let versions: Vec<(String, String)> = versions.collect();
+        let needed =
+            || versions.iter().zip(self.requests).map(|((key, version), request)| (key, version, &request.columns));
+        let mut ledger = self.residency.ledger.lock();
+        if !needed().all(|(key, version, columns)| ledger.is_resident(key, version, columns)) {
+            return None;
+        }
+        // Counted before anything is pinned: a statement that finds no room over these pins must see this one.
+        let active = Active::begin(&self.residency.activity);
+        let tables: Option<Vec<Relation>> =
+            needed().map(|(key, version, columns)| ledger.pin(key, version, columns, true).0).collect();
+        drop(ledger);
+        let tables = tables?;
+        Some(self.reserve(&tables).map(|reservation| (tables, reservation, active)))
+    }
+
+    /// One try beside other statements that load.
+    fn once(&mut self) -> Tried<E> {
+        let residency = self.residency;
+        // A load that began now would hold up those that wait behind the turn.
+        let may_load = || residency.turns.has_passed(EVERY_TURN);
+        let shared = until(&self.limits.cancelled, || {
+            may_load().then(|| residency.admission.try_read_for(WAIT)).flatten().filter(|_| may_load())
+        });
+        match shared {
+            Ok(_held) => self.held(),
+            Err(cancelled) => (Err(cancelled.into()), false),
+        }
+    }
+
+    /// One try with no other statement that loads; out of patience it takes a turn.
+    fn alone(&mut self, alone: &mut Alone<'a>) -> Tried<E> {
+        let residency = self.residency;
+        let exclusive = until(&self.limits.cancelled, || {
+            residency.cancel_background_load(self.limits);
+            residency.admission.try_write_for(WAIT)
+        });
+        let _held = match exclusive {
+            Ok(exclusive) => exclusive,
+            Err(cancelled) => return (Err(cancelled.into()), false),
+        };
+        let (outcome, others) = self.held();
+        if outcome.is_err() && others && alone.turn.is_none() && alone.since.elapsed() >= PATIENCE {
+            // No load is in progress, and none begins: the turn waits for running statements alone.
+            alone.turn = Some(residency.turns.take());
+        }
+        (outcome, others)
+    }
+
+    fn held(&mut self) -> Tried<E> {
+        let residency = self.residency;
+        let activity = &residency.activity;
+        let begun = || activity.begun.load(Ordering::Acquire);
+        let (running, before) = (activity.running.load(Ordering::Acquire), begun());
+        let outcome = self.pin_all().and_then(|tables| Ok((self.reserve(&tables)?, tables)));
+        let others = running > 0 || begun() != before;
+        (outcome.map(|(transient, tables)| (tables, transient, Active::begin(activity))), others)
+    }
+
+    /// Pins the columns of all tables.
+    fn pin_all(&mut self) -> Result<Vec<Relation>, Refusal<E>> {
+        // The largest first: what it is encoded with is compiled while it is read, and there for the others.
+        let mut order: Vec<usize> = (0..self.requests.len()).collect();
+        order.sort_by_key(|number| std::cmp::Reverse(self.requests[*number].source.rows()));
+        let mut tables: Vec<Option<Relation>> = self.requests.iter().map(|_| None).collect();
+        for number in order {
+            tables[number] = Some(self.pin(number)?);
+        }
+        Ok(tables.into_iter().flatten().collect())
+    }
+
+    /// Reserves the memory that a statement needs beside its columns.
+    fn reserve(&self, tables: &[Relation]) -> Result<Reservation, Refusal<E>> {
+        let bytes = (self.transient)(tables).map_err(Refusal::Caller)?;
+        Ok(self.residency.evicting_for("hash tables and results", self.limits).reserve(bytes)?)
+    }
+
+    /// Pins a table's columns.
+    fn pin(&mut self, number: usize) -> Result<Relation> {
+        let (residency, request, limits) = (self.residency, &self.requests[number], self.limits);
+        let (source, columns) = (request.source.as_ref(), &request.columns);
+        let (key, version) = (source.key(), source.version());
+        if let (Some(table), _) = residency.ledger.lock().pin(&key, &version, columns, true) {
+            return Ok(table);
+        }
+        let foreground_loads = ForegroundLoad::begin(&residency.foreground_loads, limits);
+        let _loading = until(&limits.cancelled, || {
+            residency.cancel_background_load(limits);
+            residency.loading.try_lock_for(WAIT)
+        })?;
+        drop(foreground_loads);
+        let _background_load = limits.in_background.then(|| {
+            *residency.background_load.lock() = Some(limits.cancelled.clone());
+            BackgroundLoad(&residency.background_load)
+        });
+        if limits.in_background && residency.foreground_loads.load(Ordering::SeqCst) > 0 {
+            return Err(GpuError::Cancelled.into());
+        }
+        let (found, kept) = residency.ledger.lock().pin(&key, &version, columns, false);
+        if let Some(table) = found {
+            return Ok(table);
+        }
+        // Columns held here are not evicted before everything is pinned.
+        let mut fresh: Vec<Arc<ResidentColumn>> = Vec::new();
+        let mut missing = Vec::new();
+        let room = residency.evicting_for(source.name(), limits);
+        let copies = residency.ledger.lock().missing(&key, columns);
+        for (column, copy) in copies {
+            match copy {
+                Some(copy) => fresh.extend(self.restore(&key, &version, &copy, &room)?),
+                None => missing.push(column),
+            }
+        }
+        let file = source.column_file();
+        let mut has_chunks = !fresh.is_empty();
+        if let Some(file) = file.as_ref().filter(|_| !missing.is_empty() || fresh.is_empty()) {
+            let chunks = residency.ledger.lock().chunks(&key, &version);
+            let place = (&residency.device, &room as &dyn Room, &residency.staging);
+            let content = (&version[..], chunks.as_deref());
+            let restored = residency.files.restore(file, source, content, &missing, limits, place)?;
+            self.report.warnings.extend(restored.warnings);
+            if let Some(loaded) = restored.loaded {
+                missing.retain(|column| !loaded.relation.columns.iter().any(|restored| restored.index() == *column));
+                self.report.add(&loaded.report);
+                fresh.extend(residency.ledger.lock().enter(&key, &version, source, (loaded.relation, Origin::File))?);
+                has_chunks = true;
+            }
+        }
+        if !missing.is_empty() || !has_chunks {
+            let relation = self.read_source(source, &version, &missing, &room)?;
+            self.read.extend(missing.iter().map(|column| (number, *column)));
+            let entered = residency.ledger.lock().enter(&key, &version, source, (relation, Origin::Source));
+            if let (Err(_), Some(file)) = (&entered, &file) {
+                // The chunks of the file may differ from those of the source.
+                residency.files.distrust(file);
+            }
+            fresh.extend(entered?);
+        }
+        let (found, _) = residency.ledger.lock().pin(&key, &version, columns, false);
+        drop((kept, fresh));
+        found.ok_or_else(|| ColumnError::Changed {
+            table: source.name().to_string(),
+            detail: "its columns left the device at once".into(),
+        })
+    }
+
+    /// Reads columns of a table version from its source.
+    fn read_source(
+        &mut self,
+        source: &dyn ColumnSource,
+        version: &str,
+        missing: &[usize],
+        room: &dyn Room,
+    ) -> Result<Relation> {
+        let (residency, limits, schema) = (self.residency, self.limits, source.schema());
+        let names: Vec<&str> = missing.iter().map(|index| schema.field(*index).name().as_str()).collect();
+        let refused = (source.key(), version.to_string(), limits.dictionary_values);
+        if let Some(error) = residency.ledger.lock().refusal(&refused, &names) {
+            return Err(error);
+        }
+        let span = tracing::info_span!("load", table = source.name(), columns = missing.len());
+        let loaded = span.in_scope(|| load(&residency.device, source, missing, limits, room, &residency.staging));
+        if source.look_again()? != version {
+            // Whatever came of it, an error included, comes from the files of two versions.
+            let detail = "its files were replaced, added or deleted".to_string();
+            return Err(ColumnError::Changed { table: source.name().to_string(), detail });
+        }
+        let Loaded { relation, report } = loaded.inspect_err(|error| {
+            if error.is_unsupported() {
+                residency.ledger.lock().refuse(refused, error.clone());
+            }
+        })?;
+        let (LoadReport { rows, bytes, elapsed, .. }, rate) = (&report, report.gigabytes_per_second_core());
+        tracing::info!(table = source.name(), rows, bytes, ?elapsed, gigabytes_per_second_core = rate, "loaded");
+        self.report.add(&report);
+        Ok(relation)
+    }
+
+    /// Brings a column back from its copy on the host.
+    fn restore(
+        &mut self,
+        key: &str,
+        version: &str,
+        copy: &HostColumn,
+        room: &dyn Room,
+    ) -> Result<Option<Arc<ResidentColumn>>> {
+        let (residency, start) = (self.residency, Instant::now());
+        let column = copy.restore(&residency.device, room, &residency.staging)?;
+        let bytes = column.bytes();
+        self.report.add(&LoadReport { bytes, restored: bytes, elapsed: start.elapsed(), ..LoadReport::default() });
+        Ok(residency.ledger.lock().restored(key, version, column))
+    }
+
+    /// Writes the columns that were read to the files where their tables keep theirs. All are pinned by now.
+    fn keep(&mut self, tables: &[Relation]) {
+        for (number, (request, table)) in self.requests.iter().zip(tables).enumerate() {
+            let is_read = |column: &&Arc<ResidentColumn>| self.read.contains(&(number, column.index()));
+            let columns: Vec<&ResidentColumn> = table.columns.iter().filter(is_read).map(Arc::as_ref).collect();
+            let file = request.source.column_file().filter(|file| file.write && !columns.is_empty());
+            let Some(file) = file else { continue };
+            let content = (request.source.version(), &table.chunks[..], &columns[..]);
+            self.report.add(&self.residency.files.add(&self.residency.device, &file, content, self.limits));
+        }
+    }
+}

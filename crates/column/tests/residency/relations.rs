@@ -1,0 +1,53 @@
+//! Relations that residency gives: their schema, the facts of their columns, their counts of rows.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow::datatypes::DataType;
+use warpcube_column::{EncodingChoice, LoadLimits, Relation, RowCount};
+
+use crate::source::*;
+
+fn columns() -> Vec<(&'static str, ArrayRef)> {
+    let text = |row: i64| (row % 5 != 2).then(|| format!("s{}", row % 3));
+    vec![
+        ("rising", Arc::new(Int64Array::from_iter_values((0..3_000).map(|row| row / 2)))),
+        ("half", Arc::new(Float64Array::from_iter_values((0..3_000).map(|row| f64::from(row) / 2.0)))),
+        ("text", Arc::new(StringArray::from_iter((0..3_000).map(text)))),
+    ]
+}
+
+#[test]
+fn a_table_is_a_relation_with_facts() {
+    let source = Source::new("t", columns(), &[2_000, 1_000], 700);
+    let residency = residency(64 << 20);
+    let limits = LoadLimits { encoding: EncodingChoice::Auto, ..plain() };
+    let pinned = admit_with(&residency, &[source.request(&[2, 0])], 0, &limits).unwrap();
+    let relation = &pinned.tables[0];
+    assert_eq!((relation.rows_max(), &relation.chunks[..]), (3_000, &[2_000, 1_000][..]));
+    let schema = relation.schema();
+    let fields = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type(), field.is_nullable()));
+    let expected = [("text", &DataType::Utf8, true), ("rising", &DataType::Int64, false)];
+    assert_eq!(fields.collect::<Vec<_>>(), expected);
+    let (text, rising) = (relation.facts(0), relation.facts(1));
+    assert_eq!((text.distinct(), text.is_sorted()), (Some(3), false));
+    assert_eq!((rising.statistics.integers, rising.is_sorted(), rising.is_nullable()), (Some((0, 1_499)), true, false));
+    // An estimate to a few percent.
+    assert!(rising.distinct().unwrap().abs_diff(1_500) < 150, "{:?}", rising.distinct());
+    let known = residency.facts("t", "1", 0).unwrap();
+    assert!(Arc::ptr_eq(&known, relation.columns[1].facts()));
+    assert!(residency.facts("t", "1", 1).is_none());
+}
+
+#[test]
+fn rows_that_only_the_device_has_counted_are_read_from_it() {
+    let source = Source::new("t", columns(), &[2_000, 1_000], 700);
+    let residency = residency(64 << 20);
+    let pinned = admit(&residency, &source, &[0], 0).unwrap();
+    let mut stream = residency.device().stream().unwrap();
+    assert_eq!(pinned.tables[0].count(&mut stream).unwrap(), 3_000);
+    let count = residency.device().buffer(8, "a count of rows").unwrap();
+    stream.upload(&count, 0, &1_234u64.to_le_bytes()).unwrap();
+    let relation = Relation { rows: RowCount::OnDevice(count), ..pinned.tables[0].clone() };
+    assert_eq!((relation.rows_max(), relation.count(&mut stream).unwrap()), (3_000, 1_234));
+}

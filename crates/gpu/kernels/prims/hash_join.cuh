@@ -1,0 +1,205 @@
+// Hash join: the sum of A.v + B.v over the pairs of rows with A.k = B.k, and the number of pairs; keys of A are unique.
+//
+// Input: keys and values of 32 bits of both sides, and a range that has all keys of A. Two forms of table. Linear
+// probing: pairs of slots of 8 bytes, the relative key low and the value high, a power of two of them, all ones where
+// empty (the range leaves out one key at least, so no relative key is all ones); a key goes to the first empty slot
+// from its pair on. Half of the slots being empty, nine of ten keys are in their own pair, which one load of 16 bytes
+// brings. Direct address: a value for each key of the range, and a bit that says whether there is one; if there is one
+// for each, bits are not asked for.
+// Mapping: blocks walk over the rows, a lane has several at once and asks for all their slots before it looks at one;
+// what did not end goes on together. Shared memory: sums of warps; a whole table, where it fits. Registers: rows
+// of a lane, their slots. Bytes: keys and values once; a sector of 32 bytes of the table for each probe, from shared
+// memory, the L2 cache or device memory. Numerics: values are unsigned; sums wrap at 2^64.
+// Source: Shanbhag's thesis, 3.6.3 (query Q4); linear probing as Knuth 3, 6.4.
+
+struct JoinBuildParams {
+    const uint32_t* keys;
+    const uint32_t* values;
+    uint64_t n;
+    KeySlots slots;
+    uint64_t* table;   // slots, or values
+    uint32_t* bits;    // direct address: a bit a key
+    uint64_t* status;  // rows whose key was there already, and rows outside of the range; zero before
+};
+
+struct JoinProbeParams {
+    const uint32_t* keys;
+    const uint32_t* values;
+    uint64_t n;
+    uint64_t aligned;
+    KeySlots slots;
+    const uint64_t* table;
+    const uint32_t* bits;
+    const uint64_t* status;  // direct address: of the build
+    uint64_t rows;           // of the build
+    uint64_t table_words;    // words of 16 bytes: of the table, values and bits together
+    uint64_t* out;           // sum and pairs; zero before
+};
+
+constexpr uint64_t JOIN_EMPTY = ~0ull;
+
+WC_DEVICE void join_report(uint64_t* status, uint64_t found, uint64_t outside) {
+    if (found != 0) wc_add(status, found);
+    if (outside != 0) wc_add(status + 1, outside);
+}
+
+WC_KERNEL(hash_join_build_linear, JoinBuildParams, 256, 4) {
+    uint64_t found = 0, outside = 0;
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; row < p.n; row += stride) {
+        const uint32_t relative = wc_relative(p.slots, wc_load_stream(p.keys + row));
+        if (relative > (uint32_t)p.slots.width) {
+            ++outside;
+            continue;
+        }
+        const uint64_t slot = (uint64_t)wc_load_stream(p.values + row) << 32 | relative;
+        const uint64_t last = p.slots.mask * 2 + 1;
+        for (uint64_t at = (uint64_t)wc_home(p.slots, relative) * 2;; at = (at + 1) & last) {
+            const uint64_t held = wc_compare_swap(p.table + at, JOIN_EMPTY, slot);
+            if (held == JOIN_EMPTY) break;
+            if ((uint32_t)held == relative) {
+                ++found;
+                break;
+            }
+        }
+    }
+    join_report(p.status, found, outside);
+}
+
+WC_KERNEL(hash_join_build_direct, JoinBuildParams, 256, 4) {
+    uint64_t found = 0, outside = 0;
+    const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; row < p.n; row += stride) {
+        const uint32_t relative = wc_relative(p.slots, wc_load_stream(p.keys + row)), bit = 1u << relative % 32;
+        if (relative > (uint32_t)p.slots.width) {
+            ++outside;
+        } else if (wc_fetch_or(p.bits + relative / 32, bit) & bit) {
+            ++found;
+        } else {
+            ((uint32_t*)p.table)[relative] = wc_load_stream(p.values + row);
+        }
+    }
+    join_report(p.status, found, outside);
+}
+
+// Adds the sums of all threads to the output; `parts` has two words a warp.
+WC_DEVICE void join_finish(uint64_t* out, uint64_t sum, uint64_t pairs, uint64_t* parts) {
+    sum = wc_warp_sum(sum);
+    pairs = wc_warp_sum(pairs);
+    __syncthreads();
+    wc_leave(parts, sum);
+    wc_leave(parts + 32, pairs);
+    __syncthreads();
+    if (wc_warp() != 0) return;
+    sum = wc_warp_sum(wc_left(parts));
+    pairs = wc_warp_sum(wc_left(parts + 32));
+    if (wc_lane() == 0 && pairs != 0) {
+        wc_add(out, sum);
+        wc_add(out + 1, pairs);
+    }
+}
+
+// The block's copy of the table, in shared memory behind the words of `join_finish`.
+constexpr uint32_t JOIN_PARTS_BYTES = 64 * 8;
+WC_DEVICE char* join_copy(const uint64_t* table, uint64_t words) {
+    int4* copy = (int4*)(wc_shared() + JOIN_PARTS_BYTES);
+    for (uint64_t at = threadIdx.x; at < words; at += blockDim.x) copy[at] = wc_load_cached((const int4*)table + at);
+    __syncthreads();
+    return (char*)copy;
+}
+
+template <bool SHARED, typename T> WC_DEVICE T join_load(const T* address) {
+    return SHARED ? *address : wc_load_cached(address);
+}
+
+// Rows of a lane: a pair of slots takes four registers.
+constexpr int LINEAR_ROWS = 1;
+
+template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
+    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words) : (const char*)p.table);
+    const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width, empty = (uint32_t)JOIN_EMPTY;
+    uint64_t sum = 0;
+    uint32_t pairs = 0;
+    constexpr int ITEMS = LINEAR_ROWS * WC_VEC;
+    typedef uint32_t Rows[LINEAR_ROWS][WC_VEC];
+    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t open) {
+        uint32_t at[ITEMS];
+        uint4 slots[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
+            key = wc_relative(p.slots, key);
+            if (key > width) open &= ~(1u << i);
+            at[i] = wc_home(p.slots, key);
+        }
+        while (open != 0) {
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) {
+                if (open >> i & 1u) slots[i] = join_load<SHARED>(table + at[i]);
+            }
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) {
+                const uint32_t key = keys[i / WC_VEC][i % WC_VEC];
+                const bool is_first = slots[i].x == key, is_second = slots[i].z == key;
+                if ((open >> i & 1u) && (is_first || is_second)) {
+                    sum += (uint64_t)values[i / WC_VEC][i % WC_VEC] + (is_first ? slots[i].y : slots[i].w);
+                    ++pairs;
+                }
+                // The second slot of a pair is taken after the first.
+                if (is_first || is_second || slots[i].z == empty) open &= ~(1u << i);
+                at[i] = (at[i] + 1) & mask;
+            }
+        }
+    });
+    join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
+}
+
+template <bool SHARED> WC_DEVICE void join_probe_direct(const JoinProbeParams& p) {
+    const uint32_t* table = (const uint32_t*)p.table;
+    const uint32_t* bits = p.bits;
+    if (SHARED) {
+        table = (const uint32_t*)join_copy(p.table, p.table_words);
+        bits = table + (p.bits - (const uint32_t*)p.table);
+    }
+    const uint32_t width = (uint32_t)p.slots.width;
+    // Without a repeated key there are as many values as rows.
+    const bool is_full = p.rows == p.slots.width + 1 && p.status[0] == 0 && p.status[1] == 0;
+    uint64_t sum = 0;
+    uint32_t pairs = 0;
+    constexpr int ITEMS = WC_ROWS * WC_VEC;
+    typedef uint32_t Rows[WC_ROWS][WC_VEC];
+    wc_each_pair<WC_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t open) {
+        uint32_t found[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
+            key = wc_relative(p.slots, key);
+            if (key > width) open &= ~(1u << i);
+        }
+        if (!is_full) {
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) {
+                found[i] = open >> i & 1u ? join_load<SHARED>(bits + keys[i / WC_VEC][i % WC_VEC] / 32) : 0u;
+            }
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) {
+                if (!(found[i] >> keys[i / WC_VEC][i % WC_VEC] % 32 & 1u)) open &= ~(1u << i);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            found[i] = open >> i & 1u ? join_load<SHARED>(table + keys[i / WC_VEC][i % WC_VEC]) : 0u;
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            if (open >> i & 1u) sum += (uint64_t)values[i / WC_VEC][i % WC_VEC] + found[i];
+        }
+        pairs += __popc(open);
+    });
+    join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
+}
+
+WC_KERNEL(hash_join_linear, JoinProbeParams, WC_THREADS, WC_BLOCKS) { join_probe_linear<false>(p); }
+WC_KERNEL(hash_join_linear_shared, JoinProbeParams, WC_SHARED_THREADS, 1) { join_probe_linear<true>(p); }
+WC_KERNEL(hash_join_direct, JoinProbeParams, WC_THREADS, WC_BLOCKS) { join_probe_direct<false>(p); }
+WC_KERNEL(hash_join_direct_shared, JoinProbeParams, WC_SHARED_THREADS, 1) { join_probe_direct<true>(p); }

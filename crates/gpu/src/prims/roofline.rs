@@ -1,0 +1,199 @@
+//! The roofline: the time that an operator's bytes need on a device, by the rates of the levels that they come from.
+//!
+//! Formulas are those of Shanbhag's thesis, chapters 3.6 (project, select, join, sort) and 4.6 (top-k, in
+//! [`crate::prims::topk::predict_ms`]); those of hash aggregation follow the same way. Rates are measured, never taken
+//! from a datasheet. Times are milliseconds.
+
+use super::tuning::Measured;
+
+/// Bytes that a random access moves.
+const SECTOR_BYTES: f64 = 32.0;
+
+/// What a device can do, in bytes a second where nothing else is said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeviceRates {
+    /// Reads of device memory, one after the other.
+    pub read: Measured<f64>,
+    /// Passes of a radix sort of pairs, bytes read and written together.
+    pub sorted: Measured<f64>,
+    /// A copy in device memory, bytes read and written together.
+    pub copy: Measured<f64>,
+    /// Random sectors of 32 bytes from device memory.
+    pub device_sectors: Measured<f64>,
+    /// Random sectors of 32 bytes from the L2 cache.
+    pub l2_sectors: Measured<f64>,
+    /// Random sectors of the L2 cache that are added to by atomics.
+    pub l2_adds: Measured<f64>,
+    /// Bytes of a table that random reads find in the L1 cache, while columns go through it too.
+    pub l1_bytes: Measured<f64>,
+    /// Bytes of a table that random reads find in the L2 cache.
+    pub l2_bytes: Measured<f64>,
+    /// Random words of 8 bytes from shared memory, words a second.
+    pub shared_words: Measured<f64>,
+    /// Additions to random words of 4 bytes in shared memory, words a second.
+    pub shared_adds: Measured<f64>,
+    /// Bytes a second of shared memory, all multiprocessors together.
+    pub shared: Measured<f64>,
+    /// Bytes of a table that a block copies to shared memory, at most.
+    pub shared_bytes: Measured<usize>,
+    /// Page-locked memory of the host, sent to the device.
+    pub sent: Measured<f64>,
+    /// Milliseconds of a small kernel behind another one.
+    pub launch_ms: Measured<f64>,
+}
+
+/// How a table is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheLevel {
+    /// Each block has a copy in shared memory.
+    Shared,
+    /// The L2 cache holds all of it.
+    L2,
+    /// The L2 cache holds a part.
+    Device,
+}
+
+impl DeviceRates {
+    /// The level of a table that is read at random.
+    pub fn level(&self, table_bytes: f64) -> CacheLevel {
+        match table_bytes {
+            bytes if bytes <= self.shared_bytes.value as f64 => CacheLevel::Shared,
+            bytes if bytes <= self.l2_bytes.value => CacheLevel::L2,
+            _ => CacheLevel::Device,
+        }
+    }
+
+    /// Reads and writes one after the other: as a copy of the smaller of them, and the rest at its own rate.
+    pub fn stream_ms(&self, read: f64, written: f64) -> f64 {
+        let copied = 2.0 * read.min(written);
+        let rest = if read > written { self.read.value } else { self.copy.value };
+        (copied / self.copy.value + (read + written - copied) / rest) * 1e3
+    }
+
+    /// A projection of two columns to one.
+    pub fn project_ms(&self, rows: u64, item_bytes: usize) -> f64 {
+        self.stream_ms((2 * rows * item_bytes as u64) as f64, (rows * item_bytes as u64) as f64)
+    }
+
+    /// A selection: all rows are read, the selected ones written.
+    pub fn select_ms(&self, rows: u64, selected: u64, item_bytes: usize) -> f64 {
+        self.stream_ms((rows * item_bytes as u64) as f64, (selected * item_bytes as u64) as f64)
+    }
+
+    /// A scan: each row is read and its sum written.
+    pub fn scan_ms(&self, rows: u64, item_bytes: usize, sum_bytes: usize) -> f64 {
+        self.stream_ms((rows * item_bytes as u64) as f64, (rows * sum_bytes as u64) as f64)
+    }
+
+    /// A radix sort: one pass that reads keys to count all digits, and passes that read and write rows.
+    pub fn sort_ms(&self, rows: u64, key_bytes: usize, row_bytes: usize, passes: u32) -> f64 {
+        let bytes = rows as f64 * row_bytes as f64;
+        self.stream_ms(rows as f64 * key_bytes as f64, 0.0) + f64::from(passes) * self.stream_ms(bytes, bytes)
+    }
+
+    /// A partition of rows of keys and values of 32 bits: a sort of one pass.
+    pub fn partition_ms(&self, rows: u64) -> f64 {
+        self.sort_ms(rows, 4, 8, 1)
+    }
+
+    /// An ordered aggregation: keys and values are read, a record for each run written.
+    pub fn ordered_ms(&self, rows: u64, row_bytes: usize, runs: u64, run_bytes: usize) -> f64 {
+        self.stream_ms((rows * row_bytes as u64) as f64, (runs * run_bytes as u64) as f64)
+    }
+
+    /// Random reads of a table, a sector each; beside them `streamed` bytes are read one after the other. What is
+    /// cached is bound by the slower of the two, and a part of it comes from the cache above; device memory serves one
+    /// after the other (thesis, 3.6.3).
+    pub fn probe_ms(&self, probes: f64, table_bytes: f64, streamed: f64) -> f64 {
+        let streamed_ms = streamed / self.read.value * 1e3;
+        let sectors = probes * SECTOR_BYTES;
+        let l2_ms = sectors / self.l2_sectors.value * 1e3;
+        match self.level(table_bytes) {
+            CacheLevel::Shared => streamed_ms.max(probes / self.shared_words.value * 1e3),
+            CacheLevel::L2 => streamed_ms.max((1.0 - (self.l1_bytes.value / table_bytes).min(1.0)) * l2_ms),
+            CacheLevel::Device => {
+                let cached = self.l2_bytes.value / table_bytes;
+                let device_ms = sectors / self.device_sectors.value * 1e3;
+                streamed_ms + cached * l2_ms + (1.0 - cached) * device_ms
+            }
+        }
+    }
+
+    /// Additions to a table of slots of 16 bytes, a read and an atomic each, beside streamed bytes; all slots are set
+    /// to zero before and read afterwards. A sector that the L2 cache has not is read and written back.
+    pub fn add_ms(&self, adds: f64, table_bytes: f64, streamed: f64) -> f64 {
+        let sectors = adds * SECTOR_BYTES;
+        let adds_ms = sectors * (1.0 / self.l2_sectors.value + 1.0 / self.l2_adds.value) * 1e3;
+        let streamed_ms = streamed / self.read.value * 1e3;
+        let missed = (1.0 - self.l2_bytes.value / table_bytes).max(0.0);
+        let missed_ms = missed * 2.0 * sectors / self.device_sectors.value * 1e3;
+        streamed_ms.max(adds_ms) + missed_ms + self.stream_ms(table_bytes, table_bytes)
+    }
+
+    /// Columns sent over the bus for one query, in chunks, while the chunk before is worked on: the slower of both, and
+    /// the last chunk's work (the coprocessor mode of the thesis, 3.1).
+    pub fn sent_ms(&self, bytes: f64, resident_ms: f64, chunks: u64) -> f64 {
+        let bus_ms = bytes / self.sent.value * 1e3;
+        let chunk_ms = resident_ms / chunks.max(1) as f64;
+        (bus_ms + chunk_ms).max(resident_ms + bus_ms / chunks.max(1) as f64)
+    }
+}
+
+macro_rules! on_h200 {
+    ($value:expr, $date:literal, $figure:literal) => {
+        Measured { value: $value, device: "NVIDIA H200", date: $date, figure: $figure }
+    };
+}
+
+/// One H200, 141 GB.
+pub const H200: DeviceRates = DeviceRates {
+    read: on_h200!(4.55e12, "2026-11-23", "4.55 TB/s, sums of plain columns of 2 GB"),
+    sorted: on_h200!(2.29e12, "2026-11-23", "2^28 pairs of 8 bytes sorted in 7.98 ms, whose passes move 18.3 GB"),
+    copy: on_h200!(4.2e12, "2026-11-23", "4.2 TB/s, copies of 4 GB"),
+    device_sectors: on_h200!(1.36e12, "2026-11-23", "2^28 words of 8 bytes from 1 to 4 GB in 6.10 to 6.47 ms"),
+    l2_sectors: on_h200!(5.2e12, "2026-11-23", "2^28 words of 8 bytes from 4 to 16 MB in 1.65 ms"),
+    l2_adds: on_h200!(3.4e12, "2026-11-23", "2^28 additions to words of 8 bytes of 1 to 16 MB in 2.53 ms"),
+    l1_bytes: on_h200!(64e3, "2026-11-23", "joins with 256 KB and 512 KB of values in 1.01 and 1.71 ms"),
+    l2_bytes: on_h200!(32e6, "2026-11-23", "random reads of 32 MiB miss first: 1.91 ms, and 3.28 of 64 MiB"),
+    shared_words: on_h200!(1.32e12, "2026-11-23", "2^28 words of 8 bytes from 8 to 128 KB in 0.20 ms"),
+    shared_adds: on_h200!(1.8e12, "2026-11-23", "2^28 additions to words of 4 bytes of 4 to 64 KB in 0.149 ms"),
+    shared: on_h200!(2.95e13, "2026-11-23", "132 multiprocessors of 128 bytes a cycle at 1.75 GHz"),
+    shared_bytes: on_h200!(227 << 10, "2026-11-23", "the most that a block is given"),
+    sent: on_h200!(5.53e10, "2026-11-23", "1 GiB in 19.4 ms"),
+    launch_ms: on_h200!(0.0035, "2026-11-23", "3.5 us a launch in a recording"),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_copies_and_reads() {
+        let close = |found: f64, expected: f64| (found - expected).abs() < 1e-9 * expected;
+        assert!(close(H200.stream_ms(4.55e9, 0.0), 1.0));
+        assert!(close(H200.stream_ms(2.1e9, 2.1e9), 1.0));
+        assert!(close(H200.stream_ms(0.0, 4.2e9), 1.0));
+        assert!(close(H200.project_ms(1 << 20, 4), H200.stream_ms(8.0 * 1048576.0, 4.0 * 1048576.0)));
+        assert!(H200.sort_ms(1 << 28, 4, 8, 4) > 4.0 * H200.stream_ms(2f64.powi(31), 2f64.powi(31)));
+    }
+
+    #[test]
+    fn probes_cost_by_the_level_of_their_table() {
+        let probes = 2f64.powi(28);
+        let ms = |bytes: f64| H200.probe_ms(probes, bytes, 8.0 * probes);
+        let sizes: Vec<f64> = (13..31).map(|log| ms(2f64.powi(log))).collect();
+        assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]), "{sizes:?}");
+        assert_eq!(H200.level(8192.0), CacheLevel::Shared);
+        assert_eq!(H200.level(1e6), CacheLevel::L2);
+        assert_eq!(H200.level(1e9), CacheLevel::Device);
+    }
+
+    #[test]
+    fn sent_columns_are_bound_by_the_bus() {
+        let bytes = 4e9;
+        let bus_ms = bytes / H200.sent.value * 1e3;
+        assert!(H200.sent_ms(bytes, 1.0, 16) < 1.01 * bus_ms);
+        assert!(H200.sent_ms(bytes, 1.0, 1) >= bus_ms + 1.0);
+        assert!(H200.sent_ms(bytes, 1e6, 16) > 1e6);
+    }
+}

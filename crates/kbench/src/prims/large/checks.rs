@@ -1,0 +1,155 @@
+//! Kernels that make and check what primitives are given of more than 2^31 rows. Each check adds the number of wrong
+//! rows to the first word of `out`, and a sum that the host compares to the second.
+
+/// Members: two inputs and two outputs of a primitive, rows, another number, and what a check finds.
+pub(super) const TEXT: &str = "struct LargeParams {
+    const uint32_t* in; const uint32_t* in2; uint32_t* a; uint64_t* b; uint64_t n; uint64_t other; uint64_t* out;
+};
+#define WC_EACH(i, end) for (uint64_t i = wc_first(); i < (end); i += wc_stride())
+// Adds up what the threads found.
+WC_DEVICE void wc_found(const LargeParams& p, uint64_t wrong, uint64_t sum) {
+    wrong = wc_warp_sum(wrong);
+    sum = wc_warp_sum(sum);
+    if (wc_lane() == 0 && wrong != 0) wc_add(p.out, wrong);
+    if (wc_lane() == 0 && sum != 0) wc_add(p.out + 1, sum);
+}
+
+// Inputs: distinct keys, the rows backwards, flags of every 16th row, floats, numbers of runs of `other` rows, numbers
+// modulo `other`, every other number from `other` on, and offsets of segments of `other` rows up to the word `in`.
+WC_KERNEL(large_keys, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)i * 0x9e3779b1u; }
+WC_KERNEL(large_backwards, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(p.n - 1 - i); }
+WC_KERNEL(large_flags, LargeParams, 256, 1) { WC_EACH(i, p.n) ((uint8_t*)p.a)[i] = i % 16 == 0; }
+WC_KERNEL(large_floats, LargeParams, 256, 1) { WC_EACH(i, p.n) ((float*)p.a)[i] = (float)(i & 0xffff); }
+WC_KERNEL(large_runs, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(i / p.other); }
+WC_KERNEL(large_modulo, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(i % p.other); }
+WC_KERNEL(large_steps, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(2 * i + p.other); }
+WC_KERNEL(large_offsets, LargeParams, 256, 1) {
+    const uint64_t end = *(const uint64_t*)p.in;
+    WC_EACH(i, p.n) p.b[i] = i * p.other < end ? i * p.other : end;
+}
+
+// Checks.
+WC_KERNEL(large_sum, LargeParams, 256, 1) {
+    uint64_t sum = 0;
+    WC_EACH(i, p.n) sum += p.in[i];
+    wc_found(p, 0, sum);
+}
+WC_KERNEL(large_hash, LargeParams, 256, 1) {
+    uint64_t sum = 0;
+    WC_EACH(i, p.n) sum += wc_hash(p.in[i], p.in2 == nullptr ? 0 : p.in2[i]);
+    wc_found(p, 0, sum);
+}
+WC_KERNEL(large_scanned, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += i == 0 ? p.b[0] != 0 : p.b[i] != p.b[i - 1] + p.in[i - 1];
+    wc_found(p, wrong, 0);
+}
+WC_KERNEL(large_segments_scanned, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.a[i] != p.in[i] + (i % p.other == 0 ? 0 : p.a[i - 1]);
+    wc_found(p, wrong, 0);
+}
+// Rows `b` ascend and have keys below `other`.
+WC_KERNEL(large_selected, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.in[p.b[i]] >= p.other || (i > 0 && p.b[i] <= p.b[i - 1]);
+    wc_found(p, wrong, 0);
+}
+WC_KERNEL(large_below, LargeParams, 256, 1) {
+    uint64_t below = 0;
+    WC_EACH(i, p.n) below += p.in[i] < p.other;
+    wc_found(p, 0, below);
+}
+WC_KERNEL(large_split, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.b[i] != i * 16;
+    wc_found(p, wrong, 0);
+}
+WC_KERNEL(large_projected, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += ((const float*)p.a)[i] != 3.0f * (float)(i & 0xffff);
+    wc_found(p, wrong, 0);
+}
+// Keys of `in` backwards.
+WC_KERNEL(large_reversed, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.a[i] != p.in[p.n - 1 - i];
+    wc_found(p, wrong, 0);
+}
+WC_KERNEL(large_counted, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    if (blockIdx.x == 0) {
+        uint64_t count = 0;
+        for (uint64_t i = threadIdx.x; i < 256; i += blockDim.x) count += p.b[i];
+        wc_found(p, 0, count);
+        // Keys are spread evenly: no bin is off by more than one in 2^16.
+        const uint64_t even = p.n / 256;
+        for (uint64_t i = threadIdx.x; i < 256; i += blockDim.x) {
+            wrong += p.b[i] + (even >> 16) < even || p.b[i] > even + (even >> 16) + 1;
+        }
+    }
+    wc_found(p, wrong, 0);
+}
+// Ascending keys; with `other`, in each segment of so many.
+WC_KERNEL(large_sorted, LargeParams, 256, 1) {
+    uint64_t wrong = 0, sum = 0;
+    WC_EACH(i, p.n) {
+        wrong += i > 0 && (p.other == 0 || i % p.other != 0) && p.in[i] < p.in[i - 1];
+        sum += wc_hash(p.in[i], 0);
+    }
+    wc_found(p, wrong, sum);
+}
+WC_KERNEL(large_merged, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.in[i] != (uint32_t)i;
+    wc_found(p, wrong, 0);
+}
+// Places are the keys.
+WC_KERNEL(large_searched, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.b[i] != p.in[i];
+    wc_found(p, wrong, 0);
+}
+// Runs of 16 rows, the last of `other`; their keys are their numbers.
+WC_KERNEL(large_encoded, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.a[i] != (uint32_t)i || p.b[i] != (i + 1 == p.n ? p.other : 16);
+    wc_found(p, wrong, 0);
+}
+// Sums of segments: `b` has the offsets, `in` sums of 32 bits of keys.
+WC_KERNEL(large_segments, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) {
+        uint32_t sum = 0;
+        for (uint64_t row = p.b[i]; row < p.b[i + 1]; ++row) sum += p.in2[row];
+        wrong += sum != p.in[i];
+    }
+    wc_found(p, wrong, 0);
+}
+// Rows lie between the starts of their partition, by the highest byte of their keys.
+WC_KERNEL(large_partitions, LargeParams, 256, 1) {
+    uint64_t wrong = 0, sum = 0;
+    WC_EACH(i, p.n) {
+        wrong += i < p.b[p.in[i] >> 24] || i >= p.b[(p.in[i] >> 24) + 1];
+        sum += wc_hash(p.in[i], p.in2[i]);
+    }
+    wc_found(p, wrong, sum);
+}
+// Sums `b` of groups `a`: the key as often as rows have it, of `other` rows whose keys are their numbers modulo the
+// groups; the sum of keys tells whether there are all of them.
+WC_KERNEL(large_grouped, LargeParams, 256, 1) {
+    uint64_t wrong = 0, sum = 0;
+    WC_EACH(i, p.n) {
+        const uint64_t key = p.a[i], rows = p.other / p.n + (key < p.other % p.n ? 1 : 0);
+        wrong += key >= p.n || p.b[i] != key * rows;
+        sum += key;
+    }
+    wc_found(p, wrong, sum);
+}
+// Rows `b` have the keys `a`, which descend.
+WC_KERNEL(large_top, LargeParams, 256, 1) {
+    uint64_t wrong = 0;
+    WC_EACH(i, p.n) wrong += p.in[p.b[i]] != p.a[i] || (i > 0 && p.a[i] >= p.a[i - 1]);
+    wc_found(p, wrong, 0);
+}
+";

@@ -1,0 +1,171 @@
+//! Every primitive over more than 2^31 rows: cases `large/<primitive>` of 2^31 + 12,345 rows, verified. They run if
+//! they are asked for by name.
+
+mod checks;
+mod keys;
+mod rows;
+
+use serde_json::json;
+use warpcube_gpu::prims::{DeviceSlice, Element, roofline::H200};
+use warpcube_gpu::{DeviceBuffer, GpuError, Params, Work};
+
+use self::checks::TEXT;
+use super::Bench;
+use super::hashed::{Failure, kernel, room, scratch, taken, walk, word};
+use super::keyed::KEYED;
+
+/// Rows, where the largest inputs of the suite have 2^29.
+const ROWS_LOG: u32 = 31;
+const MORE_ROWS: u64 = 12_345;
+
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
+    measure(bench).map_err(|failure| failure.to_string())
+}
+
+/// What kernels of [`TEXT`] are given: inputs `in` and `in2`, columns `a` and `b`, a number.
+#[derive(Clone, Copy, Default)]
+struct Given<'a> {
+    input: Option<&'a DeviceSlice>,
+    second: Option<&'a DeviceSlice>,
+    words: Option<&'a DeviceSlice>,
+    wide: Option<&'a DeviceSlice>,
+    other: u64,
+}
+
+struct Large<'a, 'b> {
+    bench: &'a mut Bench<'b>,
+    n: u64,
+    out: DeviceSlice,
+}
+
+impl Large<'_, '_> {
+    fn room(&self, element: Element, len: u64) -> Result<DeviceSlice, GpuError> {
+        room(&self.bench.device, element, len)
+    }
+
+    fn scratch(&self, bytes: usize) -> Result<DeviceBuffer, GpuError> {
+        scratch(&self.bench.device, bytes.max(1))
+    }
+
+    /// Runs a kernel of [`TEXT`] over so many rows; the wrong rows and the sum that it finds.
+    fn kernel(&mut self, name: &str, n: u64, given: Given<'_>) -> Result<[u64; 2], Failure> {
+        let kernel = kernel(&self.bench.device, name, &[KEYED, TEXT].concat())?;
+        let slices = [given.input, given.second, given.words, given.wide];
+        let params = slices.into_iter().fold(Params::new(), |params, slice| match slice {
+            Some(slice) => params.slice(slice),
+            None => params.null(),
+        });
+        let stream = &mut self.bench.stream;
+        stream.fill(self.out.buffer(), 0, 0, 16)?;
+        stream.launch(&kernel, walk(&self.bench.device), &params.u64(n).u64(given.other).slice(&self.out))?;
+        Ok([word(stream, &self.out, 0)?, word(stream, &self.out, 1)?])
+    }
+
+    /// A column of `n` elements of 32 bits, or of bytes, that a kernel makes.
+    fn made(&mut self, name: &str, element: Element, n: u64, other: u64) -> Result<DeviceSlice, Failure> {
+        let column = self.room(element, n)?;
+        self.kernel(name, n, Given { words: Some(&column), other, ..Given::default() })?;
+        Ok(column)
+    }
+
+    fn keys(&mut self) -> Result<DeviceSlice, Failure> {
+        self.made("large_keys", Element::U32, self.n, 0)
+    }
+
+    /// Offsets of segments of so many rows, and their number.
+    fn offsets(&mut self, rows: u64) -> Result<(DeviceSlice, u64), Failure> {
+        let segments = self.n.div_ceil(rows);
+        let starts = self.room(Element::U64, segments + 1)?;
+        let end = self.room(Element::U64, 1)?;
+        self.bench.stream.upload(end.buffer(), end.offset(), &self.n.to_le_bytes())?;
+        let given = Given { input: Some(&end), wide: Some(&starts), other: rows, ..Given::default() };
+        self.kernel("large_offsets", segments + 1, given)?;
+        Ok((starts, segments))
+    }
+
+    /// A sum of hashes of keys, whatever their order.
+    fn hash(&mut self, keys: &DeviceSlice, n: u64) -> Result<u64, Failure> {
+        Ok(self.kernel("large_hash", n, Given { input: Some(keys), ..Given::default() })?[1])
+    }
+
+    /// The sum of a column.
+    fn sum(&mut self, column: &DeviceSlice) -> Result<u64, Failure> {
+        Ok(self.kernel("large_sum", self.n, Given { input: Some(column), ..Given::default() })?[1])
+    }
+
+    /// A word of 32 bits of a result.
+    fn word32(&mut self, slice: &DeviceSlice, at: u64) -> Result<u64, Failure> {
+        let bytes = taken::<4>(&mut self.bench.stream, slice, at, 1)?[0];
+        Ok(u32::from_le_bytes(bytes).into())
+    }
+
+    /// Refuses what a check finds to be wrong.
+    fn check(&mut self, name: &str, n: u64, given: Given<'_>, expected: u64) -> Result<(), Failure> {
+        match self.kernel(name, n, given)? {
+            [0, sum] if sum == expected => Ok(()),
+            [wrong, sum] => Err(format!("{name}: {wrong} wrong, {sum} instead of {expected}").into()),
+        }
+    }
+
+    /// Compares a word of a result.
+    fn expect(&mut self, what: &str, slice: &DeviceSlice, at: u64, expected: u64) -> Result<(), Failure> {
+        match word(&mut self.bench.stream, slice, at)? {
+            found if found == expected => Ok(()),
+            found => Err(format!("{what}: {found} instead of {expected}").into()),
+        }
+    }
+
+    /// Runs and measures a primitive over all its buffers.
+    fn time(
+        &mut self,
+        slices: &[&DeviceSlice],
+        memory: &DeviceBuffer,
+        describe: impl FnOnce(&mut Work) -> Result<(), GpuError>,
+    ) -> Result<f64, GpuError> {
+        let buffers: Vec<_> = slices.iter().map(|slice| slice.buffer()).chain([memory]).collect();
+        self.bench.time(&buffers, describe)
+    }
+}
+
+/// A case: its name, bytes read and written for each row, and the run, which gives milliseconds.
+type Case = (&'static str, [u64; 2], fn(&mut Large<'_, '_>) -> Result<f64, Failure>);
+
+const CASES: [Case; 20] = [
+    ("reduce", [4, 0], rows::reduce),
+    ("scan", [4, 8], rows::scan),
+    ("segmented_reduce", [4, 0], rows::segmented_reduce),
+    ("segmented_scan", [4, 4], rows::segmented_scan),
+    ("select", [4, 4], rows::select),
+    ("partition", [4, 4], rows::partition),
+    ("split", [1, 0], rows::split),
+    ("project", [8, 4], rows::project),
+    ("gather", [8, 4], rows::gather),
+    ("scatter", [8, 4], rows::scatter),
+    ("histogram", [4, 0], keys::histogram),
+    ("radix_sort", [20, 16], keys::radix_sort),
+    ("segmented_sort", [20, 16], keys::segmented_sort),
+    ("merge", [4, 4], keys::merge),
+    ("search", [0, 0], keys::search),
+    ("ordered", [4, 0], keys::ordered),
+    ("radix_partition", [12, 8], keys::radix_partition),
+    ("hash_join", [8, 0], keys::hash_join),
+    ("hash_group_by", [8, 0], keys::hash_group_by),
+    ("topk", [4, 0], keys::top_k),
+];
+
+fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let n = bench.rows(ROWS_LOG) + MORE_ROWS;
+    let out = room(&bench.device, Element::U64, 2)?;
+    let mut large = Large { bench, n, out };
+    for (name, [read, written], run) in CASES {
+        let case = format!("large/{name}");
+        if !large.bench.wants_named(&case) {
+            continue;
+        }
+        let ms = run(&mut large).map_err(|failure| format!("{case}: {failure}"))?;
+        let bytes = ((read + written) * n).max(1);
+        let floor_ms = H200.stream_ms((read * n) as f64, (written * n) as f64).max(1e-3);
+        large.bench.add(&case, ms, bytes, bytes as f64 / floor_ms * 1e3, json!({"rows": n}));
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Ordered aggregation by every algorithm on data of several shapes: `ordered/forms/<algorithm>/<count|sum>/<data>`.
+//!
+//! Algorithms are `single_pass` and `<fusion>/<variant>`, the kernels of the paper "Code fusion of prefix sum with
+//! ordered aggregation". Data is a number of runs of random lengths, `all` distinct keys, or `skewed`: runs whose
+//! lengths follow Zipf's law. A case looks for the best chunk and local size first and is measured with these; outputs
+//! are overwritten before and verified behind it. Since the search runs much, cases are run if `--cases` names them,
+//! `ordered/forms` or more of it. The fastest of all algorithms on each data is what `--findings` keeps.
+
+use std::path::Path;
+
+use serde_json::json;
+use warpcube_gpu::prims::{
+    Aggregate, DeviceSlice, Element, OrderedAlgorithm, OrderedData, OrderedFinding, OrderedFindings, OrderedForm,
+    OrderedTuner, Reduce, Reduction, TunedPlan,
+};
+
+use super::hashed::{Failure, ceiling, heads, room, scratch, taken, zipf_heads};
+use super::ordered::{COUNT, SUM, Shared};
+use super::{Bench, is_below};
+
+/// What cases begin with.
+const CASES: &str = "ordered/forms";
+/// Numbers of runs; those that an input has not the rows for are left out.
+const RUNS: [u64; 4] = [16, 1024, 65_536, 16 << 20];
+/// Runs by Zipf's law.
+const SKEWED_RUNS: u64 = 65_536;
+/// Runs of a shape while the best is looked for.
+const SEARCH_RUNS: usize = 3;
+
+/// How keys are spread over runs.
+#[derive(Clone, Copy)]
+enum Spread {
+    Runs(u64),
+    Skewed(u64),
+}
+
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
+    if !bench.arguments.cases.iter().any(|case| is_below(case, CASES)) {
+        return Ok(());
+    }
+    measure(bench).map_err(|failure| failure.to_string())
+}
+
+/// The data of `n` rows, by name.
+fn spreads(n: u64) -> Vec<(String, Spread)> {
+    let runs = RUNS.into_iter().filter(|runs| *runs < n).map(|runs| (runs.to_string(), Spread::Runs(runs)));
+    let skewed = Spread::Skewed(SKEWED_RUNS.min(n / 16));
+    runs.chain([("all".into(), Spread::Runs(n)), ("skewed".into(), skewed)]).collect()
+}
+
+fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let n = bench.rows(28);
+    let case = |algorithm: OrderedAlgorithm, form: OrderedForm, data: &str| {
+        format!("{CASES}/{algorithm}/{}/{data}", Aggregate::of(form))
+    };
+    let mut shared = None;
+    let mut findings = Vec::new();
+    for (name, spread) in spreads(n) {
+        let wanted = |form: OrderedForm| -> Vec<(String, OrderedAlgorithm)> {
+            let all = OrderedAlgorithm::all().map(|algorithm| (case(algorithm, form, &name), algorithm));
+            all.filter(|(case, _)| bench.wants(case)).collect()
+        };
+        let [counts, sums] = [COUNT, SUM].map(|form| (form, wanted(form)));
+        if counts.1.is_empty() && sums.1.is_empty() {
+            continue;
+        }
+        if shared.is_none() {
+            shared = Some(Shared::new(bench, n)?);
+        }
+        let Some(shared) = &shared else { continue };
+        let (keys, data) = keys(bench, shared, spread)?;
+        for (form, cases) in [counts, sums] {
+            let mut measured = Vec::new();
+            for (case, algorithm) in &cases {
+                measured.push(one(bench, shared, &keys, (form, &data), case, *algorithm)?);
+            }
+            let fastest = measured.iter().min_by(|a, b| a.ms.total_cmp(&b.ms));
+            if let Some(fastest) = fastest.filter(|_| cases.len() == OrderedAlgorithm::all().count()) {
+                findings.push(OrderedFinding {
+                    device: bench.device.info().name.clone(),
+                    date: crate::report::today(),
+                    aggregate: Aggregate::of(form),
+                    data,
+                    plan: fastest.plan,
+                    ms: fastest.ms,
+                });
+            }
+        }
+    }
+    match &bench.arguments.findings {
+        Some(path) => keep(path, findings).map_err(Into::into),
+        None => Ok(()),
+    }
+}
+
+/// Keys and their sizes; counts of their runs are verified and kept for the verification of sums.
+fn keys(bench: &mut Bench<'_>, shared: &Shared, spread: Spread) -> Result<(DeviceSlice, OrderedData), Failure> {
+    let device = bench.device.clone();
+    let keys = match spread {
+        Spread::Runs(runs) => heads(&device, &mut bench.stream, shared.n, runs)?,
+        Spread::Skewed(runs) => zipf_heads(&device, &mut bench.stream, shared.n, runs)?,
+    };
+    shared.number(bench, &keys)?;
+    let runs = shared.counts(bench, &keys, COUNT.tuning())?.1;
+    let reduce = Reduce::new(&device, Element::U32, Reduction::Largest)?;
+    let (longest, counts) = (room(&device, Element::U32, 1)?, shared.counts.part(0, runs)?);
+    let memory = scratch(&device, reduce.scratch_bytes(runs))?;
+    reduce.launch(&mut bench.stream, &counts, &longest, &memory)?;
+    let longest = u32::from_le_bytes(taken::<4>(&mut bench.stream, &longest, 0, 1)?[0]);
+    Ok((keys, OrderedData { rows: shared.n, runs, longest: longest.into() }))
+}
+
+/// Finds the best shape of an algorithm, measures and verifies it.
+fn one(
+    bench: &mut Bench<'_>,
+    shared: &Shared,
+    keys: &DeviceSlice,
+    (form, data): (OrderedForm, &OrderedData),
+    case: &str,
+    algorithm: OrderedAlgorithm,
+) -> Result<TunedPlan, Failure> {
+    let (device, operands) = (bench.device.clone(), shared.operands(keys, form));
+    let stream = &mut bench.stream;
+    let plan = OrderedTuner { device: &device, stream, form, operands, runs: SEARCH_RUNS }.tune(algorithm)?.plan;
+    let launcher = plan.launcher(&device, form)?;
+    let memory = scratch(&device, launcher.scratch_bytes(shared.n))?;
+    let outputs = [Some(operands.keys_out), operands.counts, operands.sums, Some(operands.runs)];
+    for output in outputs.into_iter().flatten() {
+        bench.stream.fill(output.buffer(), 0, 0xff, output.buffer().bytes())?;
+    }
+    let buffers = shared.buffers(keys, &memory);
+    let ms = bench.time(&buffers, |work| launcher.launch(work, &operands, &memory))?;
+    let (read, written) = match form.sum {
+        None => {
+            shared.verify_counts(bench, keys)?;
+            (4 * data.rows, 8 * data.runs)
+        }
+        Some(_) => {
+            shared.verify_sums(bench, keys, data.runs)?;
+            (8 * data.rows, 12 * data.runs)
+        }
+    };
+    let mut more = json!({
+        "rows": data.rows, "runs": data.runs, "longest": data.longest, "shape": data.shape().to_string(),
+        "algorithm": algorithm.to_string(), "scratch_bytes": memory.bytes(),
+    });
+    if let OrderedAlgorithm::Fused(fusion, variant) = algorithm {
+        more["kernels"] = json!(fusion.kernels());
+        more["variant"] = json!(variant.to_string());
+        more["chunk"] = json!(plan.tuning.chunk);
+        more["local"] = json!(plan.tuning.local);
+    }
+    bench.add(case, ms, read + written, ceiling(read, written), more);
+    Ok(TunedPlan { plan, ms })
+}
+
+/// Adds findings to those of a file.
+fn keep(path: &Path, found: Vec<OrderedFinding>) -> Result<(), String> {
+    let failed = |error: String| format!("{}: {error}", path.display());
+    let mut findings = match path.exists() {
+        true => {
+            let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+            OrderedFindings::from_json(&text).map_err(|error| failed(error.to_string()))?
+        }
+        false => OrderedFindings::default(),
+    };
+    found.into_iter().for_each(|finding| findings.add(finding));
+    std::fs::write(path, findings.to_json()).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::{Device, EmulatorOptions};
+
+    use super::super::{PrimitiveArgs, Unheard};
+    use super::*;
+
+    #[test]
+    fn cases_run_small_on_the_emulated_device() {
+        let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
+        let cases = ["single_pass", "one_kernel/private_variable"].map(|algorithm| format!("{CASES}/{algorithm}"));
+        let (arguments, mut unheard) = (PrimitiveArgs::small(13, &cases.each_ref().map(String::as_str)), Unheard);
+        let mut bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
+        run(&mut bench).unwrap();
+        // 16 and 1,024 runs, all distinct, skewed; two algorithms, counts and sums.
+        assert_eq!(bench.results.len(), 16);
+        assert!(bench.results.iter().any(|result| result["shape"] == "reduced" && result["kernels"] == 1));
+    }
+
+    #[test]
+    fn findings_of_a_file_are_added_to() {
+        let data = |rows| OrderedData { rows, runs: 16, longest: rows / 16 };
+        let finding = |rows, ms| OrderedFinding {
+            device: "a device".into(),
+            date: crate::report::today(),
+            aggregate: Aggregate::Count,
+            data: data(rows),
+            plan: warpcube_gpu::prims::OrderedPlan::new(OrderedAlgorithm::SinglePass),
+            ms,
+        };
+        let path = std::env::temp_dir().join(format!("warpcube-findings-{}", std::process::id()));
+        keep(&path, vec![finding(1 << 20, 1.0), finding(1 << 10, 2.0)]).unwrap();
+        keep(&path, vec![finding(1 << 20, 0.5)]).unwrap();
+        let kept = OrderedFindings::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept.all().iter().map(|finding| finding.ms).collect::<Vec<_>>(), [2.0, 0.5]);
+    }
+}

@@ -1,0 +1,187 @@
+//! The coprocessor mode: columns that lie in page-locked memory of the host are sent for each query, in chunks on two
+//! streams, so that one chunk travels while the other is worked on; results stay on the device.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
+use warpcube_gpu::prims::{
+    DeviceSlice, Element, Moved, Predicate, Project, Projection, Select, SelectOperands, SelectOrder, project,
+};
+use warpcube_gpu::{DeviceBuffer, GpuError, HostBuffer, Stream};
+
+use super::Bench;
+use super::hashed::{Failure, floats, room, scratch, taken, word};
+
+/// Rows of a chunk at most.
+const CHUNK_ROWS: u64 = 1 << 24;
+/// Rows at both ends that are compared.
+const SAMPLE: u64 = 1 << 20;
+const A: f32 = 2.5;
+const B: f32 = -0.75;
+/// Items below it are selected.
+const BOUND: f32 = 0.5;
+
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
+    measure(bench).map_err(|failure| failure.to_string())
+}
+
+fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let cases = ["select-sent/50", "project/linear-sent", "project/sigmoid-sent"];
+    if !cases.iter().any(|case| bench.wants(case)) {
+        return Ok(());
+    }
+    let (device, n) = (bench.device.clone(), bench.rows(29));
+    let mut columns = Vec::new();
+    for seed in [2, 3] {
+        let column = floats(&device, &mut bench.stream, n, seed)?;
+        let mut host = device.host_buffer(n as usize * 4)?;
+        bench.stream.download(column.buffer(), column.offset(), host.as_mut_slice())?;
+        columns.push((column, Arc::new(host)));
+    }
+    let streams = [device.stream()?, device.stream()?];
+    let mut sent = Sent { n, streams, out: room(&device, Element::F32, n)?, columns };
+    for (case, projection) in [(cases[1], Projection::Linear), (cases[2], Projection::Sigmoid)] {
+        if bench.wants(case) {
+            sent.project(bench, case, projection)?;
+        }
+    }
+    if bench.wants(cases[0]) {
+        sent.select(bench, cases[0])?;
+    }
+    Ok(())
+}
+
+/// Two columns, on the device and on the host, and two streams.
+struct Sent {
+    n: u64,
+    columns: Vec<(DeviceSlice, Arc<HostBuffer>)>,
+    streams: [Stream; 2],
+    out: DeviceSlice,
+}
+
+impl Sent {
+    /// First rows and lengths of all chunks.
+    fn chunks(&self) -> Vec<(u64, u64)> {
+        let starts = (0..self.n).step_by(CHUNK_ROWS as usize);
+        starts.map(|from| (from, CHUNK_ROWS.min(self.n - from))).collect()
+    }
+
+    /// Milliseconds of the median of some runs; `work` puts a chunk's kernels on a stream, with the stream's number.
+    fn time(
+        &mut self,
+        columns: usize,
+        rooms: &[Vec<DeviceSlice>; 2],
+        mut work: impl FnMut(&mut Stream, usize, u64, &[DeviceSlice]) -> Result<(), GpuError>,
+    ) -> Result<f64, Failure> {
+        let chunks = self.chunks();
+        let mut times = Vec::new();
+        for _ in 0..4 {
+            let start = Instant::now();
+            for (at, (from, len)) in chunks.iter().enumerate() {
+                let (stream, rooms) = (&mut self.streams[at % 2], &rooms[at % 2]);
+                for ((_, host), room) in self.columns[..columns].iter().zip(rooms) {
+                    let (offset, bytes) = (*from as usize * 4, *len as usize * 4);
+                    stream.upload_from(room.buffer(), room.offset(), host, offset, bytes)?;
+                }
+                let parts: Vec<DeviceSlice> = rooms.iter().map(|room| room.part(0, *len)).collect::<Result<_, _>>()?;
+                work(stream, at, *from, &parts)?;
+            }
+            self.streams.iter_mut().try_for_each(Stream::synchronize)?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        times.remove(0);
+        times.sort_unstable_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    /// Room for a chunk of each column, for both streams.
+    fn rooms(&self, bench: &Bench<'_>, columns: usize) -> Result<[Vec<DeviceSlice>; 2], GpuError> {
+        let len = CHUNK_ROWS.min(self.n);
+        let rooms = || (0..columns).map(|_| room(&bench.device, Element::F32, len)).collect::<Result<Vec<_>, _>>();
+        Ok([rooms()?, rooms()?])
+    }
+
+    fn project(&mut self, bench: &mut Bench<'_>, case: &str, projection: Projection) -> Result<(), Failure> {
+        let projects = Project::new(&bench.device, Element::F32, projection)?;
+        let (out, factors) = (self.out.clone(), [A.into(), B.into()]);
+        let inputs = [self.columns[0].0.clone(), self.columns[1].0.clone()];
+        let buffers = [inputs[0].buffer(), inputs[1].buffer(), out.buffer()];
+        let resident_ms =
+            bench.time(&buffers, |work| projects.launch(work, [&inputs[0], &inputs[1]], factors, &out))?;
+        bench.stream.fill(out.buffer(), 0, 0xff, self.n as usize * 4)?;
+        bench.stream.synchronize()?;
+        let rooms = self.rooms(bench, 2)?;
+        let ms = self.time(2, &rooms, |stream, _, from, parts| {
+            projects.launch(stream, [&parts[0], &parts[1]], factors, &out.part(from, parts[0].len())?)
+        })?;
+        let sample = self.n.min(SAMPLE);
+        for from in [0, self.n / 2 - sample / 2, self.n - sample] {
+            let mut columns = Vec::new();
+            for slice in [&inputs[0], &inputs[1], &out] {
+                let items = taken::<4>(&mut bench.stream, slice, from, sample)?;
+                columns.push(items.into_iter().map(f32::from_le_bytes).collect::<Vec<f32>>());
+            }
+            for ((x, y), found) in columns[0].iter().zip(&columns[1]).zip(&columns[2]) {
+                let expected = project(projection, *x, *y, A, B);
+                let is_near = (found - expected).abs() <= 2e-6 * (1.0 + expected.abs());
+                if !is_near {
+                    return Err(format!("{case}: {found} of {x} and {y} instead of {expected}").into());
+                }
+            }
+        }
+        self.add(bench, case, ms, 2, resident_ms);
+        Ok(())
+    }
+
+    fn select(&mut self, bench: &mut Bench<'_>, case: &str) -> Result<(), Failure> {
+        let device = bench.device.clone();
+        let predicate = Predicate::Text("x < a".into());
+        let selects = Select::new(&device, Element::F32, predicate, Moved::Values, SelectOrder::Any)?;
+        let chunks = self.chunks().len() as u64;
+        let (out, counts) = (self.out.clone(), room(&device, Element::U64, chunks)?);
+        let memory: [DeviceBuffer; 2] =
+            [scratch(&device, selects.scratch_bytes(self.n))?, scratch(&device, selects.scratch_bytes(self.n))?];
+        let bounds = [BOUND.to_bits().into(), 0];
+        let input = self.columns[0].0.clone();
+        let all = counts.part(0, 1)?;
+        let operands = SelectOperands { input: Some(&input), flags: None, bounds, out: &out, count: &all };
+        let buffers = [input.buffer(), out.buffer(), counts.buffer(), &memory[0]];
+        let resident_ms = bench.time(&buffers, |work| selects.launch(work, &operands, &memory[0]))?;
+        let expected = word(&mut bench.stream, &counts, 0)?;
+        let rooms = self.rooms(bench, 1)?;
+        // Each chunk's items go to its own place.
+        let ms = self.time(1, &rooms, |stream, at, from, parts| {
+            let (out, count) = (out.part(from, parts[0].len())?, counts.part(at as u64, 1)?);
+            let operands = SelectOperands { input: Some(&parts[0]), flags: None, bounds, out: &out, count: &count };
+            selects.launch(stream, &operands, &memory[at % 2])
+        })?;
+        let mut found = 0;
+        for (at, (from, len)) in self.chunks().into_iter().enumerate() {
+            let count = word(&mut bench.stream, &counts, at as u64)?;
+            found += count;
+            let (sample, given) = (count.min(SAMPLE), len.min(SAMPLE));
+            let items = taken::<4>(&mut bench.stream, &out, from, sample)?;
+            if items.into_iter().any(|item| !(0.0..BOUND).contains(&f32::from_le_bytes(item))) || given == 0 {
+                return Err(format!("{case}: chunk {at} has items that are not selected").into());
+            }
+        }
+        if found != expected {
+            return Err(format!("{case}: {found} items instead of {expected}").into());
+        }
+        self.add(bench, case, ms, 1, resident_ms);
+        Ok(())
+    }
+
+    /// Adds a result beside the model's.
+    fn add(&self, bench: &mut Bench<'_>, case: &str, ms: f64, columns: u64, resident_ms: f64) {
+        let (bytes, chunks) = (4 * columns * self.n, self.chunks().len() as u64);
+        let predicted_ms = H200.sent_ms(bytes as f64, resident_ms, chunks);
+        let more = json!({
+            "rows": self.n, "chunks": chunks, "resident_ms": resident_ms, "predicted_ms": predicted_ms,
+            "bytes_per_second": bytes as f64 / ms * 1e3,
+        });
+        bench.add(case, ms, bytes, bytes as f64 / predicted_ms * 1e3, more);
+    }
+}

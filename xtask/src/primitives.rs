@@ -1,0 +1,254 @@
+//! The tables of docs/benchmarks.md, a section for each family of primitives, with its figures above it.
+
+use serde_json::Value;
+
+use crate::bench_table::{head, link};
+use crate::process::Result;
+
+/// A family of cases.
+struct Family {
+    title: &'static str,
+    /// First parts of its cases' names.
+    names: &'static [&'static str],
+    /// Its figures, where there are results for them.
+    figures: &'static [&'static str],
+    table: fn(&[&Value]) -> String,
+}
+
+const FAMILIES: [Family; 7] = [
+    Family { title: "Selection", names: &["select"], figures: &["select"], table: rows },
+    Family { title: "Projection and scan", names: &["project", "scan"], figures: &[], table: rows },
+    Family { title: "Sort", names: &["sort", "segsort"], figures: &["segsort"], table: rows },
+    Family {
+        title: "Top-k",
+        names: &["topk"],
+        figures: &["topk-k", "topk-distribution", "topk-ablation"],
+        table: topk,
+    },
+    Family {
+        title: "Ordered aggregation",
+        names: &["ordered"],
+        figures: &["ordered-count", "ordered-sum"],
+        table: ordered,
+    },
+    Family { title: "Join", names: &["join"], figures: &["join"], table: rows },
+    Family { title: "GROUP BY", names: &["groupby"], figures: &["groupby"], table: rows },
+];
+
+/// The section of a file of the suite `primitives`.
+pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
+    let cases: Vec<&Value> = results["results"].as_array().ok_or("no 'results'")?.iter().collect();
+    let mut text = format!("{}\n({}).\n", head(results)?, link(name));
+    for (rival, version) in results["rivals"].as_object().into_iter().flatten() {
+        text.push_str(&format!("Rival {}: {}.\n", rival_name(rival), version.as_str().unwrap_or_default()));
+    }
+    let drawn = warpcube_figures::primitives(results);
+    for family in &FAMILIES {
+        let own: Vec<&Value> = cases.iter().copied().filter(|case| family.names.contains(&part(case, 0))).collect();
+        if own.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n### {}\n", family.title));
+        for figure in drawn.iter().filter(|figure| family.figures.contains(&figure.name)) {
+            text.push_str(&format!("\n![{}](figures/{}.svg)\n", figure.title, figure.name));
+        }
+        text.push_str(&format!("\n{}", (family.table)(&own)));
+    }
+    Ok(text)
+}
+
+/// A part of a case's name.
+fn part<'c>(case: &'c Value, at: usize) -> &'c str {
+    case["case"].as_str().unwrap_or_default().split('/').nth(at).unwrap_or_default()
+}
+
+fn rival_name(rival: &str) -> String {
+    if rival == "cub" { "CUB".into() } else { rival.to_string() }
+}
+
+/// The distinct values, in their order.
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// A table of a line a case: time, floor, prediction, rivals.
+fn rows(cases: &[&Value]) -> String {
+    let rivals = cases.iter().flat_map(|case| case["rivals"].as_object().into_iter().flatten());
+    let rivals = distinct(rivals.filter_map(|(key, _)| Some(key.strip_suffix("_ms")?.to_string())));
+    let has_prediction = cases.iter().any(|case| case["predicted_ms"].is_number());
+    let mut columns: Vec<String> = ["ms", "floor, ms", "times the floor"].map(str::to_string).into();
+    columns.extend(has_prediction.then(|| "predicted, ms".to_string()));
+    columns.extend(rivals.iter().map(|rival| format!("{}, ms", rival_name(rival))));
+    let lines = cases.iter().map(|case| {
+        let by = ["order", "algorithm", "strategy"].into_iter().find_map(|key| case[key].as_str());
+        let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
+        let floor = case["floor_ms"].as_f64();
+        let share = case["device_ms"].as_f64().zip(floor).map(|(ms, floor)| format!("{:.2}", ms / floor));
+        let mut cells = vec![ms(&case["device_ms"]), ms(&case["floor_ms"]), share.unwrap_or_default()];
+        cells.extend(has_prediction.then(|| ms(&case["predicted_ms"])));
+        cells.extend(rivals.iter().map(|rival| ms(&case["rivals"][format!("{rival}_ms")])));
+        (format!("{}{by}", case["case"].as_str().unwrap_or_default()), cells)
+    });
+    table("case", &columns, lines)
+}
+
+fn table(corner: &str, columns: &[String], lines: impl Iterator<Item = (String, Vec<String>)>) -> String {
+    let mut text = format!("| {corner} | {} |\n|---|{}\n", columns.join(" | "), "---:|".repeat(columns.len()));
+    for (name, cells) in lines {
+        text.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+fn ms(figure: &Value) -> String {
+    figure.as_f64().map(|ms| if ms < 10.0 { format!("{ms:.3}") } else { format!("{ms:.1}") }).unwrap_or_default()
+}
+
+/// Times by the two names that `place` gives of a case.
+fn pivot<'c>(
+    corner: &str,
+    cases: impl Iterator<Item = &'c Value> + Clone,
+    place: impl Fn(&Value) -> Option<(String, String)>,
+) -> String {
+    let placed: Vec<_> = cases.filter_map(|case| Some((place(case)?, case))).collect();
+    let columns = distinct(placed.iter().map(|((_, column), _)| column.clone()));
+    let names = distinct(placed.iter().map(|((row, _), _)| row.clone()));
+    let lines = names.into_iter().map(|row| {
+        let at = |column: &String| placed.iter().find(|((r, c), _)| *r == row && c == column);
+        let cells = columns.iter().map(|column| at(column).map(|(_, case)| ms(&case["device_ms"])).unwrap_or_default());
+        (row.clone(), cells.collect())
+    });
+    table(corner, &columns, lines)
+}
+
+/// Top-k: the default by distribution and k for each type, then all algorithms by k over the paper's distributions.
+fn topk(cases: &[&Value]) -> String {
+    let text = |case: &Value, key: &str| case[key].as_str().unwrap_or_default().to_string();
+    let mut all = String::new();
+    for keys in distinct(cases.iter().map(|case| part(case, 1).to_string())) {
+        let own = cases.iter().copied().filter(|case| part(case, 1) == keys && text(case, "algorithm") == "threshold");
+        if own.clone().next().is_some() {
+            let place = |case: &Value| Some((part(case, 2).to_string(), part(case, 3).to_string()));
+            all.push_str(&format!("Threshold, {keys} keys, ms by k:\n\n{}\n", pivot("keys", own, place)));
+        }
+    }
+    for keys in distinct(cases.iter().map(|case| part(case, 2).to_string())) {
+        let own = cases.iter().copied().filter(|case| part(case, 1) == "f32" && part(case, 2) == keys);
+        let algorithms = distinct(own.clone().map(|case| text(case, "algorithm")));
+        if algorithms.len() > 1 {
+            let mut table =
+                pivot("algorithm", own.clone(), |case| Some((text(case, "algorithm"), part(case, 3).to_string())));
+            table.push_str(&rivals_by_k(own));
+            all.push_str(&format!("Algorithms, {keys} f32 keys, ms by k:\n\n{table}\n"));
+        }
+    }
+    all.trim_end().to_string() + "\n"
+}
+
+/// Lines of rivals under the columns of k.
+fn rivals_by_k<'c>(cases: impl Iterator<Item = &'c Value> + Clone) -> String {
+    let ks = distinct(cases.clone().map(|case| part(case, 3).to_string()));
+    let rivals = cases.clone().flat_map(|case| case["rivals"].as_object().into_iter().flatten());
+    let mut text = String::new();
+    for rival in distinct(rivals.map(|(key, _)| key.clone())) {
+        let at = |k: &String| cases.clone().find(|case| part(case, 3) == k).map(|case| ms(&case["rivals"][&rival]));
+        let cells: Vec<String> = ks.iter().map(|k| at(k).unwrap_or_default()).collect();
+        let name = rival_name(rival.trim_end_matches("_ms"));
+        text.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+/// Ordered aggregation: the single pass, then the paper's forms and variants by aggregate and number of groups.
+fn ordered(cases: &[&Value]) -> String {
+    let (forms, own): (Vec<&Value>, Vec<&Value>) = cases.iter().copied().partition(|case| part(case, 1) == "forms");
+    let mut text = rows(&own);
+    if !forms.is_empty() {
+        // Form, variant where the form has any, aggregate and groups.
+        let place = |case: &Value| {
+            let name = case["case"].as_str()?.strip_prefix("ordered/forms/")?;
+            let (name, groups) = name.rsplit_once('/')?;
+            let (form, aggregate) = name.rsplit_once('/')?;
+            Some((form.replace('/', ", "), format!("{aggregate} {groups}")))
+        };
+        text.push_str(&format!(
+            "\nForms and variants, ms by aggregate and groups:\n\n{}",
+            pivot("form", forms.into_iter(), place)
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(results: Vec<Value>) -> Value {
+        json!({"suite": "primitives", "device": "D", "date": "2026-01-31", "params": {"log_rows": 9}, "results": results})
+    }
+
+    #[test]
+    fn a_family_has_its_figure_and_its_rivals() {
+        let results = [
+            json!({
+                "case": "select/10", "order": "any", "device_ms": 0.5, "floor_ms": 0.4, "verified": true,
+                "rivals": {"cub_ms": 1.25},
+            }),
+            json!({"case": "select/20", "order": "any", "device_ms": 12.34, "verified": true}),
+        ];
+        let mut report = report(results.into());
+        report["rivals"] = json!({"cub": "3.0.1"});
+        let text = tables(&report, "x.json").unwrap();
+        assert!(text.starts_with("**PRIMITIVES on D**, log_rows 9, 2026-01-31\n([x.json]"), "{text}");
+        let expected = "Rival CUB: 3.0.1.\n\n### Selection\n\n![Selection by selectivity](figures/select.svg)\n\n\
+                        | case | ms | floor, ms | times the floor | CUB, ms |\n|---|---:|---:|---:|---:|\n\
+                        | select/10 (any) | 0.500 | 0.400 | 1.25 | 1.250 |\n| select/20 (any) | 12.3 |  |  |  |\n";
+        assert!(text.ends_with(expected), "{text}");
+        assert!(tables(&json!({"suite": "primitives", "device": "D"}), "x.json").is_err());
+    }
+
+    #[test]
+    fn topk_is_by_distribution_and_by_algorithm() {
+        let result = |keys: &str, k: u32, algorithm: &str, ms: f64| {
+            let case = format!("topk/f32/{keys}/{k}");
+            json!({"case": case, "algorithm": algorithm, "device_ms": ms, "rivals": {"torch_ms": 9.0}})
+        };
+        let results = vec![
+            result("uniform", 1, "threshold", 1.0),
+            result("uniform", 2, "threshold", 2.0),
+            result("uniform", 2, "bitonic", 3.0),
+            result("equal", 1, "threshold", 4.0),
+        ];
+        let text = tables(&report(results), "x.json").unwrap();
+        let by_keys = "Threshold, f32 keys, ms by k:\n\n| keys | 1 | 2 |\n|---|---:|---:|\n\
+                       | uniform | 1.000 | 2.000 |\n| equal | 4.000 |  |\n";
+        let by_algorithm = "Algorithms, uniform f32 keys, ms by k:\n\n| algorithm | 1 | 2 |\n|---|---:|---:|\n\
+                            | threshold | 1.000 | 2.000 |\n| bitonic |  | 3.000 |\n| torch | 9.000 | 9.000 |\n";
+        assert!(text.contains(by_keys) && text.ends_with(by_algorithm), "{text}");
+    }
+
+    #[test]
+    fn forms_are_beside_the_single_pass() {
+        let result = |case: &str| json!({"case": case, "device_ms": 1.0});
+        let results = vec![
+            result("ordered/count/16"),
+            result("ordered/forms/single_pass/count/16"),
+            result("ordered/forms/five/direct/count/16"),
+            result("ordered/sum/16"),
+        ];
+        let text = tables(&report(results), "x.json").unwrap();
+        assert!(text.contains("| ordered/count/16 | 1.000 |  |  |\n| ordered/sum/16 |"), "{text}");
+        assert!(
+            text.ends_with("| form | count 16 |\n|---|---:|\n| single_pass | 1.000 |\n| five, direct | 1.000 |\n"),
+            "{text}"
+        );
+    }
+}
