@@ -123,9 +123,10 @@ impl Device {
         self.request(programs, Priority::Now).wait()
     }
 
-    /// Has programs compiled on other threads, begun by priority and in their order.
+    /// Has programs compiled on other threads, begun by priority and in their order. A thread that left the cores
+    /// requests as [`Priority::Soon`] what it would request now.
     pub fn request(&self, programs: &[Program], priority: Priority) -> Compilation {
-        let Device { shared } = self.clone();
+        let (Device { shared }, priority) = (self.clone(), priority.on_this_thread());
         let request = |program| shared.compiler.request(program, shared.architecture, priority);
         Compilation { programs: programs.iter().map(request).collect(), device: shared }
     }

@@ -85,6 +85,20 @@ pub(crate) fn leave_cores() {
     }
 }
 
+/// Whether this thread left the cores ([`leave_cores`]), or was started by one that did.
+pub(crate) fn has_left_cores() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the call takes a number alone, and reads what holds for the calling thread.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        policy == libc::SCHED_IDLE
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        false
+    }
+}
+
 fn join(thread: JoinHandle<()>) {
     // What panicked has told so already.
     drop(thread.join());

@@ -6,6 +6,8 @@
 //! 1. Requests of one priority begin in the order in which they came or were raised, on a few workers.
 //! 2. None begins while one of a higher priority waits or runs.
 //! 3. An idle one begins 20 ms after the last of the others, and not while it is held back ([`Queue::hold_idle`]).
+//! 4. A program that a call waits for while a worker that leaves the cores compiles it is begun again; the first
+//!    outcome counts.
 //!
 //! Compiled programs are kept, up to [`KEPT_MAX`] of them that nothing else uses. An error reaches every handle, and a
 //! later request compiles again. A worker is a thread that ends when no request of its priority waits; workers are
@@ -28,7 +30,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::backend::BackendModule;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
-use crate::threads::{Threads, leave_cores, stand_back};
+use crate::threads::{Threads, has_left_cores, leave_cores, stand_back};
 
 pub use compilation::Compilation;
 
@@ -41,6 +43,14 @@ pub enum Priority {
     Soon,
     /// Nothing: workers leave the cores to all other threads.
     Idle,
+}
+
+impl Priority {
+    /// What a request of this priority counts for on this thread. A thread that left the cores works for later, and the
+    /// workers that it starts leave the cores too: none of them may be one that a statement waits for.
+    pub(crate) fn on_this_thread(self) -> Priority {
+        if self == Priority::Now && has_left_cores() { Priority::Soon } else { self }
+    }
 }
 
 /// Workers of each priority. Compilers of one process wait for each other most of the time: six programs take two
@@ -82,7 +92,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: Vec<(Priority, Arc<Job>)>,
-    running: Vec<(Priority, Arc<Job>)>,
+    running: Vec<Running>,
     kept: HashMap<Key, Kept>,
     kept_max: usize,
     /// Counts requests for what is kept.
@@ -94,6 +104,14 @@ struct State {
     /// When the last request that is not idle, or the last hold, ended.
     quiet_since: Option<Instant>,
     closed: bool,
+}
+
+/// A job on a worker.
+struct Running {
+    priority: Priority,
+    /// Whether the worker left the cores: it may take any time while others want them.
+    has_left_cores: bool,
+    job: Arc<Job>,
 }
 
 struct Kept {
@@ -248,10 +266,12 @@ impl Drop for Queue {
 impl Shared {
     /// Compiles what waits at a priority until nothing does.
     fn work(&self, priority: Priority) {
+        let has_left_cores = has_left_cores();
         let mut state = self.state.lock();
         while let Some(job) = self.begin(&mut state, priority) {
+            state.running.push(Running { priority, has_left_cores, job: job.clone() });
             let outcome = MutexGuard::unlocked(&mut state, || self.compile(&job));
-            let given_up = state.end(&job, outcome);
+            let given_up = state.end(&job, has_left_cores, outcome);
             self.changed.notify_all();
             MutexGuard::unlocked(&mut state, || drop(given_up));
         }
@@ -259,16 +279,12 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Begins the next request of a priority as soon as one may begin; none if none waits.
+    /// Takes the next request of a priority as soon as one may begin; none if none waits.
     fn begin(&self, state: &mut MutexGuard<'_, State>, priority: Priority) -> Option<Arc<Job>> {
         loop {
             let next = state.waiting.iter().position(|(waiting, _)| *waiting == priority)?;
             match state.begins_in(priority) {
-                Some(Duration::ZERO) => {
-                    let (_, job) = state.waiting.remove(next);
-                    state.running.push((priority, job.clone()));
-                    return Some(job);
-                }
+                Some(Duration::ZERO) => return Some(state.waiting.remove(next).1),
                 Some(time) => _ = self.changed.wait_for(state, time),
                 None => self.changed.wait(state),
             }
@@ -301,14 +317,18 @@ impl State {
         if let Some(made) = self.kept(&key) {
             return (Arc::new(Job { key, program, outcome: Ok(made).into() }), false);
         }
-        if let Some((running, job)) = self.running.iter_mut().find(|(_, job)| job.key == key) {
-            *running = priority.min(*running);
-            return (job.clone(), false);
-        }
+        let running = self.running.iter_mut().filter(|running| running.job.key == key);
+        let running = match running.min_by_key(|running| running.priority) {
+            Some(running) if !running.has_left_cores || priority > Priority::Now || self.closed => {
+                running.priority = priority.min(running.priority);
+                return (running.job.clone(), false);
+            }
+            running => running.map(|running| running.job.clone()),
+        };
         let job = match self.waiting.iter().position(|(_, job)| job.key == key) {
             Some(place) if self.waiting[place].0 <= priority => return (self.waiting[place].1.clone(), false),
             Some(place) => self.waiting.remove(place).1,
-            None => Arc::new(Job { key, program, outcome: OnceLock::new() }),
+            None => running.unwrap_or_else(|| Arc::new(Job { key, program, outcome: OnceLock::new() })),
         };
         if self.closed {
             _ = job.outcome.set(Err(GpuError::Cancelled));
@@ -327,8 +347,8 @@ impl State {
 
     /// How long until a request of a priority may begin; none if that depends on others.
     fn begins_in(&self, priority: Priority) -> Option<Duration> {
-        let is_higher = |(other, _): &(Priority, _)| *other < priority;
-        if self.waiting.iter().chain(&self.running).any(is_higher) {
+        let running = self.running.iter().map(|running| running.priority);
+        if self.waiting.iter().map(|(waiting, _)| *waiting).chain(running).any(|other| other < priority) {
             return None;
         }
         match priority {
@@ -341,10 +361,16 @@ impl State {
     }
 
     /// Ends a job, and gives what is no longer kept.
-    fn end(&mut self, job: &Arc<Job>, outcome: Result<Made>) -> Vec<Made> {
-        let place = self.running.iter().position(|(_, running)| Arc::ptr_eq(running, job)).expect("it was begun");
-        if self.running.remove(place).0 < Priority::Idle {
+    fn end(&mut self, job: &Arc<Job>, has_left_cores: bool, outcome: Result<Made>) -> Vec<Made> {
+        let is_it = |running: &Running| Arc::ptr_eq(&running.job, job) && running.has_left_cores == has_left_cores;
+        let place = self.running.iter().position(is_it).expect("it was begun");
+        if self.running.remove(place).priority < Priority::Idle {
             self.quiet_since = Some(Instant::now());
+        }
+        // It may wait, or run, a second time.
+        self.waiting.retain(|(_, waiting)| !Arc::ptr_eq(waiting, job));
+        if job.outcome.get().is_some() {
+            return outcome.into_iter().collect();
         }
         let mut given_up = Vec::new();
         if let Ok(made) = &outcome {
@@ -369,7 +395,10 @@ impl State {
 
     fn forget(&mut self, of: impl Fn(Priority, u32) -> bool) {
         for (_, job) in self.waiting.extract_if(.., |(priority, job)| of(*priority, job.key.1)) {
-            _ = job.outcome.set(Err(GpuError::Cancelled));
+            // One that runs already has an outcome to come.
+            if !self.running.iter().any(|running| Arc::ptr_eq(&running.job, &job)) {
+                _ = job.outcome.set(Err(GpuError::Cancelled));
+            }
         }
     }
 }

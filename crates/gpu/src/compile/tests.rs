@@ -33,9 +33,13 @@ struct Bench {
 
 impl Bench {
     fn new(kept_max: usize) -> Bench {
+        Bench::of(true, kept_max)
+    }
+
+    fn of(slow: bool, kept_max: usize) -> Bench {
         let ((says, begun), (go_on, goes_on)) = (channel(), channel::<Result<()>>());
         let (says, goes_on) = (Mutex::new(says), Mutex::new(goes_on));
-        let queue = Queue::new(true, move |program, architecture| {
+        let queue = Queue::new(slow, move |program, architecture| {
             says.lock().send(format!("{}/{architecture}", program.name())).unwrap();
             goes_on.lock().recv().unwrap().map(|()| (Arc::new(Text(program.source().into())) as Made, true))
         });
@@ -171,6 +175,50 @@ fn an_idle_one_that_runs_and_is_waited_for_holds_others_back() {
     waited_for.wait().unwrap();
     bench.run("soon/90");
     bench.queue.settle();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_does_not_wait_for_a_worker_that_leaves_the_cores() {
+    let bench = Bench::of(false, KEPT_MAX);
+    let idle = bench.request("a", Priority::Idle);
+    assert_eq!(bench.next(), "a/90");
+    // What no call waits for is not begun again, and what one does wait for is once.
+    bench.request("a", Priority::Soon);
+    bench.nothing_begins();
+    let now = [(); 2].map(|()| bench.request("a", Priority::Now));
+    assert_eq!(bench.next(), "a/90");
+    bench.nothing_begins();
+    bench.end();
+    let made = now[0].wait().unwrap();
+    bench.end();
+    bench.queue.settle();
+    for handle in [&idle, &now[1], &bench.request("a", Priority::Now)] {
+        assert!(Arc::ptr_eq(&made, &handle.wait().unwrap()), "the first outcome counts");
+    }
+    assert_eq!(bench.queue.compiles(), 2);
+    // Taken back before it was begun again, it still ends.
+    let idle = bench.request("b", Priority::Idle);
+    assert_eq!(bench.next(), "b/90");
+    let busy = ["c", "d"].map(|name| bench.request(name, Priority::Now));
+    drop((bench.next(), bench.next()));
+    let again = bench.request("b", Priority::Now);
+    bench.queue.close();
+    (0..3).for_each(|_| bench.end());
+    assert!(busy.iter().chain([&idle, &again]).all(|handle| handle.wait().is_ok()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_that_left_the_cores_has_no_worker_started_that_a_statement_waits_for() {
+    let counts = || [Priority::Now, Priority::Soon, Priority::Idle].map(Priority::on_this_thread);
+    assert_eq!(counts(), [Priority::Now, Priority::Soon, Priority::Idle]);
+    let left = || {
+        leave_cores();
+        // Threads that it starts leave them too.
+        scope(|threads| threads.spawn(counts).join().unwrap())
+    };
+    assert_eq!(scope(|threads| threads.spawn(left).join().unwrap()), [Priority::Soon, Priority::Soon, Priority::Idle]);
 }
 
 #[test]
