@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use warpcube_column::{Relation, ResidentColumn};
-use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Modules};
+use warpcube_gpu::{Compilation, DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
 
 use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
@@ -40,7 +40,7 @@ pub(crate) struct Binding {
     /// Whether the launches are of programs that were compiled in haste.
     pub(crate) in_haste: bool,
     /// The fragment's own programs, once a second run has asked for them.
-    pub(crate) better: OnceLock<Modules>,
+    pub(crate) better: OnceLock<Compilation>,
     /// The launches, one a stage.
     pub(crate) launches: Vec<Launch>,
     /// What runs beside them.

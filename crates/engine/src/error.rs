@@ -47,7 +47,7 @@ pub enum EngineError {
 /// What a run was waiting for that did not wait.
 #[derive(Debug)]
 pub struct NotCompiled {
-    /// The programs, for [`warpcube_gpu::Device::compile_aside`].
+    /// The programs, for [`warpcube_gpu::Device::request`].
     pub programs: Vec<Program>,
     /// What was loaded before; it stays on the device.
     pub loaded: LoadReport,

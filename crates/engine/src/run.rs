@@ -9,8 +9,8 @@ use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
 use warpcube_column::{LoadLimits, LoadReport, Pinned, Relation, Residency, TableRequest};
 use warpcube_gpu::{
-    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Program, Stream, Traffic,
-    size_class,
+    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Priority, Program, Stream,
+    Traffic, size_class,
 };
 
 use crate::bind::{BoundFragment, Guesses, Root, bind};
@@ -322,9 +322,9 @@ impl Engine {
         if !binding.in_haste {
             return binding;
         }
-        let better = binding.better.get_or_init(|| self.device().compile_behind(binding.fragment.parts.clone()));
-        let Some(modules) = better.get() else { return binding };
-        match self.kernels(&binding.fragment, modules) {
+        let request = || self.device().request(&binding.fragment.parts, Priority::Idle);
+        let Some(Ok(modules)) = binding.better.get_or_init(request).poll() else { return binding };
+        match self.kernels(&binding.fragment, &modules) {
             Ok(kernels) => {
                 let better = Arc::new(Binding::new(binding.fragment.clone(), tables, guesses, kernels, false));
                 cache.keep(&better);

@@ -89,7 +89,7 @@ pub(crate) trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Says which ranges of the buffer at this address belong to nobody, in bytes from there. The emulated device
+    /// Says which ranges of the buffer at this address no structure uses, in bytes from there. The emulated device
     /// watches them.
     fn set_redzones(&self, _address: u64, _redzones: &[Range<usize>]) {}
 
@@ -110,7 +110,7 @@ pub(crate) trait Backend: Send + Sync {
     /// # Safety
     /// `address` is aligned to 8 bytes and 8 bytes there lie in a live allocation; kernels that read it meanwhile do so
     /// as memory that others write.
-    unsafe fn poke(&self, address: u64, value: u64) -> Result<()>;
+    unsafe fn host_write(&self, address: u64, value: u64) -> Result<()>;
 
     /// What makes an emulated device fail or wait on demand.
     fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
@@ -120,16 +120,10 @@ pub(crate) trait Backend: Send + Sync {
     /// A new stream.
     fn stream(&self) -> Result<Box<dyn BackendStream>>;
 
-    /// Compiles (or finds in the cache) and loads a program. The flag says whether a compiler ran.
-    fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)>;
-
-    /// Whether a program would be loaded without a compiler, as far as that is known.
+    /// Whether the machine code of a program is on disk, as far as that is known.
     fn is_kept(&self, _program: &Program) -> bool {
         false
     }
-
-    /// Begins to compile nothing more on its own, and waits until nothing is being compiled so.
-    fn settle(&self) {}
 }
 
 /// A queue of device work, run in order.
@@ -159,7 +153,8 @@ pub(crate) trait BackendStream: Send {
     /// The range lies in a live allocation.
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()>;
 
-    /// Launches a kernel with one parameter struct passed by value.
+    /// Launches a kernel with one parameter struct passed by value. One that is launched `early` may start while the
+    /// one before it still runs, where the device can, and waits by itself for what comes before it.
     ///
     /// # Safety
     /// `params` has the layout of the kernel's parameter struct; every address in it is valid for what the kernel does
@@ -170,20 +165,27 @@ pub(crate) trait BackendStream: Send {
         kernel: &str,
         shape: LaunchShape,
         params: &[u8],
+        early: bool,
     ) -> Result<()>;
 
-    /// Prepares work that is replayed as a whole.
+    /// Prepares work that is replayed as a whole, with host memory at an address.
     ///
     /// # Safety
-    /// Modules of the steps are of this device and live as long as the recording.
-    unsafe fn record(&mut self, steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>>;
+    /// Modules of the steps are of this device; they and the host memory live as long as the recording.
+    unsafe fn record(&mut self, steps: &[WorkStep], host: u64) -> Result<Box<dyn BackendRecording>>;
 
-    /// Submits recorded work; `steps` are those it was recorded from.
+    /// Submits recorded work; `steps` and `host` are those it was recorded from.
     ///
     /// # Safety
-    /// For every step, what the method of the same name asks for. The recording is not in flight already, and nobody
-    /// reads or writes the host memory of its steps until the stream is synchronised.
-    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep]) -> Result<()>;
+    /// For every step, what the method of the same name asks for. The recording is not in flight already, and the
+    /// host memory of its steps is neither read nor written until the stream is synchronised.
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()>;
+
+    /// Notes the point in the stream that all work submitted so far comes before.
+    fn record_event(&mut self) -> Result<BackendEvent>;
+
+    /// Lets work submitted from now on begin when an event of the same device has come to pass, on the device alone.
+    fn wait_event(&mut self, event: &BackendEvent) -> Result<()>;
 
     /// Whether all submitted work is done, without waiting.
     fn is_done(&mut self) -> Result<bool>;
@@ -192,15 +194,18 @@ pub(crate) trait BackendStream: Send {
     fn synchronize(&mut self) -> Result<()>;
 }
 
+/// A point in the work of a stream, in the backend's own type.
+pub(crate) type BackendEvent = Box<dyn Any + Send + Sync>;
+
 /// One step of recorded work, by address.
 pub(crate) enum WorkStep {
-    /// As [`BackendStream::upload`].
-    Upload { target: u64, source: u64, bytes: usize },
+    /// As [`BackendStream::upload`]; `host` is a range of the recording's host memory.
+    Upload { target: u64, host: Range<usize> },
     /// As [`BackendStream::download`].
-    Download { target: u64, source: u64, bytes: usize },
+    Download { source: u64, host: Range<usize> },
     /// As [`BackendStream::fill`].
     Fill { target: u64, value: u8, bytes: usize },
-    /// As [`BackendStream::launch`]; a kernel launched early waits by itself for what comes before it.
+    /// As [`BackendStream::launch`].
     Launch { module: Arc<dyn BackendModule>, kernel: String, shape: LaunchShape, params: Vec<u8>, early: bool },
     /// A point in time, numbered from zero within the recording.
     Mark,
@@ -215,7 +220,7 @@ pub(crate) trait BackendRecording: Send {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-/// A loaded program.
+/// A compiled program, loaded at the latest when a kernel of it is asked for.
 pub(crate) trait BackendModule: Send + Sync {
     /// What the compiler says about a kernel; an error if there is no such kernel.
     fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;

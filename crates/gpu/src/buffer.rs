@@ -72,7 +72,7 @@ impl DeviceBuffer {
         self.inner.address + self.offset as u64
     }
 
-    /// Says which ranges of the buffer, in bytes, belong to nobody: those between structures that share it. The
+    /// Says which ranges of the buffer, in bytes, are unused: those between structures that share it. The
     /// emulated device reports kernels that write there, and copies and fills that touch a part of one; others do
     /// nothing. They take the place of those said before.
     ///
@@ -88,7 +88,7 @@ impl DeviceBuffer {
 
     /// Writes a 64-bit word at `offset` bytes while kernels may be running, without waiting for them: for words that
     /// kernels look at as memory that others write.
-    pub fn poke(&self, offset: usize, value: u64) -> Result<()> {
+    pub fn host_write(&self, offset: usize, value: u64) -> Result<()> {
         let end = offset.checked_add(size_of::<u64>());
         if !offset.is_multiple_of(size_of::<u64>()) || end.is_none_or(|end| end > self.bytes()) {
             return Err(GpuError::Contract(format!("a word at {offset} of a buffer of {}", self.bytes())));
@@ -96,8 +96,8 @@ impl DeviceBuffer {
         let device = &self.inner.device;
         device.check()?;
         // SAFETY: buffers are aligned to 256 bytes at least, so the word is aligned; it lies in this buffer, which is
-        // live. Whoever names a word to be poked has its kernels load it as others write it.
-        device.note(unsafe { device.backend.poke(self.address() + offset as u64, value) })
+        // live. Kernels load a word that is written so as memory that others write.
+        device.note(unsafe { device.backend.host_write(self.address() + offset as u64, value) })
     }
 
     pub(crate) fn device(&self) -> &Arc<DeviceShared> {
@@ -129,7 +129,7 @@ impl HostBuffer {
     pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize) -> Result<HostBuffer> {
         let bytes = bytes.max(1);
         let address = device.backend.allocate_host(bytes)?;
-        // SAFETY: the backend gave `bytes` writable bytes at `address`, owned by nobody else.
+        // SAFETY: the backend gave `bytes` writable bytes at `address`, which nothing else owns.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
         Ok(HostBuffer { device, address, bytes })
     }
@@ -137,6 +137,10 @@ impl HostBuffer {
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
     }
 
     /// The content.

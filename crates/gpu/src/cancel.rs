@@ -2,8 +2,8 @@
 //!
 //! A statement whose kernels look at a word of device memory names that word while it runs ([`CancelSwitch::watch`]).
 //! Throwing the switch writes to it beside the running kernels, again and again until the statement has let go, since
-//! work already in the stream may zero the word before a kernel looks. Whoever throws never waits. A statement that is
-//! not cancelled pays for one lock.
+//! work already in the stream may zero the word before a kernel looks. A throw never waits. A statement that is not
+//! cancelled pays for one lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,11 +60,11 @@ impl CancelSwitch {
         }
     }
 
-    /// Writes the word once; whether there is still somebody to stop.
+    /// Writes the word once; false if no statement watches it any more.
     fn write(&self) -> bool {
-        // The lock is held while the word is written: nobody else can be given its memory meanwhile.
+        // The lock is held while the word is written, so that its memory goes to no other buffer meanwhile.
         match &*self.watched.lock() {
-            Some(word) => match word.buffer.poke(word.offset, 1) {
+            Some(word) => match word.buffer.host_write(word.offset, 1) {
                 Ok(()) => true,
                 Err(error) => {
                     tracing::warn!(%error, "running kernels could not be told to stop");
@@ -82,7 +82,7 @@ impl CancelSwitch {
     /// [`GpuError::Cancelled`] if the switch was thrown already.
     pub fn watch<'a>(&'a self, buffer: &DeviceBuffer, offset: usize) -> Result<Watch<'a>> {
         let mut watched = self.watched.lock();
-        // Looked at under the lock: whoever throws from here on finds the word.
+        // Read under the lock: a throw from here on finds the word.
         if self.is_thrown() {
             return Err(GpuError::Cancelled);
         }

@@ -6,9 +6,9 @@
 //! launches never wait; a lost device is remembered and refuses further work.
 
 mod backend;
-mod behind;
 mod buffer;
 mod cancel;
+mod compile;
 pub mod cuda;
 mod device;
 mod emulated;
@@ -22,14 +22,14 @@ mod threads;
 mod trust;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
-pub use behind::Urgent;
 pub use buffer::{DeviceBuffer, HostBuffer, PART_BYTES_MIN};
 pub use cancel::{CancelSwitch, Watch};
-pub use device::{Device, Kernel, Module, Modules};
+pub use compile::{Compilation, IdleHold, Priority};
+pub use device::{Device, Kernel, Module};
 pub use emulated::{EmulatorFaults, EmulatorOptions, LaneOrder};
 pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{Effort, PRELUDE, Program};
 pub use recording::{Output, Recording, Work};
-pub use stream::{Mark, Params, Stream, Traffic};
-pub use threads::{Threads, beside};
+pub use stream::{Event, Mark, Params, Stream, Traffic};
+pub use threads::Threads;

@@ -1,11 +1,13 @@
 //! Memory of one device: a budget that statements reserve from, and free lists that make allocation cheap.
 //!
-//! Two books are kept. *Reservations* are promises: a statement reserves all it will need in one step, cached columns
+//! It has two ledgers. *Reservations* are promises: a statement reserves all it will need in one step, cached columns
 //! hold a reservation for as long as they are resident, and the sum of promises never exceeds the budget.
 //! *Allocations* are facts: blocks in use or waiting in a free list by size class. Because allocations are covered by
 //! reservations made before, a warm statement allocates nothing from the driver. Blocks that wait go back to the driver
-//! before one more is allocated beyond the budget. Blocks in use exceed it only as far as no reservation covers them,
-//! or work in flight keeps them for longer than theirs was kept; the driver refuses what the device lacks.
+//! before one more is allocated beyond the budget; those that are surplus go back from a thread that nothing waits for,
+//! since the driver waits for the device while it frees memory. Blocks in use exceed the budget only as far as no
+//! reservation covers them, or work in flight keeps them for longer than theirs was kept; the driver refuses what the
+//! device lacks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +43,23 @@ struct PoolState {
     held_peak: u64,
     driver_allocations: u64,
     free: HashMap<usize, Vec<u64>>,
+    /// Free blocks, with their size classes, that go back to the driver unless they are taken before.
+    surplus: Vec<(u64, usize)>,
+    /// Whether a thread gives them back.
+    is_reclaiming: bool,
+}
+
+impl PoolState {
+    /// Takes a block to give it back to the driver: one that is surplus, or else the largest free one.
+    fn take_largest(&mut self) -> Option<(u64, usize)> {
+        let block = self.surplus.pop().or_else(|| {
+            let waiting = self.free.iter().filter(|(_, addresses)| !addresses.is_empty());
+            let class = waiting.map(|(class, _)| *class).max()?;
+            Some((self.free.get_mut(&class)?.pop()?, class))
+        })?;
+        self.cached -= block.1 as u64;
+        Some(block)
+    }
 }
 
 /// What the pool holds at a moment, in bytes.
@@ -142,7 +161,12 @@ impl MemoryPool {
 
     fn take_cached(&self, class: usize) -> Option<u64> {
         let mut state = self.state.lock();
-        let address = state.free.get_mut(&class)?.pop()?;
+        let free = state.free.get_mut(&class).and_then(Vec::pop);
+        let surplus = |state: &mut PoolState| {
+            let place = state.surplus.iter().position(|(_, other)| *other == class)?;
+            Some(state.surplus.swap_remove(place).0)
+        };
+        let address = free.or_else(|| surplus(&mut state))?;
         state.cached -= class as u64;
         state.live += class as u64;
         state.live_peak = state.live_peak.max(state.live);
@@ -168,11 +192,8 @@ impl MemoryPool {
             }
             state.live += class as u64;
             while state.cached > 0 && state.live + state.cached > state.budget {
-                let waiting = state.free.iter().filter(|(_, addresses)| !addresses.is_empty());
-                let Some(largest) = waiting.map(|(class, _)| *class).max() else { break };
-                let address = state.free.get_mut(&largest).and_then(Vec::pop).expect("it was found not to be empty");
-                state.cached -= largest as u64;
-                blocks.push((address, largest));
+                let Some(block) = state.take_largest() else { break };
+                blocks.push(block);
             }
             state.live_peak = state.live_peak.max(state.live);
             state.held_peak = state.held_peak.max(state.live + state.cached);
@@ -202,34 +223,42 @@ impl MemoryPool {
         state.free.entry(class).or_default().push(address);
     }
 
-    /// Gives the free blocks of one size class back to the driver.
-    pub(crate) fn trim_class(&self, backend: &dyn Backend, class: usize) {
-        let addresses = {
+    /// Makes the free blocks of one size class surplus; whether [`MemoryPool::reclaim`] is to be called for them.
+    pub(crate) fn discard(&self, class: usize) -> bool {
+        let mut state = self.state.lock();
+        let blocks = state.free.remove(&class).unwrap_or_default();
+        state.surplus.extend(blocks.into_iter().map(|address| (address, class)));
+        !state.surplus.is_empty() && !std::mem::replace(&mut state.is_reclaiming, true)
+    }
+
+    /// Gives surplus blocks back to the driver.
+    pub(crate) fn reclaim(&self, backend: &dyn Backend) {
+        let next = || {
             let mut state = self.state.lock();
-            let addresses = state.free.remove(&class).unwrap_or_default();
-            state.cached -= (addresses.len() * class) as u64;
-            addresses
+            let is_surplus = !state.surplus.is_empty();
+            state.is_reclaiming = is_surplus;
+            self.changed.notify_all();
+            is_surplus.then(|| state.take_largest()).flatten()
         };
-        for address in addresses {
+        while let Some((address, class)) = next() {
             // SAFETY: as for `trim`.
             unsafe { backend.free(address, class) };
         }
     }
 
-    /// Gives all free blocks back to the driver.
+    /// Gives all free blocks back to the driver, and waits for those that another thread gives back.
     pub(crate) fn trim(&self, backend: &dyn Backend) {
-        let blocks = {
+        let blocks: Vec<(u64, usize)> = {
             let mut state = self.state.lock();
-            state.cached = 0;
-            std::mem::take(&mut state.free)
+            std::iter::from_fn(|| state.take_largest()).collect()
         };
-        for (class, addresses) in blocks {
-            for address in addresses {
-                // SAFETY: blocks on a free list were allocated with their class size, belong to nobody, and streams
-                // keep buffers alive until the work on them is done.
-                unsafe { backend.free(address, class) };
-            }
+        for (address, class) in blocks {
+            // SAFETY: blocks that are free or surplus were allocated with their class size, are in no buffer, and
+            // streams keep buffers alive until the work on them is done.
+            unsafe { backend.free(address, class) };
         }
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, |state| state.is_reclaiming);
     }
 }
 

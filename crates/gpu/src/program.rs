@@ -4,31 +4,12 @@
 //! between the two stands in `kernels/prelude.cuh`, which is put in front of every program.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::threads::beside;
-
 /// The header that every program starts with: types, warp collectives, atomics, loads, for CUDA and emulated.
 pub const PRELUDE: &str = include_str!("../kernels/prelude.cuh");
-
-/// Threads that compile at once what will be asked for one after the other. Compilers of one process wait for each
-/// other most of the time: six programs take two threads 0.6 times as long as one, and more threads no less, but then
-/// what is wanted first may be done last.
-const COMPILERS: usize = 2;
-
-/// Does work for each program on a few threads, begun in their order, and waits for all of it.
-pub(crate) fn in_turn(programs: &[Program], work: impl Fn(&Program) + Sync) {
-    let next = AtomicUsize::new(0);
-    let all = |_| {
-        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(program);
-        }
-    };
-    beside(COMPILERS.min(programs.len()), all, || ());
-}
 
 /// Source of one or more kernels; cheap to clone.
 #[derive(Clone)]
@@ -40,7 +21,7 @@ struct Content {
     options: Vec<String>,
     effort: Effort,
     /// What [`Program::hash`] gives, once it was asked for: it is asked for whenever a kernel is.
-    hash: OnceLock<String>,
+    hash: OnceLock<Arc<str>>,
 }
 
 /// How far a compiler optimizes, where it has the choice: the less, the sooner it is done.
@@ -101,7 +82,7 @@ impl Program {
     }
 
     /// Identity of the program's content: SHA-256 over prelude, source and options, in hexadecimal.
-    pub fn hash(&self) -> &str {
+    pub fn hash(&self) -> &Arc<str> {
         self.0.hash.get_or_init(|| {
             let mut hasher = Sha256::new();
             hasher.update(PRELUDE.as_bytes());
@@ -112,7 +93,7 @@ impl Program {
                 hasher.update(option.as_bytes());
             }
             hasher.update([0, self.effort() as u8]);
-            hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+            hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
         })
     }
 }

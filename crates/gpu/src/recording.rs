@@ -17,17 +17,10 @@ use crate::stream::{Mark, Params, Traffic, check_launch, check_range};
 /// Alignment of the pieces of a recording's host buffer in bytes.
 const HOST_ALIGNMENT: usize = 64;
 
-/// A step whose host address is not known yet.
-enum Step {
-    Upload { target: u64, host: Range<usize> },
-    Download { source: u64, host: Range<usize> },
-    Device(WorkStep),
-}
-
 /// Steps in order.
 pub struct Work {
     device: Arc<DeviceShared>,
-    steps: Vec<Step>,
+    steps: Vec<WorkStep>,
     host: Vec<u8>,
     buffers: Vec<(u64, usize)>,
     modules: Vec<Arc<Module>>,
@@ -76,7 +69,7 @@ impl Work {
         if !source.is_empty() {
             let host = self.host(source.len());
             self.host[host.clone()].copy_from_slice(source);
-            self.steps.push(Step::Upload { target: address, host });
+            self.steps.push(WorkStep::Upload { target: address, host });
         }
         Ok(())
     }
@@ -86,7 +79,7 @@ impl Work {
         let address = self.address(source, offset, bytes)?;
         let host = self.host(bytes);
         if bytes > 0 {
-            self.steps.push(Step::Download { source: address, host: host.clone() });
+            self.steps.push(WorkStep::Download { source: address, host: host.clone() });
         }
         Ok(Output(host))
     }
@@ -95,7 +88,7 @@ impl Work {
     pub fn fill(&mut self, target: &DeviceBuffer, offset: usize, value: u8, bytes: usize) -> Result<()> {
         let target = self.address(target, offset, bytes)?;
         if bytes > 0 {
-            self.steps.push(Step::Device(WorkStep::Fill { target, value, bytes }));
+            self.steps.push(WorkStep::Fill { target, value, bytes });
         }
         Ok(())
     }
@@ -106,19 +99,19 @@ impl Work {
         check_launch(&self.device, kernel, shape, params)?;
         params.buffers().iter().for_each(|buffer| self.uses(buffer));
         self.modules.push(kernel.module.clone());
-        self.steps.push(Step::Device(WorkStep::Launch {
+        self.steps.push(WorkStep::Launch {
             module: kernel.module.backend.clone(),
             kernel: kernel.name().to_string(),
             shape,
             params: params.bytes().to_vec(),
             early,
-        }));
+        });
         Ok(())
     }
 
     /// Notes the point in time when all before it is done.
     pub fn mark(&mut self) -> Mark {
-        self.steps.push(Step::Device(WorkStep::Mark));
+        self.steps.push(WorkStep::Mark);
         self.marks += 1;
         Mark(self.marks - 1)
     }
@@ -142,32 +135,18 @@ impl Recording {
     pub(crate) fn new(work: Work, stream: &mut dyn BackendStream) -> Result<Recording> {
         let mut host = HostBuffer::allocate(work.device.clone(), work.host.len())?;
         host.as_mut_slice()[..work.host.len()].copy_from_slice(&work.host);
-        let start = host.as_slice().as_ptr() as u64;
-        let steps: Vec<WorkStep> = work
-            .steps
-            .into_iter()
-            .map(|step| match step {
-                Step::Upload { target, host } => {
-                    WorkStep::Upload { target, source: start + host.start as u64, bytes: host.len() }
-                }
-                Step::Download { source, host } => {
-                    WorkStep::Download { target: start + host.start as u64, source, bytes: host.len() }
-                }
-                Step::Device(step) => step,
-            })
-            .collect();
         let mut traffic = Traffic::default();
-        for step in &steps {
+        for step in &work.steps {
             match step {
-                WorkStep::Upload { bytes, .. } => traffic.uploaded += *bytes as u64,
-                WorkStep::Download { bytes, .. } => traffic.downloaded += *bytes as u64,
+                WorkStep::Upload { host, .. } => traffic.uploaded += host.len() as u64,
+                WorkStep::Download { host, .. } => traffic.downloaded += host.len() as u64,
                 _ => {}
             }
         }
         // SAFETY: the modules are kept beside the recording and dropped after it.
-        let backend = work.device.note(unsafe { stream.record(&steps) })?;
-        let (buffers, device) = (work.buffers, work.device);
-        Ok(Recording { backend, steps, host, buffers, device, traffic, _modules: work.modules })
+        let backend = work.device.note(unsafe { stream.record(&work.steps, host.address()) })?;
+        let Work { device, steps, buffers, modules, .. } = work;
+        Ok(Recording { backend, steps, host, buffers, device, traffic, _modules: modules })
     }
 
     /// Whether the work is on exactly these buffers.
@@ -186,7 +165,7 @@ impl Recording {
         }
         // SAFETY: ranges and kernels were checked when the work was described, over the buffers at hand, which the
         // caller keeps until the stream is synchronised; host memory is the recording's own and borrowed mutably.
-        unsafe { stream.replay(self.backend.as_mut(), &self.steps) }
+        unsafe { stream.replay(self.backend.as_mut(), &self.steps, self.host.address()) }
     }
 
     /// Bytes that each run copies.

@@ -1,13 +1,13 @@
 //! Work on a device in order: copies, fills, launches, points in time.
 //!
-//! A stream owns what its running work needs (buffers, staged host data) until [`Stream::synchronize`]; dropping a
-//! stream with work in flight waits for it first.
+//! A stream owns what its running work needs (buffers, staged host data, modules) until [`Stream::synchronize`];
+//! dropping a stream with work in flight waits for it first.
 
 use std::sync::Arc;
 
-use crate::backend::{BackendStream, LaunchShape};
+use crate::backend::{BackendEvent, BackendStream, LaunchShape};
 use crate::buffer::{DeviceBuffer, HostBuffer};
-use crate::device::{DeviceShared, Kernel};
+use crate::device::{DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
 use crate::recording::{Recording, Work};
 
@@ -93,6 +93,18 @@ impl Params {
     }
 }
 
+/// The point in a stream's work at which it was recorded ([`Stream::record`]).
+pub struct Event {
+    device: Arc<DeviceShared>,
+    backend: BackendEvent,
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Event")
+    }
+}
+
 /// A point in time of recorded work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(pub(crate) usize);
@@ -113,6 +125,7 @@ pub struct Stream {
     buffers: Vec<DeviceBuffer>,
     staged: Vec<Box<[u8]>>,
     hosts: Vec<Arc<HostBuffer>>,
+    modules: Vec<Arc<Module>>,
     busy: bool,
     traffic: Traffic,
 }
@@ -125,8 +138,8 @@ impl std::fmt::Debug for Stream {
 
 impl Stream {
     pub(crate) fn new(device: Arc<DeviceShared>, backend: Box<dyn BackendStream>) -> Stream {
-        let traffic = Traffic::default();
-        Stream { device, backend, buffers: Vec::new(), staged: Vec::new(), hosts: Vec::new(), busy: false, traffic }
+        let (buffers, staged, hosts, modules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Stream { device, backend, buffers, staged, hosts, modules, busy: false, traffic: Traffic::default() }
     }
 
     /// Copies `source` to `target` at `offset` bytes. Large sources are waited for.
@@ -255,9 +268,35 @@ impl Stream {
         check_launch(&self.device, kernel, shape, params)?;
         self.busy = true;
         self.buffers.extend(params.buffers.iter().cloned());
-        // SAFETY: the buffers named in `params` are of this device and are kept until the stream is synchronised; the
-        // struct's layout is the launcher's obligation, checked by running each kernel on the emulated device.
-        let result = unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes) };
+        if !self.modules.iter().any(|module| Arc::ptr_eq(module, &kernel.module)) {
+            self.modules.push(kernel.module.clone());
+        }
+        // SAFETY: the module, and the buffers named in `params`, which are of this device, are kept until the stream is
+        // synchronised; the struct's layout is the launcher's obligation, which runs on the emulated device check.
+        let result =
+            unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes, false) };
+        self.device.note(result)
+    }
+
+    /// Notes the point that all work submitted so far comes before.
+    pub fn record(&mut self) -> Result<Event> {
+        self.device.check()?;
+        let event = self.backend.record_event();
+        Ok(Event { device: self.device.clone(), backend: self.device.note(event)? })
+    }
+
+    /// Lets work submitted from now on begin when an event of another stream has come to pass; the host does not wait.
+    /// That stream keeps the buffers of the work before its event until it is synchronised itself.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] if the event is of another device.
+    pub fn wait_for(&mut self, event: &Event) -> Result<()> {
+        self.device.check()?;
+        if !Arc::ptr_eq(&event.device, &self.device) {
+            return Err(GpuError::Contract("a stream was told to wait for an event of another device".into()));
+        }
+        self.busy = true;
+        let result = self.backend.wait_event(&event.backend);
         self.device.note(result)
     }
 
@@ -282,6 +321,7 @@ impl Stream {
         self.buffers.clear();
         self.staged.clear();
         self.hosts.clear();
+        self.modules.clear();
         self.device.note(result)
     }
 

@@ -1,7 +1,7 @@
-//! Threads that somebody waits for to the very end.
+//! Threads that are joined, and what they count for beside others.
 //!
 //! Libraries keep things by thread, which a thread gives up as the last it does, after all of its work. A process whose
-//! first thread ends meanwhile takes the libraries apart beside it; a thread that was joined is past that.
+//! first thread ends meanwhile takes the libraries apart; a thread that was joined is past that.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -9,29 +9,27 @@ use std::thread::{self, Builder, JoinHandle, ScopedJoinHandle};
 
 use parking_lot::Mutex;
 
-/// Does `work` on so many threads, each of which is told its number, and what is to be done `here` beside them; waits
-/// until they have ended. A scope alone ends before threads have given up what they keep.
-///
-/// # Panics
-/// If one of them does.
-pub fn beside<T>(threads: usize, work: impl Fn(usize) + Sync, here: impl FnOnce() -> T) -> T {
-    thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
-        let done = here();
-        let ended: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
-        if let Some(panic) = ended.into_iter().find_map(Result::err) {
-            resume_unwind(panic);
-        }
-        done
-    })
-}
-
 /// Threads that were started and not joined; they have ended when this has been dropped, but for the one that does so.
 #[derive(Debug, Default)]
 pub struct Threads(Mutex<Vec<JoinHandle<()>>>);
 
 impl Threads {
+    /// Does `work` on that many threads, each of which is given its number, and joins them: a scope alone ends before
+    /// threads have given up what libraries keep for them.
+    ///
+    /// # Panics
+    /// If one of them does.
+    pub fn run(number: usize, work: impl Fn(usize) + Sync) {
+        thread::scope(|scope| {
+            let work = &work;
+            let threads: Vec<_> = (0..number).map(|number| scope.spawn(move || work(number))).collect();
+            let ended: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+            if let Some(panic) = ended.into_iter().find_map(Result::err) {
+                resume_unwind(panic);
+            }
+        });
+    }
+
     /// Starts a thread of that name.
     ///
     /// # Errors
@@ -57,73 +55,51 @@ impl Drop for Threads {
     }
 }
 
+/// How much less a thread counts that works beside a statement which takes its answer from elsewhere: a third of one
+/// that works on a statement (nice(2)).
+#[cfg(target_os = "linux")]
+const NICENESS: libc::c_int = 5;
+
+/// Lets statements have the cores first: this thread and those it starts count less. On Linux alone.
+pub(crate) fn stand_back() {
+    // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and one that is refused changes
+    // nothing.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        if libc::getpriority(libc::PRIO_PROCESS, 0) < NICENESS {
+            libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
+        }
+    }
+}
+
+/// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped as
+/// soon as another thread wants it (`SCHED_IDLE` of sched(7), on Linux alone). Niceness is not as much: a thread that
+/// wakes up waits for a nicer one until that one's slice of some milliseconds ends.
+pub(crate) fn leave_cores() {
+    // SAFETY: the call reads the parameters it is given; it concerns the calling thread, and one that is refused
+    // changes nothing.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
+    }
+}
+
+/// Whether this thread left the cores ([`leave_cores`]), or was started by one that did.
+pub(crate) fn has_left_cores() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the call takes a number alone, and reads what holds for the calling thread.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        policy == libc::SCHED_IDLE
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        false
+    }
+}
+
 fn join(thread: JoinHandle<()>) {
     // What panicked has told so already.
     drop(thread.join());
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Slow(Option<Arc<AtomicUsize>>);
-
-    impl Drop for Slow {
-        fn drop(&mut self) {
-            thread::sleep(Duration::from_millis(20));
-            self.0.take().map(|ended| ended.fetch_add(1, Ordering::Relaxed));
-        }
-    }
-
-    thread_local! {
-        static KEPT: Cell<Slow> = Cell::default();
-    }
-
-    #[test]
-    fn threads_are_waited_for_until_they_have_given_up_what_they_kept() {
-        let (threads, ended) = (Threads::default(), Arc::new(AtomicUsize::new(0)));
-        for _ in 0..3 {
-            let ended = ended.clone();
-            let work = move || KEPT.with(|kept| kept.set(Slow(Some(ended))));
-            threads.spawn("slow", work).unwrap();
-        }
-        threads.join();
-        assert_eq!(ended.load(Ordering::Relaxed), 3);
-        let told = ended.clone();
-        threads.spawn("dropped", move || KEPT.with(|kept| kept.set(Slow(Some(told))))).unwrap();
-        drop(threads);
-        assert_eq!(ended.load(Ordering::Relaxed), 4);
-    }
-
-    #[test]
-    fn threads_of_a_scope_are_waited_for_as_long() {
-        let ended = Arc::new(AtomicUsize::new(0));
-        let work = |number| KEPT.with(|kept| kept.set(Slow((number > 0).then(|| ended.clone()))));
-        assert_eq!(beside(3, work, || "here"), "here");
-        assert_eq!(ended.load(Ordering::Relaxed), 2);
-        let panicked = std::panic::catch_unwind(|| beside(2, |number| assert_eq!(number, 0), || ()));
-        assert!(panicked.is_err());
-    }
-
-    #[test]
-    fn who_drops_them_may_be_one_of_them() {
-        let threads = Arc::new(Threads::default());
-        let (own, (told, is_told)) = (threads.clone(), std::sync::mpsc::channel());
-        let (go, waits) = std::sync::mpsc::channel::<()>();
-        let work = move || {
-            _ = waits.recv();
-            drop(own);
-            told.send(()).unwrap();
-        };
-        threads.spawn("last", work).unwrap();
-        drop(threads);
-        drop(go);
-        is_told.recv().unwrap();
-    }
 }

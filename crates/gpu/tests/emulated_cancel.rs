@@ -75,9 +75,9 @@ fn a_word_outside_of_the_buffer_is_refused() {
     let mut rig = Rig::new(ORDERS[0]);
     let buffer = rig.upload(&[0u64, 0]);
     for offset in [4, 12, 16, usize::MAX - 7] {
-        assert!(matches!(buffer.poke(offset, 1), Err(GpuError::Contract(_))), "{offset}");
+        assert!(matches!(buffer.host_write(offset, 1), Err(GpuError::Contract(_))), "{offset}");
     }
-    buffer.poke(8, 7).unwrap();
+    buffer.host_write(8, 7).unwrap();
     assert_eq!(rig.download::<u64>(&buffer), [0, 7]);
 }
 

@@ -22,7 +22,5 @@ pub(crate) use remap::remap_codes;
 pub(crate) use room::Room;
 pub(crate) use segment::{Encoded, Lookup};
 pub use segment::{ResidentColumn, Segment};
-pub(crate) use transcode::{
-    compile_all, compile_for_first_load, compile_in_background, distinct, encode_copies, has_encoders,
-};
+pub(crate) use transcode::{compile_all, distinct, encode_copies, has_encoders, request_better, request_for_load};
 pub use transcode::{programs_of_first_loads, programs_of_plain_loads};

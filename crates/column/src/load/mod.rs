@@ -21,12 +21,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use warpcube_gpu::{Device, GpuError, beside};
+use warpcube_gpu::{Device, GpuError, Threads};
 
 use self::staging::{Uploader, place};
-use crate::device::{
-    Known, Relation, ResidentColumn, Room, Segment, compile_for_first_load, encode_column, remap_codes,
-};
+use crate::device::{Known, Relation, ResidentColumn, Room, Segment, encode_column, remap_codes, request_for_load};
 use crate::error::{ColumnError, Result};
 use crate::format::strings::{Merged, SharedDictionary};
 use crate::format::{EncodingChoice, SegmentBuilder};
@@ -120,7 +118,7 @@ pub(crate) fn load(
     let scan = source.open(columns)?;
     let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
     let encodes = limits.encoding != EncodingChoice::Plain;
-    let _urgent = encodes.then(|| compile_for_first_load(device, storages.map(Storage::width))).flatten();
+    let _hold = encodes.then(|| request_for_load(device, storages.map(Storage::width))).flatten();
     let tasks = tasks(scan.as_ref(), &targets);
     let job = Job {
         device,
@@ -146,8 +144,7 @@ pub(crate) fn load(
             failure.note(error);
         }
     };
-    // A thread that closes a column may compile.
-    beside(limits.threads.clamp(1, job.tasks.len().max(1)), work, || ());
+    Threads::run(limits.threads.clamp(1, job.tasks.len().max(1)), work);
     failure.end()?;
     let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
     let mut loaded = job.close(scan.partitions())?;

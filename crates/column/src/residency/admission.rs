@@ -10,7 +10,7 @@ use warpcube_gpu::{GpuError, Reservation};
 use super::ledger::Origin;
 use super::waiting::{Active, BackgroundLoad, EVERY_TURN, ForegroundLoad, PATIENCE, Turn, WAIT, until};
 use super::{Pinned, Residency, TableRequest};
-use crate::device::{Relation, ResidentColumn, Room, compile_in_background};
+use crate::device::{Relation, ResidentColumn, Room, request_better};
 use crate::error::{ColumnError, Result};
 use crate::load::{HostColumn, LoadLimits, LoadReport, Loaded, load};
 use crate::source::ColumnSource;
@@ -80,9 +80,10 @@ impl Residency {
             };
             match outcome {
                 Ok((tables, transient, active)) => {
-                    // Better encoders are compiled from the second load on: a statement that runs once does not pay for them.
+                    // Better encoders are compiled from the second load on: a statement that runs once does not pay
+                    // for them.
                     if !admission.read.is_empty() && self.loads.fetch_add(1, Ordering::Relaxed) > 0 {
-                        compile_in_background(&self.device);
+                        request_better(&self.device);
                     }
                     admission.keep(&tables);
                     return Ok(Pinned { tables, transient, loaded: admission.report, _active: active });

@@ -3,7 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Int8Type, Int32Type, Int64Type, UInt16Type};
 use warpcube_engine::{AggregateCall, BinaryOp, BindingCache, EngineError, RunOptions, Tuning, Ty};
-use warpcube_gpu::LaneOrder;
+use warpcube_gpu::{LaneOrder, Priority};
 
 use crate::support::*;
 
@@ -178,11 +178,8 @@ fn who_may_go_elsewhere_does_not_wait_for_a_compiler() {
         let Err(EngineError::NotCompiled(behind)) = run() else { panic!("it waited") };
         let is_there = |program: &warpcube_gpu::Program| engine.device().is_compiled(program);
         assert!(behind.loaded.bytes > 0 && !behind.programs.iter().any(is_there));
-        let (done, compiled) = std::sync::mpsc::channel();
-        engine.device().compile_aside(behind.programs.clone(), move || done.send(()).unwrap());
-        engine.device().settle();
+        engine.device().request(&behind.programs, Priority::Soon).wait().unwrap();
         assert!(behind.programs.iter().all(is_there));
-        compiled.recv().unwrap();
         let (batch, report) = run().unwrap();
         assert!(batch.num_rows() > 900 && !report.compiled && report.loaded.bytes == 0);
         check_on(&engine, &fragment, &[&facts]);

@@ -2,7 +2,7 @@
 //!
 //! The key covers source, prelude, options, architecture and NVRTC version. A file is an 8-byte magic, the SHA-256 of
 //! the image and the image; what does not check is compiled again. Folder and file must belong to this user and be
-//! writable by nobody else, because their content is run on the device; where that cannot be had, nothing is cached.
+//! writable by no other user, because their content is run on the device; where that cannot be had, nothing is cached.
 //! Files appear by renaming, so that any number of devices, threads and processes may share the folder.
 
 use std::fs;

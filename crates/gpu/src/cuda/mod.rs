@@ -3,36 +3,35 @@
 //! The driver library is looked for when asked for; without it every call here is an error with a reason, never a
 //! panic. Modules come from NVRTC ([`nvrtc`]) through a cache on disk ([`cache`]).
 
-mod ahead;
 mod cache;
 mod driver;
+mod host_write;
 mod library;
 pub mod nvrtc;
 mod pci;
-mod poke;
 mod recording;
 mod stream;
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::panic::resume_unwind;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, ScopedJoinHandle};
 
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo, KernelAttributes};
+use crate::compile::{Priority, Queue};
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
 
 pub use crate::trust::private_folder;
-use ahead::Ahead;
 pub use cache::cache_folder;
 use driver::{Context, as_unavailable, check};
+use host_write::HostWriter;
 
 /// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.
 const BUDGET_SHARE_DEFAULT: f64 = 0.90;
@@ -51,17 +50,17 @@ impl Device {
     }
 
     /// As [`Device::cuda`], and has programs compiled while the driver starts and makes a context: those that `ahead`
-    /// names. Where that fails, who asks for the program is told.
+    /// names. An error of one is told to the calls that ask for it.
     ///
     /// # Errors
     /// As [`Device::cuda`].
     pub fn cuda_with(ordinal: usize, budget: Option<u64>, ahead: ToCompile) -> Result<Device> {
-        let backend = CudaBackend::open(ordinal, ahead).map_err(as_unavailable)?;
+        let (backend, compiler) = CudaBackend::open(ordinal, ahead).map_err(as_unavailable)?;
         let budget = match budget {
             Some(bytes) => bytes,
             None => (backend.memory().map_err(as_unavailable)?.0 as f64 * BUDGET_SHARE_DEFAULT) as u64,
         };
-        Ok(Device::new(Box::new(backend), budget))
+        Ok(Device::new(Arc::new(backend), compiler, budget))
     }
 
     /// Whether the driver is installed; asking costs next to nothing, and whether a device opens is another matter.
@@ -78,49 +77,71 @@ impl Device {
 struct CudaBackend {
     context: Arc<Context>,
     info: DeviceInfo,
-    poker: poke::Poker,
-    ahead: Ahead,
+    host_writer: HostWriter,
 }
 
-/// Begins to compile what is asked for and was not kept on disk.
-fn begin(ahead: ToCompile, architecture: u32) -> Ahead {
-    let programs = ahead(&|program| cache::is_kept(program, architecture));
-    Ahead::begin(programs, move |program| match cache::cubin(program, architecture) {
-        Ok((image, _)) => Some(image),
-        Err(error) => {
-            tracing::debug!(%error, "compiling ahead failed");
-            None
+/// What modules are loaded into, once it is there.
+type Opened = Arc<OnceLock<Loader>>;
+
+struct Loader {
+    context: Arc<Context>,
+    shared_bytes_max: usize,
+    /// Whether the device has programmatic dependent launch.
+    can_start_early: bool,
+}
+
+/// Compiles programs, and loads them as soon as there is a device.
+fn compiler(opened: Opened) -> Queue {
+    Queue::new(false, move |program, architecture| {
+        let (cubin, ran) = cache::cubin(program, architecture)?;
+        let module = CudaModule::new(cubin, opened.clone());
+        if opened.get().is_some() {
+            module.load()?;
         }
+        Ok((Arc::new(module), ran))
     })
 }
 
 impl CudaBackend {
-    fn open(ordinal: usize, ahead: ToCompile) -> Result<CudaBackend> {
+    fn open(ordinal: usize, ahead: ToCompile) -> Result<(CudaBackend, Queue)> {
         let _span = tracing::info_span!("open").entered();
-        // To look for what is kept takes the compiler's version, and so the compiler.
-        let start = |architecture| thread::spawn(move || begin(ahead, architecture));
-        let begun = |thread: JoinHandle<Ahead>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let guess = pci::architecture().filter(|_| driver::seems_to_start());
-        let guessed = guess.map(start);
-        let started = driver::start(ordinal).map(|(major, minor)| major * 10 + minor);
-        let thread = match guessed {
-            Some(thread) if started.as_ref().ok() == guess.as_ref() => thread,
-            // A wrong guess is taken back before anything else is begun.
-            wrong => {
-                drop(wrong.map(begun));
-                start(started?)
-            }
+        let opened = Opened::default();
+        let compiler = compiler(opened.clone());
+        let request = |architecture| {
+            let programs = ahead(&|program| cache::is_kept(program, architecture));
+            programs.iter().for_each(|program| drop(compiler.request(program, architecture, Priority::Now)));
         };
-        let context = Context::open(ordinal);
-        let ahead = begun(thread);
-        let context = Arc::new(context?);
+        let context = thread::scope(|scope| {
+            // To look for what is kept takes the compiler's version, and so the compiler.
+            let start = |architecture| scope.spawn(move || request(architecture));
+            let guess = pci::architecture().filter(|_| driver::seems_to_start());
+            let mut requests = guess.map(start);
+            let started = driver::start(ordinal).map(|(major, minor)| major * 10 + minor);
+            if started.as_ref().ok() != guess.as_ref() {
+                // A wrong guess is taken back before anything else is requested.
+                requests.take().into_iter().for_each(joined);
+                let architecture = started?;
+                compiler.forget(|_, guessed| guessed != architecture);
+                requests = Some(start(architecture));
+            }
+            let context = Context::open(ordinal);
+            requests.into_iter().for_each(joined);
+            context.map(Arc::new)
+        })?;
         let mut info = driver::describe(&context, ordinal)?;
         let (major, minor) = info.compute_capability;
-        let compiler = nvrtc::target(major * 10 + minor).ok().map(|(_, version)| version);
-        info.params_bytes_max = info.params_bytes_max.min(driver::params_bytes_max(compiler));
-        let poker = poke::Poker::new(context.clone())?;
-        Ok(CudaBackend { context, info, poker, ahead })
+        let version = nvrtc::target(major * 10 + minor).ok().map(|(_, version)| version);
+        info.params_bytes_max = info.params_bytes_max.min(driver::params_bytes_max(version));
+        let host_writer = HostWriter::new(context.clone())?;
+        let shared_bytes_max = info.shared_memory_per_block;
+        opened.get_or_init(|| Loader { context: context.clone(), shared_bytes_max, can_start_early: major >= 9 });
+        Ok((CudaBackend { context, info, host_writer }, compiler))
     }
+}
+
+/// Waits until a thread has given up all that it kept.
+fn joined(thread: ScopedJoinHandle<'_, ()>) {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic));
 }
 
 impl Backend for CudaBackend {
@@ -169,9 +190,9 @@ impl Backend for CudaBackend {
         }
     }
 
-    unsafe fn poke(&self, address: u64, value: u64) -> Result<()> {
+    unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.poker.poke(address, value) }
+        unsafe { self.host_writer.write(address, value) }
     }
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {
@@ -180,50 +201,25 @@ impl Backend for CudaBackend {
 
     fn is_kept(&self, program: &Program) -> bool {
         let (major, minor) = self.info.compute_capability;
-        self.ahead.is_there(program) || cache::is_kept(program, major * 10 + minor)
-    }
-
-    fn settle(&self) {
-        self.ahead.end();
-    }
-
-    fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {
-        let (major, minor) = self.info.compute_capability;
-        let (cubin, compiled) = match self.ahead.image(program) {
-            Some(image) => (Cow::Borrowed(image), true),
-            None => {
-                let (image, compiled) = cache::cubin(program, major * 10 + minor)?;
-                (Cow::Owned(image), compiled)
-            }
-        };
-        self.context.bind()?;
-        // SAFETY: a context is current and `cubin` is a whole image made by NVRTC, checked by the cache.
-        let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) };
-        let module = check("loading a compiled kernel", module)?;
-        let module = CudaModule {
-            context: self.context.clone(),
-            module,
-            functions: Mutex::new(HashMap::new()),
-            shared_bytes_max: self.info.shared_memory_per_block,
-            can_start_early: major >= 9,
-        };
-        Ok((Arc::new(module), compiled))
+        cache::is_kept(program, major * 10 + minor)
     }
 }
 
-/// A loaded module; unloaded when dropped.
+/// A compiled program; it is loaded when it is first used, or before, and unloaded when dropped.
 pub(super) struct CudaModule {
-    context: Arc<Context>,
-    module: sys::CUmodule,
+    opened: Opened,
+    image: Mutex<Image>,
     functions: Mutex<HashMap<String, Function>>,
-    shared_bytes_max: usize,
-    /// Whether the device has programmatic dependent launch.
-    pub(super) can_start_early: bool,
+}
+
+enum Image {
+    Cubin(Vec<u8>),
+    Loaded(sys::CUmodule),
 }
 
 // SAFETY: module and function handles may be used from any thread with the context current, which `bind` sees to.
 unsafe impl Send for CudaModule {}
-// SAFETY: as for `Send`; the map is behind a mutex.
+// SAFETY: as for `Send`; module and functions are behind mutexes.
 unsafe impl Sync for CudaModule {}
 
 #[derive(Clone, Copy)]
@@ -233,14 +229,43 @@ pub(super) struct Function {
 }
 
 impl CudaModule {
+    fn new(cubin: Vec<u8>, opened: Opened) -> CudaModule {
+        CudaModule { opened, image: Mutex::new(Image::Cubin(cubin)), functions: Mutex::default() }
+    }
+
+    fn loader(&self) -> Result<&Loader> {
+        self.opened.get().ok_or_else(|| GpuError::Contract("a module is loaded before its device is open".into()))
+    }
+
+    /// Loads the machine code, unless that was done.
+    fn load(&self) -> Result<sys::CUmodule> {
+        let mut image = self.image.lock();
+        let cubin = match &*image {
+            Image::Loaded(module) => return Ok(*module),
+            Image::Cubin(cubin) => cubin,
+        };
+        self.loader()?.context.bind()?;
+        // SAFETY: a context is current and `cubin` is a whole image made by NVRTC, checked by the cache.
+        let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) };
+        let module = check("loading a compiled kernel", module)?;
+        *image = Image::Loaded(module);
+        Ok(module)
+    }
+
+    /// Whether kernels of it may start while the one before them still runs.
+    pub(super) fn can_start_early(&self) -> bool {
+        self.opened.get().is_some_and(|loader| loader.can_start_early)
+    }
+
     pub(super) fn function(&self, name: &str) -> Result<Function> {
         if let Some(function) = self.functions.lock().get(name) {
             return Ok(*function);
         }
-        self.context.bind()?;
+        let (module, loader) = (self.load()?, self.loader()?);
+        loader.context.bind()?;
         let c_name = CString::new(name).map_err(|_| GpuError::Contract(format!("kernel name {name:?}")))?;
         // SAFETY: the module is loaded for as long as `self` lives.
-        let handle = check("finding a kernel", unsafe { result::module::get_function(self.module, c_name) })?;
+        let handle = check("finding a kernel", unsafe { result::module::get_function(module, c_name) })?;
         let attribute = |which| {
             // SAFETY: the handle was just given by the driver.
             let value = unsafe { result::function::get_function_attribute(handle, which) };
@@ -253,7 +278,7 @@ impl CudaModule {
             static_shared_bytes: attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
             threads_per_block_max: attribute(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         };
-        let dynamic = self.shared_bytes_max as i32 - attributes.static_shared_bytes as i32;
+        let dynamic = loader.shared_bytes_max as i32 - attributes.static_shared_bytes as i32;
         let which = A::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: as above; the limit is the device's own.
         check("raising a kernel's shared memory", unsafe {
@@ -272,7 +297,7 @@ impl BackendModule for CudaModule {
 
     fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32> {
         let function = self.function(kernel)?;
-        self.context.bind()?;
+        self.loader()?.context.bind()?;
         let mut blocks = 0;
         // SAFETY: the handle is live and `blocks` is writable.
         let status = unsafe {
@@ -294,9 +319,12 @@ impl BackendModule for CudaModule {
 
 impl Drop for CudaModule {
     fn drop(&mut self) {
-        if self.context.bind().is_ok() {
-            // SAFETY: loaded once, unloaded once; kernels hold the module, streams hold kernels' work until it is done.
-            let _ = unsafe { result::module::unload(self.module) };
+        if let (Image::Loaded(module), Some(loader)) = (self.image.get_mut(), self.opened.get())
+            && loader.context.bind().is_ok()
+        {
+            // SAFETY: loaded once, unloaded once; streams and recordings hold the modules of their kernels until the
+            // work is done.
+            let _ = unsafe { result::module::unload(*module) };
         }
     }
 }

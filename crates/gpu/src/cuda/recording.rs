@@ -9,17 +9,17 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 
 use super::driver::{Context, check, check_launch};
-use super::stream::CudaStream;
+use super::stream::{CudaEvent, CudaStream};
 use crate::backend::{BackendRecording, BackendStream, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaRecording {
     context: Arc<Context>,
     graph: sys::CUgraphExec,
-    events: Vec<sys::CUevent>,
+    events: Vec<CudaEvent>,
 }
 
-// SAFETY: graph and event handles may be used from any thread with the context current; `&mut self` keeps the launches
+// SAFETY: graph handles may be used from any thread with the context current; `&mut self` keeps the launches
 // apart.
 unsafe impl Send for CudaRecording {}
 
@@ -27,8 +27,8 @@ impl CudaRecording {
     /// Captures steps on a stream with nothing in flight.
     ///
     /// # Safety
-    /// Modules of the steps live as long as the recording.
-    pub(super) unsafe fn capture(stream: &mut CudaStream, steps: &[WorkStep]) -> Result<CudaRecording> {
+    /// Modules of the steps, and the host memory, live as long as the recording.
+    pub(super) unsafe fn capture(stream: &mut CudaStream, steps: &[WorkStep], host: u64) -> Result<CudaRecording> {
         let context = stream.context.clone();
         context.bind()?;
         let mut recording = CudaRecording { context, graph: std::ptr::null_mut(), events: Vec::new() };
@@ -36,7 +36,7 @@ impl CudaRecording {
         // SAFETY: the stream is live.
         check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
         // SAFETY: nothing runs while a stream captures; the caller promises the rest.
-        let captured = unsafe { recording.steps(stream, steps) };
+        let captured = unsafe { recording.steps(stream, steps, host) };
         let mut graph = std::ptr::null_mut();
         // A capture is ended whatever became of it, or the stream could not be used again.
         // SAFETY: the stream is capturing and `graph` is writable.
@@ -55,27 +55,26 @@ impl CudaRecording {
 
     /// # Safety
     /// As for [`CudaRecording::capture`]; the stream is capturing.
-    unsafe fn steps(&mut self, stream: &mut CudaStream, steps: &[WorkStep]) -> Result<()> {
+    unsafe fn steps(&mut self, stream: &mut CudaStream, steps: &[WorkStep], base: u64) -> Result<()> {
         for step in steps {
             // SAFETY: calls on a capturing stream touch no memory.
             unsafe {
                 match step {
-                    WorkStep::Upload { target, source, bytes } => {
-                        stream.upload(*target, *source as *const u8, *bytes)?
+                    WorkStep::Upload { target, host } => {
+                        stream.upload(*target, (base + host.start as u64) as *const u8, host.len())?;
                     }
-                    WorkStep::Download { target, source, bytes } => {
-                        stream.download(*target as *mut u8, *source, *bytes)?;
+                    WorkStep::Download { source, host } => {
+                        stream.download((base + host.start as u64) as *mut u8, *source, host.len())?;
                     }
                     WorkStep::Fill { target, value, bytes } => stream.fill(*target, *value, *bytes)?,
                     WorkStep::Launch { module, kernel, shape, params, early } => {
-                        stream.launch_as(module.as_ref(), kernel, *shape, params, *early)?;
+                        stream.launch(module.as_ref(), kernel, *shape, params, *early)?;
                     }
                     WorkStep::Mark => {
-                        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
-                        self.events.push(check("creating an event", event)?);
-                        let event = self.events[self.events.len() - 1];
+                        let event = CudaEvent::new(self.context.clone(), sys::CUevent_flags::CU_EVENT_DEFAULT)?;
                         let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
-                        let status = sys::cuEventRecordWithFlags(event, stream.handle, flag);
+                        let status = sys::cuEventRecordWithFlags(event.handle, stream.handle, flag);
+                        self.events.push(event);
                         check("recording an event", status.result())?;
                     }
                 }
@@ -97,7 +96,10 @@ impl CudaRecording {
 impl BackendRecording for CudaRecording {
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
         let event = |index: usize| {
-            self.events.get(index).copied().ok_or_else(|| GpuError::Contract("a mark that was not recorded".into()))
+            self.events
+                .get(index)
+                .map(|event| event.handle)
+                .ok_or_else(|| GpuError::Contract("a mark that was not recorded".into()))
         };
         let (from, to) = (event(from)?, event(to)?);
         self.context.bind()?;
@@ -113,16 +115,9 @@ impl BackendRecording for CudaRecording {
 
 impl Drop for CudaRecording {
     fn drop(&mut self) {
-        if self.context.bind().is_err() {
-            return;
-        }
-        if !self.graph.is_null() {
-            // SAFETY: made once, destroyed once; whoever launched it has waited.
+        if !self.graph.is_null() && self.context.bind().is_ok() {
+            // SAFETY: made once, destroyed once; every launch of it was waited for.
             let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
-        }
-        for event in &self.events {
-            // SAFETY: created once, destroyed once.
-            let _ = unsafe { result::event::destroy(*event) };
         }
     }
 }

@@ -7,7 +7,7 @@ use cudarc::driver::{result, sys};
 use super::CudaModule;
 use super::driver::{Context, check, check_launch};
 use super::recording::CudaRecording;
-use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaStream {
@@ -24,50 +24,6 @@ impl CudaStream {
         context.bind()?;
         let handle = check("creating a stream", result::stream::create(result::stream::StreamKind::NonBlocking))?;
         Ok(CudaStream { context, handle })
-    }
-}
-
-impl CudaStream {
-    /// Launches a kernel; `early` lets it start while the one before it still runs (programmatic dependent launch).
-    ///
-    /// # Safety
-    /// As for [`BackendStream::launch`]; a kernel launched early waits for the one before it.
-    pub(super) unsafe fn launch_as(
-        &mut self,
-        module: &dyn BackendModule,
-        kernel: &str,
-        shape: LaunchShape,
-        params: &[u8],
-        early: bool,
-    ) -> Result<()> {
-        let module = module
-            .as_any()
-            .downcast_ref::<CudaModule>()
-            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
-        let function = module.function(kernel)?;
-        self.context.bind()?;
-        let mut pointer = params.as_ptr().cast_mut().cast::<std::ffi::c_void>();
-        let mut attribute = sys::CUlaunchAttribute {
-            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-            pad: [0; 4],
-            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
-        };
-        let config = sys::CUlaunchConfig {
-            gridDimX: shape.grid,
-            gridDimY: 1,
-            gridDimZ: 1,
-            blockDimX: shape.block,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: shape.shared_bytes,
-            hStream: self.handle,
-            attrs: &mut attribute,
-            numAttrs: u32::from(early && module.can_start_early),
-        };
-        // SAFETY: the one parameter is a struct passed by value, read during this call as the attribute is; its
-        // addresses are valid by the caller's promise.
-        let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
-        check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
 }
 
@@ -100,23 +56,51 @@ impl BackendStream for CudaStream {
         check("filling device memory", status.result())
     }
 
+    /// A kernel that is launched `early` starts by programmatic dependent launch.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
         kernel: &str,
         shape: LaunchShape,
         params: &[u8],
+        early: bool,
     ) -> Result<()> {
-        // SAFETY: the caller promises what is asked for.
-        unsafe { self.launch_as(module, kernel, shape, params, false) }
+        let module = module
+            .as_any()
+            .downcast_ref::<CudaModule>()
+            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
+        let function = module.function(kernel)?;
+        self.context.bind()?;
+        let mut pointer = params.as_ptr().cast_mut().cast::<std::ffi::c_void>();
+        let mut attribute = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: shape.grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: shape.block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shape.shared_bytes,
+            hStream: self.handle,
+            attrs: &mut attribute,
+            numAttrs: u32::from(early && module.can_start_early()),
+        };
+        // SAFETY: the one parameter is a struct passed by value, read during this call as the attribute is; its
+        // addresses are valid by the caller's promise.
+        let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
+        check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
 
-    unsafe fn record(&mut self, steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>> {
+    unsafe fn record(&mut self, steps: &[WorkStep], host: u64) -> Result<Box<dyn BackendRecording>> {
         // SAFETY: what the steps ask for is promised for each replay; recording only notes them.
-        Ok(Box::new(unsafe { CudaRecording::capture(self, steps) }?))
+        Ok(Box::new(unsafe { CudaRecording::capture(self, steps, host) }?))
     }
 
-    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, _steps: &[WorkStep]) -> Result<()> {
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, _: &[WorkStep], _: u64) -> Result<()> {
         let recording = recording
             .as_any_mut()
             .downcast_mut::<CudaRecording>()
@@ -124,6 +108,23 @@ impl BackendStream for CudaStream {
         self.context.bind()?;
         // SAFETY: by the caller's promise what the recorded steps touch is valid, and the recording is not in flight.
         unsafe { recording.launch(self.handle) }
+    }
+
+    fn record_event(&mut self) -> Result<BackendEvent> {
+        let event = CudaEvent::new(self.context.clone(), sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
+        // SAFETY: event and stream are live and of one context.
+        check("recording an event", unsafe { result::event::record(event.handle, self.handle) })?;
+        Ok(Box::new(event))
+    }
+
+    fn wait_event(&mut self, event: &BackendEvent) -> Result<()> {
+        let event = event
+            .downcast_ref::<CudaEvent>()
+            .ok_or_else(|| GpuError::Contract("an event that is not of a CUDA device".into()))?;
+        self.context.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and stream are live and of one context; the event was recorded when it was made.
+        check("waiting for an event", unsafe { result::stream::wait_event(self.handle, event.handle, flags) })
     }
 
     fn is_done(&mut self) -> Result<bool> {
@@ -139,6 +140,33 @@ impl BackendStream for CudaStream {
         self.context.bind()?;
         // SAFETY: the stream is live.
         check("running kernels", unsafe { result::stream::synchronize(self.handle) })
+    }
+}
+
+pub(super) struct CudaEvent {
+    context: Arc<Context>,
+    pub(super) handle: sys::CUevent,
+}
+
+impl CudaEvent {
+    pub(super) fn new(context: Arc<Context>, flags: sys::CUevent_flags) -> Result<CudaEvent> {
+        context.bind()?;
+        let handle = check("creating an event", result::event::create(flags))?;
+        Ok(CudaEvent { context, handle })
+    }
+}
+
+// SAFETY: event handles may be used from any thread with the context current.
+unsafe impl Send for CudaEvent {}
+// SAFETY: as for `Send`; waiting for an event changes nothing of it.
+unsafe impl Sync for CudaEvent {}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: created once, destroyed once; the driver frees it when streams have passed it.
+            let _ = unsafe { result::event::destroy(self.handle) };
+        }
     }
 }
 

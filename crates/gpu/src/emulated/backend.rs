@@ -10,9 +10,9 @@ use super::memory::Memory;
 use super::module::EmulatedModule;
 use super::stream::EmulatedStream;
 use super::{EmulatorFaults, EmulatorOptions};
-use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo};
+use crate::backend::{Backend, BackendStream, DeviceInfo};
+use crate::compile::Queue;
 use crate::error::{GpuError, Result};
-use crate::program::Program;
 
 /// Alignment of host buffers in bytes.
 const HOST_ALIGNMENT: usize = 64;
@@ -39,7 +39,7 @@ impl EmulatedBackend {
             compute_capability: (9, 0),
             multiprocessors: options.multiprocessors,
             shared_memory_per_block: options.shared_memory_per_block,
-            shared_memory_per_multiprocessor: options.shared_memory_per_block + (1 << 10),
+            shared_memory_per_multiprocessor: options.shared_memory_per_multiprocessor(),
             params_bytes_max: options.params_bytes_max,
             l2_bytes: 1 << 20,
             memory_bytes: options.memory_bytes,
@@ -52,6 +52,23 @@ impl EmulatedBackend {
 
     fn faults(&self) -> &EmulatorFaults {
         &self.shared.options.faults
+    }
+
+    /// What compiles programs for the device, and loads them.
+    pub(super) fn compiler(&self) -> Queue {
+        let shared = self.shared.clone();
+        Queue::new(true, move |program, _| {
+            if shared.options.faults.has_no_compiler() {
+                return Err(GpuError::CompilerUnavailable {
+                    reason: "a test has taken it away".into(),
+                    repair: "give it back".into(),
+                });
+            }
+            let (path, ran) = shared.toolchain.object(program)?;
+            let limits = (shared.options.shared_memory_per_block, shared.options.shared_memory_per_multiprocessor());
+            let module = EmulatedModule::load(&path, program.name(), shared.toolchain.clone(), limits)?;
+            Ok((Arc::new(module), ran))
+        })
     }
 }
 
@@ -125,12 +142,12 @@ impl Backend for EmulatedBackend {
         }
     }
 
-    unsafe fn poke(&self, address: u64, value: u64) -> Result<()> {
+    unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {
         // SAFETY: the word is found within one buffer of this device and is aligned by the caller's promise; kernels
         // read it with atomic loads.
         let store = || unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
         self.shared.memory.write("a write beside running kernels", address, size_of::<u64>(), store)?;
-        self.faults().poked();
+        self.faults().host_wrote();
         Ok(())
     }
 
@@ -140,18 +157,5 @@ impl Backend for EmulatedBackend {
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {
         Ok(Box::new(EmulatedStream::new(self.shared.clone())))
-    }
-
-    fn load(&self, program: &Program) -> Result<(Arc<dyn BackendModule>, bool)> {
-        if self.faults().has_no_compiler() {
-            return Err(GpuError::CompilerUnavailable {
-                reason: "a test has taken it away".into(),
-                repair: "give it back".into(),
-            });
-        }
-        let (path, compiled) = self.shared.toolchain.object(program)?;
-        let limits = (self.info.shared_memory_per_block, self.info.shared_memory_per_multiprocessor);
-        let module = EmulatedModule::load(&path, program.name(), self.shared.toolchain.clone(), limits)?;
-        Ok((Arc::new(module), compiled))
     }
 }

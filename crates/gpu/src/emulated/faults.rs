@@ -81,7 +81,7 @@ impl EmulatorFaults {
     }
 
     /// Called for each write beside running kernels.
-    pub(super) fn poked(&self) {
+    pub(super) fn host_wrote(&self) {
         let mut hold = self.hold.lock();
         if *hold == Hold::Held {
             *hold = Hold::No;

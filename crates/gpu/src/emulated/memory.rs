@@ -17,7 +17,7 @@ use crate::error::{GpuError, Result};
 
 /// Alignment of allocations in bytes.
 const ALIGNMENT: usize = 256;
-/// Bytes before and after an allocation that belong to nobody.
+/// Unused bytes before and after an allocation.
 const GUARD_BYTES: usize = 512;
 /// Most bytes behind a buffer that are watched: size classes of large buffers leave up to 2 MiB there.
 const TAIL_BYTES_MAX: usize = 1024;
@@ -48,7 +48,7 @@ struct Allocation {
     /// Bytes of the buffer, none while the allocation is on the pool's free list.
     lent: Option<usize>,
     purpose: String,
-    /// Ranges of the buffer that belong to nobody, in bytes from its start.
+    /// Unused ranges of the buffer, in bytes from its start.
     redzones: Vec<Range<usize>>,
 }
 
@@ -123,7 +123,7 @@ impl Memory {
         allocation.purpose = purpose.to_string();
         let tail = allocation.tail_bytes();
         let start = address as *mut u8;
-        // SAFETY: buffer and tail lie within the allocation and its guard, and nobody has been given the buffer yet.
+        // SAFETY: buffer and tail lie within the allocation and its guard, and no handle of the buffer exists yet.
         unsafe {
             start.write_bytes(FRESH, bytes);
             start.add(bytes).write_bytes(GUARD, tail);
@@ -147,14 +147,14 @@ impl Memory {
             self.permit((address as usize + range.start) as *const u8, range.len());
         }
         allocation.lent = None;
-        // SAFETY: the range is that of the allocation, which nobody uses any more.
+        // SAFETY: the range is that of the allocation, of which no handle is left.
         unsafe { (address as *mut u8).write_bytes(RETURNED, allocation.capacity) };
         if let Some(finding) = finding {
             state.finding.get_or_insert(finding);
         }
     }
 
-    /// Ranges of a buffer that belong to nobody from now on, in bytes from `address`; they take the place of others.
+    /// Ranges of a buffer that are unused from now on, in bytes from `address`; they take the place of others.
     pub(super) fn set_redzones(&self, address: u64, redzones: &[Range<usize>]) {
         let mut state = self.state.lock();
         let Some((start, allocation)) = state.allocations.range_mut(..=address).next_back() else { return };
@@ -229,7 +229,7 @@ impl Memory {
             operation();
             return Ok(());
         }
-        // Nobody looks at guards before those that the operation covers hold their content again.
+        // Guards are not compared before those that the operation covers hold their content again.
         ranges.iter().for_each(|(first, bytes)| self.permit(*first, *bytes));
         operation();
         for (first, bytes) in ranges {
@@ -331,7 +331,7 @@ impl Allocation {
             return None;
         }
         let bytes = self.capacity.min(TAIL_BYTES_MAX);
-        // SAFETY: the range lies within a live allocation that is lent to nobody.
+        // SAFETY: the range lies within a live allocation that no buffer holds.
         let content = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
         let position = content.iter().position(|byte| *byte != RETURNED)?;
         Some(format!("byte {position} of the buffer '{}' was written after its last handle was dropped", self.purpose))

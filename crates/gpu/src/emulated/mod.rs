@@ -91,6 +91,12 @@ impl Default for EmulatorOptions {
     }
 }
 
+impl EmulatorOptions {
+    fn shared_memory_per_multiprocessor(&self) -> usize {
+        self.shared_memory_per_block + (1 << 10)
+    }
+}
+
 impl Device {
     /// An emulated device; `budget` is the most device memory to use, in bytes.
     ///
@@ -98,6 +104,8 @@ impl Device {
     /// [`GpuError::CompilerUnavailable`](crate::GpuError::CompilerUnavailable) without a C++ compiler,
     /// [`GpuError::Unavailable`](crate::GpuError::Unavailable) if no folder for compiled objects can be had.
     pub fn emulated(options: EmulatorOptions, budget: u64) -> Result<Device> {
-        Ok(Device::new(Box::new(backend::EmulatedBackend::new(options)?), budget))
+        let backend = backend::EmulatedBackend::new(options)?;
+        let compiler = backend.compiler();
+        Ok(Device::new(Arc::new(backend), compiler, budget))
     }
 }

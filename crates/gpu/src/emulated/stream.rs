@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::backend::{Shared, lost};
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
-use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
@@ -17,49 +17,6 @@ pub(super) struct EmulatedStream {
 impl EmulatedStream {
     pub(super) fn new(shared: Arc<Shared>) -> EmulatedStream {
         EmulatedStream { shared }
-    }
-
-    /// Launches a kernel; one that is launched `early` has to wait for those before it, though here they are done.
-    ///
-    /// # Safety
-    /// As for [`BackendStream::launch`].
-    unsafe fn launch_as(
-        &mut self,
-        module: &dyn BackendModule,
-        kernel: &str,
-        shape: LaunchShape,
-        params: &[u8],
-        early: bool,
-    ) -> Result<()> {
-        if self.shared.options.faults.launch_fails() {
-            return Err(lost(format!("kernel '{kernel}'")));
-        }
-        if self.shared.options.faults.launch_is_refused() {
-            return Err(GpuError::LaunchRefused {
-                operation: format!("launching kernel '{kernel}' as {shape:?}"),
-                code: "EMULATED_REFUSAL".into(),
-                message: "a refusal asked for by a test".into(),
-            });
-        }
-        self.shared.options.faults.hold(kernel, self.shared.options.time_limit)?;
-        let module = module
-            .as_any()
-            .downcast_ref::<EmulatedModule>()
-            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not of the emulated device")))?;
-        let found = module.kernel(kernel)?;
-        check_params(kernel, found.params_bytes, params)?;
-        let mut arguments = Arguments::new(params);
-        if early {
-            arguments = arguments.hide(|word| self.shared.memory.holds(word));
-        }
-        let runtime = self.shared.toolchain.runtime();
-        // SAFETY: the entry is of a loaded module, linked to this runtime when it was built; the struct has the size
-        // the kernel expects; the caller vouches for its content.
-        unsafe { runtime.run(found.entry, kernel, shape, &arguments, &self.shared.options) }?;
-        if self.shared.options.faults.launch_strays() {
-            self.shared.memory.damage_redzones();
-        }
-        self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
     }
 }
 
@@ -105,22 +62,51 @@ impl BackendStream for EmulatedStream {
         self.shared.memory.write("a fill", target, bytes, fill)
     }
 
+    /// A kernel that is launched `early` has to wait for those before it, though here they are done.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
         kernel: &str,
         shape: LaunchShape,
         params: &[u8],
+        early: bool,
     ) -> Result<()> {
-        // SAFETY: the caller promises what is asked for.
-        unsafe { self.launch_as(module, kernel, shape, params, false) }
+        if self.shared.options.faults.launch_fails() {
+            return Err(lost(format!("kernel '{kernel}'")));
+        }
+        if self.shared.options.faults.launch_is_refused() {
+            return Err(GpuError::LaunchRefused {
+                operation: format!("launching kernel '{kernel}' as {shape:?}"),
+                code: "EMULATED_REFUSAL".into(),
+                message: "a refusal asked for by a test".into(),
+            });
+        }
+        self.shared.options.faults.hold(kernel, self.shared.options.time_limit)?;
+        let module = module
+            .as_any()
+            .downcast_ref::<EmulatedModule>()
+            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not of the emulated device")))?;
+        let found = module.kernel(kernel)?;
+        check_params(kernel, found.params_bytes, params)?;
+        let mut arguments = Arguments::new(params);
+        if early {
+            arguments = arguments.hide(|word| self.shared.memory.holds(word));
+        }
+        let runtime = self.shared.toolchain.runtime();
+        // SAFETY: the entry is of a loaded module, linked to this runtime when it was built; the struct has the size
+        // the kernel expects; the caller vouches for its content.
+        unsafe { runtime.run(found.entry, kernel, shape, &arguments, &self.shared.options) }?;
+        if self.shared.options.faults.launch_strays() {
+            self.shared.memory.damage_redzones();
+        }
+        self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
     }
 
-    unsafe fn record(&mut self, _steps: &[WorkStep]) -> Result<Box<dyn BackendRecording>> {
+    unsafe fn record(&mut self, _steps: &[WorkStep], _host: u64) -> Result<Box<dyn BackendRecording>> {
         Ok(Box::new(EmulatedRecording { marks: Vec::new() }))
     }
 
-    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep]) -> Result<()> {
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], base: u64) -> Result<()> {
         let recording = recording
             .as_any_mut()
             .downcast_mut::<EmulatedRecording>()
@@ -130,18 +116,28 @@ impl BackendStream for EmulatedStream {
             // SAFETY: the caller promises for every step what its method asks for.
             unsafe {
                 match step {
-                    WorkStep::Upload { target, source, bytes } => self.upload(*target, *source as *const u8, *bytes)?,
-                    WorkStep::Download { target, source, bytes } => {
-                        self.download(*target as *mut u8, *source, *bytes)?
+                    WorkStep::Upload { target, host } => {
+                        self.upload(*target, (base + host.start as u64) as *const u8, host.len())?;
+                    }
+                    WorkStep::Download { source, host } => {
+                        self.download((base + host.start as u64) as *mut u8, *source, host.len())?;
                     }
                     WorkStep::Fill { target, value, bytes } => self.fill(*target, *value, *bytes)?,
                     WorkStep::Launch { module, kernel, shape, params, early } => {
-                        self.launch_as(module.as_ref(), kernel, *shape, params, *early)?;
+                        self.launch(module.as_ref(), kernel, *shape, params, *early)?;
                     }
                     WorkStep::Mark => recording.marks.push(Instant::now()),
                 }
             }
         }
+        Ok(())
+    }
+
+    fn record_event(&mut self) -> Result<BackendEvent> {
+        Ok(Box::new(()))
+    }
+
+    fn wait_event(&mut self, _event: &BackendEvent) -> Result<()> {
         Ok(())
     }
 

@@ -22,10 +22,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use warpcube_column::{ColumnError, LoadLimits};
 use warpcube_engine::{Engine, EngineError, NotCompiled, RunOptions, RunReport};
-use warpcube_gpu::{CancelSwitch, GpuError};
+use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
 use super::device_exec::{Arguments, Mode};
 use super::explain::{FragmentRun, predict};
@@ -147,11 +147,8 @@ impl Work {
     /// Has kernels compiled and the original plan run on the CPU meanwhile; its rows, or none if the kernels are there
     /// before them. Otherwise they are compiled to their end, for the next statement that takes them.
     async fn while_compiling(&self, behind: &NotCompiled) -> Result<Option<SendableRecordBatchStream>> {
-        let (done, compiled) = oneshot::channel();
-        // Nobody listens if the rows came first.
-        self.engine.device().compile_aside(behind.programs.clone(), move || {
-            let _ = done.send(());
-        });
+        let compilation = self.engine.device().request(&behind.programs, Priority::Soon);
+        let compiled = spawn_blocking(move || drop(compilation.wait()));
         let rows = async { self.cpu_rows().await?.try_collect::<Vec<RecordBatch>>().await };
         let rows = tokio::select! {
             _ = compiled => return Ok(None),
@@ -283,7 +280,7 @@ async fn off_the_workers<T: Send + 'static>(short: bool, work: impl FnOnce() -> 
     if short && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
         return Ok(tokio::task::block_in_place(work));
     }
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = spawn_blocking(work).await;
     done.map_err(|error| DataFusionError::Execution(format!("the device thread failed: {error}")))
 }
 

@@ -20,8 +20,7 @@ pub(crate) use codes::distinct;
 pub(crate) use context::{BLOCK_WARPS, KernelContext, Source, flip};
 pub(crate) use delta::fitting_delta;
 pub(crate) use programs::{
-    BASICS, PACKED, PROFILE_ANY, Parts, compile_all, compile_for_first_load, compile_in_background, has_encoders,
-    profile_words,
+    BASICS, PACKED, PROFILE_ANY, Parts, compile_all, has_encoders, profile_words, request_better, request_for_load,
 };
 pub use programs::{programs_of_first_loads, programs_of_plain_loads};
 pub(crate) use scratch::Scratch;

@@ -1,12 +1,12 @@
 //! The programs that look at columns and encode them, and when they are compiled.
 //!
 //! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; once a second statement
-//! has loaded something, better programs are compiled behind it.
+//! has loaded something, better programs are compiled in the background.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-use warpcube_gpu::{Device, Effort, Program, Urgent};
+use warpcube_gpu::{Device, Effort, IdleHold, Priority, Program};
 
 use crate::device::remap;
 use crate::error::Result;
@@ -107,10 +107,10 @@ pub fn programs_of_plain_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Progra
     [remap::program()].into_iter().filter(|program| !is_kept(program)).collect()
 }
 
-/// Has the programs compiled that a load of columns of these widths will ask for first, while it reads, and then those
-/// that it may ask for, once the load is over: they are not begun while what this returns is kept. Not for an emulated
-/// device, whose compiler takes seconds for each.
-pub(crate) fn compile_for_first_load(device: &Device, widths: impl IntoIterator<Item = usize>) -> Option<Urgent> {
+/// Requests the programs that a load of columns of these widths will ask for first, while it reads, and those that a
+/// load may ask for, which are idle until the guard is dropped. Not for an emulated device, whose compiler takes
+/// seconds for each.
+pub(crate) fn request_for_load(device: &Device, widths: impl IntoIterator<Item = usize>) -> Option<IdleHold> {
     if device.info().emulated {
         return None;
     }
@@ -121,8 +121,10 @@ pub(crate) fn compile_for_first_load(device: &Device, widths: impl IntoIterator<
     let widths: BTreeSet<usize> = widths.into_iter().collect();
     let passes = widths.into_iter().filter_map(profile_words);
     let first: Vec<Parts> = passes.chain(FIRST).collect();
-    let (first, others) = (missing(&first), missing(&USUAL));
-    (!first.is_empty() || !others.is_empty()).then(|| device.compile_early(first, others))
+    let hold = device.hold_idle();
+    device.request(&missing(&first), Priority::Now);
+    device.request(&missing(&USUAL), Priority::Idle);
+    Some(hold)
 }
 
 /// Whether what encodes most columns need not be compiled first.
@@ -130,13 +132,11 @@ pub(crate) fn has_encoders(device: &Device) -> bool {
     [BASICS, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
 }
 
-/// Has better programs compiled, in place of those that a load has used, for the next.
-pub(crate) fn compile_in_background(device: &Device) {
+/// Requests better programs, in place of those that a load has used, for the next.
+pub(crate) fn request_better(device: &Device) {
     let used = USUAL.into_iter().chain(OTHERS).filter(|parts| device.is_compiled(&quick_source(*parts)));
     let better: Vec<Program> = used.map(source).filter(|program| !device.is_compiled(program)).collect();
-    if !better.is_empty() {
-        device.compile_behind(better);
-    }
+    device.request(&better, Priority::Idle);
 }
 
 /// Compiles all programs as good as they are worth.

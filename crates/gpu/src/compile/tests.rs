@@ -1,0 +1,337 @@
+//! The rules of the queue, over a compiler that waits for the test.
+
+use std::any::Any;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{scope, sleep};
+
+use super::*;
+use crate::backend::KernelAttributes;
+
+/// A module that is but its source.
+struct Text(String);
+
+impl BackendModule for Text {
+    fn attributes(&self, _kernel: &str) -> Result<KernelAttributes> {
+        unimplemented!("nothing is launched here")
+    }
+
+    fn blocks_per_multiprocessor(&self, _kernel: &str, _block: u32, _shared_bytes: u32) -> Result<u32> {
+        unimplemented!("nothing is launched here")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A queue whose compiler says what it begins and ends at the test's word.
+struct Bench {
+    queue: Queue,
+    begun: Receiver<String>,
+    go_on: Sender<Result<()>>,
+}
+
+impl Bench {
+    fn new(kept_max: usize) -> Bench {
+        Bench::of(true, kept_max)
+    }
+
+    fn of(slow: bool, kept_max: usize) -> Bench {
+        let ((says, begun), (go_on, goes_on)) = (channel(), channel::<Result<()>>());
+        let (says, goes_on) = (Mutex::new(says), Mutex::new(goes_on));
+        let queue = Queue::new(slow, move |program, architecture| {
+            says.lock().send(format!("{}/{architecture}", program.name())).unwrap();
+            goes_on.lock().recv().unwrap().map(|()| (Arc::new(Text(program.source().into())) as Made, true))
+        });
+        queue.shared.state.lock().kept_max = kept_max;
+        Bench { queue, begun, go_on }
+    }
+
+    fn request(&self, name: &str, priority: Priority) -> Handle {
+        self.queue.request(&program(name), 90, priority)
+    }
+
+    /// What begins next.
+    fn next(&self) -> String {
+        self.begun.recv_timeout(Duration::from_secs(60)).expect("something begins")
+    }
+
+    fn nothing_begins(&self) {
+        sleep(2 * GRACE);
+        assert_eq!(self.begun.try_recv().ok(), None);
+    }
+
+    /// Ends one of those that were begun.
+    fn end(&self) {
+        self.go_on.send(Ok(())).unwrap();
+    }
+
+    /// Sees one begin, and ends it.
+    fn run(&self, name: &str) {
+        assert_eq!(self.next(), name);
+        self.end();
+    }
+}
+
+fn program(name: &str) -> Program {
+    Program::new(name, format!("source of {name}"))
+}
+
+#[test]
+fn two_begin_at_once_in_the_order_of_their_requests() {
+    let bench = Bench::new(KEPT_MAX);
+    let handles = ["a", "b", "c"].map(|name| bench.request(name, Priority::Now));
+    let mut first = [bench.next(), bench.next()];
+    first.sort();
+    assert_eq!(first, ["a/90", "b/90"]);
+    bench.nothing_begins();
+    bench.end();
+    assert_eq!(bench.next(), "c/90");
+    assert!(handles[2].poll().is_none());
+    bench.end();
+    bench.end();
+    for (handle, name) in handles.iter().zip(["a", "b", "c"]) {
+        let made = handle.wait().unwrap();
+        assert_eq!(made.as_any().downcast_ref::<Text>().unwrap().0, format!("source of {name}"));
+        assert_eq!(handle.program().name(), name);
+    }
+    bench.queue.settle();
+    assert_eq!((bench.queue.compiles(), bench.queue.shared.state.lock().workers), (3, [0; 3]));
+}
+
+#[test]
+fn a_program_is_compiled_once_for_all_who_request_it() {
+    let bench = Bench::new(KEPT_MAX);
+    let first = bench.request("a", Priority::Now);
+    assert_eq!(bench.next(), "a/90");
+    let second = bench.request("a", Priority::Idle);
+    scope(|threads| {
+        let (first, second) = (threads.spawn(|| first.wait()), threads.spawn(|| second.wait()));
+        bench.end();
+        let (first, second) = (first.join().unwrap().unwrap(), second.join().unwrap().unwrap());
+        assert!(Arc::ptr_eq(&first, &second));
+    });
+    assert!(bench.request("a", Priority::Now).poll().is_some() && bench.queue.get(&program("a"), 90).is_some());
+    // Another architecture is another program.
+    assert!(bench.queue.get(&program("a"), 80).is_none());
+    let other = bench.queue.request(&program("a"), 80, Priority::Now);
+    bench.run("a/80");
+    other.wait().unwrap();
+    assert_eq!(bench.queue.compiles(), 2);
+}
+
+#[test]
+fn what_is_waited_for_begins_before_what_is_not() {
+    let bench = Bench::new(KEPT_MAX);
+    let now = bench.request("now", Priority::Now);
+    assert_eq!(bench.next(), "now/90");
+    let idle = bench.request("idle", Priority::Idle);
+    let soon = bench.request("soon", Priority::Soon);
+    bench.nothing_begins();
+    bench.end();
+    now.wait().unwrap();
+    assert_eq!(bench.next(), "soon/90");
+    bench.nothing_begins();
+    bench.end();
+    soon.wait().unwrap();
+    assert_eq!(bench.next(), "idle/90");
+    // What runs is not stopped, and nothing waits for it.
+    let urgent = bench.request("urgent", Priority::Now);
+    bench.run("urgent/90");
+    bench.end();
+    assert!(urgent.wait().is_ok() && idle.wait().is_ok());
+}
+
+#[test]
+fn a_request_that_is_waited_for_after_all_is_raised() {
+    let bench = Bench::new(KEPT_MAX);
+    let hold = bench.queue.hold_idle();
+    let idle = ["a", "b", "c"].map(|name| bench.request(name, Priority::Idle));
+    bench.nothing_begins();
+    let raised = bench.request("c", Priority::Now);
+    bench.run("c/90");
+    assert!(raised.wait().is_ok() && idle[2].wait().is_ok());
+    bench.nothing_begins();
+    drop(hold);
+    // A lower request lowers nothing.
+    let soon = bench.request("b", Priority::Soon);
+    bench.request("b", Priority::Idle);
+    bench.run("b/90");
+    soon.wait().unwrap();
+    bench.run("a/90");
+    bench.queue.settle();
+    assert!(idle.iter().all(|handle| handle.poll().is_some()));
+}
+
+#[test]
+fn an_idle_one_that_runs_and_is_waited_for_holds_others_back() {
+    let bench = Bench::new(KEPT_MAX);
+    bench.request("idle", Priority::Idle);
+    assert_eq!(bench.next(), "idle/90");
+    let waited_for = bench.request("idle", Priority::Now);
+    bench.request("soon", Priority::Soon);
+    bench.nothing_begins();
+    bench.end();
+    waited_for.wait().unwrap();
+    bench.run("soon/90");
+    bench.queue.settle();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_does_not_wait_for_a_worker_that_leaves_the_cores() {
+    let bench = Bench::of(false, KEPT_MAX);
+    let idle = bench.request("a", Priority::Idle);
+    assert_eq!(bench.next(), "a/90");
+    // What no call waits for is not begun again, and what one does wait for is once.
+    bench.request("a", Priority::Soon);
+    bench.nothing_begins();
+    let now = [(); 2].map(|()| bench.request("a", Priority::Now));
+    assert_eq!(bench.next(), "a/90");
+    bench.nothing_begins();
+    bench.end();
+    let made = now[0].wait().unwrap();
+    bench.end();
+    bench.queue.settle();
+    for handle in [&idle, &now[1], &bench.request("a", Priority::Now)] {
+        assert!(Arc::ptr_eq(&made, &handle.wait().unwrap()), "the first outcome counts");
+    }
+    assert_eq!(bench.queue.compiles(), 2);
+    // Taken back before it was begun again, it still ends.
+    let idle = bench.request("b", Priority::Idle);
+    assert_eq!(bench.next(), "b/90");
+    let busy = ["c", "d"].map(|name| bench.request(name, Priority::Now));
+    drop((bench.next(), bench.next()));
+    let again = bench.request("b", Priority::Now);
+    bench.queue.close();
+    (0..3).for_each(|_| bench.end());
+    assert!(busy.iter().chain([&idle, &again]).all(|handle| handle.wait().is_ok()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_that_left_the_cores_has_no_worker_started_that_a_statement_waits_for() {
+    let counts = || [Priority::Now, Priority::Soon, Priority::Idle].map(Priority::on_this_thread);
+    assert_eq!(counts(), [Priority::Now, Priority::Soon, Priority::Idle]);
+    let left = || {
+        leave_cores();
+        // Threads that it starts leave them too.
+        scope(|threads| threads.spawn(counts).join().unwrap())
+    };
+    assert_eq!(scope(|threads| threads.spawn(left).join().unwrap()), [Priority::Soon, Priority::Soon, Priority::Idle]);
+}
+
+#[test]
+fn idle_ones_begin_one_at_a_time_when_it_was_quiet_for_a_while() {
+    let bench = Bench::new(KEPT_MAX);
+    let now = bench.request("now", Priority::Now);
+    bench.request("a", Priority::Idle);
+    bench.request("b", Priority::Idle);
+    bench.run("now/90");
+    now.wait().unwrap();
+    let ended = Instant::now();
+    assert_eq!(bench.next(), "a/90");
+    assert!(ended.elapsed() >= GRACE / 2, "a statement may ask for more at once");
+    bench.nothing_begins();
+    bench.end();
+    bench.run("b/90");
+    bench.queue.settle();
+}
+
+#[test]
+fn an_error_reaches_every_handle_and_a_later_request_compiles_again() {
+    let bench = Bench::new(KEPT_MAX);
+    let handles = [Priority::Soon, Priority::Now].map(|priority| bench.request("a", priority));
+    assert_eq!(bench.next(), "a/90");
+    bench.go_on.send(Err(GpuError::Compile { program: "a".into(), log: "no such name".into() })).unwrap();
+    for handle in &handles {
+        assert!(matches!(handle.wait(), Err(GpuError::Compile { log, .. }) if log == "no such name"));
+    }
+    let again = bench.request("a", Priority::Now);
+    bench.run("a/90");
+    assert!(again.wait().is_ok());
+    // Nor does a compiler that panics leave its callers waiting.
+    let panics = Queue::new(true, |_, _| panic!("a defect"));
+    let error = panics.request(&program("a"), 90, Priority::Now).wait().err().unwrap();
+    assert!(matches!(error, GpuError::Compile { log, .. } if log.contains("panicked")));
+    panics.settle();
+}
+
+#[test]
+fn nothing_begins_after_the_queue_was_closed() {
+    let bench = Bench::new(KEPT_MAX);
+    let kept = bench.request("kept", Priority::Now);
+    bench.run("kept/90");
+    kept.wait().unwrap();
+    let running = bench.request("running", Priority::Soon);
+    assert_eq!(bench.next(), "running/90");
+    let hold = bench.queue.hold_idle();
+    let waiting = bench.request("waiting", Priority::Idle);
+    bench.queue.close();
+    assert!(matches!(waiting.wait(), Err(GpuError::Cancelled)));
+    assert!(matches!(bench.request("later", Priority::Now).wait(), Err(GpuError::Cancelled)));
+    assert!(bench.request("kept", Priority::Now).wait().is_ok());
+    // What runs is waited for, and reaches its handle.
+    bench.end();
+    bench.queue.settle();
+    assert!(running.poll().is_some_and(|outcome| outcome.is_ok()));
+    drop(hold);
+    bench.nothing_begins();
+    assert_eq!(bench.queue.compiles(), 2);
+}
+
+#[test]
+fn requests_are_taken_back_by_priority_and_by_architecture() {
+    let bench = Bench::new(KEPT_MAX);
+    let _hold = bench.queue.hold_idle();
+    let idle = [80, 90].map(|architecture| bench.queue.request(&program("a"), architecture, Priority::Idle));
+    bench.queue.forget(|priority, architecture| priority > Priority::Now && architecture != 90);
+    assert!(matches!(idle[0].wait(), Err(GpuError::Cancelled)) && idle[1].poll().is_none());
+    bench.queue.forget(|priority, _| priority > Priority::Now);
+    assert!(matches!(idle[1].wait(), Err(GpuError::Cancelled)));
+    bench.queue.settle();
+    assert_eq!(bench.queue.compiles(), 0);
+}
+
+#[test]
+fn a_queue_that_is_dropped_waits_for_what_runs() {
+    let bench = Bench::new(KEPT_MAX);
+    let (running, waiting) = (bench.request("running", Priority::Idle), bench.request("waiting", Priority::Idle));
+    assert_eq!(bench.next(), "running/90");
+    let Bench { queue, go_on, .. } = bench;
+    scope(|threads| {
+        let dropping = threads.spawn(|| drop(queue));
+        assert!(matches!(waiting.wait(), Err(GpuError::Cancelled)));
+        assert!(!dropping.is_finished() && running.poll().is_none());
+        go_on.send(Ok(())).unwrap();
+    });
+    assert!(running.poll().is_some_and(|outcome| outcome.is_ok()));
+}
+
+#[test]
+fn of_many_programs_the_least_recently_requested_that_nothing_uses_is_given_up() {
+    let bench = Bench::new(2);
+    let make = |name: &str| {
+        let handle = bench.request(name, Priority::Now);
+        bench.end();
+        assert_eq!(bench.next(), format!("{name}/90"));
+        let made = handle.wait().unwrap();
+        drop(handle);
+        bench.queue.settle();
+        made
+    };
+    let is_kept = |name: &str| bench.queue.shared.state.lock().kept.contains_key(&(program(name).hash().clone(), 90));
+    drop((make("a"), make("b")));
+    assert!(bench.request("a", Priority::Now).wait().is_ok());
+    let c = make("c");
+    assert_eq!(["a", "b", "c"].map(is_kept), [true, false, true]);
+    // What is in use stays, though all were requested later.
+    let a = bench.request("a", Priority::Now).wait().unwrap();
+    drop(make("d"));
+    assert_eq!(["a", "c", "d"].map(is_kept), [true, true, true]);
+    drop((a, c));
+    drop(make("e"));
+    assert_eq!(["a", "c", "d", "e"].map(is_kept), [false, false, true, true]);
+    drop(make("b"));
+    assert_eq!(bench.queue.compiles(), 6);
+}
