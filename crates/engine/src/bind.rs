@@ -56,8 +56,9 @@ pub(crate) struct BoundFragment {
     pub(crate) control: Zone,
     /// All kernels.
     pub(crate) program: Arc<Program>,
-    /// What is compiled: a program a stage, side by side, then the one that gathers groups or the rows of a top-k. NVRTC takes some tenths of
-    /// a second for a large kernel; for the emulated device, whose compiler starts slowly, all kernels are one program.
+    /// What is compiled: a program a stage, side by side, then the one that gathers groups or the rows of a top-k. NVRTC
+    /// takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly, all
+    /// kernels are one program.
     pub(crate) parts: Vec<Program>,
     pub(crate) root: Root,
 }
@@ -263,8 +264,8 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
     }
 }
 
-/// Cuts a relation into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that warps
-/// end together. Small tables have one for each warp, of `least` rows or more.
+/// Cuts a relation into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that
+/// warps end together. Small tables have one for each warp, of `least` rows or more.
 fn lay_out_scan(arena: &mut Arena, table: &Relation, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
     let (table_rows, warps) = (table.rows_max(), u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
     let rows_min = tuning.step_rows_max();

@@ -110,7 +110,7 @@ impl Default for Settings {
             max_rows: MAX_ROWS_DEFAULT,
             depth_limit: DEPTH_LIMIT_DEFAULT,
             overflow: Overflow::Error,
-            topk: TopKChoice(None),
+            topk: TopKChoice::Auto,
             timing: None,
         }
     }
@@ -337,8 +337,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.topk",
-        expected: "'auto', 'threshold', 'radix_select', 'bucket_select', 'heap_shared', 'heap_registers' or 'bitonic' \
-                   (also 'bitonic_global' and the other steps of its ablation)",
+        expected: "'auto', 'threshold', 'radix_select', 'bucket_select', 'heap_shared', 'heap_registers', \
+                   'sort_and_choose' or 'bitonic' (also 'bitonic_global' and the other steps of its ablation)",
         description: "How the device finds the first rows of ORDER BY … LIMIT over one table: 'threshold' appends rows \
                       past a threshold that a sample gives and selects among those, others write the rank of every \
                       row and select among all; 'auto' takes the one predicted to be the fastest, which EXPLAIN shows. \

@@ -181,24 +181,39 @@ words! {
 
 /// How top-k is found: by a named algorithm of the device's primitives, or as the cost model chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TopKChoice(pub Option<TopKAlgorithm>);
+pub enum TopKChoice {
+    /// As the cost model chooses.
+    Auto,
+    /// By this algorithm.
+    Named(TopKAlgorithm),
+}
+
+impl TopKChoice {
+    /// The algorithm that is named.
+    pub fn named(self) -> Option<TopKAlgorithm> {
+        match self {
+            TopKChoice::Auto => None,
+            TopKChoice::Named(algorithm) => Some(algorithm),
+        }
+    }
+}
 
 impl FromStr for TopKChoice {
     type Err = NotAValue;
 
     fn from_str(text: &str) -> Result<Self, NotAValue> {
         match text.to_lowercase().as_str() {
-            "auto" => Ok(TopKChoice(None)),
-            name => name.parse().map(|algorithm| TopKChoice(Some(algorithm))).map_err(|_| NotAValue),
+            "auto" => Ok(TopKChoice::Auto),
+            name => name.parse().map(TopKChoice::Named).map_err(|_| NotAValue),
         }
     }
 }
 
 impl fmt::Display for TopKChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => f.write_str("auto"),
-            Some(algorithm) => write!(f, "{algorithm}"),
+        match self {
+            TopKChoice::Auto => f.write_str("auto"),
+            TopKChoice::Named(algorithm) => write!(f, "{algorithm}"),
         }
     }
 }

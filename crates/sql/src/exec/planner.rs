@@ -114,7 +114,7 @@ impl DevicePlanner {
             Overflow::Wrap => warpcube_engine::Overflow::Wrap,
         };
         facts.float_sums = *float_sums;
-        facts.topk = settings.topk.0;
+        facts.topk = settings.topk.named();
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
