@@ -58,7 +58,7 @@ pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
 }
 
 /// A part of a case's name.
-fn part<'c>(case: &'c Value, at: usize) -> &'c str {
+fn part(case: &Value, at: usize) -> &str {
     case["case"].as_str().unwrap_or_default().split('/').nth(at).unwrap_or_default()
 }
 

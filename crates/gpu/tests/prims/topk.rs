@@ -393,10 +393,11 @@ fn scratch_memory_is_an_eighth_of_the_input() {
 #[test]
 fn what_a_launcher_takes_is_known_before_it_is_made() {
     let rig = Rig::new(LaneOrder::Forward);
-    for algorithm in [Algorithm::Threshold, Algorithm::Bitonic(BitonicLevel::Reassigned)] {
+    let bitonic = Algorithm::Bitonic(BitonicLevel::Reassigned);
+    for algorithm in [Algorithm::Threshold, bitonic, Algorithm::SortAndChoose] {
         let spec = TopKSpec { rows: Element::U32, ..TopKSpec::new(Element::U64, 20, algorithm) };
         let top = TopK::new(&rig.device, &spec).unwrap();
-        assert!(rig.device.is_compiled(&spec.program()));
+        assert!(spec.programs(rig.device.info()).iter().all(|program| rig.device.is_compiled(program)));
         for n in [0, 1, 5_000, 1 << 20] {
             assert_eq!(spec.scratch_bytes(rig.device.info(), n), top.scratch_bytes(n), "{algorithm} {n}");
         }

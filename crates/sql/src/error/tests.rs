@@ -1,0 +1,52 @@
+//! Tests of how errors are sorted and told.
+
+use super::*;
+
+#[test]
+fn a_call_that_does_not_exist_is_told_in_a_line() {
+    let text = "Internal error: Function 'sum' failed to match any signature, errors: Error during planning: \
+                and so on. No function matches the given name and argument types 'sum(Utf8)'. You might need to \
+                add explicit type casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
+    let expected = "SQL-004 sum(Utf8) does not exist; there are sum(Int64), sum(Float64); a CAST may be missing";
+    assert_eq!(SqlError::from(DataFusionError::Plan(text.into())).to_string(), expected);
+}
+
+#[test]
+fn ours_comes_back_through_datafusion() {
+    let inner = SqlError::TimedOut { milliseconds: 7 };
+    let travelled = DataFusionError::from(inner).context("somewhere").context("above");
+    let back = SqlError::from(DataFusionError::Shared(std::sync::Arc::new(travelled)));
+    assert!(matches!(back, SqlError::TimedOut { milliseconds: 7 }), "{back}");
+    assert_eq!(back.code(), "SQL-008");
+}
+
+#[test]
+fn text_that_is_none_is_damage_of_a_file() {
+    let text = String::from_utf8(vec![b'a', 0xff]).unwrap_err().utf8_error();
+    let error = parquet::errors::ParquetError::External(Box::new(text));
+    assert_eq!(SqlError::from(DataFusionError::ParquetError(Box::new(error))).code(), "FILE-003");
+}
+
+#[tokio::test]
+async fn a_panic_in_a_task_of_a_reader_may_be_about_a_file() {
+    let task: tokio::task::JoinHandle<()> = tokio::spawn(async { panic!("a page of 0 bytes") });
+    let join = task.await.unwrap_err();
+    let error = SqlError::from(DataFusionError::External(Box::new(join)));
+    assert_eq!(error.code(), "SQL-010");
+    assert!(crate::diagnose::may_be_about_files(&error) && error.to_string().contains("a page of 0 bytes"));
+}
+
+#[test]
+fn names_that_are_taken_or_mean_nothing_are_no_failures_of_a_run() {
+    for text in ["Prepared statement 'p' does not exist", "Table 't' already exists", "Schema 's' doesn't exist."] {
+        assert_eq!(SqlError::from(DataFusionError::Execution(text.into())).code(), "SQL-004", "{text}");
+    }
+    let ran = SqlError::from(DataFusionError::Execution("the file already exists".into()));
+    assert_eq!(ran.code(), "SQL-006");
+}
+
+#[test]
+fn text_is_one_line() {
+    let error = SqlError::from(DataFusionError::Execution("one\n  two".into()));
+    assert_eq!(error.to_string(), "SQL-006 one two");
+}
