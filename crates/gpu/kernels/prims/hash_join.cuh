@@ -7,9 +7,9 @@
 // brings. Direct address: a value for each key of the range, and a bit that says whether there is one; if there is one
 // for each, bits are not asked for.
 // Mapping: blocks walk over the rows, a lane has several at once and asks for all their slots before it looks at one;
-// what did not end goes on together. Shared memory: sums of warps; a whole table, where it fits. Registers: rows
-// of a lane, their slots. Bytes: keys and values once; a sector of 32 bytes of the table for each probe, from shared
-// memory, the L2 cache or device memory. Numerics: values are unsigned; sums wrap at 2^64.
+// what does not end there goes on row by row. Shared memory: sums of warps; a whole table, where it fits. Registers:
+// rows of a lane, their slots. Bytes: keys and values once; a sector of 32 bytes of the table for each probe, from
+// shared memory, the L2 cache or device memory. Numerics: values are unsigned; sums wrap at 2^64.
 // Source: Shanbhag's thesis, 3.6.3 (query Q4); linear probing as Knuth 3, 6.4.
 
 struct JoinBuildParams {
@@ -112,12 +112,21 @@ template <bool SHARED, typename T> WC_DEVICE T join_load(const T* address) {
     return SHARED ? *address : wc_load_cached(address);
 }
 
+// Whether a probe ends at a pair of slots: at its key, or at an empty slot, the second of which is taken last.
+WC_DEVICE bool join_look(const uint4& slots, uint32_t key, uint32_t value, bool is_row, uint64_t& sum,
+                         uint32_t& pairs) {
+    const bool is_first = slots.x == key, is_second = slots.z == key, is_pair = is_row && (is_first || is_second);
+    sum += is_pair ? (uint64_t)value + (is_first ? slots.y : slots.w) : 0ull;
+    pairs += is_pair ? 1 : 0;
+    return is_first || is_second || slots.z == (uint32_t)JOIN_EMPTY;
+}
+
 // Rows of a lane: a pair of slots takes four registers.
 constexpr int LINEAR_ROWS = 1;
 
 template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
     const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words) : (const char*)p.table);
-    const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width, empty = (uint32_t)JOIN_EMPTY;
+    const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
     uint64_t sum = 0;
     uint32_t pairs = 0;
     constexpr int ITEMS = LINEAR_ROWS * WC_VEC;
@@ -125,30 +134,35 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
     wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t open) {
         uint32_t at[ITEMS];
         uint4 slots[ITEMS];
+        // Every key has a pair of its own to look at, also one that no row has.
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
             key = wc_relative(p.slots, key);
-            if (key > width) open &= ~(1u << i);
             at[i] = wc_home(p.slots, key);
+            slots[i] = join_load<SHARED>(table + at[i]);
         }
-        while (open != 0) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const uint32_t key = keys[i / WC_VEC][i % WC_VEC];
+            const bool is_row = (open >> i & 1u) && key <= width;
+            if (!is_row || join_look(slots[i], key, values[i / WC_VEC][i % WC_VEC], is_row, sum, pairs)) {
+                open &= ~(1u << i);
+            }
+        }
+        // The rows that are left, one of each lane at a time: a tenth of them, so that most warps have some.
+        while (__any_sync(WC_FULL_MASK, open != 0)) {
+            const uint32_t next = open & (0u - open);
+            uint32_t key = 0, value = 0, place = 0;
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
-                if (open >> i & 1u) slots[i] = join_load<SHARED>(table + at[i]);
+                if (next != 1u << i) continue;
+                key = keys[i / WC_VEC][i % WC_VEC];
+                value = values[i / WC_VEC][i % WC_VEC];
+                place = at[i] = (at[i] + 1) & mask;
             }
-#pragma unroll
-            for (int i = 0; i < ITEMS; ++i) {
-                const uint32_t key = keys[i / WC_VEC][i % WC_VEC];
-                const bool is_first = slots[i].x == key, is_second = slots[i].z == key;
-                if ((open >> i & 1u) && (is_first || is_second)) {
-                    sum += (uint64_t)values[i / WC_VEC][i % WC_VEC] + (is_first ? slots[i].y : slots[i].w);
-                    ++pairs;
-                }
-                // The second slot of a pair is taken after the first.
-                if (is_first || is_second || slots[i].z == empty) open &= ~(1u << i);
-                at[i] = (at[i] + 1) & mask;
-            }
+            const uint4 slot = join_load<SHARED>(table + place);
+            if (join_look(slot, key, value, next != 0, sum, pairs)) open &= ~next;
         }
     });
     join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
