@@ -192,7 +192,8 @@ mod tests {
     use super::*;
 
     fn report(results: Vec<Value>) -> Value {
-        json!({"suite": "primitives", "device": "D", "date": "2026-01-31", "params": {"log_rows": 9}, "results": results})
+        let params = json!({"log_rows": 9});
+        json!({"suite": "primitives", "device": "D", "date": "2026-01-31", "params": params, "results": results})
     }
 
     #[test]

@@ -103,7 +103,8 @@ struct Bench {
         }
         CHECK(cudaFree(scratch));
         std::sort(times.begin(), times.end());
-        printf("{\"rival\": \"cub\", \"version\": \"%d.%d.%d\", \"device\": \"%s\", \"log_rows\": %u, \"case\": \"%s\", "
+        printf("{\"rival\": \"cub\", \"version\": \"%d.%d.%d\", \"device\": \"%s\", \"log_rows\": %u, "
+               "\"case\": \"%s\", "
                "\"ms\": %.6f, \"runs\": %zu}\n",
                CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION, device.c_str(), log_rows, name.c_str(),
                times[times.size() / 2], times.size());

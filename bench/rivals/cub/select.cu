@@ -14,7 +14,7 @@ int main(int count, char** arguments) {
     {
         const int64_t n = bench.rows(29);
         const float* in =
-            column<float>(n, [] __device__(uint64_t row) { return (float)(hash(1, row) >> 40) * (1.0f / 16777216.0f); });
+            column<float>(n, [] __device__(uint64_t row) { return (float)(hash(1, row) >> 40) / 16777216.0f; });
         float* out = room<float>(n);
         uint64_t* selected = room<uint64_t>(1);
         for (int percent = 0; percent <= 100; percent += 10) {

@@ -1,4 +1,5 @@
-// CUB's DeviceTopK (keys and their rows, in no order) beside the cases topk/f32/…, where this CUB has it: 3.3 and later.
+// CUB's DeviceTopK (keys and their rows, in no order) beside the cases topk/f32/…, where this CUB has it: 3.3 and
+// later.
 #include "common.cuh"
 
 #if __has_include(<cub/device/device_topk.cuh>)

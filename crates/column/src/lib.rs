@@ -1,9 +1,9 @@
 //! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
 //!
 //! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and
-//! encoded ones where that is worth it or asked for ([`format::Encoding`], [`EncodingChoice`]). No reader code goes past this
-//! crate. Invariants: statistics bound every valid value of a column; a null slot is never read as a value; all
-//! columns of a resident table share one list of chunks.
+//! encoded ones where that is worth it or asked for ([`format::Encoding`], [`EncodingChoice`]). No reader code goes
+//! past this crate. Invariants: statistics bound every valid value of a column; a null slot is never read as a value;
+//! all columns of a resident table share one list of chunks.
 //!
 //! Modules are layers, each of which uses those before it alone: `units`, `error`, `source`; [`mod@format`], the bytes
 //! of columns on the CPU; `device`, segments and the kernels over them; `load`; `residency`.

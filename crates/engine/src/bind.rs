@@ -56,9 +56,9 @@ pub(crate) struct BoundFragment {
     pub(crate) control: Zone,
     /// All kernels.
     pub(crate) program: Arc<Program>,
-    /// What is compiled: a program a stage, side by side, then the one that gathers groups or the rows of a top-k. NVRTC
-    /// takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly, all
-    /// kernels are one program.
+    /// What is compiled: a program a stage, side by side, then the one that gathers groups or the rows of a top-k.
+    /// NVRTC takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly,
+    /// all kernels are one program.
     pub(crate) parts: Vec<Program>,
     pub(crate) root: Root,
 }

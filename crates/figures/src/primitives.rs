@@ -304,8 +304,8 @@ fn group_by(results: &[Case<'_>]) -> Option<Chart> {
     curve(results, "groupby", "GROUP BY by number of groups", x)
 }
 
-/// Cases `<family>/<number>`: a series for each algorithm or strategy, with floors and predictions, and a panel for each
-/// share of probes that match.
+/// Cases `<family>/<number>`: a series for each algorithm or strategy, with floors and predictions, and a panel for
+/// each share of probes that match.
 fn curve(results: &[Case<'_>], family: &str, title: &str, x: Axis) -> Option<Chart> {
     let own = || results.iter().filter(|case| case.parts.len() == 2 && case.parts[0] == family);
     let titles: Vec<String> = own().map(matching).collect();
@@ -441,7 +441,10 @@ mod tests {
 
     #[test]
     fn curves_have_predictions() {
-        let result = |bytes: u64, algorithm: &str| json!({"case": format!("join/{bytes}"), "algorithm": algorithm, "device_ms": 2.0, "predicted_ms": 1.5});
+        let result = |bytes: u64, algorithm: &str| {
+            let case = format!("join/{bytes}");
+            json!({"case": case, "algorithm": algorithm, "device_ms": 2.0, "predicted_ms": 1.5})
+        };
         let results = [result(8192, "linear"), result(1 << 30, "linear"), result(8192, "partitioned")];
         let chart = join(&cases(&results)).unwrap();
         assert_eq!(series(&chart, 0, "linear"), [(8192.0, 2.0), (1_073_741_824.0, 2.0)]);

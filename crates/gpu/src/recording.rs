@@ -51,15 +51,9 @@ impl Work {
     }
 
     fn uses(&mut self, buffer: &DeviceBuffer) {
-        // A part of a buffer that is known is known.
-        let range = |address: u64, bytes: usize| address..=address + bytes as u64;
-        let own = range(buffer.address(), buffer.bytes());
-        let is_within = |&(address, bytes): &(u64, usize)| {
-            let known = range(address, bytes);
-            known.contains(own.start()) && known.contains(own.end())
-        };
-        if !self.buffers.iter().any(is_within) {
-            self.buffers.push((buffer.address(), buffer.bytes()));
+        let own = (buffer.address(), buffer.bytes());
+        if !self.buffers.iter().any(|known| is_within(own, *known)) {
+            self.buffers.push(own);
         }
     }
 
@@ -117,6 +111,11 @@ impl Work {
     }
 }
 
+/// Whether a range, an address and bytes from there on, lies in another.
+fn is_within((address, bytes): (u64, usize), (outer, outer_bytes): (u64, usize)) -> bool {
+    outer <= address && address + bytes as u64 <= outer + outer_bytes as u64
+}
+
 /// Work ready to be submitted.
 pub struct Recording {
     backend: Box<dyn BackendRecording>,
@@ -149,12 +148,12 @@ impl Recording {
         Ok(Recording { backend, steps, host, buffers, device, traffic, _modules: modules })
     }
 
-    /// Whether the work is on exactly these buffers.
+    /// Whether all memory that the work is on lies in these buffers.
     pub fn is_on(&self, buffers: &[&DeviceBuffer]) -> bool {
-        let same = |known: &(u64, usize), buffer: &DeviceBuffer| {
-            *known == (buffer.address(), buffer.bytes()) && Arc::ptr_eq(buffer.device(), &self.device)
+        let holds = |known: &(u64, usize), buffer: &DeviceBuffer| {
+            is_within(*known, (buffer.address(), buffer.bytes())) && Arc::ptr_eq(buffer.device(), &self.device)
         };
-        self.buffers.iter().all(|known| buffers.iter().any(|buffer| same(known, buffer)))
+        self.buffers.iter().all(|known| buffers.iter().any(|buffer| holds(known, buffer)))
     }
 
     /// Submits the work; the caller synchronises before anything else is done with the recording.

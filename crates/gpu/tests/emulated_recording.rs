@@ -56,6 +56,8 @@ fn a_part_of_a_recorded_buffer_is_no_other_buffer() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let whole = rig.device.buffer(1024, "test").unwrap();
     let mut work = Work::new(&rig.device);
+    // Parts before and behind the first use of the whole.
+    work.fill(&whole.part(0, 8).unwrap(), 0, 9, 8).unwrap();
     work.fill(&whole, 0, 7, 1024).unwrap();
     work.fill(&whole.part(256, 512).unwrap(), 0, 8, 512).unwrap();
     let mut recording = rig.stream.prepare(work).unwrap();

@@ -147,7 +147,8 @@ pub struct ColumnReader {
 }
 
 impl ColumnReader {
-    /// The reader of a column; `add` makes a parameter of a C type of a constant, and gives its expression in the kernel.
+    /// The reader of a column; `add` makes a parameter of a C type of a constant, and gives its expression in the
+    /// kernel.
     pub fn new(
         column: usize,
         layout: ColumnLayout,

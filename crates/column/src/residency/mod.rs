@@ -6,10 +6,10 @@
 //! and starts over, first once no other statement is loading (two of them could hold each other up for ever), then
 //! whenever a running statement has finished. A statement whose columns are all resident takes none of the locks that
 //! loads hold. One that wants to be the only one is overtaken by others for half a second; those that arrive afterwards
-//! wait until it was admitted. Every wait ends when its statement is cancelled. Columns that no statement has pinned leave by
-//! least recent use; within a budget of their own, copies of them stay on the host, from which they come back without
-//! being decoded again. Columns that are kept in a file come from there, and those that were read from their source go
-//! into it once the statement has all it needs.
+//! wait until it was admitted. Every wait ends when its statement is cancelled. Columns that no statement has pinned
+//! leave by least recent use; within a budget of their own, copies of them stay on the host, from which they come back
+//! without being decoded again. Columns that are kept in a file come from there, and those that were read from their
+//! source go into it once the statement has all it needs.
 
 mod admission;
 mod ledger;

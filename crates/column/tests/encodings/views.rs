@@ -1,5 +1,5 @@
-//! Kernels decode what the CPU encoded: every encoding through its view, whole vectors in steps of each length and single
-//! rows, on the emulated device.
+//! Kernels decode what the CPU encoded: every encoding through its view, whole vectors in steps of each length and
+//! single rows, on the emulated device.
 
 use std::collections::BTreeMap;
 

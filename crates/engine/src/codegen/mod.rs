@@ -1,10 +1,10 @@
 //! From bound pipelines to kernel source.
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`expr`] turns expressions into statements and
-//! computes what is known of their values on the way ([`strings`] where dictionaries meet, [`integers`] where numbers may
-//! overflow), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed values,
-//! [`staged`] what it keeps in shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at,
-//! [`frame`] what a sink does before and after, [`topk`] the kernels of a top-k beside its scan.
+//! computes what is known of their values on the way ([`strings`] where dictionaries meet, [`integers`] where numbers
+//! may overflow), [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed values,
+//! [`staged`] what it keeps in shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look
+//! at, [`frame`] what a sink does before and after, [`topk`] the kernels of a top-k beside its scan.
 //! `warpcube_column::ColumnReader` has the text that reads columns.
 
 mod build;

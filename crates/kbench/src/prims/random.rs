@@ -82,7 +82,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let kinds = ["reads", "adds", "shared", "shared_adds"];
     let wanted: Vec<(u32, &str, String)> = LOGS
         .flat_map(|log| kinds.map(|kind| (log, kind, format!("random/{kind}/{}", 1u64 << log))))
-        .filter(|(log, kind, case)| bench.wants(case) && (!kind.starts_with("shared") || *log <= SHARED_LOG_MAX))
+        .filter(|(log, kind, case)| (!kind.starts_with("shared") || *log <= SHARED_LOG_MAX) && bench.wants(case))
         .collect();
     let Some(log_max) = wanted.iter().map(|(log, ..)| *log).max() else { return Ok(()) };
     let (device, n) = (bench.device.clone(), bench.rows(28));

@@ -154,14 +154,18 @@ const CASES: [Case; 20] = [
 ];
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let wanted: Vec<(String, Case)> = CASES
+        .map(|case| (format!("large/{}", case.0), case))
+        .into_iter()
+        .filter(|(case, _)| bench.wants_named(case))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
     let n = bench.rows(ROWS_LOG) + MORE_ROWS;
     let out = room(&bench.device, Element::U64, 2)?;
     let mut large = Large { bench, n, out };
-    for (name, [read, written], run) in CASES {
-        let case = format!("large/{name}");
-        if !large.bench.wants_named(&case) {
-            continue;
-        }
+    for (case, (_, [read, written], run)) in wanted {
         let ms = run(&mut large).map_err(|failure| format!("{case}: {failure}"))?;
         let bytes = ((read + written) * n).max(1);
         let floor_ms = H200.stream_ms((read * n) as f64, (written * n) as f64).max(1e-3);
