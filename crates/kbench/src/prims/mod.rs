@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_small_run_is_verified_and_can_be_stopped() {
         let device = emulated();
-        let arguments = PrimitiveArgs::small(14, &["project", "scan", "select/30"]);
+        let arguments = PrimitiveArgs::small(14, &["project/linear", "project/sigmoid", "scan", "select/30"]);
         let planned = plan(&device, &arguments).unwrap();
         assert_eq!(
             planned.cases,

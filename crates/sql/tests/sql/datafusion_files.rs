@@ -40,7 +40,7 @@ const RECORDED: &str = include_str!("placed.txt");
 /// What a column is called here and there.
 const NAMES: &str = "names that DataFusion gives columns";
 /// Parts of statements for which a file expects otherwise than SQL has it, and why.
-const OTHERWISE: [(&str, &str); 12] = [
+const OTHERWISE: [(&str, &str); 13] = [
     ("\"a + int64(1)\"", NAMES),
     ("\"avg(tab3.col2)\"", NAMES),
     ("approx_distinct(cast(c9 as varchar)) count_c9_str", NAMES),
@@ -48,6 +48,7 @@ const OTHERWISE: [(&str, &str); 12] = [
     ("select count(), count() from t", NAMES),
     ("select state, sum(salary) as state from employee_csv", NAMES),
     ("sum(l.amount) over(rows between 1 preceding and 1 following)", "a frame of rows that have no order"),
+    ("select * from right_table_no_nulls\n    order by b\n    limit 10", "rows of a join that have no order"),
     ("isnan('-nan'::double)", "one NaN, the largest, whatever its sign"),
     (
         "date_bin('1 day', timestamptz '2022-01-01 20:10:00z', timestamp '2020-01-01')",
