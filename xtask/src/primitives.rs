@@ -42,7 +42,8 @@ pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
     for (rival, version) in results["rivals"].as_object().into_iter().flatten() {
         text.push_str(&format!("Rival {}: {}.\n", rival_name(rival), version.as_str().unwrap_or_default()));
     }
-    let drawn = warpcube_figures::primitives(results);
+    // Figures are drawn from one file of the suite.
+    let drawn = if name.starts_with("primitives") { warpcube_figures::primitives(results) } else { Vec::new() };
     for family in &FAMILIES {
         let own: Vec<&Value> = cases.iter().copied().filter(|case| family.names.contains(&part(case, 0))).collect();
         if own.is_empty() {
@@ -168,7 +169,7 @@ fn rivals_by_k<'c>(cases: impl Iterator<Item = &'c Value> + Clone) -> String {
 /// Ordered aggregation: the single pass, then the paper's forms and variants by aggregate and number of groups.
 fn ordered(cases: &[&Value]) -> String {
     let (forms, own): (Vec<&Value>, Vec<&Value>) = cases.iter().copied().partition(|case| part(case, 1) == "forms");
-    let mut text = rows(&own);
+    let mut text = if own.is_empty() { String::new() } else { rows(&own) };
     if !forms.is_empty() {
         // Form, variant where the form has any, aggregate and groups.
         let place = |case: &Value| {
@@ -178,7 +179,8 @@ fn ordered(cases: &[&Value]) -> String {
             Some((form.replace('/', ", "), format!("{aggregate} {groups}")))
         };
         text.push_str(&format!(
-            "\nForms and variants, ms by aggregate and groups:\n\n{}",
+            "{}Forms and variants, ms by aggregate and groups:\n\n{}",
+            if own.is_empty() { "" } else { "\n" },
             pivot("form", forms.into_iter(), place)
         ));
     }
@@ -207,13 +209,13 @@ mod tests {
         ];
         let mut report = report(results.into());
         report["rivals"] = json!({"cub": "3.0.1"});
-        let text = tables(&report, "x.json").unwrap();
-        assert!(text.starts_with("**PRIMITIVES on D**, log_rows 9, 2026-01-31\n([x.json]"), "{text}");
+        let text = tables(&report, "primitives-x.json").unwrap();
+        assert!(text.starts_with("**PRIMITIVES on D**, log_rows 9, 2026-01-31\n([primitives-x.json]"), "{text}");
         let expected = "Rival CUB: 3.0.1.\n\n### Selection\n\n![Selection by selectivity](figures/select.svg)\n\n\
                         | case | ms | floor, ms | times the floor | CUB, ms |\n|---|---:|---:|---:|---:|\n\
                         | select/10 (any) | 0.500 | 0.400 | 1.25 | 1.250 |\n| select/20 (any) | 12.3 |  |  |  |\n";
         assert!(text.ends_with(expected), "{text}");
-        assert!(tables(&json!({"suite": "primitives", "device": "D"}), "x.json").is_err());
+        assert!(tables(&json!({"suite": "primitives", "device": "D"}), "primitives-x.json").is_err());
     }
 
     #[test]
@@ -228,7 +230,7 @@ mod tests {
             result("uniform", 2, "bitonic", 3.0),
             result("equal", 1, "threshold", 4.0),
         ];
-        let text = tables(&report(results), "x.json").unwrap();
+        let text = tables(&report(results), "primitives-x.json").unwrap();
         let by_keys = "Threshold, f32 keys, ms by k:\n\n| keys | 1 | 2 |\n|---|---:|---:|\n\
                        | uniform | 1.000 | 2.000 |\n| equal | 4.000 |  |\n";
         let by_algorithm = "Algorithms, uniform f32 keys, ms by k:\n\n| algorithm | 1 | 2 |\n|---|---:|---:|\n\
@@ -245,7 +247,7 @@ mod tests {
             result("ordered/forms/five/direct/count/16"),
             result("ordered/sum/16"),
         ];
-        let text = tables(&report(results), "x.json").unwrap();
+        let text = tables(&report(results), "primitives-x.json").unwrap();
         assert!(text.contains("| ordered/count/16 | 1.000 |  |  |\n| ordered/sum/16 |"), "{text}");
         assert!(
             text.ends_with("| form | count 16 |\n|---|---:|\n| single_pass | 1.000 |\n| five, direct | 1.000 |\n"),

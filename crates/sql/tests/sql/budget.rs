@@ -2,6 +2,7 @@
 //! than the columns need.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
 use warpcube_sql::{Place, Session, SessionOptions};
