@@ -83,7 +83,8 @@ impl DevicePlanner {
     /// another session lowered is lowered again, for the tables, settings and device there are here.
     pub(crate) async fn lower_alone(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settled = codec::settle(plan, state).await?;
-        let plan = &project_late(mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?)?;
+        let shown = mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?;
+        let plan = &project_late(shown, state.config().batch_size())?;
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let plan = &match settings.float_sums {
             FloatSums::Fast => Cow::Borrowed(plan),

@@ -42,10 +42,13 @@ fn reads_one_table(plan: &LogicalPlan) -> bool {
 /// Puts projections that compute something above the sorts for first rows of one table:
 /// `Sort(Projection(x)) → Projection(Sort(x))`. An expression that could raise an error, or take long, is then not
 /// computed for rows that are not in the result.
-pub(crate) fn project_late(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+///
+/// Only sorts for at most `batch_rows` rows: DataFusion repartitions below a projection that computes something, and the
+/// rows of several batches would lose their order.
+pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionResult<LogicalPlan> {
     let late = plan.transform_up_with_subqueries(|plan| {
         let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
-        match projected_late(sort)? {
+        match projected_late(sort, batch_rows)? {
             Some(late) => Ok(Transformed::yes(late)),
             None => Ok(Transformed::no(plan)),
         }
@@ -53,12 +56,12 @@ pub(crate) fn project_late(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(late.data)
 }
 
-fn projected_late(sort: &Sort) -> DataFusionResult<Option<LogicalPlan>> {
+fn projected_late(sort: &Sort, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {
     let LogicalPlan::Projection(projection) = sort.input.as_ref() else { return Ok(None) };
     let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_));
     // What differs from row to row without reason cannot be both ordered by and computed again.
     let stays = projection.expr.iter().any(Expr::is_volatile) || projection.expr.iter().all(is_column);
-    if !is_top_k(sort) || stays {
+    if !is_top_k(sort) || sort.fetch.is_none_or(|fetch| fetch > batch_rows) || stays {
         return Ok(None);
     }
     let key = |key: &datafusion::logical_expr::SortExpr| {
@@ -67,7 +70,7 @@ fn projected_late(sort: &Sort) -> DataFusionResult<Option<LogicalPlan>> {
     };
     let expr = sort.expr.iter().map(key).collect::<DataFusionResult<_>>()?;
     let below = Sort { expr, input: projection.input.clone(), fetch: sort.fetch };
-    let below = projected_late(&below)?.unwrap_or(LogicalPlan::Sort(below));
+    let below = projected_late(&below, batch_rows)?.unwrap_or(LogicalPlan::Sort(below));
     let (expr, schema) = (projection.expr.clone(), projection.schema.clone());
     let above = Projection::try_new_with_schema(expr, Arc::new(below), schema)?;
     Ok(Some(LogicalPlan::Projection(above)))

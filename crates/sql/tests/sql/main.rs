@@ -27,6 +27,7 @@ mod ssb;
 mod support;
 mod templates;
 mod templates_fuzz;
+mod top_k;
 mod tpch;
 mod writes;
 mod zones;
