@@ -43,8 +43,8 @@ fn reads_one_table(plan: &LogicalPlan) -> bool {
 /// `Sort(Projection(x)) → Projection(Sort(x))`. An expression that could raise an error, or take long, is then not
 /// computed for rows that are not in the result.
 ///
-/// Only sorts for at most `batch_rows` rows: DataFusion repartitions below a projection that computes something, and the
-/// rows of several batches would lose their order.
+/// Only sorts for at most `batch_rows` rows: DataFusion repartitions below a projection that computes something, and
+/// the rows of several batches would lose their order.
 pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionResult<LogicalPlan> {
     let late = plan.transform_up_with_subqueries(|plan| {
         let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
