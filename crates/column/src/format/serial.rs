@@ -25,21 +25,6 @@ use super::nsv::Nsv;
 use super::packed::Packed;
 use crate::units::{Statistics, Storage, Traits};
 
-/// Storages by number.
-const STORAGES: [Storage; 11] = [
-    Storage::I8,
-    Storage::I16,
-    Storage::I32,
-    Storage::I64,
-    Storage::U8,
-    Storage::U16,
-    Storage::U32,
-    Storage::U64,
-    Storage::F32,
-    Storage::F64,
-    Storage::Bool,
-];
-
 /// Fields being written.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(pub(crate) Vec<u8>);
@@ -63,7 +48,7 @@ impl Fields {
     }
 
     pub(crate) fn storage(&mut self, storage: Storage) {
-        let number = STORAGES.iter().position(|known| *known == storage);
+        let number = Storage::ALL.iter().position(|known| *known == storage);
         self.u8(number.expect("all storages have a number") as u8);
     }
 
@@ -182,7 +167,7 @@ impl<'a> FieldReader<'a> {
     }
 
     pub(crate) fn storage(&mut self) -> Option<Storage> {
-        STORAGES.get(usize::from(self.u8()?)).copied()
+        Storage::ALL.get(usize::from(self.u8()?)).copied()
     }
 
     pub(crate) fn statistics(&mut self) -> Option<Statistics> {

@@ -30,6 +30,21 @@ pub enum Storage {
 }
 
 impl Storage {
+    /// All of them. Files name one by its place here.
+    pub const ALL: [Storage; 11] = [
+        Storage::I8,
+        Storage::I16,
+        Storage::I32,
+        Storage::I64,
+        Storage::U8,
+        Storage::U16,
+        Storage::U32,
+        Storage::U64,
+        Storage::F32,
+        Storage::F64,
+        Storage::Bool,
+    ];
+
     /// The storage of an Arrow type, or `None` where columns of that type stay on the CPU.
     pub fn of(data_type: &DataType) -> Option<Storage> {
         Some(match data_type {

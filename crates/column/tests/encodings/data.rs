@@ -4,21 +4,6 @@ use warpcube_column::Storage;
 use warpcube_column::format::Plain;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
-/// All storages.
-pub const STORAGES: [Storage; 11] = [
-    Storage::I8,
-    Storage::I16,
-    Storage::I32,
-    Storage::I64,
-    Storage::U8,
-    Storage::U16,
-    Storage::U32,
-    Storage::U64,
-    Storage::F32,
-    Storage::F64,
-    Storage::Bool,
-];
-
 /// How the values of a segment are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {

@@ -41,7 +41,7 @@ proptest! {
         rows in rows(),
         seed in any::<u64>(),
     ) {
-        for storage in STORAGES {
+        for storage in Storage::ALL {
             for distribution in DISTRIBUTIONS {
                 let segment = Segment::draw(storage, distribution, nulls, rows, seed);
                 encodings(&segment).iter().for_each(|encoding| holds(&segment, encoding));
@@ -74,7 +74,7 @@ fn segments_side_by_side_are_encoded_as_each_alone() {
 #[test]
 fn every_width_holds_and_refuses() {
     let mut random = Random(7);
-    for storage in STORAGES {
+    for storage in Storage::ALL {
         for width in WIDTHS.into_iter().filter(|width| *width <= 8 * storage.width() as u32) {
             let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
             // The smallest value of the storage, so that any offset is a value.

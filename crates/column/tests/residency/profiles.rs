@@ -33,7 +33,7 @@ fn compare(residency: &Residency, chunks: &[Segment], case: &str) -> Profile {
 #[test]
 fn profiles_of_every_storage() {
     let devices = devices();
-    for storage in STORAGES {
+    for storage in Storage::ALL {
         for (seed, distribution) in DISTRIBUTIONS.into_iter().enumerate() {
             let chunks = chunks(storage, distribution, 1_000 * seed as u64 + 1);
             compare(&devices[seed % 3], &chunks, &format!("{storage:?} {distribution:?}"));

@@ -30,18 +30,9 @@ const LINEAR_ROWS: u32 = 1;
 /// Threads of a block that builds.
 const BUILD_THREADS: u32 = 256;
 
-/// How probes are cut into blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JoinTuning {
-    /// Tiles of a block whose table lies in device memory; a lane has one row of linear probing.
-    pub tile: TileTuning,
-    /// Threads of a block with a copy of the table in shared memory.
-    pub shared_threads: u32,
-}
-
 /// The tuning.
-pub const TUNING: Measured<JoinTuning> = Measured {
-    value: JoinTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024 },
+pub const TUNING: Measured<TableTuning> = Measured {
+    value: TableTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024 },
     device: "NVIDIA H200",
     date: "2026-11-23",
     figure: "2^28 probes of 4 MB of values: 1.86 ms, six other shapes 1.86 to 1.87 ms",
@@ -79,7 +70,7 @@ pub struct JoinSpec {
 pub struct HashJoin {
     spec: JoinSpec,
     strategy: JoinStrategy,
-    tuning: JoinTuning,
+    tuning: TableTuning,
     multiprocessors: u32,
     is_shared: bool,
     build: Kernel,
@@ -217,7 +208,7 @@ impl HashJoin {
         device: &Device,
         spec: JoinSpec,
         strategy: JoinStrategy,
-        tuning: JoinTuning,
+        tuning: TableTuning,
     ) -> Result<HashJoin> {
         spec.check()?;
         let module = device.compile(&program(tuning))?;
@@ -387,7 +378,7 @@ fn starts_bytes() -> usize {
 }
 
 /// The program of all kernels.
-fn program(tuning: JoinTuning) -> Program {
+fn program(tuning: TableTuning) -> Program {
     let definitions = tuning.tile.text(VECTOR) + &format!("#define WC_SHARED_THREADS {}\n", tuning.shared_threads);
     let text = include_str!("../../kernels/prims/hash_join.cuh");
     Program::new(NAME, [&definitions, KEYS, TILE, KEY_SLOTS, text].concat())

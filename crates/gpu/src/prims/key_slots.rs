@@ -1,7 +1,7 @@
 //! Slots of keys of 32 bits in tables: by multiply-shift hashing, or the key's own place in a range.
 //! `kernels/prims/key_slots.cuh` is the device's side of this file.
 
-use super::{DeviceSlice, Element, check_element, check_length};
+use super::{DeviceSlice, Element, TileTuning, check_element, check_length};
 use crate::error::{GpuError, Result};
 use crate::stream::Params;
 
@@ -28,6 +28,15 @@ pub struct Pairs<'a> {
     pub keys: &'a DeviceSlice,
     /// As many values.
     pub values: &'a DeviceSlice,
+}
+
+/// How the rows of a hash join or a hash aggregation are cut into blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableTuning {
+    /// Tiles of a block whose table lies in device memory; linear probing takes one row a lane.
+    pub tile: TileTuning,
+    /// Threads of a block with a table in shared memory; a lane has as many rows.
+    pub shared_threads: u32,
 }
 
 /// How a key leads to a slot.

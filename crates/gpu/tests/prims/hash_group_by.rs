@@ -1,14 +1,14 @@
 //! Hash aggregations against the plain-Rust reference.
 
 use warpcube_gpu::prims::hash_group_by::hash_group_by;
-use warpcube_gpu::prims::{Element, GroupSpec, GroupStrategy, GroupTuning, Groups, HashGroupBy, Pairs, TileTuning};
+use warpcube_gpu::prims::{Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, Pairs, TableTuning, TileTuning};
 use warpcube_gpu::{LaneOrder, Work};
 
 use crate::common::{assert_refused, given, lengths, noise, room, scratch, taken};
 use crate::emulated_support::{ORDERS, Rig};
 
 /// Tiles of 256 and of 128 rows.
-const TUNING: GroupTuning = GroupTuning { tile: TileTuning { threads: 64, rows: 1, blocks: 1 }, shared_threads: 32 };
+const TUNING: TableTuning = TableTuning { tile: TileTuning { threads: 64, rows: 1, blocks: 1 }, shared_threads: 32 };
 
 /// The groups by key, and the status: their number and the rows that are lost.
 fn grouped(

@@ -2,13 +2,13 @@
 
 use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::hash_join::hash_join;
-use warpcube_gpu::prims::{DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, JoinTuning, KeyRange, Pairs};
+use warpcube_gpu::prims::{DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, TableTuning};
 
 use crate::common::{SMALL, assert_refused, given, lengths, noise, room, scratch, taken};
 use crate::emulated_support::{ORDERS, Rig};
 
 /// Tiles of 512 rows in device memory, of 256 in shared memory.
-const TUNING: JoinTuning = JoinTuning { tile: SMALL, shared_threads: 32 };
+const TUNING: TableTuning = TableTuning { tile: SMALL, shared_threads: 32 };
 
 fn columns(rig: &mut Rig, pairs: &[(u32, u32)]) -> [DeviceSlice; 2] {
     let [keys, values]: [Vec<u32>; 2] =

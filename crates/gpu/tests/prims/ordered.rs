@@ -136,6 +136,12 @@ fn unique_and_run_length_encode_start_at_any_element() {
     }
 }
 
+/// Operands whose slices of one type are the same, to be refused before a launch.
+pub fn operands<'a>(u32s: &'a DeviceSlice, u64s: &'a DeviceSlice) -> OrderedOperands<'a> {
+    let (values, counts, sums) = (Some(u32s), Some(u64s), Some(u64s));
+    OrderedOperands { keys: u32s, values, keys_out: u32s, counts, sums, runs: u64s }
+}
+
 #[test]
 fn operands_that_do_not_fit_are_refused() {
     let mut rig = Rig::new(LaneOrder::Forward);
@@ -147,14 +153,7 @@ fn operands_that_do_not_fit_are_refused() {
     let [u32s, less, u64s] =
         [(Element::U32, 600), (Element::U32, 599), (Element::U64, 1)].map(|(e, n)| room(&rig, e, n));
     let [enough, little] = [0, 1].map(|less| scratch(&rig, aggregation.scratch_bytes(600) - less));
-    let fits = OrderedOperands {
-        keys: &u32s,
-        values: Some(&u32s),
-        keys_out: &u32s,
-        counts: Some(&u64s),
-        sums: Some(&u64s),
-        runs: &u64s,
-    };
+    let fits = operands(&u32s, &u64s);
     let mut launch = |operands, scratch| aggregation.launch(&mut rig.stream, &operands, scratch);
     assert_refused(launch(OrderedOperands { values: Some(&less), ..fits }, &enough), &["599", "600"]);
     assert_refused(launch(OrderedOperands { values: None, ..fits }, &enough), &["values", "missing"]);

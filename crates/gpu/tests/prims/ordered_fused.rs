@@ -9,6 +9,7 @@ use warpcube_gpu::prims::{
 
 use crate::common::{assert_refused, given, noise, room, scratch, taken};
 use crate::emulated_support::Rig;
+use crate::ordered::operands;
 
 const LANES: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)];
 const BOTH: OrderedForm =
@@ -184,14 +185,7 @@ fn what_does_not_fit_is_refused() {
     let [u32s, less, u64s] =
         [(Element::U32, 600), (Element::U32, 599), (Element::U64, 1)].map(|(e, n)| room(&rig, e, n));
     let [enough, little] = [0, 1].map(|less| scratch(&rig, aggregation.scratch_bytes(600) - less));
-    let fits = OrderedOperands {
-        keys: &u32s,
-        values: Some(&u32s),
-        keys_out: &u32s,
-        counts: Some(&u64s),
-        sums: Some(&u64s),
-        runs: &u64s,
-    };
+    let fits = operands(&u32s, &u64s);
     let mut launch = |operands, scratch| aggregation.launch(&mut rig.stream, &operands, scratch);
     assert_refused(launch(OrderedOperands { values: Some(&less), ..fits }, &enough), &["599", "600"]);
     assert_refused(launch(OrderedOperands { sums: None, ..fits }, &enough), &["sums", "missing"]);

@@ -5,7 +5,7 @@ use serde_json::json;
 use warpcube_gpu::prims::hash_group_by::TUNING;
 use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, GroupSpec, GroupStrategy, GroupTuning, Groups, HashGroupBy, Pairs, TileTuning,
+    DeviceSlice, Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, Pairs, TableTuning, TileTuning,
 };
 use warpcube_gpu::{Kernel, Params};
 
@@ -94,13 +94,13 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
 }
 
 /// The shapes: the tuning's own, and others if `tune/groupby` was asked for.
-fn shapes(bench: &Bench<'_>) -> Vec<GroupTuning> {
+fn shapes(bench: &Bench<'_>) -> Vec<TableTuning> {
     let mut shapes = vec![TUNING.value];
     if bench.wants_sweep("tune/groupby") {
         for (threads, rows, blocks, shared_threads) in
             [(256, 1, 8, 512), (256, 2, 4, 1024), (256, 2, 3, 512), (512, 1, 3, 768), (128, 1, 12, 1024)]
         {
-            shapes.push(GroupTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
+            shapes.push(TableTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
         }
     }
     shapes
@@ -146,7 +146,7 @@ impl Data {
         case: &str,
         spec: GroupSpec,
         strategy: GroupStrategy,
-        tuning: GroupTuning,
+        tuning: TableTuning,
     ) -> Result<(f64, u64), Failure> {
         let device = bench.device.clone();
         let aggregation = HashGroupBy::with_tuning(&device, spec, strategy, tuning)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use warpcube_gpu::prims::hash_join::TUNING;
 use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, JoinTuning, KeyRange, Pairs, TileTuning,
+    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, TableTuning, TileTuning,
 };
 use warpcube_gpu::{Kernel, Params};
 
@@ -87,12 +87,12 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
 }
 
 /// The shapes of probes: the tuning's own, and others if `tune/join` was asked for.
-fn shapes(bench: &Bench<'_>) -> Vec<JoinTuning> {
+fn shapes(bench: &Bench<'_>) -> Vec<TableTuning> {
     let mut shapes = vec![TUNING.value];
     if bench.wants_sweep("tune/join") {
         for (threads, rows, blocks) in [(256, 1, 8), (256, 1, 6), (256, 2, 5), (256, 3, 3), (512, 2, 2), (128, 2, 8)] {
             for shared_threads in [1024, 512] {
-                shapes.push(JoinTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
+                shapes.push(TableTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
             }
         }
     }
@@ -107,7 +107,7 @@ impl Sides {
         log: u32,
         is_wide: bool,
         few: u64,
-        shapes: &[JoinTuning],
+        shapes: &[TableTuning],
     ) -> Result<(), Failure> {
         let build_rows = 1u64 << (log - 4);
         let reach = build_rows * few;
@@ -152,7 +152,7 @@ impl Sides {
         log: u32,
         spec: JoinSpec,
         strategy: JoinStrategy,
-        tuning: JoinTuning,
+        tuning: TableTuning,
         is_chosen: bool,
         expected: [u64; 2],
     ) -> Result<(), Failure> {
