@@ -4,7 +4,7 @@
 //! L2 cache holds it. Rows of more groups are sorted, and ordered rows need no table ([`OrderedAggregation`]).
 //! [`GroupSpec::choose`] takes the strategy that the roofline predicts to be the fastest.
 
-use super::key_slots::{KEY_SLOTS, KeySlots};
+use super::key_slots::{KEY_SLOTS, KeySlots, TableTuning};
 use super::radix_sort::{RadixOrder, RadixSort, Records};
 use super::roofline::DeviceRates;
 use super::tile::{TILE, TileTuning, are_aligned, vector_items};

@@ -7,7 +7,7 @@
 //! into the L2 cache is probed at a time. [`JoinSpec::choose`] takes the strategy that the roofline predicts to be the
 //! fastest.
 
-use super::key_slots::{KEY_SLOTS, KeySlots};
+use super::key_slots::{KEY_SLOTS, KeySlots, TableTuning};
 use super::radix_partition::{PARTITIONS, RadixPartition, partitions};
 use super::roofline::DeviceRates;
 use super::tile::{TILE, TileTuning, are_aligned, vector_items};
