@@ -147,9 +147,9 @@ template <typename T> static inline void __stcg(T* address, T value) { *address 
 template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return *address; }
 template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return *address; }
 template <typename T> WC_DEVICE void wc_store_stream(T* address, T value) { *address = value; }
-// What is asked for has to be there.
+// What is asked for has to be there, from a multiple of 16 to another.
 WC_DEVICE void wc_prefetch(const char* address, uint32_t bytes) {
-    (void)*(const volatile char*)address;
-    (void)*(const volatile char*)(address + bytes - 1);
+    (void)((const volatile int4*)address)->x;
+    (void)((const volatile int4*)(address + bytes))[-1].w;
 }
 WC_DEVICE int4 wc_load16_stream(const void* address) { return *(const int4*)address; }

@@ -53,10 +53,14 @@ WC_DEVICE void wc_load_part(T (&items)[ROWS][VEC], const T* in, uint64_t from, u
     }
 }
 
-// Asks for a warp's part of a later tile, which begins at item `from`, to be brought to the L2 cache.
+// Asks for a warp's part of a later tile, which begins at item `from`, to be brought to the L2 cache: the whole 16 bytes
+// that lie in it.
 template <int ITEMS, typename T>
 WC_DEVICE void wc_prefetch_part(const T* in, uint64_t from, uint64_t end, bool aligned) {
-    if (aligned && wc_lane() == 0 && from + ITEMS <= end) wc_prefetch((const char*)(in + from), ITEMS * sizeof(T));
+    if (!aligned || wc_lane() != 0 || from + ITEMS > end) return;
+    const uint64_t at = (uint64_t)(in + from), first = (at + 15) & ~15ull;
+    const uint32_t bytes = (ITEMS * (uint32_t)sizeof(T) - (uint32_t)(first - at)) & ~15u;
+    if (bytes != 0) wc_prefetch((const char*)first, bytes);
 }
 
 // Stores a row of a part, whose first item of this lane is `at`.

@@ -15,7 +15,7 @@ fn keys(n: usize, rows_max: u64) -> impl Iterator<Item = u64> {
     runs.flat_map(move |(run, x)| (0..x % rows_max + 1).map(move |_| run as u64 % 5 * 1000 + 7)).take(n)
 }
 
-/// Counts and sums of runs against the host's.
+/// Counts and sums of runs against the host's, of all rows and of those from the third on.
 fn check<K: Key, V: bytemuck::Pod, S: Sum>(
     rig: &mut Rig,
     aggregation: &OrderedAggregation,
@@ -24,8 +24,23 @@ fn check<K: Key, V: bytemuck::Pod, S: Sum>(
     values: &[V],
     widen: fn(V) -> S,
 ) {
-    let expected = ordered_aggregation(keys, values.iter().map(|value| widen(*value)));
+    check_from(0, rig, aggregation, value, keys, values, widen);
+    check_from(keys.len().min(2), rig, aggregation, value, keys, values, widen);
+}
+
+fn check_from<K: Key, V: bytemuck::Pod, S: Sum>(
+    from: usize,
+    rig: &mut Rig,
+    aggregation: &OrderedAggregation,
+    value: Element,
+    keys: &[K],
+    values: &[V],
+    widen: fn(V) -> S,
+) {
     let slices = [given(rig, K::ELEMENT, keys), given(rig, value, values)];
+    let slices = slices.map(|slice| slice.part(from as u64, slice.len() - from as u64).unwrap());
+    let (keys, values) = (&keys[from..], &values[from..]);
+    let expected = ordered_aggregation(keys, values.iter().map(|value| widen(*value)));
     let [keys_out, counts, sums] =
         [K::ELEMENT, Element::U64, S::ELEMENT].map(|element| room(rig, element, expected.len()));
     let (runs, scratch) = (room(rig, Element::U64, 1), scratch(rig, aggregation.scratch_bytes(keys.len() as u64)));
