@@ -15,8 +15,8 @@ struct Family {
     table: fn(&[&Value]) -> String,
 }
 
-const FAMILIES: [Family; 7] = [
-    Family { title: "Selection", names: &["select"], figures: &["select"], table: rows },
+const FAMILIES: [Family; 10] = [
+    Family { title: "Selection", names: &["select", "select-sent"], figures: &["select"], table: rows },
     Family { title: "Projection and scan", names: &["project", "scan"], figures: &[], table: rows },
     Family { title: "Sort", names: &["sort", "segsort"], figures: &["segsort"], table: rows },
     Family {
@@ -33,11 +33,18 @@ const FAMILIES: [Family; 7] = [
     },
     Family { title: "Join", names: &["join"], figures: &["join"], table: rows },
     Family { title: "GROUP BY", names: &["groupby"], figures: &["groupby"], table: rows },
+    Family { title: "Partition", names: &["partition"], figures: &[], table: rows },
+    Family { title: "Random access and the bus", names: &["random"], figures: &[], table: rows },
+    Family { title: "More than 2³¹ rows", names: &["large"], figures: &[], table: rows },
 ];
 
 /// The section of a file of the suite `primitives`.
 pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
     let cases: Vec<&Value> = results["results"].as_array().ok_or("no 'results'")?.iter().collect();
+    let in_family = |case: &&&Value| FAMILIES.iter().any(|family| family.names.contains(&part(case, 0)));
+    if let Some(stray) = cases.iter().find(|case| !in_family(case)) {
+        return Err(format!("case {}: no family of xtask/src/primitives.rs has it", stray["case"]));
+    }
     let mut text = format!("{}\n({}).\n", head(results)?, link(name));
     for (rival, version) in results["rivals"].as_object().into_iter().flatten() {
         text.push_str(&format!("Rival {}: {}.\n", rival_name(rival), version.as_str().unwrap_or_default()));
@@ -88,7 +95,9 @@ fn rows(cases: &[&Value]) -> String {
     columns.extend(rivals.iter().map(|rival| format!("{}, ms", rival_name(rival))));
     let lines = cases.iter().map(|case| {
         let by = ["order", "algorithm", "strategy"].into_iter().find_map(|key| case[key].as_str());
-        let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
+        let matches = case["match_share"].as_f64().map(|share| format!("{:.0} % match", share * 100.0));
+        let by: Vec<String> = by.map(str::to_string).into_iter().chain(matches).collect();
+        let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
         let floor = case["floor_ms"].as_f64();
         let share = case["device_ms"].as_f64().zip(floor).map(|(ms, floor)| format!("{:.2}", ms / floor));
         let mut cells = vec![ms(&case["device_ms"]), ms(&case["floor_ms"]), share.unwrap_or_default()];
@@ -216,6 +225,25 @@ mod tests {
                         | select/10 (any) | 0.500 | 0.400 | 1.25 | 1.250 |\n| select/20 (any) | 12.3 |  |  |  |\n";
         assert!(text.ends_with(expected), "{text}");
         assert!(tables(&json!({"suite": "primitives", "device": "D"}), "primitives-x.json").is_err());
+    }
+
+    #[test]
+    fn no_case_is_dropped_and_rows_differ() {
+        let case = |name: &str| json!({"case": name, "device_ms": 1.0});
+        let text =
+            tables(&report(["select-sent/50", "partition/u32", "random/sent", "large/scan"].map(case).into()), "x");
+        let text = text.unwrap();
+        for line in
+            ["### Selection\n\n| case", "| select-sent/50 |", "| partition/u32 |", "| random/sent |", "| large/scan |"]
+        {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        let stray = tables(&report(vec![case("scan/u32"), case("scanned/u32")]), "x").unwrap_err();
+        assert!(stray.starts_with("case \"scanned/u32\": no family"), "{stray}");
+        let join = |share: f64| json!({"case": "join/8192", "strategy": "LinearProbing", "match_share": share});
+        let text = tables(&report(vec![join(1.0), join(0.1)]), "x").unwrap();
+        assert!(text.contains("| join/8192 (LinearProbing, 100 % match) |"), "{text}");
+        assert!(text.contains("| join/8192 (LinearProbing, 10 % match) |"), "{text}");
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl HostBuffer {
     /// The content.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: allocated with `bytes` bytes, initialised at allocation, and no device work writes to it while `self`
-        // is borrowed: `Stream::download` takes `&mut HostBuffer` and waits for the copy before it returns.
+        // is borrowed: `Stream::download` borrows the slice of `as_mut_slice` until the copy has ended.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
     }
 

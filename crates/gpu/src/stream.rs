@@ -159,10 +159,11 @@ impl Stream {
             self.staged.push(copy);
             return self.device.note(result);
         }
-        // SAFETY: `source` outlives the synchronisation below; the range was checked.
+        // SAFETY: `source` outlives the synchronisation below, which follows a refused copy too; the range was checked.
         let result = unsafe { self.backend.upload(address, source.as_ptr(), source.len()) };
+        let ended = self.synchronize();
         self.device.note(result)?;
-        self.synchronize()
+        ended
     }
 
     /// Copies `bytes` bytes of `source` from `source_offset` to `target` at `offset`, without waiting.

@@ -11,7 +11,11 @@ use parking_lot::Mutex;
 
 /// Threads that were started and not joined; they have ended when this has been dropped, but for the one that does so.
 #[derive(Debug, Default)]
-pub struct Threads(Mutex<Vec<JoinHandle<()>>>);
+pub struct Threads {
+    running: Mutex<Vec<JoinHandle<()>>>,
+    /// Held by a join to its end. The list is not: a thread that is joined may wait for one that is started meanwhile.
+    joining: Mutex<()>,
+}
 
 impl Threads {
     /// Does `work` on that many threads, each of which is given its number, and joins them: a scope alone ends before
@@ -35,23 +39,25 @@ impl Threads {
     /// # Errors
     /// If there can be no more threads; the work is dropped.
     pub fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let mut threads = self.0.lock();
+        let mut threads = self.running.lock();
         threads.extract_if(.., |thread| thread.is_finished()).for_each(join);
         threads.push(Builder::new().name(name.into()).spawn(work)?);
         Ok(())
     }
 
-    /// Waits until all have ended that were started before. Others that wait or start one do so after this; it is not
-    /// for one of them.
+    /// Waits until all threads have ended that were started before. Threads can be started meanwhile; another join
+    /// waits for this one. None of the threads may call it.
     pub fn join(&self) {
-        self.0.lock().drain(..).for_each(join);
+        let _joining = self.joining.lock();
+        let started = std::mem::take(&mut *self.running.lock());
+        started.into_iter().for_each(join);
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
         let is_other = |thread: &JoinHandle<()>| thread.thread().id() != thread::current().id();
-        self.0.get_mut().drain(..).filter(is_other).for_each(join);
+        self.running.get_mut().drain(..).filter(is_other).for_each(join);
     }
 }
 
@@ -102,4 +108,30 @@ pub(crate) fn has_left_cores() -> bool {
 fn join(thread: JoinHandle<()>) {
     // What panicked has told so already.
     drop(thread.join());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_starts_while_one_that_waits_for_it_is_joined() {
+        let threads = Threads::default();
+        let (sender, receiver) = mpsc::channel();
+        let (told, heard) = mpsc::channel();
+        let waits = move || told.send(receiver.recv_timeout(Duration::from_secs(20)).is_ok()).unwrap();
+        threads.spawn("waits", waits).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| threads.join());
+            while !threads.joining.is_locked() || threads.running.try_lock().is_some_and(|running| !running.is_empty())
+            {
+                thread::yield_now();
+            }
+            threads.spawn("is waited for", move || sender.send(()).unwrap()).unwrap();
+        });
+        assert!(heard.recv().unwrap(), "the thread did not start before the join gave up");
+    }
 }

@@ -50,6 +50,8 @@ pub(crate) struct BoundTop {
     pub(crate) candidates: Zone,
     /// Tails of candidates, where ranks have tails.
     pub(crate) tails: Option<Zone>,
+    /// True if a key of the tail can raise an error, which is then raised for every row that passes the steps.
+    tail_raises: bool,
     /// Candidates so far.
     count: Zone,
     /// The best ranks, and where they lay among the candidates; where there are tails the latter alone, of all
@@ -110,6 +112,7 @@ pub(crate) fn plan(
     let (values, _) = order::analyse(&exprs, registers, input.overflow)?;
     let (rows, k) = (input.rows, top.k.min(input.rows));
     let ranks = Ranks::new(&top.keys, &values, rows)?;
+    let (_, tail_raises) = order::analyse(&exprs[ranks.leading..], registers, input.overflow)?;
     let question = Question {
         info: input.info,
         tuning: input.tuning,
@@ -168,6 +171,7 @@ pub(crate) fn plan(
         candidates: arena.zeroed(candidates as usize * bytes),
         count: arena.zeroed(8),
         tails: ranks.tail_bits.map(|_| arena.zeroed(candidates as usize * bytes)),
+        tail_raises,
         best: best.map(|bytes| arena.scratch(bytes)),
         sample,
         scratch: arena.scratch(scratch),
@@ -202,6 +206,9 @@ impl BoundTop {
 
     /// What the scan does with a row.
     pub(crate) fn row(&self, rows: &mut RowWriter, keys: &[OrderKey]) -> Result<()> {
+        let behind = self.ranks.leading..keys.len();
+        // Whether a statement raises an error must not depend on the rows that were drawn.
+        let early = self.tail_raises.then(|| self.key(rows, keys, behind.clone())).transpose()?;
         let key = self.key(rows, keys, 0..self.ranks.leading)?;
         if self.sample.is_some() {
             rows.line(&format!("if ({key} < least_key) return;"));
@@ -228,7 +235,7 @@ impl BoundTop {
             rows.line(&format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"));
             return Ok(());
         };
-        let key = self.key(rows, keys, self.ranks.leading..keys.len())?;
+        let key = early.map_or_else(|| self.key(rows, keys, behind), Ok)?;
         let tail = self.above_number(rows, &key, self.ranks.row_bits);
         let tails = rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails)));
         rows.line(&format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, {tail});"));

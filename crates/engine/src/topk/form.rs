@@ -2,9 +2,10 @@
 //!
 //! The *threshold form* draws rows, ranks those that pass the steps, and takes a rank of the sample that all but
 //! certainly no row of the result is below; one scan appends the rows at or above it, of which the best k are selected.
-//! Ranks are distinct, so that no distribution of keys makes candidates many. A run that finds too few or has no room
-//! is run again in the *whole form*: the scan writes the rank of each row to its place and an algorithm of `gpu::prims`
-//! selects among all. Named algorithms take the whole form too.
+//! Ranks are distinct, so that no distribution of keys makes candidates many; ranks with a tail are not, and equal ones
+//! may be many. A run that finds too few or has no room is run again in the *whole form*: the scan writes the rank of
+//! each row to its place and an algorithm of `gpu::prims` selects among all. Named algorithms take the whole form too.
+//! Ranks with a tail have no whole form: without a sample all rows that pass are candidates.
 
 use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
@@ -134,15 +135,14 @@ impl Question<'_> {
             return unsupported(format!("the first {} rows of an order, where {K_MAX} are the most", self.k));
         }
         let (form, why) = match (self.exact, self.named) {
-            (true, _) => (Form::Whole(Algorithm::RadixSelect), "a threshold let too few or too many rows pass".into()),
+            (true, _) => (self.exact_form(), "a threshold let too few or too many rows pass".into()),
             (_, Some(Algorithm::Threshold)) => (self.threshold(), "it was asked for".into()),
             (_, Some(algorithm)) => (Form::Whole(algorithm), "it was asked for".into()),
             (_, None) => self.cheapest(),
         };
         if let (Form::Whole(algorithm), Some(tail)) = (form, self.ranks.tail_bits) {
-            let why = if self.exact { " after a threshold let too few or too many rows pass" } else { "" };
             let bits = self.ranks.key_bits + tail;
-            return unsupported(format!("{algorithm} of keys of {bits} bits{why}: with rows they have 128 at most"));
+            return unsupported(format!("{algorithm} of keys of {bits} bits: with rows they have 128 at most"));
         }
         if let Err(error) = form.spec(self.ranks, self.rows, self.k).check(self.info) {
             return unsupported(error.to_string());
@@ -153,7 +153,20 @@ impl Question<'_> {
     fn threshold(&self) -> Form {
         match Sample::new(self.rows, self.k, self.tuning) {
             Some((sample, room)) => Form::Threshold { sample: Some(sample), room },
-            None => Form::Threshold { sample: None, room: self.rows },
+            None => self.unsampled(),
+        }
+    }
+
+    /// The threshold form in which all rows that pass are candidates.
+    fn unsampled(&self) -> Form {
+        Form::Threshold { sample: None, room: self.rows }
+    }
+
+    /// A form that no sample can mislead.
+    fn exact_form(&self) -> Form {
+        match self.ranks.tail_bits {
+            Some(_) => self.unsampled(),
+            None => Form::Whole(Algorithm::RadixSelect),
         }
     }
 

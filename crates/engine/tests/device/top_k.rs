@@ -202,14 +202,35 @@ fn keys_wider_than_a_rank() {
     }
     let table = distributions(SAMPLED);
     check_rows(&first_rows(&table, vec![], wide(&[4, 5, 0]), 64), &table);
-    // Nearly all rows share the first two keys.
+    // Nearly all rows share the first two keys: candidates have no room, and the second run takes all rows.
     let same = first_rows(&table, vec![], vec![descending(reg(5)), descending(reg(5)), ascending(reg(0))], 64);
-    match run(&engine, &same, &[&table]) {
-        Err(EngineError::Unsupported(reason)) => {
-            assert!(reason.contains("let too few or too many rows pass"), "{reason}")
-        }
-        other => panic!("{other:?}"),
+    let report = check_rows_on(&engine, &same, &table);
+    assert_eq!(report.reruns, 1);
+    assert!(report.top.unwrap().contains("all rows are candidates"));
+}
+
+#[test]
+fn a_key_of_the_tail_raises_for_rows_below_the_threshold() {
+    let table = distributions(SAMPLED);
+    let engine = engine(LaneOrder::Forward);
+    // The first two keys, of 128 bits, leave the quotient in the tail; its divisor is zero in one row, the last but
+    // one in the order.
+    let double = || ascending(convert(reg(1), Ty::F64));
+    let keys = |zero_at: i64| {
+        let divisor = binary(BinaryOp::Sub, reg(1), int(zero_at.into(), Ty::I64));
+        vec![double(), double(), ascending(binary(BinaryOp::Div, int(100, Ty::I64), divisor))]
+    };
+    let none = first_rows(&table, vec![], keys(-1), 3);
+    let report = check_rows_on(&engine, &none, &table);
+    assert!(report.top.unwrap().contains("rows drawn"));
+    let zero_at = SAMPLED as i64 - 2;
+    for steps in [vec![], vec![filter(binary(BinaryOp::Gt, reg(1), int(10, Ty::I64)))]] {
+        let raised = run(&engine, &first_rows(&table, steps, keys(zero_at), 3), &[&table]);
+        assert!(matches!(raised, Err(EngineError::Evaluation(_))), "{:?}", raised.map(|_| ()));
     }
+    // A row that a filter drops raises nothing.
+    let dropped = vec![filter(binary(BinaryOp::Lt, reg(1), int(zero_at.into(), Ty::I64)))];
+    check_rows_on(&engine, &first_rows(&table, dropped, keys(zero_at), 3), &table);
 }
 
 #[test]

@@ -210,7 +210,8 @@ fn a_tuner_finds_a_plan_that_is_kept() {
         sums: None,
         runs: &runs,
     };
-    let mut tuner = OrderedTuner { device: &device, stream: &mut rig.stream, form, operands, runs: 3 };
+    let mut tuner =
+        OrderedTuner { device: &device, stream: &mut rig.stream, form, operands, runs: 3, is_stopped: &|| false };
     let single = tuner.tune(OrderedAlgorithm::SinglePass).unwrap();
     assert!(single.ms > 0.0 && single.plan == OrderedPlan::new(OrderedAlgorithm::SinglePass));
     let tuned = tuner.tune(OrderedAlgorithm::Fused(Fusion::TwoKernels, Variant::PrivateVariable)).unwrap();

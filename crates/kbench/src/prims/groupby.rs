@@ -67,12 +67,12 @@ struct Data {
 }
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
-    let n = bench.rows(28);
+    let (shapes, n) = (shapes(bench), bench.rows(28));
     // Smaller inputs have as many fewer groups.
     let scaled = |groups: u64| ((u128::from(groups) * u128::from(n)) >> 28).max(10) as u64;
     let random = GROUPS.map(|groups| (format!("groupby/{groups}"), scaled(groups), false));
     let sorted = ("groupby/sorted".to_string(), scaled(GROUPS[3]), true);
-    let cases: Vec<_> = random.into_iter().chain([sorted]).filter(|(case, ..)| bench.wants(case)).collect();
+    let cases = bench.wanted(random.into_iter().chain([sorted]), |(case, ..)| case.clone(), shapes.len() > 1);
     let Some(groups_max) = cases.iter().map(|(_, groups, _)| *groups).max() else { return Ok(()) };
     let device = bench.device.clone();
     let text = [KEYED, TEXT].concat();
@@ -88,7 +88,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         check: kernel(&device, "group_check", &text)?,
     };
     for (case, groups, is_ordered) in cases {
-        data.measure(bench, &case, groups, is_ordered)?;
+        data.measure(bench, &case, groups, is_ordered, &shapes)?;
     }
     Ok(())
 }
@@ -114,7 +114,14 @@ impl Data {
         params.u64(found).slice(&self.wrong)
     }
 
-    fn measure(&self, bench: &mut Bench<'_>, case: &str, groups: u64, is_ordered: bool) -> Result<(), Failure> {
+    fn measure(
+        &self,
+        bench: &mut Bench<'_>,
+        case: &str,
+        groups: u64,
+        is_ordered: bool,
+        shapes: &[TableTuning],
+    ) -> Result<(), Failure> {
         bench.stream.fill(self.expected.buffer(), 0, 0, groups as usize * 8)?;
         bench.stream.launch(&self.make, walk(&bench.device), &self.params(groups, is_ordered, 0))?;
         let spec = GroupSpec { rows: self.rows[0].len(), groups, is_ordered };
@@ -125,7 +132,7 @@ impl Data {
             if is_ordered != (strategy == GroupStrategy::Ordered) {
                 continue;
             }
-            for tuning in shapes(bench) {
+            for &tuning in shapes {
                 let (ms, found) = self.group(bench, case, spec, strategy, tuning)?;
                 let (read, written) = (8 * spec.rows, 12 * found);
                 let more = json!({

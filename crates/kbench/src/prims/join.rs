@@ -64,8 +64,8 @@ struct Sides {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let shapes = shapes(bench);
-    let logs: Vec<u32> = LOGS.filter(|log| bench.wants(&format!("join/{}", 1u64 << log))).collect();
-    let Some(log_max) = logs.last().copied().filter(|_| !shapes.is_empty()) else { return Ok(()) };
+    let logs = bench.wanted(LOGS, |log| format!("join/{}", 1u64 << log), shapes.len() > 1);
+    let Some(log_max) = logs.last().copied() else { return Ok(()) };
     let (device, n) = (bench.device.clone(), bench.rows(28));
     let text = [KEYED, TEXT].concat();
     let column = |len| room(&device, Element::U32, len);

@@ -33,7 +33,7 @@ use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use crate::report;
 use rivals::Rivals;
-pub use table::Table;
+pub use table::{Table, done_behind};
 
 /// The name of the suite in reports.
 pub const SUITE: &str = "primitives";
@@ -47,7 +47,8 @@ const SWEEPS: &str = "tune";
 /// What to measure of primitives.
 #[derive(Debug, Clone, Args)]
 pub struct PrimitiveArgs {
-    /// Only these cases, or all below a name, by comma: topk/f32/uniform,sort/keys/u32
+    /// Only these cases, or all below a name, by comma: topk/f32/uniform,sort/keys/u32. Cases below ordered/forms,
+    /// large and tune run only if they are named
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub cases: Vec<String>,
     /// List the cases that would run, and run none
@@ -145,6 +146,18 @@ impl<'a> Bench<'a> {
         named.any(|wanted| is_below(case, wanted)) && self.is_run(case)
     }
 
+    /// The items of a family whose cases were asked for: all of them where a sweep of the family was (`is_swept`), and
+    /// none of its cases.
+    pub(crate) fn wanted<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        case: impl Fn(&T) -> String,
+        is_swept: bool,
+    ) -> Vec<T> {
+        let (wanted, others): (Vec<T>, Vec<T>) = items.into_iter().partition(|item| self.wants(&case(item)));
+        if wanted.is_empty() && is_swept { others } else { wanted }
+    }
+
     /// Whether a case was asked for that runs only if `--cases` names it or what it lies below.
     pub(crate) fn wants_named(&self, case: &str) -> bool {
         self.arguments.cases.iter().any(|wanted| is_below(case, wanted)) && self.is_run(case)
@@ -191,6 +204,14 @@ impl<'a> Bench<'a> {
         self.follower.is_stopped()
     }
 
+    /// Asked before each timed run.
+    ///
+    /// # Errors
+    /// [`GpuError::Cancelled`] if the user stopped the run.
+    pub(crate) fn go_on(&self) -> Result<(), GpuError> {
+        if self.is_stopped() { Err(GpuError::Cancelled) } else { Ok(()) }
+    }
+
     /// Milliseconds of work by device events, the median of the runs behind a first one.
     pub(crate) fn time(
         &mut self,
@@ -204,9 +225,7 @@ impl<'a> Bench<'a> {
         let mut recording = self.stream.prepare(work)?;
         let mut times = Vec::new();
         for _ in 0..=self.arguments.runs {
-            if self.is_stopped() {
-                return Err(GpuError::Cancelled);
-            }
+            self.go_on()?;
             self.stream.run(&mut recording, buffers)?;
             times.push(recording.elapsed_ms(start, end)?);
         }
@@ -271,7 +290,8 @@ pub struct Plan {
 /// Finds the cases that were asked for and reads the rivals' times.
 ///
 /// # Errors
-/// A name of `--cases` that no case has, or a file of `--rivals` that cannot be read or is of another device or size.
+/// A name of `--cases` that no case has; a file of `--rivals` that cannot be read or is of another device or size; a
+/// file of `--findings` that cannot be read, or whose folder is not there.
 pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> {
     let mut unheard = Unheard;
     let mut bench = Bench::new(device, arguments, &mut unheard).map_err(|error| error.to_string())?;
@@ -281,7 +301,13 @@ pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> 
     }
     let cases = bench.listed.take().unwrap_or_default().into_inner();
     if let Some(unknown) = arguments.cases.iter().find(|wanted| !cases.iter().any(|case| is_below(case, wanted))) {
-        return Err(format!("--cases {unknown}: no case has this name; --list shows them all"));
+        return Err(format!(
+            "--cases {unknown}: no case has this name; --list shows all but those below ordered/forms, large and tune, \
+             and these too if --cases names them"
+        ));
+    }
+    if let Some(path) = &arguments.findings {
+        ordered_forms::kept(path)?;
     }
     let rivals = match &arguments.rivals {
         Some(path) => Rivals::read(path, &device.info().name, arguments.log_rows)?,
@@ -364,6 +390,38 @@ mod tests {
         assert!(sweep.len() > 8 && sweep.iter().all(|case| case.starts_with("tune/scan/u32/")), "{sweep:?}");
         let unknown = plan(&device, &PrimitiveArgs::small(14, &["scan", "sort/keys/u31"])).unwrap_err();
         assert!(unknown.starts_with("--cases sort/keys/u31: "), "{unknown}");
+    }
+
+    #[test]
+    fn cases_that_run_by_name_alone_are_listed_by_name() {
+        let device = emulated();
+        let of = |name: &str| plan(&device, &PrimitiveArgs::small(14, &[name])).unwrap().cases;
+        let forms = of("ordered/forms");
+        assert!(forms.contains(&"ordered/forms/single_pass/count/all".to_string()), "{forms:?}");
+        let ordered = of("ordered");
+        assert!(ordered.contains(&"ordered/sum/all".to_string()) && forms.iter().all(|form| ordered.contains(form)));
+        assert!(of("large").contains(&"large/scan".to_string()));
+        let all = plan(&device, &PrimitiveArgs::small(14, &[])).unwrap().cases;
+        assert!(!all.iter().any(|case| is_below(case, "ordered/forms") || is_below(case, "large")));
+    }
+
+    #[test]
+    fn a_sweep_alone_measures_all_cases_of_its_family() {
+        let device = emulated();
+        let wanted = |names: &[&str], is_swept: bool| {
+            let (arguments, mut unheard) = (PrimitiveArgs::small(14, names), Unheard);
+            let bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
+            bench.wanted([8192, 16384], |bytes| format!("join/{bytes}"), is_swept)
+        };
+        assert_eq!(wanted(&["tune/join"], true), [8192, 16384]);
+        assert_eq!(wanted(&["tune/join", "join/16384"], true), [16384]);
+        assert!(wanted(&["select"], false).is_empty());
+        let arguments = PrimitiveArgs::small(14, &["tune/groupby"]);
+        let planned = plan(&device, &arguments).unwrap();
+        assert_eq!(planned.cases, ["tune/groupby"]);
+        let mut notes = Notes { measured: Vec::new(), stops_behind: 2 };
+        assert!(matches!(run(&device, &arguments, planned, &mut notes), Err(GpuError::Cancelled)));
+        assert_eq!(notes.measured, ["groupby/10", "groupby/10"]);
     }
 
     /// Notes what it hears, and stops a run behind so many results.

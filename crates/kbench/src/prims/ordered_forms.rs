@@ -3,8 +3,8 @@
 //! Algorithms are `single_pass` and `<fusion>/<variant>`, the kernels of the paper "Code fusion of prefix sum with
 //! ordered aggregation". Data is a number of runs of random lengths, `all` distinct keys, or `skewed`: runs whose
 //! lengths follow Zipf's law. A case looks for the best chunk and local size first and is measured with these; outputs
-//! are overwritten before and verified behind it. Since the search runs much, cases are run if `--cases` names them,
-//! `ordered/forms` or more of it. The fastest of all algorithms on each data is what `--findings` keeps.
+//! are overwritten before and verified behind it. The search launches many kernels: cases run if `--cases` names them or
+//! what they lie below. The fastest of all algorithms on each data is what `--findings` keeps.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use warpcube_gpu::prims::{
     OrderedTuner, Reduce, Reduction, TunedPlan,
 };
 
+use super::Bench;
 use super::hashed::{Failure, ceiling, heads, room, scratch, taken, zipf_heads};
 use super::ordered::{COUNT, SUM, Shared};
-use super::{Bench, is_below};
 
 /// What cases begin with.
 const CASES: &str = "ordered/forms";
@@ -35,9 +35,6 @@ enum Spread {
 }
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
-    if !bench.arguments.cases.iter().any(|case| is_below(case, CASES)) {
-        return Ok(());
-    }
     measure(bench).map_err(|failure| failure.to_string())
 }
 
@@ -58,7 +55,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     for (name, spread) in spreads(n) {
         let wanted = |form: OrderedForm| -> Vec<(String, OrderedAlgorithm)> {
             let all = OrderedAlgorithm::all().map(|algorithm| (case(algorithm, form, &name), algorithm));
-            all.filter(|(case, _)| bench.wants(case)).collect()
+            all.filter(|(case, _)| bench.wants_named(case)).collect()
         };
         let [counts, sums] = [COUNT, SUM].map(|form| (form, wanted(form)));
         if counts.1.is_empty() && sums.1.is_empty() {
@@ -88,8 +85,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         }
     }
     match &bench.arguments.findings {
-        Some(path) => keep(path, findings).map_err(Into::into),
-        None => Ok(()),
+        Some(path) if !findings.is_empty() => keep(path, findings).map_err(Into::into),
+        _ => Ok(()),
     }
 }
 
@@ -121,7 +118,9 @@ fn one(
 ) -> Result<TunedPlan, Failure> {
     let (device, operands) = (bench.device.clone(), shared.operands(keys, form));
     let stream = &mut bench.stream;
-    let plan = OrderedTuner { device: &device, stream, form, operands, runs: SEARCH_RUNS }.tune(algorithm)?.plan;
+    let (follower, runs) = (&*bench.follower, SEARCH_RUNS);
+    let is_stopped = &|| follower.is_stopped();
+    let plan = OrderedTuner { device: &device, stream, form, operands, runs, is_stopped }.tune(algorithm)?.plan;
     let launcher = plan.launcher(&device, form)?;
     let memory = scratch(&device, launcher.scratch_bytes(shared.n))?;
     let outputs = [Some(operands.keys_out), operands.counts, operands.sums, Some(operands.runs)];
@@ -154,18 +153,28 @@ fn one(
     Ok(TunedPlan { plan, ms })
 }
 
+/// The findings of a file; none of one that is yet to be written.
+///
+/// # Errors
+/// A folder that is not there, or a file that cannot be read.
+pub(super) fn kept(path: &Path) -> Result<OrderedFindings, String> {
+    let failed = |error: String| format!("--findings {}: {error}", path.display());
+    if path.exists() {
+        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        return OrderedFindings::from_json(&text).map_err(|error| failed(error.to_string()));
+    }
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => Err(failed(format!("there is no folder '{}'", folder.display()))),
+        None => Ok(OrderedFindings::default()),
+    }
+}
+
 /// Adds findings to those of a file.
 fn keep(path: &Path, found: Vec<OrderedFinding>) -> Result<(), String> {
-    let failed = |error: String| format!("{}: {error}", path.display());
-    let mut findings = match path.exists() {
-        true => {
-            let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-            OrderedFindings::from_json(&text).map_err(|error| failed(error.to_string()))?
-        }
-        false => OrderedFindings::default(),
-    };
+    let mut findings = kept(path)?;
     found.into_iter().for_each(|finding| findings.add(finding));
-    std::fs::write(path, findings.to_json()).map_err(|error| failed(error.to_string()))
+    let failed = |error: std::io::Error| format!("--findings {}: {error}", path.display());
+    std::fs::write(path, findings.to_json()).map_err(failed)
 }
 
 #[cfg(test)]
@@ -201,8 +210,14 @@ mod tests {
         let path = std::env::temp_dir().join(format!("warpcube-findings-{}", std::process::id()));
         keep(&path, vec![finding(1 << 20, 1.0), finding(1 << 10, 2.0)]).unwrap();
         keep(&path, vec![finding(1 << 20, 0.5)]).unwrap();
-        let kept = OrderedFindings::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let kept = kept(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(kept.all().iter().map(|finding| finding.ms).collect::<Vec<_>>(), [2.0, 0.5]);
+        // A path that cannot be written is refused before anything is measured.
+        let mut arguments = PrimitiveArgs::small(13, &[CASES]);
+        arguments.findings = Some(path.join("below"));
+        let device = Device::emulated(EmulatorOptions::default(), 0).unwrap();
+        let refused = super::super::plan(&device, &arguments).unwrap_err();
+        assert!(refused.starts_with("--findings ") && refused.contains("there is no folder"), "{refused}");
     }
 }

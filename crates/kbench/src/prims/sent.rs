@@ -7,19 +7,18 @@ use std::time::Instant;
 use serde_json::json;
 use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, Moved, Predicate, Project, Projection, Select, SelectOperands, SelectOrder, project,
+    DeviceSlice, Element, Moved, Predicate, Project, Projection, Select, SelectOperands, SelectOrder,
 };
 use warpcube_gpu::{DeviceBuffer, GpuError, HostBuffer, Stream};
 
-use super::Bench;
 use super::hashed::{Failure, floats, room, scratch, taken, word};
+use super::project::{A, B};
+use super::{Bench, project};
 
 /// Rows of a chunk at most.
 const CHUNK_ROWS: u64 = 1 << 24;
-/// Rows at both ends that are compared.
+/// Items of a chunk's selection that are compared at most.
 const SAMPLE: u64 = 1 << 20;
-const A: f32 = 2.5;
-const B: f32 = -0.75;
 /// Items below it are selected.
 const BOUND: f32 = 0.5;
 
@@ -68,9 +67,10 @@ impl Sent {
         starts.map(|from| (from, CHUNK_ROWS.min(self.n - from))).collect()
     }
 
-    /// Milliseconds of the median of some runs; `work` puts a chunk's kernels on a stream, with the stream's number.
+    /// Milliseconds of the median of some runs; `work` puts a chunk's kernels on a stream, with the chunk's number.
     fn time(
         &mut self,
+        bench: &Bench<'_>,
         columns: usize,
         rooms: &[Vec<DeviceSlice>; 2],
         mut work: impl FnMut(&mut Stream, usize, u64, &[DeviceSlice]) -> Result<(), GpuError>,
@@ -80,6 +80,7 @@ impl Sent {
         for _ in 0..4 {
             let start = Instant::now();
             for (at, (from, len)) in chunks.iter().enumerate() {
+                bench.go_on()?;
                 let (stream, rooms) = (&mut self.streams[at % 2], &rooms[at % 2]);
                 for ((_, host), room) in self.columns[..columns].iter().zip(rooms) {
                     let (offset, bytes) = (*from as usize * 4, *len as usize * 4);
@@ -113,24 +114,10 @@ impl Sent {
         bench.stream.fill(out.buffer(), 0, 0xff, self.n as usize * 4)?;
         bench.stream.synchronize()?;
         let rooms = self.rooms(bench, 2)?;
-        let ms = self.time(2, &rooms, |stream, _, from, parts| {
+        let ms = self.time(bench, 2, &rooms, |stream, _, from, parts| {
             projects.launch(stream, [&parts[0], &parts[1]], factors, &out.part(from, parts[0].len())?)
         })?;
-        let sample = self.n.min(SAMPLE);
-        for from in [0, self.n / 2 - sample / 2, self.n - sample] {
-            let mut columns = Vec::new();
-            for slice in [&inputs[0], &inputs[1], &out] {
-                let items = taken::<4>(&mut bench.stream, slice, from, sample)?;
-                columns.push(items.into_iter().map(f32::from_le_bytes).collect::<Vec<f32>>());
-            }
-            for ((x, y), found) in columns[0].iter().zip(&columns[1]).zip(&columns[2]) {
-                let expected = project(projection, *x, *y, A, B);
-                let is_near = (found - expected).abs() <= 2e-6 * (1.0 + expected.abs());
-                if !is_near {
-                    return Err(format!("{case}: {found} of {x} and {y} instead of {expected}").into());
-                }
-            }
-        }
+        project::verify(bench, case, projection, [&inputs[0], &inputs[1], &out])?;
         self.add(bench, case, ms, 2, resident_ms);
         Ok(())
     }
@@ -152,7 +139,7 @@ impl Sent {
         let expected = word(&mut bench.stream, &counts, 0)?;
         let rooms = self.rooms(bench, 1)?;
         // Each chunk's items go to its own place.
-        let ms = self.time(1, &rooms, |stream, at, from, parts| {
+        let ms = self.time(bench, 1, &rooms, |stream, at, from, parts| {
             let (out, count) = (out.part(from, parts[0].len())?, counts.part(at as u64, 1)?);
             let operands = SelectOperands { input: Some(&parts[0]), flags: None, bounds, out: &out, count: &count };
             selects.launch(stream, &operands, &memory[at % 2])

@@ -27,7 +27,11 @@ impl Table {
         let share = figure("floor_ms").or(figure("predicted_ms")).zip(figure("device_ms"));
         let share = share.map_or_else(|| "-".to_string(), |(floor, ms)| format!("{:.0} %", floor / ms * 100.0));
         let cells = [ms(figure("device_ms")), ms(figure("floor_ms")), ms(figure("predicted_ms")), share, rival(result)];
-        self.cells(&name(result), cells, if result["verified"] == true { "yes" } else { "NO" })
+        let mut name = name(result);
+        if let Some(share) = result["match_share"].as_f64().filter(|share| *share < 1.0) {
+            name.push_str(&format!(" {:.0} %", share * 100.0));
+        }
+        self.cells(&name, cells, if result["verified"] == true { "yes" } else { "NO" })
     }
 
     /// The line of a case that has no result.
@@ -42,13 +46,22 @@ impl Table {
     }
 }
 
-/// The name that `--cases` takes: that of the case, and what tells several results of one case apart.
+/// The case, with the order, algorithm or strategy that tells its results apart. A case may have that in its name
+/// already; `--cases` takes the name with an order or an algorithm, and no strategy.
 fn name(result: &Value) -> String {
     let case = result["case"].as_str().unwrap_or_default();
-    match ["order", "algorithm", "strategy"].into_iter().find_map(|key| result[key].as_str()) {
+    let by = ["order", "algorithm", "strategy"].into_iter().find_map(|key| result[key].as_str());
+    match by.filter(|by| !format!("/{case}/").contains(&format!("/{by}/"))) {
         Some(by) => format!("{case}/{by}"),
         None => case.to_string(),
     }
+}
+
+/// The number of `cases` that are over once this result is there. A case with results by strategy goes on behind each
+/// of them. None for results of cases that are not among these, as those of some sweeps.
+pub fn done_behind(cases: &[String], result: &Value) -> Option<usize> {
+    let place = |name: &str| cases.iter().position(|case| case == name);
+    place(&name(result)).map(|place| place + 1).or_else(|| place(result["case"].as_str()?))
 }
 
 /// The rival that took the least time.
@@ -94,6 +107,21 @@ mod tests {
         assert_eq!(bare, "scan/u32                          120.0         -         -      -               -  NO");
         let predicted = table.line(&json!({"case": "join/8192", "device_ms": 2.0, "predicted_ms": 1.0}));
         assert!(predicted.contains(" 1.0000   50 % "), "{predicted}");
+        let few = table.line(&json!({"case": "join/8192", "strategy": "DirectAddress", "match_share": 0.1}));
+        assert!(few.starts_with("join/8192/DirectAddress 10 % "), "{few}");
+        let form = table.line(&json!({"case": "ordered/forms/one_kernel/count/16", "algorithm": "one_kernel"}));
+        assert!(form.starts_with("ordered/forms/one_kernel/count/16 "), "{form}");
         assert_eq!(table.without("scan/u32", "why"), "scan/u32                      left out: why");
+    }
+
+    #[test]
+    fn cases_are_over_by_their_names() {
+        let cases = ["select/30/any", "select/30/stable", "join/8192", "ordered/forms/five/count/16"].map(String::from);
+        let behind = |result: Value| done_behind(&cases, &result);
+        assert_eq!(behind(json!({"case": "select/30", "order": "any"})), Some(1));
+        assert_eq!(behind(json!({"case": "select/30", "order": "stable"})), Some(2));
+        assert_eq!(behind(json!({"case": "join/8192", "strategy": "DirectAddress"})), Some(2), "others may follow");
+        assert_eq!(behind(json!({"case": "ordered/forms/five/count/16", "algorithm": "five"})), Some(4));
+        assert_eq!(behind(json!({"case": "groupby/10", "strategy": "DeviceTable"})), None);
     }
 }

@@ -7,13 +7,15 @@
 //! ```
 //!
 //! The sort stays above the node: operators that DataFusion puts between the two may take rows in any order. What is
-//! computed for the output is computed for the first rows alone, on the CPU and the device alike ([`project_late`]).
+//! computed for the output of at most a batch of rows is computed for these alone, on the CPU and the device alike
+//! ([`project_late`]).
 
 use std::sync::Arc;
 
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
 use warpcube_engine::{BindingCache, Expr as Device, OrderKey, Sink, TopK};
 
 use super::graph::{Core, Graph, describe, rewrite};
@@ -43,6 +45,9 @@ fn reads_one_table(plan: &LogicalPlan) -> bool {
 /// `Sort(Projection(x)) → Projection(Sort(x))`. An expression that could raise an error, or take long, is then not
 /// computed for rows that are not in the result.
 ///
+/// Names of subqueries, views and common table expressions, and projections of columns alone, do not stand in the way of
+/// one below them.
+///
 /// Only sorts for at most `batch_rows` rows: DataFusion repartitions below a projection that computes something, and
 /// the rows of several batches would lose their order.
 pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionResult<LogicalPlan> {
@@ -57,23 +62,48 @@ pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionRe
 }
 
 fn projected_late(sort: &Sort, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {
-    let LogicalPlan::Projection(projection) = sort.input.as_ref() else { return Ok(None) };
-    let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_));
-    // What differs from row to row without reason cannot be both ordered by and computed again.
-    let stays = projection.expr.iter().any(Expr::is_volatile) || projection.expr.iter().all(is_column);
-    if !is_top_k(sort) || sort.fetch.is_none_or(|fetch| fetch > batch_rows) || stays {
+    if !is_top_k(sort) || sort.fetch.is_none_or(|fetch| fetch > batch_rows) {
         return Ok(None);
     }
-    let key = |key: &datafusion::logical_expr::SortExpr| {
-        let expr = rewrite(&key.expr, &projection.schema, &projection.expr).map_err(DataFusionError::Internal)?;
-        Ok(key.with_expr(expr.unalias_nested().data))
+    match sort.input.as_ref() {
+        LogicalPlan::Projection(projection) => below_projection(sort, projection, batch_rows),
+        LogicalPlan::SubqueryAlias(alias) => below_alias(sort, alias, batch_rows),
+        _ => Ok(None),
+    }
+}
+
+fn below_projection(sort: &Sort, projection: &Projection, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {
+    // A volatile expression cannot be both ordered by and computed again.
+    if projection.expr.iter().any(Expr::is_volatile) {
+        return Ok(None);
+    }
+    let below = sorted_below(sort, &projection.schema, &projection.expr, projection.input.clone())?;
+    let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_));
+    let below = match projected_late(&below, batch_rows)? {
+        Some(late) => late,
+        None if projection.expr.iter().all(is_column) => return Ok(None),
+        None => LogicalPlan::Sort(below),
     };
-    let expr = sort.expr.iter().map(key).collect::<DataFusionResult<_>>()?;
-    let below = Sort { expr, input: projection.input.clone(), fetch: sort.fetch };
-    let below = projected_late(&below, batch_rows)?.unwrap_or(LogicalPlan::Sort(below));
     let (expr, schema) = (projection.expr.clone(), projection.schema.clone());
     let above = Projection::try_new_with_schema(expr, Arc::new(below), schema)?;
     Ok(Some(LogicalPlan::Projection(above)))
+}
+
+fn below_alias(sort: &Sort, alias: &SubqueryAlias, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {
+    let columns: Vec<Expr> = alias.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let below = sorted_below(sort, &alias.schema, &columns, alias.input.clone())?;
+    let Some(late) = projected_late(&below, batch_rows)? else { return Ok(None) };
+    Ok(Some(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(late), alias.alias.clone())?)))
+}
+
+/// The sort with its keys as expressions over `input`, of whose rows `exprs` make those of `schema`.
+fn sorted_below(sort: &Sort, schema: &DFSchema, exprs: &[Expr], input: Arc<LogicalPlan>) -> DataFusionResult<Sort> {
+    let key = |key: &SortExpr| {
+        let expr = rewrite(&key.expr, schema, exprs).map_err(DataFusionError::Internal)?;
+        Ok(key.with_expr(expr.unalias_nested().data))
+    };
+    let expr = sort.expr.iter().map(key).collect::<DataFusionResult<_>>()?;
+    Ok(Sort { expr, input, fetch: sort.fetch })
 }
 
 /// The plan without sorts above nodes that give the rows in their order: for plans all of whose operators keep it.
@@ -103,7 +133,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
     let read: Vec<Expr> = keys.iter().chain(&outputs).cloned().collect();
     let tree = Tree::plan(&graph, &core, &read)?;
     let (mut fragment, tables) = tree.pipelines(&read, |translator| {
-        let key = |(expr, key): (&Expr, &datafusion::logical_expr::SortExpr)| {
+        let key = |(expr, key): (&Expr, &SortExpr)| {
             let expr = translator.translate(expr)?;
             Ok::<_, Reason>(OrderKey { expr, descending: !key.asc, nulls_first: key.nulls_first })
         };

@@ -1,8 +1,8 @@
 //! `warpcube bench primitives`: runs the suite on the session's device, prints a line as each case is done, writes the
 //! report and draws its figures.
 //!
-//! The suite runs on a thread of its own and sends what it did; this one prints, draws the bar and hears Ctrl-C, upon
-//! which the suite stops before its next launch.
+//! The suite runs on a thread of its own and sends what it did; this one prints, draws the bar and hears Ctrl-C. The
+//! suite then stops before its next timed run, or chunk of rows that it sends.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -156,6 +156,7 @@ fn follow<T>(
 struct Printer {
     table: Table,
     cases: Vec<String>,
+    /// Cases that are over, with those before them that have no result.
     done: usize,
     bar: Bar,
     /// Whether the run goes on if nobody reads its text any more.
@@ -181,7 +182,12 @@ impl Printer {
             Event::LeftOut(case, reason) => self.line(&self.table.without(case, reason)),
             Event::Failed(reason) => self.line(&format!("NOT verified: {reason}")),
         }
-        self.done += usize::from(!matches!(event, Event::Failed(_)));
+        let done = match event {
+            Event::Measured(result) => prims::done_behind(&self.cases, result),
+            Event::LeftOut(case, _) => self.cases.iter().position(|planned| planned == case).map(|place| place + 1),
+            Event::Failed(_) => None,
+        };
+        self.done = self.done.max(done.unwrap_or(0));
         if self.failure.is_some() {
             stop.store(true, Ordering::Relaxed);
         }

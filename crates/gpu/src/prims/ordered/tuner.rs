@@ -45,6 +45,8 @@ pub struct OrderedTuner<'a> {
     pub operands: OrderedOperands<'a>,
     /// Runs of a shape behind a first one; the median counts.
     pub runs: usize,
+    /// Asked before each run; true ends the search with [`GpuError::Cancelled`].
+    pub is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl OrderedTuner<'_> {
@@ -63,7 +65,8 @@ impl OrderedTuner<'_> {
     /// where that changed.
     ///
     /// # Errors
-    /// Those of a launch with the default shape; shapes that are refused are left out.
+    /// Those of a launch with the default shape; shapes that are refused are left out. [`GpuError::Cancelled`] if the
+    /// search was stopped.
     pub fn tune(&mut self, algorithm: OrderedAlgorithm) -> Result<TunedPlan> {
         let plan = OrderedPlan::new(algorithm);
         let mut best = TunedPlan { plan, ms: self.time(&plan, f64::INFINITY)? };
@@ -113,6 +116,9 @@ impl OrderedTuner<'_> {
         let buffers: Vec<_> = slices.map(DeviceSlice::buffer).chain([&scratch]).collect();
         let mut recording = self.stream.prepare(work)?;
         let mut run = || -> Result<f64> {
+            if (self.is_stopped)() {
+                return Err(GpuError::Cancelled);
+            }
             self.stream.run(&mut recording, &buffers)?;
             recording.elapsed_ms(start, end)
         };

@@ -49,6 +49,7 @@ impl Large<'_, '_> {
 
     /// Runs a kernel of [`TEXT`] over so many rows; the wrong rows and the sum that it finds.
     fn kernel(&mut self, name: &str, n: u64, given: Given<'_>) -> Result<[u64; 2], Failure> {
+        self.bench.go_on()?;
         let kernel = kernel(&self.bench.device, name, &[KEYED, TEXT].concat())?;
         let slices = [given.input, given.second, given.words, given.wide];
         let params = slices.into_iter().fold(Params::new(), |params, slice| match slice {
