@@ -181,21 +181,12 @@ pub(crate) trait BackendStream: Send {
     /// host memory of its steps is neither read nor written until the stream is synchronised.
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()>;
 
-    /// Notes the point in the stream that all work submitted so far comes before.
-    fn record_event(&mut self) -> Result<BackendEvent>;
-
-    /// Lets work submitted from now on begin when an event of the same device has come to pass, on the device alone.
-    fn wait_event(&mut self, event: &BackendEvent) -> Result<()>;
-
     /// Whether all submitted work is done, without waiting.
     fn is_done(&mut self) -> Result<bool>;
 
     /// Waits until all submitted work is done and reports its errors.
     fn synchronize(&mut self) -> Result<()>;
 }
-
-/// A point in the work of a stream, in the backend's own type.
-pub(crate) type BackendEvent = Box<dyn Any + Send + Sync>;
 
 /// One step of recorded work, by address.
 pub(crate) enum WorkStep {

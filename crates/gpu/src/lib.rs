@@ -31,5 +31,5 @@ pub use error::{GpuError, Result};
 pub use pool::{MemoryPool, PoolUsage, Reservation, size_class};
 pub use program::{Effort, PRELUDE, Program};
 pub use recording::{Output, Recording, Work};
-pub use stream::{Event, Mark, Params, Stream, Traffic};
+pub use stream::{Mark, Params, Stream, Traffic};
 pub use threads::Threads;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::{BackendEvent, BackendStream, LaunchShape};
+use crate::backend::{BackendStream, LaunchShape};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
@@ -90,18 +90,6 @@ impl Params {
     /// Size of the struct in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
-    }
-}
-
-/// The point in a stream's work at which it was recorded ([`Stream::record`]).
-pub struct Event {
-    device: Arc<DeviceShared>,
-    backend: BackendEvent,
-}
-
-impl std::fmt::Debug for Event {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Event")
     }
 }
 
@@ -275,28 +263,6 @@ impl Stream {
         // synchronised; the struct's layout is the launcher's obligation, which runs on the emulated device check.
         let result =
             unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes, false) };
-        self.device.note(result)
-    }
-
-    /// Notes the point that all work submitted so far comes before.
-    pub fn record(&mut self) -> Result<Event> {
-        self.device.check()?;
-        let event = self.backend.record_event();
-        Ok(Event { device: self.device.clone(), backend: self.device.note(event)? })
-    }
-
-    /// Lets work submitted from now on begin when an event of another stream has come to pass; the host does not wait.
-    /// That stream keeps the buffers of the work before its event until it is synchronised itself.
-    ///
-    /// # Errors
-    /// [`GpuError::Contract`] if the event is of another device.
-    pub fn wait_for(&mut self, event: &Event) -> Result<()> {
-        self.device.check()?;
-        if !Arc::ptr_eq(&event.device, &self.device) {
-            return Err(GpuError::Contract("a stream was told to wait for an event of another device".into()));
-        }
-        self.busy = true;
-        let result = self.backend.wait_event(&event.backend);
         self.device.note(result)
     }
 

@@ -250,20 +250,3 @@ fn memory_that_is_let_go_goes_back_to_the_driver() {
     assert_eq!((device.pool().usage().live, device.pool().usage().cached), (0, 0));
     assert_eq!(device.memory().unwrap().0, 1 << 30);
 }
-
-#[test]
-fn a_stream_waits_for_the_event_of_another() {
-    let mut rig = Rig::new(LaneOrder::Forward);
-    let (source, target) = (rig.device.buffer(8, "source").unwrap(), rig.device.buffer(8, "target").unwrap());
-    rig.stream.upload(&source, 0, &7u64.to_ne_bytes()).unwrap();
-    let uploaded = rig.stream.record().unwrap();
-    let mut other = rig.device.stream().unwrap();
-    other.wait_for(&uploaded).unwrap();
-    other.copy(&target, 0, &source, 0, 8).unwrap();
-    let mut found = [0u8; 8];
-    other.download(&target, 0, &mut found).unwrap();
-    assert_eq!(u64::from_ne_bytes(found), 7);
-    let stranger = Rig::new(LaneOrder::Forward);
-    let error = stranger.device.stream().unwrap().wait_for(&uploaded).unwrap_err();
-    assert!(matches!(error, GpuError::Contract(_)), "{error}");
-}

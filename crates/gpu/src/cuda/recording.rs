@@ -1,7 +1,7 @@
 //! Recorded work as a CUDA graph: captured from a stream once, launched by one call.
 //!
-//! Marks are events of the recording's own, recorded by nodes of the graph, so that their times can be read after every
-//! launch. Source: CUDA driver API, stream management (capture) and graph management.
+//! Each mark is an event recorded by a node of the graph, so its time can be read after every launch. Source: CUDA
+//! driver API, stream management (capture) and graph management.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 
 use super::driver::{Context, check, check_launch};
-use super::stream::{CudaEvent, CudaStream};
+use super::stream::CudaStream;
 use crate::backend::{BackendRecording, BackendStream, WorkStep};
 use crate::error::{GpuError, Result};
 
@@ -19,8 +19,8 @@ pub(super) struct CudaRecording {
     events: Vec<CudaEvent>,
 }
 
-// SAFETY: graph handles may be used from any thread with the context current; `&mut self` keeps the launches
-// apart.
+// SAFETY: graph and event handles may be used from any thread with the context current; `&mut self` serialises the
+// launches.
 unsafe impl Send for CudaRecording {}
 
 impl CudaRecording {
@@ -71,7 +71,7 @@ impl CudaRecording {
                         stream.launch(module.as_ref(), kernel, *shape, params, *early)?;
                     }
                     WorkStep::Mark => {
-                        let event = CudaEvent::new(self.context.clone(), sys::CUevent_flags::CU_EVENT_DEFAULT)?;
+                        let event = CudaEvent::new(self.context.clone())?;
                         let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
                         let status = sys::cuEventRecordWithFlags(event.handle, stream.handle, flag);
                         self.events.push(event);
@@ -118,6 +118,29 @@ impl Drop for CudaRecording {
         if !self.graph.is_null() && self.context.bind().is_ok() {
             // SAFETY: made once, destroyed once; every launch of it was waited for.
             let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
+        }
+    }
+}
+
+/// An event that records its time.
+struct CudaEvent {
+    context: Arc<Context>,
+    handle: sys::CUevent,
+}
+
+impl CudaEvent {
+    fn new(context: Arc<Context>) -> Result<CudaEvent> {
+        context.bind()?;
+        let handle = check("creating an event", result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT))?;
+        Ok(CudaEvent { context, handle })
+    }
+}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: created once, destroyed once; every launch that records it was waited for.
+            let _ = unsafe { result::event::destroy(self.handle) };
         }
     }
 }

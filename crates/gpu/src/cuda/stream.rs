@@ -7,7 +7,7 @@ use cudarc::driver::{result, sys};
 use super::CudaModule;
 use super::driver::{Context, check, check_launch};
 use super::recording::CudaRecording;
-use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaStream {
@@ -110,23 +110,6 @@ impl BackendStream for CudaStream {
         unsafe { recording.launch(self.handle) }
     }
 
-    fn record_event(&mut self) -> Result<BackendEvent> {
-        let event = CudaEvent::new(self.context.clone(), sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
-        // SAFETY: event and stream are live and of one context.
-        check("recording an event", unsafe { result::event::record(event.handle, self.handle) })?;
-        Ok(Box::new(event))
-    }
-
-    fn wait_event(&mut self, event: &BackendEvent) -> Result<()> {
-        let event = event
-            .downcast_ref::<CudaEvent>()
-            .ok_or_else(|| GpuError::Contract("an event that is not of a CUDA device".into()))?;
-        self.context.bind()?;
-        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and stream are live and of one context; the event was recorded when it was made.
-        check("waiting for an event", unsafe { result::stream::wait_event(self.handle, event.handle, flags) })
-    }
-
     fn is_done(&mut self) -> Result<bool> {
         self.context.bind()?;
         // SAFETY: the stream is live.
@@ -140,33 +123,6 @@ impl BackendStream for CudaStream {
         self.context.bind()?;
         // SAFETY: the stream is live.
         check("running kernels", unsafe { result::stream::synchronize(self.handle) })
-    }
-}
-
-pub(super) struct CudaEvent {
-    context: Arc<Context>,
-    pub(super) handle: sys::CUevent,
-}
-
-impl CudaEvent {
-    pub(super) fn new(context: Arc<Context>, flags: sys::CUevent_flags) -> Result<CudaEvent> {
-        context.bind()?;
-        let handle = check("creating an event", result::event::create(flags))?;
-        Ok(CudaEvent { context, handle })
-    }
-}
-
-// SAFETY: event handles may be used from any thread with the context current.
-unsafe impl Send for CudaEvent {}
-// SAFETY: as for `Send`; waiting for an event changes nothing of it.
-unsafe impl Sync for CudaEvent {}
-
-impl Drop for CudaEvent {
-    fn drop(&mut self) {
-        if self.context.bind().is_ok() {
-            // SAFETY: created once, destroyed once; the driver frees it when streams have passed it.
-            let _ = unsafe { result::event::destroy(self.handle) };
-        }
     }
 }
 

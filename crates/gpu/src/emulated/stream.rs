@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::backend::{Shared, lost};
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
-use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
@@ -130,14 +130,6 @@ impl BackendStream for EmulatedStream {
                 }
             }
         }
-        Ok(())
-    }
-
-    fn record_event(&mut self) -> Result<BackendEvent> {
-        Ok(Box::new(()))
-    }
-
-    fn wait_event(&mut self, _event: &BackendEvent) -> Result<()> {
         Ok(())
     }
 
