@@ -4,6 +4,8 @@ mod emulated_support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use emulated_support::{BUDGET, ORDERS, Rig, device, kernel, shape};
 use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, GpuError, LaneOrder, Params, Program, Work};
@@ -163,11 +165,11 @@ fn failures_come_when_they_are_asked_for() {
     faults.refuse_launch(1);
     let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
     assert!(matches!(error, GpuError::LaunchRefused { .. }) && !rig.device.is_lost(), "{error}");
-    faults.take_compiler_away(true);
+    faults.set_compiler_missing(true);
     let other = Program::new("other", "struct P { uint64_t* out; };\nWC_KERNEL(other, P, 32, 1) { p.out[0] = 1; }");
     let error = rig.device.compile(&other).err().expect("there is no compiler");
     assert!(matches!(error, GpuError::CompilerUnavailable { .. }), "{error}");
-    faults.take_compiler_away(false);
+    faults.set_compiler_missing(false);
     rig.device.compile(&other).unwrap();
     faults.fail_launch(2);
     rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap();
@@ -185,9 +187,9 @@ fn a_launch_that_asks_for_too_much_is_refused_and_the_device_goes_on() {
     let long = (0..4096).fold(Params::new(), |params, value| params.i64(value));
     let limit = rig.device.info().shared_memory_per_block as u32;
     let refusals = [
-        (shape(1, 512, 0), &params, "512 threads, and there are 256".to_string()),
-        (shape(1, 256, limit + 1), &params, format!("{} bytes of shared memory, and there are {limit}", limit + 1)),
-        (shape(1, 256, 0), &long, "32768 bytes of parameters, and there are 32764".to_string()),
+        (shape(1, 512, 0), &params, "512 threads, and the limit is 256".to_string()),
+        (shape(1, 256, limit + 1), &params, format!("{} bytes of shared memory, and the limit is {limit}", limit + 1)),
+        (shape(1, 256, 0), &long, "32768 bytes of parameters, and the limit is 32764".to_string()),
     ];
     for (shape, params, words) in refusals {
         let error = rig.stream.launch(&copy, shape, params).unwrap_err();
@@ -231,22 +233,46 @@ fn a_loss_that_an_allocation_finds_is_remembered_too() {
 }
 
 #[test]
-fn memory_that_is_let_go_goes_back_to_the_driver() {
+fn cached_blocks_of_a_size_are_freed_in_the_background() {
     let device = Device::emulated(EmulatorOptions::default(), BUDGET).unwrap();
     let kept = device.buffer(3 << 20, "kept").unwrap();
     drop((device.buffer(2 << 20, "first").unwrap(), device.buffer(3 << 20, "second").unwrap()));
-    device.let_go(2 << 20);
+    device.free_cached(2 << 20);
     device.settle();
     let usage = device.pool().usage();
-    assert_eq!((usage.live, usage.cached), (3 << 20, 3 << 20), "what is in use or of another size stays");
+    assert_eq!((usage.live, usage.cached), (3 << 20, 3 << 20), "live blocks and other sizes stay");
     assert_eq!(device.memory().unwrap().0, (1 << 30) - (6 << 20));
     drop(kept);
-    device.let_go(3 << 20);
-    device.let_go(3 << 20);
-    // Taken again or not: what is surplus is counted once.
+    device.free_cached(3 << 20);
+    device.free_cached(3 << 20);
+    // A surplus block is counted once, reused or not.
     drop(device.buffer(3 << 20, "third").unwrap());
-    device.let_go(3 << 20);
+    device.free_cached(3 << 20);
     device.settle();
     assert_eq!((device.pool().usage().live, device.pool().usage().cached), (0, 0));
     assert_eq!(device.memory().unwrap().0, 1 << 30);
+}
+
+#[test]
+fn host_memory_is_freed_in_the_background() {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let (first, second) = (device.host_buffer(1 << 20).unwrap(), device.host_buffer(8).unwrap());
+    faults.hold_host_free();
+    drop(first);
+    assert!(faults.wait_until_held(Duration::from_secs(60)), "no thread frees the memory");
+    // The drops returned while the free waits; the same thread frees the second buffer.
+    drop(second);
+    let settled = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            device.settle();
+            settled.store(true, Ordering::SeqCst);
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!settled.load(Ordering::SeqCst), "settling waits for memory to be freed");
+        faults.release();
+    });
+    assert!(settled.load(Ordering::SeqCst) && !faults.wait_until_held(Duration::ZERO));
 }

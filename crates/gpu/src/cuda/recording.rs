@@ -10,7 +10,7 @@ use cudarc::driver::{result, sys};
 
 use super::driver::{Context, check, check_launch};
 use super::stream::CudaStream;
-use crate::backend::{BackendRecording, BackendStream, WorkStep};
+use crate::backend::{BackendRecording, WorkStep, submit_steps};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaRecording {
@@ -35,10 +35,18 @@ impl CudaRecording {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live.
         check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
-        // SAFETY: nothing runs while a stream captures; the caller promises the rest.
-        let captured = unsafe { recording.steps(stream, steps, host) };
+        let mark = |stream: &mut CudaStream| {
+            let event = CudaEvent::new(stream.context.clone())?;
+            let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+            // SAFETY: event and stream are live and of one context.
+            let status = unsafe { sys::cuEventRecordWithFlags(event.handle, stream.handle, flag) };
+            recording.events.push(event);
+            check("recording an event", status.result())
+        };
+        // SAFETY: calls on a capturing stream touch no memory; the caller promises the rest.
+        let captured = unsafe { submit_steps(stream, steps, host, mark) };
         let mut graph = std::ptr::null_mut();
-        // A capture is ended whatever became of it, or the stream could not be used again.
+        // A capture that failed is ended too: the stream would be unusable.
         // SAFETY: the stream is capturing and `graph` is writable.
         let ended = check("recording work", unsafe { sys::cuStreamEndCapture(stream.handle, &mut graph) }.result());
         let made = captured.and(ended).and_then(|()| {
@@ -47,40 +55,10 @@ impl CudaRecording {
             check_launch("preparing recorded work", status.result())
         });
         if !graph.is_null() {
-            // SAFETY: given by the driver above, destroyed once; the executable graph does not need it.
+            // SAFETY: made by the driver above, destroyed once; the executable graph does not need it.
             let _ = unsafe { sys::cuGraphDestroy(graph) };
         }
         made.map(|()| recording)
-    }
-
-    /// # Safety
-    /// As for [`CudaRecording::capture`]; the stream is capturing.
-    unsafe fn steps(&mut self, stream: &mut CudaStream, steps: &[WorkStep], base: u64) -> Result<()> {
-        for step in steps {
-            // SAFETY: calls on a capturing stream touch no memory.
-            unsafe {
-                match step {
-                    WorkStep::Upload { target, host } => {
-                        stream.upload(*target, (base + host.start as u64) as *const u8, host.len())?;
-                    }
-                    WorkStep::Download { source, host } => {
-                        stream.download((base + host.start as u64) as *mut u8, *source, host.len())?;
-                    }
-                    WorkStep::Fill { target, value, bytes } => stream.fill(*target, *value, *bytes)?,
-                    WorkStep::Launch { module, kernel, shape, params, early } => {
-                        stream.launch(module.as_ref(), kernel, *shape, params, *early)?;
-                    }
-                    WorkStep::Mark => {
-                        let event = CudaEvent::new(self.context.clone())?;
-                        let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
-                        let status = sys::cuEventRecordWithFlags(event.handle, stream.handle, flag);
-                        self.events.push(event);
-                        check("recording an event", status.result())?;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Submits the work to a stream.
@@ -99,11 +77,11 @@ impl BackendRecording for CudaRecording {
             self.events
                 .get(index)
                 .map(|event| event.handle)
-                .ok_or_else(|| GpuError::Contract("a mark that was not recorded".into()))
+                .ok_or_else(|| GpuError::Contract("the recording has no such mark".into()))
         };
         let (from, to) = (event(from)?, event(to)?);
         self.context.bind()?;
-        // SAFETY: both events are live and were recorded by the launch that the caller has waited for.
+        // SAFETY: both events are live; the caller has waited for the launch that recorded them.
         let elapsed = unsafe { result::event::elapsed(from, to) };
         Ok(f64::from(check("reading an event", elapsed)?))
     }
