@@ -227,23 +227,18 @@ pub(crate) unsafe fn submit_steps<S: BackendStream>(
     Ok(())
 }
 
-/// Work that a stream submits by one call.
-pub(crate) trait BackendRecording: Send {
+/// Work that a stream submits by one call; the backend downcasts it to its own type.
+pub(crate) trait BackendRecording: Any + Send {
     /// Milliseconds between two marks of the last replay, which the stream has synchronised.
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
-
-    /// For the backend's downcast to its own type.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-/// A compiled program, loaded at the latest by the first call for one of its kernels.
-pub(crate) trait BackendModule: Send + Sync {
+/// A compiled program, loaded at the latest by the first call for one of its kernels; the backend downcasts it to its own
+/// type.
+pub(crate) trait BackendModule: Any + Send + Sync {
     /// The compiler's figures of a kernel; an error if the program has no such kernel.
     fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;
 
     /// Resident blocks of this shape on one multiprocessor.
     fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32>;
-
-    /// For the backend's downcast to its own type.
-    fn as_any(&self) -> &dyn Any;
 }

@@ -73,9 +73,7 @@ impl DeviceBuffer {
     /// # Errors
     /// [`GpuError::Contract`] if a range exceeds the buffer.
     pub fn set_redzones(&self, redzones: &[Range<usize>]) -> Result<()> {
-        if let Some(range) = redzones.iter().find(|range| range.start > range.end || range.end > self.bytes) {
-            return Err(GpuError::Contract(format!("a redzone at {range:?} of a buffer of {}", self.bytes)));
-        }
+        redzones.iter().try_for_each(|range| self.check_range(range.start, range.len()))?;
         self.inner.device.backend.set_redzones(self.address(), redzones);
         Ok(())
     }

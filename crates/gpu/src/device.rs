@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
-use crate::compile::{Compilation, IdleHold, Priority, Queue};
+use crate::compile::{Handle, IdleHold, Priority, Queue};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
@@ -142,7 +142,7 @@ impl Device {
     }
 
     /// Runs this thread, and those that it starts, on idle cores alone (`SCHED_IDLE` of sched(7)). Under an emulated
-    /// device, whose compiler takes seconds, the thread runs at a lower niceness instead.
+    /// device, whose compiler takes seconds, the thread runs at a higher niceness instead.
     pub fn use_idle_scheduling(&self) {
         match self.info().emulated {
             true => lower_priority(),
@@ -210,6 +210,31 @@ impl DeviceShared {
         if self.reclaimers.spawn("reclaim", move || pool.reclaim(backend.as_ref())).is_err() {
             self.pool.reclaim(self.backend.as_ref());
         }
+    }
+}
+
+/// Requested programs of a device ([`Device::request`]); dropping it cancels none.
+pub struct Compilation {
+    device: Arc<DeviceShared>,
+    programs: Vec<Handle>,
+}
+
+impl Compilation {
+    /// Waits for all modules, in the order of the programs.
+    ///
+    /// # Errors
+    /// The first error of a program; [`GpuError::Cancelled`] for a cancelled request.
+    pub fn wait(&self) -> Result<Vec<Arc<Module>>> {
+        self.programs.iter().map(|handle| self.module(handle.wait())).collect()
+    }
+
+    /// As [`Compilation::wait`], or none while a request waits or runs.
+    pub fn poll(&self) -> Option<Result<Vec<Arc<Module>>>> {
+        self.programs.iter().map(|handle| Some(self.module(handle.poll()?))).collect()
+    }
+
+    fn module(&self, outcome: Result<Arc<dyn BackendModule>>) -> Result<Arc<Module>> {
+        Ok(Arc::new(Module { device: self.device.clone(), backend: self.device.note(outcome)? }))
     }
 }
 

@@ -77,7 +77,7 @@ pub struct PoolUsage {
     pub live: u64,
     /// Blocks in free lists.
     pub cached: u64,
-    /// Highest sum of live and cached blocks so far: what the driver had allocated.
+    /// Highest sum of live and cached blocks so far, all allocated by the driver.
     pub held_peak: u64,
     /// Number of allocations by the driver so far.
     pub driver_allocations: u64,
@@ -133,7 +133,13 @@ impl MemoryPool {
         let allocated = match backend.allocate(class) {
             Err(GpuError::OutOfMemory { .. }) => {
                 self.trim(backend);
-                backend.allocate(class).map_err(|error| self.explain(error, class, purpose))
+                backend.allocate(class).map_err(|error| match error {
+                    GpuError::OutOfMemory { free, wanted, .. } => {
+                        let (operation, budget) = (purpose.to_string(), self.usage().budget);
+                        GpuError::OutOfMemory { operation, wanted, free, budget }
+                    }
+                    other => other,
+                })
             }
             other => other,
         };
@@ -183,16 +189,6 @@ impl MemoryPool {
         }
         free_all(backend, blocks);
         Ok(())
-    }
-
-    fn explain(&self, error: GpuError, class: usize, purpose: &str) -> GpuError {
-        match error {
-            GpuError::OutOfMemory { free, .. } => {
-                let budget = self.usage().budget;
-                GpuError::OutOfMemory { operation: purpose.to_string(), wanted: class as u64, free, budget }
-            }
-            other => other,
-        }
     }
 
     /// Puts a block on its free list.

@@ -133,7 +133,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Prepares work on a stream with nothing in flight.
+    /// Records work on an idle stream.
     pub(crate) fn new(work: Work, stream: &mut dyn BackendStream) -> Result<Recording> {
         let mut host = HostBuffer::allocate(work.device.clone(), work.host.len())?;
         host.as_mut_slice()[..work.host.len()].copy_from_slice(&work.host);

@@ -1,4 +1,4 @@
-//! The emulated device as a device: its cache of compiled kernels, its memory, failures on demand, what it advertises.
+//! The emulated device as a device: its properties, its cache of compiled kernels, its memory, injected faults.
 
 mod emulated_support;
 
@@ -17,7 +17,7 @@ WC_KERNEL(copy, P, 256, 2) {
 }";
 
 #[test]
-fn it_says_what_it_is() {
+fn its_properties() {
     let device = device(LaneOrder::Forward);
     let info = device.info();
     assert!(info.emulated);
@@ -54,7 +54,7 @@ fn a_folder_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn definitions_reach_the_compiler_and_options_of_gpus_do_not() {
+fn of_the_options_only_definitions_reach_the_compiler() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let source = "struct P { uint64_t* out; };\nWC_KERNEL(width, P, 32, 1) { p.out[0] = WIDTH; }";
     let options = vec!["-DWIDTH=17".into(), "--maxrregcount=64".into()];
@@ -67,7 +67,7 @@ fn definitions_reach_the_compiler_and_options_of_gpus_do_not() {
 }
 
 #[test]
-fn source_that_is_no_kernel_source_does_not_compile() {
+fn invalid_source_does_not_compile() {
     let device = device(LaneOrder::Forward);
     let compile = |name: &str, body: &str| {
         let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{\n{body}\n}}");
@@ -113,12 +113,12 @@ fn memory_runs_out_at_its_size_and_comes_back() {
 }
 
 #[test]
-fn waiting_blocks_go_back_before_the_budget_is_exceeded() {
+fn cached_blocks_are_freed_before_the_budget_is_exceeded() {
     let device = Device::emulated(EmulatorOptions::default(), 8 << 20).unwrap();
     let pool = device.pool();
     drop(device.buffer(6 << 20, "first").unwrap());
     assert_eq!((pool.usage().live, pool.usage().cached), (0, 6 << 20));
-    // A block of that size is there already.
+    // A cached block of that size is reused.
     drop(device.buffer(6 << 20, "first again").unwrap());
     assert_eq!(pool.usage().driver_allocations, 1);
     let other = device.buffer(4 << 20, "of another size").unwrap();
@@ -131,7 +131,7 @@ fn waiting_blocks_go_back_before_the_budget_is_exceeded() {
 }
 
 #[test]
-fn blocks_that_no_reservation_covers_leave_no_free_ones_beside_them() {
+fn blocks_without_a_reservation_free_the_cached_ones() {
     let device = Device::emulated(EmulatorOptions::default(), 8 << 20).unwrap();
     let pool = device.pool();
     let covered = pool.try_reserve(8 << 20).unwrap();
@@ -148,7 +148,7 @@ fn blocks_that_no_reservation_covers_leave_no_free_ones_beside_them() {
 }
 
 #[test]
-fn failures_come_when_they_are_asked_for() {
+fn injected_faults() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
     let device = Device::emulated(options, BUDGET).unwrap();
@@ -167,7 +167,7 @@ fn failures_come_when_they_are_asked_for() {
     assert!(matches!(error, GpuError::LaunchRefused { .. }) && !rig.device.is_lost(), "{error}");
     faults.set_compiler_missing(true);
     let other = Program::new("other", "struct P { uint64_t* out; };\nWC_KERNEL(other, P, 32, 1) { p.out[0] = 1; }");
-    let error = rig.device.compile(&other).err().expect("there is no compiler");
+    let error = rig.device.compile(&other).err().expect("the compiler is missing");
     assert!(matches!(error, GpuError::CompilerUnavailable { .. }), "{error}");
     faults.set_compiler_missing(false);
     rig.device.compile(&other).unwrap();
@@ -179,7 +179,7 @@ fn failures_come_when_they_are_asked_for() {
 }
 
 #[test]
-fn a_launch_that_asks_for_too_much_is_refused_and_the_device_goes_on() {
+fn a_launch_past_the_limits_is_refused_and_the_device_works_on() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let copy = kernel(&rig.device, "copy", COPY);
     let buffer = rig.upload(&[5u64; 100]);
@@ -222,7 +222,7 @@ fn copies_whose_ranges_overlap_are_refused() {
 }
 
 #[test]
-fn a_loss_that_an_allocation_finds_is_remembered_too() {
+fn a_loss_found_by_an_allocation_is_remembered() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
     let device = Device::emulated(options, BUDGET).unwrap();
@@ -271,7 +271,7 @@ fn host_memory_is_freed_in_the_background() {
             settled.store(true, Ordering::SeqCst);
         });
         std::thread::sleep(Duration::from_millis(50));
-        assert!(!settled.load(Ordering::SeqCst), "settling waits for memory to be freed");
+        assert!(!settled.load(Ordering::SeqCst), "settling waits for the free");
         faults.release();
     });
     assert!(settled.load(Ordering::SeqCst) && !faults.wait_until_held(Duration::ZERO));

@@ -13,7 +13,6 @@
 //! later request compiles again. A worker is a thread that ends when no request of its priority waits. Workers are
 //! joined, because `exit` destroys the state of the compiler, which a running thread would use.
 
-mod compilation;
 #[cfg(test)]
 mod tests;
 
@@ -30,14 +29,12 @@ use crate::error::{GpuError, Result};
 use crate::program::Program;
 use crate::threads::{Threads, lower_priority, use_idle_scheduling, uses_idle_scheduling};
 
-pub use compilation::Compilation;
-
 /// Priority of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// A call waits for the program, or a load will.
     Now,
-    /// The CPU computes the rows meanwhile: workers run at a lower niceness than threads of statements.
+    /// The CPU computes the rows meanwhile: workers run at a higher niceness than threads of statements.
     Soon,
     /// No statement waits: workers run under idle scheduling.
     Idle,
@@ -78,7 +75,7 @@ pub(crate) struct Queue {
 
 struct Shared {
     compiler: Box<Compiler>,
-    /// True if the compiler takes seconds a program: an idle worker then runs at a lower niceness only.
+    /// True if the compiler takes seconds a program: an idle worker then runs at a higher niceness only.
     slow: bool,
     state: Mutex<State>,
     /// Signals every change of the state.

@@ -18,10 +18,6 @@ impl BackendModule for Text {
     fn blocks_per_multiprocessor(&self, _kernel: &str, _block: u32, _shared_bytes: u32) -> Result<u32> {
         panic!("nothing is launched here")
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 /// A queue whose compiler reports each beginning and ends at the test's signal.
@@ -92,7 +88,7 @@ fn two_begin_at_once_in_the_order_of_their_requests() {
     bench.end();
     for (handle, name) in handles.iter().zip(["a", "b", "c"]) {
         let made = handle.wait().unwrap();
-        assert_eq!(made.as_any().downcast_ref::<Text>().unwrap().0, format!("source of {name}"));
+        assert_eq!((&*made as &dyn Any).downcast_ref::<Text>().unwrap().0, format!("source of {name}"));
     }
     bench.queue.settle();
     assert_eq!((bench.queue.compiles(), bench.queue.shared.state.lock().workers), (3, [0; 3]));

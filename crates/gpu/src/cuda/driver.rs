@@ -23,10 +23,7 @@ pub(super) fn check_launch<T>(operation: &str, status: std::result::Result<T, Dr
 
 /// The driver's description of a status.
 fn describe_status(code: CUresult) -> String {
-    match DriverError(code).error_string() {
-        Ok(text) => text.to_string_lossy().into_owned(),
-        Err(_) => "no description".to_string(),
-    }
+    DriverError(code).error_string().map_or_else(|_| "no description".into(), |text| text.to_string_lossy().into())
 }
 
 fn to_error(operation: &str, code: CUresult, message: String, launch: bool) -> GpuError {

@@ -123,8 +123,7 @@ fn not_loaded(reason: String) -> String {
 
 /// Refuses a name for which the loader could open a file of the working folder or one that is not trusted.
 pub(super) fn found_by_name(name: &Path) -> Result<(), String> {
-    let search = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    found_along(&search, name)
+    found_along(&std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default(), name)
 }
 
 /// As [`found_by_name`], along the folders of `LD_LIBRARY_PATH`, which precede the system's own. All files of the name

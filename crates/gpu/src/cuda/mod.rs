@@ -12,7 +12,6 @@ mod pci;
 mod recording;
 mod stream;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::panic::resume_unwind;
@@ -313,10 +312,6 @@ impl BackendModule for CudaModule {
         };
         check("asking for a kernel's occupancy", status.result())?;
         Ok(blocks as u32)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

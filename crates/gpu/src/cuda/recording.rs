@@ -3,7 +3,6 @@
 //! Each mark is an event recorded by a node of the graph, so its time can be read after every launch. Source: CUDA
 //! driver API, stream management (capture) and graph management.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
@@ -24,7 +23,7 @@ pub(super) struct CudaRecording {
 unsafe impl Send for CudaRecording {}
 
 impl CudaRecording {
-    /// Captures steps on a stream with nothing in flight.
+    /// Captures steps on an idle stream.
     ///
     /// # Safety
     /// Modules of the steps, and the host memory, live as long as the recording.
@@ -64,7 +63,7 @@ impl CudaRecording {
     /// Submits the work to a stream.
     ///
     /// # Safety
-    /// What the steps touch is valid until the stream is synchronised; the recording is not in flight.
+    /// Memory of the steps is valid until the stream is synchronised; the recording is not in flight.
     pub(super) unsafe fn launch(&mut self, stream: sys::CUstream) -> Result<()> {
         // SAFETY: graph and stream are live; the caller promises the rest.
         check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream) }.result())
@@ -84,10 +83,6 @@ impl BackendRecording for CudaRecording {
         // SAFETY: both events are live; the caller has waited for the launch that recorded them.
         let elapsed = unsafe { result::event::elapsed(from, to) };
         Ok(f64::from(check("reading an event", elapsed)?))
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 

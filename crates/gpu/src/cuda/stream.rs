@@ -1,5 +1,6 @@
 //! One CUDA stream.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
@@ -64,8 +65,7 @@ impl BackendStream for CudaStream {
         params: &[u8],
         early: bool,
     ) -> Result<()> {
-        let module = module
-            .as_any()
+        let module = (module as &dyn Any)
             .downcast_ref::<CudaModule>()
             .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
         let function = module.function(kernel)?;
@@ -100,8 +100,7 @@ impl BackendStream for CudaStream {
     }
 
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, _: &[WorkStep], _: u64) -> Result<()> {
-        let recording = recording
-            .as_any_mut()
+        let recording = (recording as &mut dyn Any)
             .downcast_mut::<CudaRecording>()
             .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
         self.context.bind()?;

@@ -1,6 +1,6 @@
 //! The emulated device as a [`Backend`].
 
-use std::alloc::Layout;
+use std::alloc::{Layout, handle_alloc_error};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +17,10 @@ use crate::backend::{Backend, BackendStream, DeviceInfo};
 use crate::compile::Queue;
 use crate::error::{GpuError, Result};
 
-/// Alignment of host buffers in bytes.
-const HOST_ALIGNMENT: usize = 64;
+/// Host buffers are aligned to 64 bytes.
+fn host_layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, 64).expect("a host buffer is far below isize::MAX")
+}
 
 /// State shared by the device and its streams.
 pub(super) struct Shared {
@@ -121,17 +123,10 @@ impl Backend for EmulatedBackend {
     }
 
     fn allocate_host(&self, bytes: usize) -> Result<u64> {
-        let layout = Layout::from_size_align(bytes, HOST_ALIGNMENT)
-            .map_err(|_| GpuError::Contract(format!("a host buffer of {bytes} bytes")))?;
         // SAFETY: `HostBuffer` allocates at least one byte, so the layout's size is not zero.
-        let address = unsafe { std::alloc::alloc(layout) };
+        let address = unsafe { std::alloc::alloc(host_layout(bytes)) };
         if address.is_null() {
-            return Err(GpuError::OutOfMemory {
-                operation: "a host buffer".into(),
-                wanted: bytes as u64,
-                free: 0,
-                budget: 0,
-            });
+            handle_alloc_error(host_layout(bytes));
         }
         Ok(address as u64)
     }
@@ -139,10 +134,8 @@ impl Backend for EmulatedBackend {
     unsafe fn free_host(&self, address: u64, bytes: usize) {
         // Held past the time limit, the memory is freed all the same.
         _ = self.faults().hold(Operation::HostFree, "a free of host memory", self.shared.options.time_limit);
-        if let Ok(layout) = Layout::from_size_align(bytes, HOST_ALIGNMENT) {
-            // SAFETY: address and size are those of an allocation of `allocate_host`, which used this layout.
-            unsafe { std::alloc::dealloc(address as *mut u8, layout) };
-        }
+        // SAFETY: address and size are those of an allocation of `allocate_host`, which used this layout.
+        unsafe { std::alloc::dealloc(address as *mut u8, host_layout(bytes)) };
     }
 
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {

@@ -134,12 +134,9 @@ impl Memory {
     pub(super) fn end_buffer(&self, address: u64) {
         let mut state = self.state.lock();
         let Some(allocation) = state.allocations.get_mut(&address) else { return };
-        let bytes = allocation.buffer.unwrap_or_default();
-        self.unpoison(address as usize - GUARD_BYTES, GUARD_BYTES);
-        self.unpoison(address as usize + bytes, allocation.tail_bytes());
+        allocation.guards(address).for_each(|(first, bytes)| self.unpoison(first, bytes));
         let finding = allocation.damage(address);
-        self.end_redzones(address, allocation);
-        allocation.buffer = None;
+        (allocation.buffer, allocation.redzones) = (None, Vec::new());
         // SAFETY: the range is that of the allocation, and no handle of its buffer is left.
         unsafe { (address as *mut u8).write_bytes(RETURNED, allocation.capacity) };
         state.report(finding);
@@ -151,7 +148,9 @@ impl Memory {
         let Some((start, allocation)) = state.allocations.range_mut(..=address).next_back() else { return };
         let offset = (address - start) as usize;
         let bytes = allocation.buffer.unwrap_or_default();
-        self.end_redzones(*start, allocation);
+        for range in std::mem::take(&mut allocation.redzones) {
+            self.unpoison(*start as usize + range.start, range.len());
+        }
         for range in redzones.iter().map(|range| range.start + offset..range.end + offset) {
             assert!(range.end <= bytes, "a redzone lies in its buffer");
             let first = (*start as usize + range.start) as *mut u8;
@@ -247,12 +246,6 @@ impl Memory {
         finding.map_or(Ok(()), |finding| Err(GpuError::Emulator(format!("{finding}; found after {after}"))))
     }
 
-    fn end_redzones(&self, start: u64, allocation: &mut Allocation) {
-        for range in std::mem::take(&mut allocation.redzones) {
-            self.unpoison(start as usize + range.start, range.len());
-        }
-    }
-
     fn poison(&self, start: usize, bytes: usize) {
         if let Some(sanitizer) = &self.sanitizer {
             // SAFETY: the range is a guard of a live allocation; no code reads it while it is poisoned.
@@ -288,43 +281,35 @@ impl Allocation {
         (self.capacity - self.buffer.unwrap_or_default() + GUARD_BYTES).min(TAIL_BYTES_MAX)
     }
 
+    /// Guards and redzones of the buffer, addresses and bytes.
+    fn guards(&self, address: u64) -> impl Iterator<Item = (usize, usize)> {
+        let (start, end) = (address as usize, address as usize + self.buffer.unwrap_or_default());
+        let redzones = self.redzones.iter().map(move |range| (start + range.start, range.len()));
+        [(end, self.tail_bytes()), (start - GUARD_BYTES, GUARD_BYTES)].into_iter().chain(redzones)
+    }
+
     /// The first write to a guard or a redzone of the buffer, if there is one.
     fn damage(&self, address: u64) -> Option<String> {
-        let lent = self.buffer?;
-        // SAFETY: guards and buffer lie within one live allocation; only a defective kernel writes to guards, and any
-        // value read is a finding then.
-        let (before, after) = unsafe {
-            let before = std::slice::from_raw_parts((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
-            (before, std::slice::from_raw_parts((address as usize + lent) as *const u8, self.tail_bytes()))
-        };
-        let name = format_args!("the buffer '{}' of {lent} bytes", self.purpose).to_string();
-        if after != &GUARDS[..after.len()] {
-            let distance = after.iter().position(|byte| *byte != GUARD).unwrap_or_default();
-            return Some(format!("byte {} of {name} was written", lent + distance));
-        }
-        if before != &GUARDS[..before.len()] {
-            let distance = GUARD_BYTES - before.iter().rposition(|byte| *byte != GUARD).unwrap_or_default();
-            return Some(format!("byte -{distance} of {name} was written"));
-        }
-        self.redzones.iter().find_map(|range| {
-            // SAFETY: as above.
-            let redzone =
-                unsafe { std::slice::from_raw_parts((address as usize + range.start) as *const u8, range.len()) };
-            let distance = redzone.iter().position(|byte| *byte != GUARD)?;
-            Some(format!("byte {} of {name} was written, in the redzone at {range:?}", range.start + distance))
+        let bytes = self.buffer?;
+        self.guards(address).find_map(|(first, length)| {
+            // SAFETY: guards and buffer lie within one live allocation; only a defective kernel writes to guards, and
+            // any value read is a finding then.
+            let content = unsafe { std::slice::from_raw_parts(first as *const u8, length) };
+            if content.chunks(GUARDS.len()).all(|chunk| *chunk == GUARDS[..chunk.len()]) {
+                return None;
+            }
+            let byte = (first + content.iter().position(|byte| *byte != GUARD)?) as i64 - address as i64;
+            let redzone = self.redzones.iter().find(|range| byte >= 0 && range.contains(&(byte as usize)));
+            let place = redzone.map_or(String::new(), |range| format!(", in the redzone at {range:?}"));
+            Some(format!("byte {byte} of the buffer '{}' of {bytes} bytes was written{place}", self.purpose))
         })
     }
 
     /// Writes guards and redzones again.
     fn restore(&self, address: u64) {
-        let lent = self.buffer.unwrap_or_default();
-        // SAFETY: as for `damage`; nothing but this module may write to guards.
-        unsafe {
-            ((address as usize - GUARD_BYTES) as *mut u8).write_bytes(GUARD, GUARD_BYTES);
-            ((address as usize + lent) as *mut u8).write_bytes(GUARD, self.tail_bytes());
-            for range in &self.redzones {
-                ((address as usize + range.start) as *mut u8).write_bytes(GUARD, range.len());
-            }
+        for (first, bytes) in self.guards(address) {
+            // SAFETY: as for `damage`; nothing but this module may write to guards.
+            unsafe { (first as *mut u8).write_bytes(GUARD, bytes) };
         }
     }
 

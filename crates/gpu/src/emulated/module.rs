@@ -1,6 +1,5 @@
 //! A loaded program: its kernels with the size of their parameters and their largest block.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::path::Path;
@@ -18,7 +17,7 @@ use crate::error::{GpuError, Result};
 /// Most threads and most blocks of one multiprocessor.
 const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 const BLOCKS_PER_MULTIPROCESSOR_MAX: u32 = 4;
-/// Shared memory that a block costs beyond what it asks for, in bytes.
+/// Shared memory that a block takes beyond its request, in bytes.
 const SHARED_BYTES_RESERVED: usize = 1 << 10;
 
 /// The symbols that `WC_KERNEL` defines for one kernel.
@@ -83,9 +82,5 @@ impl BackendModule for EmulatedModule {
         }
         let by_shared = SHARED_BYTES_PER_MULTIPROCESSOR / (shared_bytes + SHARED_BYTES_RESERVED);
         Ok((THREADS_PER_MULTIPROCESSOR / block).min(by_shared as u32).min(BLOCKS_PER_MULTIPROCESSOR_MAX))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -78,8 +78,7 @@ impl BackendStream for EmulatedStream {
             });
         }
         faults.hold(Operation::Launch, &format!("kernel '{kernel}'"), self.shared.options.time_limit)?;
-        let module = module
-            .as_any()
+        let module = (module as &dyn Any)
             .downcast_ref::<EmulatedModule>()
             .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is no kernel of the emulated device")))?;
         let found = module.kernel(kernel)?;
@@ -103,8 +102,7 @@ impl BackendStream for EmulatedStream {
     }
 
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], base: u64) -> Result<()> {
-        let recording = recording
-            .as_any_mut()
+        let recording = (recording as &mut dyn Any)
             .downcast_mut::<EmulatedRecording>()
             .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
         recording.marks.clear();
@@ -133,9 +131,5 @@ impl BackendRecording for EmulatedRecording {
             (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
             _ => Err(GpuError::Contract("the recording has no such mark".into())),
         }
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
