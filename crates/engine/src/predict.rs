@@ -233,7 +233,6 @@ mod tests {
     fn device(peak_bandwidth: f64) -> DeviceInfo {
         DeviceInfo {
             name: "NVIDIA H200".into(),
-            ordinal: 0,
             emulated: false,
             compute_capability: (9, 0),
             multiprocessors: 132,

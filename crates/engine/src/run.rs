@@ -273,7 +273,7 @@ impl Engine {
         let compiles = self.device().compiles();
         let emulated = u32::from(self.device().info().emulated);
         let (tiers, yields) = (self.tuning.tiers > emulated, elsewhere && self.tuning.yields > emulated);
-        let in_haste = |program: &Program| match tiers && !self.device().is_at_hand(program) {
+        let in_haste = |program: &Program| match tiers && !self.device().is_cached(program) {
             true => program.with_effort(Effort::Least),
             false => program.clone(),
         };
@@ -282,7 +282,7 @@ impl Engine {
         // Programs that many fragments share are compiled beside those of this one, with all effort.
         let own = first.len();
         let all: Vec<Program> = first.into_iter().chain(fragment.shared_programs(self.device().info())).collect();
-        if yields && !all.iter().all(|program| self.device().is_at_hand(program)) {
+        if yields && !all.iter().all(|program| self.device().is_cached(program)) {
             let loaded = std::mem::take(&mut report.loaded);
             return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: all, loaded })));
         }

@@ -1,8 +1,8 @@
-//! The narrow waist below [`crate::Device`]: what a device must be able to do, once with CUDA and once emulated.
+//! The interface that CUDA and the emulated device implement below [`crate::Device`].
 //!
-//! Everything here speaks in raw addresses and is `unsafe` to call; the safe types above it ([`crate::DeviceBuffer`],
-//! [`crate::Stream`], [`crate::Kernel`]) uphold the obligations. Invariants: addresses are 64-bit and non-zero; work
-//! submitted to one stream runs in order; nothing but `synchronize` and `free` waits for the device.
+//! Calls take raw addresses and are `unsafe`; the safe types above ([`crate::DeviceBuffer`], [`crate::Stream`],
+//! [`crate::Kernel`]) uphold their obligations. Invariants: addresses are 64-bit and non-zero; work submitted to one
+//! stream runs in order; only `synchronize` and the two `free` calls wait for the device.
 
 use std::any::Any;
 use std::ops::Range;
@@ -12,14 +12,12 @@ use crate::emulated::EmulatorFaults;
 use crate::error::Result;
 use crate::program::Program;
 
-/// What a device is and how much it can do at once.
+/// Facts about a device.
 #[derive(Debug, Clone)]
 pub struct DeviceInfo {
     /// Marketing name, for example `NVIDIA H200`.
     pub name: String,
-    /// Position among the devices of this host.
-    pub ordinal: usize,
-    /// Whether this is the emulated device of the tests.
+    /// True for the emulated device of the tests.
     pub emulated: bool,
     /// Compute capability, major and minor: (9, 0) for Hopper.
     pub compute_capability: (u32, u32),
@@ -29,13 +27,13 @@ pub struct DeviceInfo {
     pub shared_memory_per_block: usize,
     /// Shared memory of one multiprocessor, in bytes.
     pub shared_memory_per_multiprocessor: usize,
-    /// The most bytes of parameters that a kernel takes.
+    /// Largest parameter struct of a kernel in bytes.
     pub params_bytes_max: usize,
     /// Size of the L2 cache in bytes.
     pub l2_bytes: usize,
     /// Device memory in bytes.
     pub memory_bytes: u64,
-    /// Peak memory bandwidth by clock and bus width, bytes a second; zero where unknown.
+    /// Peak memory bandwidth by clock and bus width in bytes a second; zero if unknown.
     pub peak_bandwidth: f64,
     /// Driver version as shown to users, for example `13.0`.
     pub driver: String,
@@ -52,7 +50,7 @@ pub struct LaunchShape {
     pub shared_bytes: u32,
 }
 
-/// What the compiler says about a kernel.
+/// The compiler's figures of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelAttributes {
     /// Registers a thread.
@@ -76,43 +74,42 @@ pub(crate) trait Backend: Send + Sync {
     /// Allocates device memory, aligned to 256 bytes at least. `bytes` is not zero.
     fn allocate(&self, bytes: usize) -> Result<u64>;
 
-    /// Frees what [`Backend::allocate`] gave.
+    /// Frees memory of [`Backend::allocate`].
     ///
     /// # Safety
     /// `address` came from `allocate` of this backend with the same `bytes`, is freed once, and no submitted work
-    /// uses it any more.
+    /// uses it.
     unsafe fn free(&self, address: u64, bytes: usize);
 
-    /// Says that a buffer of `bytes` now begins at an allocation's start. The emulated device marks the buffer's end,
-    /// which lies before that of its size class, and may refuse to test what follows.
-    fn lend(&self, _address: u64, _bytes: usize, _purpose: &str) -> Result<()> {
+    /// A buffer of `bytes` begins at an allocation's start. The emulated device guards the buffer's end, which lies
+    /// before that of its size class, and may inject a fault.
+    fn begin_buffer(&self, _address: u64, _bytes: usize, _purpose: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Says which ranges of the buffer at this address no structure uses, in bytes from there. The emulated device
-    /// watches them.
+    /// Declares the unused ranges of a buffer, in bytes from its address. The emulated device guards them.
     fn set_redzones(&self, _address: u64, _redzones: &[Range<usize>]) {}
 
-    /// Says that the buffer at an allocation's start is gone.
-    fn take_back(&self, _address: u64) {}
+    /// The buffer at an allocation's start ends.
+    fn end_buffer(&self, _address: u64) {}
 
-    /// Allocates host memory the device can copy from and to without staging, aligned to 64 bytes at least.
+    /// Allocates host memory that the device copies from and to without staging, aligned to 64 bytes at least.
     fn allocate_host(&self, bytes: usize) -> Result<u64>;
 
-    /// Frees what [`Backend::allocate_host`] gave.
+    /// Frees memory of [`Backend::allocate_host`].
     ///
     /// # Safety
     /// As for [`Backend::free`].
     unsafe fn free_host(&self, address: u64, bytes: usize);
 
-    /// Writes a 64-bit word while kernels may be running, without waiting for them; returns when it is written.
+    /// Writes a 64-bit word without waiting for running kernels; returns when it is written.
     ///
     /// # Safety
-    /// `address` is aligned to 8 bytes and 8 bytes there lie in a live allocation; kernels that read it meanwhile do so
-    /// as memory that others write.
+    /// `address` is aligned to 8 bytes and 8 bytes there lie in a live allocation; kernels that read it meanwhile use
+    /// relaxed or stronger atomics.
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()>;
 
-    /// What makes an emulated device fail or wait on demand.
+    /// Injected faults of an emulated device.
     fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
         None
     }
@@ -120,8 +117,8 @@ pub(crate) trait Backend: Send + Sync {
     /// A new stream.
     fn stream(&self) -> Result<Box<dyn BackendStream>>;
 
-    /// Whether the machine code of a program is on disk, as far as that is known.
-    fn is_kept(&self, _program: &Program) -> bool {
+    /// True if the machine code of a program is cached on disk.
+    fn is_on_disk(&self, _program: &Program) -> bool {
         false
     }
 }
@@ -153,12 +150,12 @@ pub(crate) trait BackendStream: Send {
     /// The range lies in a live allocation.
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()>;
 
-    /// Launches a kernel with one parameter struct passed by value. One that is launched `early` may start while the
-    /// one before it still runs, where the device can, and waits by itself for what comes before it.
+    /// Launches a kernel with one parameter struct passed by value. A kernel launched `early` may start while the one
+    /// before it runs, if the device can, and waits for its predecessors itself.
     ///
     /// # Safety
-    /// `params` has the layout of the kernel's parameter struct; every address in it is valid for what the kernel does
-    /// with it until the stream is synchronised.
+    /// `params` has the layout of the kernel's parameter struct; every address in it is valid for the kernel's accesses
+    /// until the stream is synchronised.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
@@ -168,34 +165,22 @@ pub(crate) trait BackendStream: Send {
         early: bool,
     ) -> Result<()>;
 
-    /// Prepares work that is replayed as a whole, with host memory at an address.
+    /// Prepares work that is replayed as a whole, with host memory at address `host`.
     ///
     /// # Safety
     /// Modules of the steps are of this device; they and the host memory live as long as the recording.
     unsafe fn record(&mut self, steps: &[WorkStep], host: u64) -> Result<Box<dyn BackendRecording>>;
 
-    /// Submits recorded work; `steps` and `host` are those it was recorded from.
+    /// Submits recorded work; `steps` and `host` are those of the recording.
     ///
     /// # Safety
-    /// For every step, what the method of the same name asks for. The recording is not in flight already, and the
-    /// host memory of its steps is neither read nor written until the stream is synchronised.
+    /// Every step meets the obligations of the method of its name. The recording is not in flight, and the host memory
+    /// of its steps is neither read nor written until the stream is synchronised.
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()>;
-
-    /// Notes the point in the stream that all work submitted so far comes before.
-    fn record_event(&mut self) -> Result<BackendEvent>;
-
-    /// Lets work submitted from now on begin when an event of the same device has come to pass, on the device alone.
-    fn wait_event(&mut self, event: &BackendEvent) -> Result<()>;
-
-    /// Whether all submitted work is done, without waiting.
-    fn is_done(&mut self) -> Result<bool>;
 
     /// Waits until all submitted work is done and reports its errors.
     fn synchronize(&mut self) -> Result<()>;
 }
-
-/// A point in the work of a stream, in the backend's own type.
-pub(crate) type BackendEvent = Box<dyn Any + Send + Sync>;
 
 /// One step of recorded work, by address.
 pub(crate) enum WorkStep {
@@ -211,23 +196,49 @@ pub(crate) enum WorkStep {
     Mark,
 }
 
-/// Work that a stream submits by one call.
-pub(crate) trait BackendRecording: Send {
-    /// Milliseconds between two marks of the last replay, which was waited for.
-    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
-
-    /// For the backend to find its own type again.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
+/// Submits recorded steps one by one over host memory at address `base`; `mark` is called for each point in time.
+///
+/// # Safety
+/// Every step meets the obligations of the stream's method of its name.
+pub(crate) unsafe fn submit_steps<S: BackendStream>(
+    stream: &mut S,
+    steps: &[WorkStep],
+    base: u64,
+    mut mark: impl FnMut(&mut S) -> Result<()>,
+) -> Result<()> {
+    for step in steps {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match step {
+                WorkStep::Upload { target, host } => {
+                    stream.upload(*target, (base + host.start as u64) as *const u8, host.len())?;
+                }
+                WorkStep::Download { source, host } => {
+                    stream.download((base + host.start as u64) as *mut u8, *source, host.len())?;
+                }
+                WorkStep::Fill { target, value, bytes } => stream.fill(*target, *value, *bytes)?,
+                WorkStep::Launch { module, kernel, shape, params, early } => {
+                    stream.launch(module.as_ref(), kernel, *shape, params, *early)?;
+                }
+                WorkStep::Mark => mark(stream)?,
+            }
+        }
+    }
+    Ok(())
 }
 
-/// A compiled program, loaded at the latest when a kernel of it is asked for.
-pub(crate) trait BackendModule: Send + Sync {
-    /// What the compiler says about a kernel; an error if there is no such kernel.
+/// Work that a stream submits by one call; the backend downcasts it to its own type.
+pub(crate) trait BackendRecording: Any + Send {
+    /// Milliseconds between two marks of the last replay, which the stream has synchronised.
+    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
+}
+
+/// A compiled program, loaded at the latest by the first call for one of its kernels; the backend downcasts it to its own
+/// type.
+pub(crate) trait BackendModule: Any + Send + Sync {
+    /// The compiler's figures of a kernel; an error if the program has no such kernel.
     fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;
 
-    /// How many blocks of this shape are resident on one multiprocessor.
+    /// Resident blocks of this shape on one multiprocessor.
     fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32>;
-
-    /// For the backend to find its own type again.
-    fn as_any(&self) -> &dyn Any;
 }

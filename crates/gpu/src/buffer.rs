@@ -1,7 +1,7 @@
-//! Device and host memory with an owner.
+//! Device and host memory that its handles own.
 //!
-//! A [`DeviceBuffer`] is charged to the device's pool while it lives and goes back to the pool's free list when its
-//! last handle is dropped; streams hold handles of all they use, so memory is never given away under running work.
+//! A [`DeviceBuffer`] is charged to the device's pool while it lives; its block returns to the pool's free list with the
+//! last handle. Streams hold handles of all buffers they use, so no block is reused under running work.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use crate::error::{GpuError, Result};
 /// Parts of a buffer begin at multiples of this many bytes, as buffers do.
 pub const PART_BYTES_MIN: usize = 256;
 
-/// Device memory, or a part of it; cheap to clone, freed with the last clone and the last part.
+/// Device memory, or a part of it; cheap to clone, released with the last clone and the last part.
 #[derive(Clone)]
 pub struct DeviceBuffer {
     inner: Arc<DeviceAllocation>,
-    /// Where it begins in the allocation, in bytes.
+    /// Start in the allocation, in bytes.
     offset: usize,
     bytes: usize,
 }
@@ -37,34 +37,29 @@ impl fmt::Debug for DeviceBuffer {
 impl DeviceBuffer {
     pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
         let (address, class) = device.pool.clone().allocate(device.backend.as_ref(), bytes.max(1), purpose)?;
-        if let Err(error) = device.backend.lend(address, bytes, purpose) {
-            device.pool.release(address, class);
+        if let Err(error) = device.backend.begin_buffer(address, bytes, purpose) {
+            device.pool.release((address, class));
             return Err(error);
         }
         let inner = Arc::new(DeviceAllocation { device, address, class });
         Ok(DeviceBuffer { inner, offset: 0, bytes })
     }
 
-    /// Size in bytes, as asked for.
+    /// Size in bytes, as requested.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The part of `bytes` bytes from `offset` on, a multiple of [`PART_BYTES_MIN`]; it keeps the whole alive.
+    /// The `bytes` bytes from `offset`, a multiple of [`PART_BYTES_MIN`]; the part keeps the whole allocated.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] if it begins elsewhere or ends behind this buffer.
+    /// [`GpuError::Contract`] if the offset is no such multiple or the part exceeds this buffer.
     pub fn part(&self, offset: usize, bytes: usize) -> Result<DeviceBuffer> {
-        let end = offset.checked_add(bytes);
-        if !offset.is_multiple_of(PART_BYTES_MIN) || end.is_none_or(|end| end > self.bytes) {
-            return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", self.bytes)));
+        if !offset.is_multiple_of(PART_BYTES_MIN) {
+            return Err(GpuError::Contract(format!("a part of a buffer at {offset}, not a multiple of 256")));
         }
+        self.check_range(offset, bytes)?;
         Ok(DeviceBuffer { inner: self.inner.clone(), offset: self.offset + offset, bytes })
-    }
-
-    /// Size in bytes as charged to the pool, of the whole where this is a part.
-    pub fn charged_bytes(&self) -> u64 {
-        self.inner.class as u64
     }
 
     /// The device address, for parameter structs; only the device can read it.
@@ -72,32 +67,39 @@ impl DeviceBuffer {
         self.inner.address + self.offset as u64
     }
 
-    /// Says which ranges of the buffer, in bytes, are unused: those between structures that share it. The
-    /// emulated device reports kernels that write there, and copies and fills that touch a part of one; others do
-    /// nothing. They take the place of those said before.
+    /// Declares the ranges of the buffer, in bytes, that no structure uses; they replace those declared before. The
+    /// emulated device reports kernels that write there, and copies and fills that touch a part of one.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] if a range leaves the buffer.
+    /// [`GpuError::Contract`] if a range exceeds the buffer.
     pub fn set_redzones(&self, redzones: &[Range<usize>]) -> Result<()> {
-        if let Some(range) = redzones.iter().find(|range| range.start > range.end || range.end > self.bytes) {
-            return Err(GpuError::Contract(format!("a redzone at {range:?} of a buffer of {}", self.bytes)));
-        }
+        redzones.iter().try_for_each(|range| self.check_range(range.start, range.len()))?;
         self.inner.device.backend.set_redzones(self.address(), redzones);
         Ok(())
     }
 
-    /// Writes a 64-bit word at `offset` bytes while kernels may be running, without waiting for them: for words that
-    /// kernels look at as memory that others write.
+    /// Writes a 64-bit word at `offset` bytes while kernels run that load it by `wc_load_relaxed`; waits for none.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] if the word is unaligned or exceeds the buffer.
     pub fn host_write(&self, offset: usize, value: u64) -> Result<()> {
-        let end = offset.checked_add(size_of::<u64>());
-        if !offset.is_multiple_of(size_of::<u64>()) || end.is_none_or(|end| end > self.bytes()) {
-            return Err(GpuError::Contract(format!("a word at {offset} of a buffer of {}", self.bytes())));
+        if !offset.is_multiple_of(size_of::<u64>()) {
+            return Err(GpuError::Contract(format!("an unaligned word at {offset} of a buffer of {}", self.bytes)));
         }
+        self.check_range(offset, size_of::<u64>())?;
         let device = &self.inner.device;
         device.check()?;
         // SAFETY: buffers are aligned to 256 bytes at least, so the word is aligned; it lies in this buffer, which is
-        // live. Kernels load a word that is written so as memory that others write.
+        // live. Kernels load such a word by relaxed atomics.
         device.note(unsafe { device.backend.host_write(self.address() + offset as u64, value) })
+    }
+
+    /// Refuses a range, in bytes, that exceeds the buffer.
+    pub(crate) fn check_range(&self, offset: usize, bytes: usize) -> Result<()> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(()),
+            _ => Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", self.bytes))),
+        }
     }
 
     pub(crate) fn device(&self) -> &Arc<DeviceShared> {
@@ -107,22 +109,17 @@ impl DeviceBuffer {
 
 impl Drop for DeviceAllocation {
     fn drop(&mut self) {
-        self.device.backend.take_back(self.address);
-        self.device.pool.release(self.address, self.class);
+        self.device.backend.end_buffer(self.address);
+        self.device.pool.release((self.address, self.class));
     }
 }
 
-/// Host memory that the device can copy from and to without staging (page-locked on CUDA).
+/// Host memory that the device copies from and to without staging (page-locked on CUDA). A background thread frees it,
+/// because the driver waits for the device while it unlocks pages.
 pub struct HostBuffer {
     device: Arc<DeviceShared>,
     address: u64,
     bytes: usize,
-}
-
-impl fmt::Debug for HostBuffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostBuffer({} bytes)", self.bytes)
-    }
 }
 
 impl HostBuffer {
@@ -146,21 +143,23 @@ impl HostBuffer {
     /// The content.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: allocated with `bytes` bytes, initialised at allocation, and no device work writes to it while `self`
-        // is borrowed: `Stream::download` borrows the slice of `as_mut_slice` until the copy has ended.
+        // is borrowed: `Stream::download` borrows the slice of `as_mut_slice` until the copy has ended, and `Stream::run`
+        // borrows a recording, which owns its buffer, mutably until its work has.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
     }
 
-    /// The content, to be written.
+    /// The content, writable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as for `as_slice`; streams that read it have been synchronised (`Stream::upload_from` keeps the
-        // buffer).
+        // SAFETY: as for `as_slice`; a stream that still reads it holds a second handle (`Stream::upload_from` takes
+        // an `Arc`), so that no `&mut` exists.
         unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) }
     }
 }
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        // SAFETY: address and size are those of the allocation; streams own the buffers of copies in flight.
-        unsafe { self.device.backend.free_host(self.address, self.bytes) };
+        if self.device.pool.discard_host((self.address, self.bytes)) {
+            self.device.reclaim();
+        }
     }
 }

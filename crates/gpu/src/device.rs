@@ -1,9 +1,8 @@
-//! The safe face of a device: buffers that know their owner, programs that are requested, streams that keep alive
-//! what they use.
+//! The safe interface of a device: its memory, its programs, its streams.
 //!
-//! Invariants: device memory is charged to the device's [`MemoryPool`] before it exists; a buffer outlives the work
-//! that uses it (streams hold their arguments until they are synchronised); launches never wait. A device that was
-//! lost refuses every further call with [`GpuError::DeviceLost`].
+//! Invariants: device memory is charged to the device's [`MemoryPool`] before it is allocated; a buffer outlives the
+//! work that uses it (streams hold their arguments until they are synchronised); launches never wait. A lost device
+//! refuses every further call with [`GpuError::DeviceLost`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
 use crate::buffer::{DeviceBuffer, HostBuffer};
-use crate::compile::{Compilation, IdleHold, Priority, Queue};
+use crate::compile::{Handle, IdleHold, Priority, Queue};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::pool::{MemoryPool, size_class};
 use crate::program::Program;
 use crate::stream::Stream;
-use crate::threads::{Threads, leave_cores, stand_back};
+use crate::threads::{Threads, lower_priority, use_idle_scheduling};
 
 /// A device that can run kernels; cheap to clone.
 #[derive(Clone)]
@@ -30,13 +29,13 @@ pub(crate) struct DeviceShared {
     pub(crate) pool: Arc<MemoryPool>,
     compiler: Queue,
     architecture: u32,
-    /// Threads that give memory back.
+    /// Threads that free memory.
     reclaimers: Threads,
     lost: AtomicBool,
 }
 
 impl Drop for DeviceShared {
-    /// The driver may serve other handles of the same device, which have use for the memory.
+    /// Frees cached blocks: the driver may serve other handles of the same device.
     fn drop(&mut self) {
         self.reclaimers.join();
         self.pool.trim(self.backend.as_ref());
@@ -50,7 +49,7 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// Wraps a backend and what compiles for it; `budget` is the most device memory to use, in bytes.
+    /// A device over a backend and its compiler; `budget` is the limit of device memory in bytes.
     pub(crate) fn new(backend: Arc<dyn Backend>, compiler: Queue, budget: u64) -> Device {
         let (major, minor) = backend.info().compute_capability;
         let (architecture, pool) = (major * 10 + minor, Arc::new(MemoryPool::new(budget)));
@@ -65,11 +64,11 @@ impl Device {
 
     /// Free and total device memory in bytes, as the driver sees them.
     pub fn memory(&self) -> Result<(u64, u64)> {
-        self.check()?;
+        self.shared.check()?;
         self.shared.note(self.shared.backend.memory())
     }
 
-    /// The pool that budgets this device's memory.
+    /// The pool that budgets the device's memory.
     pub fn pool(&self) -> &Arc<MemoryPool> {
         &self.shared.pool
     }
@@ -77,36 +76,32 @@ impl Device {
     /// Allocates `bytes` of device memory (at least one), content undefined; `purpose` names it in errors.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`] past the budget or the device.
+    /// [`GpuError::OutOfMemory`] past the budget or the device's memory.
     pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
-        self.check()?;
+        self.shared.check()?;
         self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
     }
 
-    /// Gives memory that waits for buffers of about `bytes` bytes back to the driver, from a thread of its own: nothing
-    /// of that size is needed soon.
-    pub fn let_go(&self, bytes: usize) {
+    /// Frees the cached blocks for buffers of about `bytes` bytes on a background thread.
+    pub fn free_cached(&self, bytes: usize) {
         if self.shared.pool.discard(size_class(bytes.max(1))) {
-            let (pool, backend) = (self.shared.pool.clone(), self.shared.backend.clone());
-            if self.shared.reclaimers.spawn("reclaim", move || pool.reclaim(backend.as_ref())).is_err() {
-                self.shared.pool.reclaim(self.shared.backend.as_ref());
-            }
+            self.shared.reclaim();
         }
     }
 
-    /// Allocates `bytes` of host memory that the device copies from and to at full speed, zeroed.
+    /// Allocates `bytes` of host memory that the device copies from and to without staging, zeroed.
     pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
-        self.check()?;
+        self.shared.check()?;
         self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
     }
 
     /// A new stream.
     pub fn stream(&self) -> Result<Stream> {
-        self.check()?;
+        self.shared.check()?;
         Ok(Stream::new(self.shared.clone(), self.shared.note(self.shared.backend.stream())?))
     }
 
-    /// The program, compiled and loaded; compiled once a process and kept on disk where the backend can.
+    /// The program, compiled once a process and loaded; the backend may cache machine code on disk.
     ///
     /// # Errors
     /// As [`Compilation::wait`].
@@ -114,87 +109,77 @@ impl Device {
         Ok(self.compile_all(std::slice::from_ref(program))?.remove(0))
     }
 
-    /// Programs, compiled and loaded side by side; their modules in the same order.
+    /// Modules of programs, in the same order, compiled in parallel.
     ///
     /// # Errors
     /// As [`Compilation::wait`].
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
-        self.check()?;
+        self.shared.check()?;
         self.request(programs, Priority::Now).wait()
     }
 
-    /// Has programs compiled on other threads, begun by priority and in their order. A thread that left the cores
-    /// requests as [`Priority::Soon`] what it would request now.
+    /// Requests programs of the compile queue, in their order. A thread under idle scheduling requests
+    /// [`Priority::Now`] as [`Priority::Soon`].
     pub fn request(&self, programs: &[Program], priority: Priority) -> Compilation {
         let (Device { shared }, priority) = (self.clone(), priority.on_this_thread());
         let request = |program| shared.compiler.request(program, shared.architecture, priority);
         Compilation { programs: programs.iter().map(request).collect(), device: shared }
     }
 
-    /// Begins to compile nothing that was requested as [`Priority::Idle`] until the guard is dropped.
+    /// Delays all requests of [`Priority::Idle`] until the guard is dropped.
     pub fn hold_idle(&self) -> IdleHold {
         self.shared.compiler.hold_idle()
     }
 
-    /// Whether a program was compiled in this process and is still loaded.
+    /// True if a program was compiled in this process and its module is cached.
     pub fn is_compiled(&self, program: &Program) -> bool {
         self.shared.compiler.get(program, self.shared.architecture).is_some()
     }
 
-    /// Whether a program was compiled in this process, or by another one that kept it.
-    pub fn is_at_hand(&self, program: &Program) -> bool {
-        self.is_compiled(program) || self.shared.backend.is_kept(program)
+    /// True if a module of the program is cached in this process, or its machine code on disk.
+    pub fn is_cached(&self, program: &Program) -> bool {
+        self.is_compiled(program) || self.shared.backend.is_on_disk(program)
     }
 
-    /// Gives this thread the cores that no other one wants, and those that it starts; see sched(7), `SCHED_IDLE`.
-    /// Threads that work for an emulated device, whose compilers take seconds, stand back by their niceness.
-    pub fn leave_cores(&self) {
+    /// Runs this thread, and those that it starts, on idle cores alone (`SCHED_IDLE` of sched(7)). Under an emulated
+    /// device, whose compiler takes seconds, the thread runs at a higher niceness instead.
+    pub fn use_idle_scheduling(&self) {
         match self.info().emulated {
-            true => stand_back(),
-            false => leave_cores(),
+            true => lower_priority(),
+            false => use_idle_scheduling(),
         }
     }
 
-    /// Takes back what was requested, nothing waits for, and was not begun.
-    pub fn forget_waiting(&self) {
-        self.shared.compiler.forget(|priority, _| priority > Priority::Now);
+    /// Cancels the waiting requests below [`Priority::Now`].
+    pub fn cancel_waiting(&self) {
+        self.shared.compiler.cancel(|priority, _| priority > Priority::Now);
     }
 
-    /// Compiles nothing more: calls that need a compiler are answered with [`GpuError::Cancelled`]. For a process that
-    /// is about to end.
+    /// Closes the compile queue before the process ends: a program that is not cached is [`GpuError::Cancelled`].
     pub fn close(&self) {
         self.shared.compiler.close();
     }
 
-    /// Waits until no request waits or runs, and until threads that compiled, or gave memory back, have ended: a
-    /// process that ends meanwhile takes compiler and driver apart under their hands.
+    /// Waits until no request waits or runs, and joins the threads that compile and free memory: `exit` destroys the
+    /// state of compiler and driver, which a running thread would use.
     pub fn settle(&self) {
         self.shared.compiler.settle();
         self.shared.reclaimers.join();
     }
 
-    /// How many programs the compiler was run for, caches not counted.
+    /// Number of runs of the compiler; a program found in a cache counts none.
     pub fn compiles(&self) -> u64 {
         self.shared.compiler.compiles()
     }
 
-    /// What makes an emulated device fail or wait on demand; none on a real one.
+    /// Injected faults of an emulated device; none on a CUDA device.
     pub fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
         self.shared.backend.emulator_faults()
     }
 
-    /// Whether the device was lost; it comes back with a restart of the process.
+    /// True if the device was lost; a restart of the process recovers it.
     pub fn is_lost(&self) -> bool {
         self.shared.lost.load(Ordering::Acquire)
-    }
-
-    /// Whether both are handles of one device.
-    pub fn same(&self, other: &Device) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.shared.check()
     }
 }
 
@@ -211,20 +196,50 @@ impl DeviceShared {
         Ok(())
     }
 
-    /// Remembers a lost device on its way to the caller.
+    /// Marks the device as lost if `result` says so; gives the result.
     pub(crate) fn note<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result
-            && error.is_device_lost()
-        {
+        if result.as_ref().is_err_and(GpuError::is_device_lost) {
             self.lost.store(true, Ordering::Release);
         }
         result
     }
+
+    /// Frees surplus memory of the pool on a background thread, or on this one if none can start.
+    pub(crate) fn reclaim(&self) {
+        let (pool, backend) = (self.pool.clone(), self.backend.clone());
+        if self.reclaimers.spawn("reclaim", move || pool.reclaim(backend.as_ref())).is_err() {
+            self.pool.reclaim(self.backend.as_ref());
+        }
+    }
 }
 
-/// A loaded program.
+/// Requested programs of a device ([`Device::request`]); dropping it cancels none.
+pub struct Compilation {
+    device: Arc<DeviceShared>,
+    programs: Vec<Handle>,
+}
+
+impl Compilation {
+    /// Waits for all modules, in the order of the programs.
+    ///
+    /// # Errors
+    /// The first error of a program; [`GpuError::Cancelled`] for a cancelled request.
+    pub fn wait(&self) -> Result<Vec<Arc<Module>>> {
+        self.programs.iter().map(|handle| self.module(handle.wait())).collect()
+    }
+
+    /// As [`Compilation::wait`], or none while a request waits or runs.
+    pub fn poll(&self) -> Option<Result<Vec<Arc<Module>>>> {
+        self.programs.iter().map(|handle| Some(self.module(handle.poll()?))).collect()
+    }
+
+    fn module(&self, outcome: Result<Arc<dyn BackendModule>>) -> Result<Arc<Module>> {
+        Ok(Arc::new(Module { device: self.device.clone(), backend: self.device.note(outcome)? }))
+    }
+}
+
+/// A compiled program.
 pub struct Module {
-    pub(crate) name: String,
     pub(crate) device: Arc<DeviceShared>,
     pub(crate) backend: Arc<dyn BackendModule>,
 }
@@ -234,11 +249,6 @@ impl Module {
     pub fn kernel(self: &Arc<Self>, name: &str) -> Result<Kernel> {
         let attributes = self.device.note(self.backend.attributes(name))?;
         Ok(Kernel { module: self.clone(), name: name.to_string(), attributes })
-    }
-
-    /// Name of the program.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 }
 
@@ -256,12 +266,12 @@ impl Kernel {
         &self.name
     }
 
-    /// What the compiler says about it.
+    /// The compiler's figures: registers, memory, largest block.
     pub fn attributes(&self) -> KernelAttributes {
         self.attributes
     }
 
-    /// How many blocks of this shape are resident on one multiprocessor; at least one for a shape that can run.
+    /// Resident blocks of this shape on one multiprocessor; at least one for a shape that can run.
     pub fn blocks_per_multiprocessor(&self, block: u32, shared_bytes: u32) -> Result<u32> {
         self.module.backend.blocks_per_multiprocessor(&self.name, block, shared_bytes)
     }
@@ -273,7 +283,7 @@ mod tests {
     use crate::EmulatorOptions;
 
     #[test]
-    fn a_device_that_nobody_holds_is_gone_with_all_it_compiled() {
+    fn the_last_handle_frees_the_device_and_its_modules() {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
         let program = |name: &str| {
             let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{ p.out[0] = 1; }}");

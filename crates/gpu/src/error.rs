@@ -1,6 +1,4 @@
-//! What can go wrong on a device, in words a user can act on.
-//!
-//! Every variant has a stable code (`GPU-…`) that the error page of the documentation explains.
+//! Errors of the device layer. Each has a stable code (`GPU-…`) that docs/errors.md explains.
 
 use thiserror::Error;
 
@@ -13,7 +11,7 @@ pub enum GpuError {
     /// No usable device: the driver library, the device or its memory is missing.
     #[error("GPU-001 no usable GPU: {reason}; {repair}")]
     Unavailable {
-        /// What was looked for and not found.
+        /// The missing part.
         reason: String,
         /// The command or step that repairs it.
         repair: String,
@@ -21,28 +19,28 @@ pub enum GpuError {
     /// The run-time compiler is missing, or older than the GPU.
     #[error("GPU-002 no usable CUDA run-time compiler (NVRTC): {reason}; {repair}")]
     CompilerUnavailable {
-        /// Where it was looked for, or what it cannot do.
+        /// The places that were searched, or the missing feature.
         reason: String,
         /// The command or step that repairs it.
         repair: String,
     },
-    /// Kernel source did not compile: always a defect of Warpcube.
+    /// Kernel source does not compile: a defect of Warpcube.
     #[error("GPU-003 kernel '{program}' did not compile: {}", first_error(log))]
     Compile {
         /// Name of the program.
         program: String,
-        /// The compiler's log; the error's text has the first error of it.
+        /// The compiler's log; the message shows its first error.
         log: String,
     },
-    /// The device or its budget has not enough memory.
+    /// The device or its budget lacks memory.
     #[error(
         "GPU-004 out of device memory: {operation} wants {wanted} bytes, {free} of the {budget} bytes budget are free; \
          see SHOW DEVICE TABLES, then EVICT TABLE or raise warpcube.device_memory"
     )]
     OutOfMemory {
-        /// What asked for the memory.
+        /// Purpose of the memory.
         operation: String,
-        /// Bytes asked for.
+        /// Bytes requested.
         wanted: u64,
         /// Bytes free under the budget.
         free: u64,
@@ -52,64 +50,63 @@ pub enum GpuError {
     /// A driver call failed.
     #[error("GPU-005 {operation} failed: {code}: {message}")]
     Driver {
-        /// What was being done.
+        /// The operation of the call.
         operation: String,
         /// The driver's symbolic error code.
         code: String,
-        /// The driver's own words.
+        /// The driver's description.
         message: String,
     },
-    /// A kernel failed while running; the context is lost for this process.
-    #[error("GPU-006 the device was lost in {operation}: {code}: {message}; queries go on on the CPU until a restart")]
+    /// A kernel failed while it ran; the context is lost for this process.
+    #[error("GPU-006 the device was lost in {operation}: {code}: {message}; queries run on the CPU until a restart")]
     DeviceLost {
         /// The operation in flight.
         operation: String,
         /// The driver's symbolic error code.
         code: String,
-        /// The driver's own words.
+        /// The driver's description.
         message: String,
     },
-    /// The emulated device found a defect in a kernel (mismatched collectives, a barrier not all reach, …).
+    /// The emulated device found a defect in a kernel (mismatched collectives, a barrier that some threads skip, …).
     #[error("GPU-007 emulated device: {0}")]
     Emulator(String),
     /// A call broke the contract of this crate.
     #[error("GPU-008 {0}")]
     Contract(String),
-    /// The statement was cancelled while waiting for the device.
+    /// The statement was cancelled while it waited for the device.
     #[error("GPU-009 cancelled")]
     Cancelled,
-    /// The device refuses a launch for what it asks for: shared memory, threads, registers or parameters. The device
-    /// and its other work go on.
+    /// The device refuses one launch for its shared memory, threads, registers or parameters; other work continues.
     #[error("GPU-010 {operation} was refused by the device: {code}: {message}")]
     LaunchRefused {
         /// The launch, with its kernel and shape.
         operation: String,
         /// The driver's symbolic error code.
         code: String,
-        /// What the launch asks for and the device does not have, or the driver's own words.
+        /// The demand and the limit, or the driver's description.
         message: String,
     },
 }
 
 impl GpuError {
-    /// Whether the context is unusable from here on.
+    /// True if the context is unusable from now on.
     pub fn is_device_lost(&self) -> bool {
         matches!(self, GpuError::DeviceLost { .. })
     }
 
-    /// Whether work was refused because the context was lost before.
+    /// True if work was refused because the context was lost before.
     pub fn is_lost_before(&self) -> bool {
         matches!(self, GpuError::DeviceLost { code, .. } if code == LOST_BEFORE)
     }
 }
 
-/// The code of [`GpuError::DeviceLost`] for work that comes after the loss; the driver has none like it.
+/// The code of [`GpuError::DeviceLost`] for work after the loss; the driver has no such code.
 pub(crate) const LOST_BEFORE: &str = "DEVICE_LOST";
 
-/// The first line of a compiler's log that tells of an error.
+/// The first line of a compiler's log that contains an error.
 fn first_error(log: &str) -> &str {
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines().find(|line| line.contains("error")).or_else(|| lines().next()).unwrap_or("the compiler says nothing")
+    lines().find(|line| line.contains("error")).or_else(|| lines().next()).unwrap_or("the compiler gave no message")
 }
 
 #[cfg(test)]
@@ -117,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_gives_one_line() {
+    fn the_message_has_one_line_of_the_log() {
         let log = "\nx.cu(3): warning: odd\nx.cu(7): error: no such name\n  p.out = q;\n".to_string();
         let error = GpuError::Compile { program: "x".into(), log };
         assert_eq!(error.to_string(), "GPU-003 kernel 'x' did not compile: x.cu(7): error: no such name");

@@ -1,13 +1,11 @@
-//! Memory of one device: a budget that statements reserve from, and free lists that make allocation cheap.
+//! Memory of one device: a budget that statements reserve from, and free lists of blocks by size class.
 //!
-//! It has two ledgers. *Reservations* are promises: a statement reserves all it will need in one step, cached columns
-//! hold a reservation for as long as they are resident, and the sum of promises never exceeds the budget.
-//! *Allocations* are facts: blocks in use or waiting in a free list by size class. Because allocations are covered by
-//! reservations made before, a warm statement allocates nothing from the driver. Blocks that wait go back to the driver
-//! before one more is allocated beyond the budget; those that are surplus go back from a thread that nothing waits for,
-//! since the driver waits for the device while it frees memory. Blocks in use exceed the budget only as far as no
-//! reservation covers them, or work in flight keeps them for longer than theirs was kept; the driver refuses what the
-//! device lacks.
+//! The pool keeps two ledgers. *Reservations*: a statement reserves all that it will need in one step, a resident column
+//! keeps its reservation, and their sum never exceeds the budget. *Blocks*: allocations of the driver, live in a buffer
+//! or cached in a free list. Buffers are covered by reservations made before them, so a warm statement allocates nothing
+//! from the driver. An allocation that would exceed the budget frees cached blocks first. A background thread frees
+//! surplus blocks and page-locked host memory, because the driver waits for the device while it frees memory. Live
+//! blocks exceed the budget only where no reservation covers them, or where work in flight outlives their reservation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,115 +23,108 @@ const CLASSES_PER_POWER: usize = 16;
 /// Largest step between two size classes.
 const CLASS_STEP_MAX: usize = 2 << 20;
 
-/// Budget, promises and blocks of one device.
+/// Budget, reservations and blocks of one device.
 #[derive(Debug)]
 pub struct MemoryPool {
     state: Mutex<PoolState>,
     changed: Condvar,
 }
 
+/// An address and the bytes allocated there.
+type Block = (u64, usize);
+
 #[derive(Debug, Default)]
 struct PoolState {
-    budget: u64,
-    reserved: u64,
-    reserved_peak: u64,
-    live: u64,
-    live_peak: u64,
-    cached: u64,
-    held_peak: u64,
-    driver_allocations: u64,
+    usage: PoolUsage,
     free: HashMap<usize, Vec<u64>>,
-    /// Free blocks, with their size classes, that go back to the driver unless they are taken before.
-    surplus: Vec<(u64, usize)>,
-    /// Whether a thread gives them back.
+    /// Cached blocks that the background thread frees unless a buffer takes them before.
+    surplus: Vec<Block>,
+    /// Page-locked host memory that the background thread frees.
+    host: Vec<Block>,
+    /// True while the background thread frees memory.
     is_reclaiming: bool,
 }
 
 impl PoolState {
-    /// Takes a block to give it back to the driver: one that is surplus, or else the largest free one.
-    fn take_largest(&mut self) -> Option<(u64, usize)> {
+    /// Removes a cached block, to be freed: a surplus one, or else the largest.
+    fn take_largest(&mut self) -> Option<Block> {
         let block = self.surplus.pop().or_else(|| {
-            let waiting = self.free.iter().filter(|(_, addresses)| !addresses.is_empty());
-            let class = waiting.map(|(class, _)| *class).max()?;
+            let cached = self.free.iter().filter(|(_, addresses)| !addresses.is_empty());
+            let class = cached.map(|(class, _)| *class).max()?;
             Some((self.free.get_mut(&class)?.pop()?, class))
         })?;
-        self.cached -= block.1 as u64;
+        self.usage.cached -= block.1 as u64;
         Some(block)
+    }
+
+    /// True if memory is to be freed and no background thread frees it yet; from then on one does.
+    fn starts_reclaiming(&mut self) -> bool {
+        let is_empty = self.surplus.is_empty() && self.host.is_empty();
+        !is_empty && !std::mem::replace(&mut self.is_reclaiming, true)
     }
 }
 
-/// What the pool holds at a moment, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Usage of the pool at a moment, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolUsage {
-    /// The most that may be promised.
+    /// Limit of the sum of reservations.
     pub budget: u64,
-    /// Promised to statements and resident columns.
+    /// Sum of the reservations.
     pub reserved: u64,
-    /// Most that was promised at once.
+    /// Highest sum of reservations so far.
     pub reserved_peak: u64,
-    /// In buffers that are alive.
+    /// Blocks of live buffers.
     pub live: u64,
-    /// Most that was alive at once.
-    pub live_peak: u64,
-    /// In free lists.
+    /// Blocks in free lists.
     pub cached: u64,
-    /// Most that was alive or in free lists at once: what the driver had given.
+    /// Highest sum of live and cached blocks so far, all allocated by the driver.
     pub held_peak: u64,
-    /// Allocations asked of the driver so far.
+    /// Number of allocations by the driver so far.
     pub driver_allocations: u64,
 }
 
 impl MemoryPool {
     pub(crate) fn new(budget: u64) -> MemoryPool {
-        MemoryPool { state: Mutex::new(PoolState { budget, ..PoolState::default() }), changed: Condvar::new() }
+        let usage = PoolUsage { budget, ..PoolUsage::default() };
+        MemoryPool { state: Mutex::new(PoolState { usage, ..PoolState::default() }), changed: Condvar::new() }
     }
 
-    /// What the pool holds now.
+    /// Usage now.
     pub fn usage(&self) -> PoolUsage {
-        let state = self.state.lock();
-        PoolUsage {
-            budget: state.budget,
-            reserved: state.reserved,
-            reserved_peak: state.reserved_peak,
-            live: state.live,
-            live_peak: state.live_peak,
-            cached: state.cached,
-            held_peak: state.held_peak,
-            driver_allocations: state.driver_allocations,
-        }
+        self.state.lock().usage
     }
 
-    /// Sets the budget; promises already made stand.
+    /// Sets the budget in bytes; reservations made before stay valid.
     pub fn set_budget(&self, bytes: u64) {
-        self.state.lock().budget = bytes;
+        self.state.lock().usage.budget = bytes;
         self.changed.notify_all();
     }
 
-    /// Promises `bytes`, or nothing if the budget has no room for all of them.
+    /// Reserves `bytes`, or none if the budget has no room for all of them.
     pub fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
-        let mut state = self.state.lock();
-        if state.reserved.saturating_add(bytes) > state.budget {
+        let usage = &mut self.state.lock().usage;
+        if usage.reserved.saturating_add(bytes) > usage.budget {
             return None;
         }
-        state.reserved += bytes;
-        state.reserved_peak = state.reserved_peak.max(state.reserved);
+        usage.reserved += bytes;
+        usage.reserved_peak = usage.reserved_peak.max(usage.reserved);
         Some(Reservation { pool: self.clone(), bytes })
     }
 
-    /// Bytes that could be promised now.
+    /// Bytes that can be reserved now.
     pub fn available(&self) -> u64 {
-        let state = self.state.lock();
-        state.budget.saturating_sub(state.reserved)
+        let usage = self.usage();
+        usage.budget.saturating_sub(usage.reserved)
     }
 
-    /// Waits until some promise was given back or `timeout` has passed. Callers hold no reservation meanwhile.
+    /// Waits until a reservation is dropped or `timeout` has passed. The caller holds no reservation meanwhile.
     pub fn wait_for_release(&self, timeout: Duration) {
         let mut state = self.state.lock();
         self.changed.wait_for(&mut state, timeout);
     }
 
-    /// Takes a block of the size class of `bytes` from the free list or the driver.
-    pub(crate) fn allocate(&self, backend: &dyn Backend, bytes: usize, purpose: &str) -> Result<(u64, usize)> {
+    /// Takes a block of the size class of `bytes` from the free list or the driver; its address and size class.
+    pub(crate) fn allocate(&self, backend: &dyn Backend, bytes: usize, purpose: &str) -> Result<Block> {
         let class = size_class(bytes);
         if let Some(address) = self.take_cached(class) {
             return Ok((address, class));
@@ -142,127 +133,131 @@ impl MemoryPool {
         let allocated = match backend.allocate(class) {
             Err(GpuError::OutOfMemory { .. }) => {
                 self.trim(backend);
-                backend.allocate(class).map_err(|error| self.explain(error, class, purpose))
+                backend.allocate(class).map_err(|error| match error {
+                    GpuError::OutOfMemory { free, wanted, .. } => {
+                        let (operation, budget) = (purpose.to_string(), self.usage().budget);
+                        GpuError::OutOfMemory { operation, wanted, free, budget }
+                    }
+                    other => other,
+                })
             }
             other => other,
         };
-        let mut state = self.state.lock();
-        match allocated {
-            Ok(address) => {
-                state.driver_allocations += 1;
-                Ok((address, class))
-            }
-            Err(error) => {
-                state.live -= class as u64;
-                Err(error)
-            }
+        let usage = &mut self.state.lock().usage;
+        match &allocated {
+            Ok(_) => usage.driver_allocations += 1,
+            Err(_) => usage.live -= class as u64,
         }
+        allocated.map(|address| (address, class))
     }
 
     fn take_cached(&self, class: usize) -> Option<u64> {
         let mut state = self.state.lock();
         let free = state.free.get_mut(&class).and_then(Vec::pop);
-        let surplus = |state: &mut PoolState| {
+        let address = free.or_else(|| {
             let place = state.surplus.iter().position(|(_, other)| *other == class)?;
             Some(state.surplus.swap_remove(place).0)
-        };
-        let address = free.or_else(|| surplus(&mut state))?;
-        state.cached -= class as u64;
-        state.live += class as u64;
-        state.live_peak = state.live_peak.max(state.live);
+        })?;
+        state.usage.cached -= class as u64;
+        state.usage.live += class as u64;
         Some(address)
     }
 
-    /// Counts another `class` bytes as alive, and gives free blocks back to the driver, the largest first, until all
-    /// stay within the budget or none is left. A block that is larger than the budget, and than all that was promised
-    /// under another one, can never fit and is refused.
+    /// Counts another `class` bytes as live, and frees cached blocks, the largest first, until all blocks fit the
+    /// budget or none is cached.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] for a block larger than the budget and than the sum of reservations, which an earlier,
+    /// larger budget allowed.
     fn make_room(&self, backend: &dyn Backend, class: usize, purpose: &str) -> Result<()> {
         let mut blocks = Vec::new();
+        let (operation, wanted) = (purpose.to_string(), class as u64);
         {
             let mut state = self.state.lock();
-            let most = state.budget.max(state.reserved);
-            if class as u64 > most {
-                let (free, budget) = (most.saturating_sub(state.live), state.budget);
-                return Err(GpuError::OutOfMemory {
-                    operation: purpose.to_string(),
-                    wanted: class as u64,
-                    free,
-                    budget,
-                });
+            let PoolUsage { budget, reserved, live, .. } = state.usage;
+            let most = budget.max(reserved);
+            if wanted > most {
+                return Err(GpuError::OutOfMemory { operation, wanted, free: most.saturating_sub(live), budget });
             }
-            state.live += class as u64;
-            while state.cached > 0 && state.live + state.cached > state.budget {
-                let Some(block) = state.take_largest() else { break };
+            state.usage.live += wanted;
+            while state.usage.live + state.usage.cached > budget
+                && let Some(block) = state.take_largest()
+            {
                 blocks.push(block);
             }
-            state.live_peak = state.live_peak.max(state.live);
-            state.held_peak = state.held_peak.max(state.live + state.cached);
+            state.usage.held_peak = state.usage.held_peak.max(state.usage.live + state.usage.cached);
         }
-        for (address, class) in blocks {
-            // SAFETY: as for `trim`.
-            unsafe { backend.free(address, class) };
-        }
+        free_all(backend, blocks);
         Ok(())
     }
 
-    fn explain(&self, error: GpuError, class: usize, purpose: &str) -> GpuError {
-        match error {
-            GpuError::OutOfMemory { free, .. } => {
-                let budget = self.usage().budget;
-                GpuError::OutOfMemory { operation: purpose.to_string(), wanted: class as u64, free, budget }
-            }
-            other => other,
-        }
-    }
-
     /// Puts a block on its free list.
-    pub(crate) fn release(&self, address: u64, class: usize) {
+    pub(crate) fn release(&self, (address, class): Block) {
         let mut state = self.state.lock();
-        state.live -= class as u64;
-        state.cached += class as u64;
+        state.usage.live -= class as u64;
+        state.usage.cached += class as u64;
         state.free.entry(class).or_default().push(address);
     }
 
-    /// Makes the free blocks of one size class surplus; whether [`MemoryPool::reclaim`] is to be called for them.
+    /// Makes the cached blocks of one size class surplus. True if the caller starts [`MemoryPool::reclaim`].
+    #[must_use]
     pub(crate) fn discard(&self, class: usize) -> bool {
         let mut state = self.state.lock();
         let blocks = state.free.remove(&class).unwrap_or_default();
         state.surplus.extend(blocks.into_iter().map(|address| (address, class)));
-        !state.surplus.is_empty() && !std::mem::replace(&mut state.is_reclaiming, true)
+        state.starts_reclaiming()
     }
 
-    /// Gives surplus blocks back to the driver.
+    /// Puts page-locked host memory that no buffer owns on the list to be freed. True as for [`MemoryPool::discard`].
+    #[must_use]
+    pub(crate) fn discard_host(&self, block: Block) -> bool {
+        let mut state = self.state.lock();
+        state.host.push(block);
+        state.starts_reclaiming()
+    }
+
+    /// Frees surplus blocks and discarded host memory.
     pub(crate) fn reclaim(&self, backend: &dyn Backend) {
         let next = || {
             let mut state = self.state.lock();
-            let is_surplus = !state.surplus.is_empty();
-            state.is_reclaiming = is_surplus;
+            let host = state.host.pop();
+            let block = if state.surplus.is_empty() { None } else { state.take_largest() };
+            state.is_reclaiming = host.or(block).is_some();
             self.changed.notify_all();
-            is_surplus.then(|| state.take_largest()).flatten()
+            state.is_reclaiming.then_some((host, block))
         };
-        while let Some((address, class)) = next() {
-            // SAFETY: as for `trim`.
-            unsafe { backend.free(address, class) };
+        while let Some((host, block)) = next() {
+            if let Some((address, bytes)) = host {
+                // SAFETY: `HostBuffer` discards its own allocation once; streams keep host buffers until the copies
+                // are done.
+                unsafe { backend.free_host(address, bytes) };
+            }
+            free_all(backend, block);
         }
     }
 
-    /// Gives all free blocks back to the driver, and waits for those that another thread gives back.
+    /// Frees all cached blocks, and waits for a background thread that frees memory.
     pub(crate) fn trim(&self, backend: &dyn Backend) {
-        let blocks: Vec<(u64, usize)> = {
+        let blocks: Vec<Block> = {
             let mut state = self.state.lock();
             std::iter::from_fn(|| state.take_largest()).collect()
         };
-        for (address, class) in blocks {
-            // SAFETY: blocks that are free or surplus were allocated with their class size, are in no buffer, and
-            // streams keep buffers alive until the work on them is done.
-            unsafe { backend.free(address, class) };
-        }
+        free_all(backend, blocks);
         let mut state = self.state.lock();
         self.changed.wait_while(&mut state, |state| state.is_reclaiming);
     }
 }
 
-/// A promise of device memory, given back when dropped.
+/// Frees blocks that [`PoolState::take_largest`] removed.
+fn free_all(backend: &dyn Backend, blocks: impl IntoIterator<Item = Block>) {
+    for (address, class) in blocks {
+        // SAFETY: a cached block was allocated with its size class and is in no buffer; streams keep buffers until the
+        // work on them is done.
+        unsafe { backend.free(address, class) };
+    }
+}
+
+/// A share of the budget, released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     pool: Arc<MemoryPool>,
@@ -270,34 +265,29 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Bytes promised.
+    /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes `bytes` (at most all) off this promise into one of its own, for example for a column that stays.
+    /// Moves `bytes`, at most all, into a reservation of their own, for example for a column that stays resident.
     pub fn split(&mut self, bytes: u64) -> Reservation {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         Reservation { pool: self.pool.clone(), bytes }
-    }
-
-    /// Gives back all but `bytes` of the promise.
-    pub fn shrink_to(&mut self, bytes: u64) {
-        drop(self.split(self.bytes.saturating_sub(bytes)));
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.pool.state.lock().reserved -= self.bytes;
+            self.pool.state.lock().usage.reserved -= self.bytes;
             self.pool.changed.notify_all();
         }
     }
 }
 
-/// The size a block of `bytes` is rounded up to.
+/// The size class of `bytes`, in bytes.
 pub fn size_class(bytes: usize) -> usize {
     let bytes = bytes.max(CLASS_BYTES_MIN);
     let step = bytes.next_power_of_two() / 2 / CLASSES_PER_POWER;
@@ -309,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn promises_never_exceed_the_budget_and_come_back() {
+    fn reservations_never_exceed_the_budget_and_are_released() {
         let pool = Arc::new(MemoryPool::new(100));
         let mut first = pool.try_reserve(70).unwrap();
         assert!(pool.try_reserve(31).is_none());

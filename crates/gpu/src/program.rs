@@ -1,14 +1,14 @@
 //! A program: kernel source as text, named, with its compile options.
 //!
-//! The same text is compiled by NVRTC for a GPU and by the host's C++ compiler for the emulated device; what differs
-//! between the two stands in `kernels/prelude.cuh`, which is put in front of every program.
+//! NVRTC compiles the text for a GPU, the host's C++ compiler for the emulated device. The differences between the two
+//! are in `kernels/prelude.cuh`, which precedes every program.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-/// The header that every program starts with: types, warp collectives, atomics, loads, for CUDA and emulated.
+/// The header of every program: types, warp collectives, atomics, loads, for CUDA and emulated.
 pub const PRELUDE: &str = include_str!("../kernels/prelude.cuh");
 
 /// Source of one or more kernels; cheap to clone.
@@ -20,19 +20,19 @@ struct Content {
     source: String,
     options: Vec<String>,
     effort: Effort,
-    /// What [`Program::hash`] gives, once it was asked for: it is asked for whenever a kernel is.
+    /// Cached result of [`Program::hash`], which every request of a kernel needs.
     hash: OnceLock<Arc<str>>,
 }
 
-/// How far a compiler optimizes, where it has the choice: the less, the sooner it is done.
+/// Optimisation effort of the compiler, if it has the choice: less effort takes less time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// As far as it can.
+    /// Full optimisation.
     #[default]
     Full,
-    /// Somewhat less: for kernels that wait for memory whatever they look like.
+    /// Less: for kernels that are bound by memory.
     Less,
-    /// Little: for kernels that are wanted at once.
+    /// Least: for kernels that a statement waits for.
     Least,
 }
 
@@ -46,12 +46,12 @@ impl Program {
         Program(Arc::new(Content { name, source, options, effort, hash: OnceLock::new() }))
     }
 
-    /// The same with these further options of the compiler, for example `-DWIDTH=16`.
+    /// The program with these further compiler options, for example `-DWIDTH=16`.
     pub fn with_options(&self, options: Vec<String>) -> Program {
         Program::of(self.0.name.clone(), self.0.source.clone(), options, self.0.effort)
     }
 
-    /// The same, optimized so far.
+    /// The program with another effort.
     pub fn with_effort(&self, effort: Effort) -> Program {
         Program::of(self.0.name.clone(), self.0.source.clone(), self.0.options.clone(), effort)
     }
@@ -71,17 +71,17 @@ impl Program {
         &self.0.options
     }
 
-    /// How far the compiler is to optimize.
+    /// Optimisation effort.
     pub fn effort(&self) -> Effort {
         self.0.effort
     }
 
-    /// What the compiler sees: the prelude, then the source.
+    /// The compiler's input: the prelude, then the source.
     pub fn full_source(&self) -> String {
         format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", self.name(), self.source())
     }
 
-    /// Identity of the program's content: SHA-256 over prelude, source and options, in hexadecimal.
+    /// SHA-256 over prelude, source, options and effort, in hexadecimal.
     pub fn hash(&self) -> &Arc<str> {
         self.0.hash.get_or_init(|| {
             let mut hasher = Sha256::new();
@@ -93,9 +93,14 @@ impl Program {
                 hasher.update(option.as_bytes());
             }
             hasher.update([0, self.effort() as u8]);
-            hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+            hexadecimal(hasher, 32).into()
         })
     }
+}
+
+/// The first `bytes` bytes of a digest, as text.
+pub(crate) fn hexadecimal(hasher: Sha256, bytes: usize) -> String {
+    hasher.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl PartialEq for Program {
@@ -119,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_tells_options_and_source_apart() {
+    fn the_hash_covers_source_options_and_effort() {
         let plain = Program::new("a", "x");
         let option = Program::new("a", "").with_options(vec!["x".into()]);
         assert_ne!(plain.hash(), option.hash());

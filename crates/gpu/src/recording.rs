@@ -1,9 +1,9 @@
-//! Work that is described once and submitted as a whole, any number of times.
+//! Work that is recorded once and submitted as a whole, any number of times.
 //!
-//! A [`Work`] is a list of copies, fills, launches and points in time over buffers whose addresses stay the same;
-//! [`Stream::prepare`] makes a [`Recording`] of it, which [`Stream::run`] submits by one call (a graph on CUDA) and
-//! waits for. Host data lies in one page-locked buffer that belongs to the recording. A recording keeps no device
-//! buffer alive: each run is given those it works on, and refuses others.
+//! A [`Work`] is a list of copies, fills, launches and points in time over buffers of fixed address;
+//! [`crate::Stream::prepare`] makes a [`Recording`] of it, which [`crate::Stream::run`] submits by one call (a graph on
+//! CUDA) and waits for. The recording owns one page-locked buffer with all host data. It keeps no device buffer alive:
+//! each run takes the buffers as arguments and refuses others.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::stream::{Mark, Params, Traffic, check_launch, check_range};
 /// Alignment of the pieces of a recording's host buffer in bytes.
 const HOST_ALIGNMENT: usize = 64;
 
-/// Steps in order.
+/// Steps to be recorded, in order.
 pub struct Work {
     device: Arc<DeviceShared>,
     steps: Vec<WorkStep>,
@@ -25,17 +25,18 @@ pub struct Work {
     buffers: Vec<(u64, usize)>,
     modules: Vec<Arc<Module>>,
     marks: usize,
+    traffic: Traffic,
 }
 
-/// Where a recording puts what it downloads.
+/// A range of a recording's host buffer that a download fills.
 #[derive(Debug, Clone)]
 pub struct Output(Range<usize>);
 
 impl Work {
-    /// Nothing yet.
+    /// Work without steps.
     pub fn new(device: &Device) -> Work {
-        let device = device.shared.clone();
-        Work { device, steps: Vec::new(), host: Vec::new(), buffers: Vec::new(), modules: Vec::new(), marks: 0 }
+        let (steps, host, buffers, modules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Work { device: device.shared.clone(), steps, host, buffers, modules, marks: 0, traffic: Traffic::default() }
     }
 
     fn host(&mut self, bytes: usize) -> Range<usize> {
@@ -57,28 +58,30 @@ impl Work {
         }
     }
 
-    /// Copies `source`, as it is now, to `target` at `offset` bytes.
+    /// Copies `source`, by its content at this call, to `target` at `offset` bytes.
     pub fn upload(&mut self, target: &DeviceBuffer, offset: usize, source: &[u8]) -> Result<()> {
         let address = self.address(target, offset, source.len())?;
         if !source.is_empty() {
             let host = self.host(source.len());
             self.host[host.clone()].copy_from_slice(source);
+            self.traffic.uploaded += source.len() as u64;
             self.steps.push(WorkStep::Upload { target: address, host });
         }
         Ok(())
     }
 
-    /// Copies `bytes` of `source` from `offset` on to the host, where [`Recording::output`] finds them.
+    /// Copies `bytes` of `source` from `offset` on to the host, for [`Recording::output`].
     pub fn download(&mut self, source: &DeviceBuffer, offset: usize, bytes: usize) -> Result<Output> {
         let address = self.address(source, offset, bytes)?;
         let host = self.host(bytes);
         if bytes > 0 {
+            self.traffic.downloaded += bytes as u64;
             self.steps.push(WorkStep::Download { source: address, host: host.clone() });
         }
         Ok(Output(host))
     }
 
-    /// Sets `bytes` bytes of a buffer from `offset` on.
+    /// Sets `bytes` bytes of a buffer from `offset` on to `value`.
     pub fn fill(&mut self, target: &DeviceBuffer, offset: usize, value: u8, bytes: usize) -> Result<()> {
         let target = self.address(target, offset, bytes)?;
         if bytes > 0 {
@@ -87,8 +90,8 @@ impl Work {
         Ok(())
     }
 
-    /// Launches a kernel; see [`crate::Stream::launch`]. A kernel that is launched `early` may start while the one
-    /// before it still runs, where the device can, and calls `wc_wait_previous` before it touches memory.
+    /// Launches a kernel; see [`crate::Stream::launch`]. A kernel launched `early` may start while the one before it
+    /// runs, if the device can, and calls `wc_wait_previous` before it accesses memory.
     pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params, early: bool) -> Result<()> {
         check_launch(&self.device, kernel, shape, params)?;
         params.buffers().iter().for_each(|buffer| self.uses(buffer));
@@ -103,7 +106,7 @@ impl Work {
         Ok(())
     }
 
-    /// Notes the point in time when all before it is done.
+    /// Marks the point in time when all steps before it are done.
     pub fn mark(&mut self) -> Mark {
         self.steps.push(WorkStep::Mark);
         self.marks += 1;
@@ -111,7 +114,7 @@ impl Work {
     }
 }
 
-/// Whether a range, an address and bytes from there on, lies in another.
+/// True if a range, an address and its bytes, lies in another.
 fn is_within((address, bytes): (u64, usize), (outer, outer_bytes): (u64, usize)) -> bool {
     outer <= address && address + bytes as u64 <= outer + outer_bytes as u64
 }
@@ -123,32 +126,24 @@ pub struct Recording {
     host: HostBuffer,
     buffers: Vec<(u64, usize)>,
     device: Arc<DeviceShared>,
-    /// What each run copies.
-    traffic: Traffic,
-    /// Keeps the kernels loaded; dropped after what uses them.
+    /// Copies of one run.
+    pub(crate) traffic: Traffic,
+    /// Keeps the kernels loaded; dropped after the backend's recording, which uses them.
     _modules: Vec<Arc<Module>>,
 }
 
 impl Recording {
-    /// Prepares work on a stream with nothing in flight.
+    /// Records work on an idle stream.
     pub(crate) fn new(work: Work, stream: &mut dyn BackendStream) -> Result<Recording> {
         let mut host = HostBuffer::allocate(work.device.clone(), work.host.len())?;
         host.as_mut_slice()[..work.host.len()].copy_from_slice(&work.host);
-        let mut traffic = Traffic::default();
-        for step in &work.steps {
-            match step {
-                WorkStep::Upload { host, .. } => traffic.uploaded += host.len() as u64,
-                WorkStep::Download { host, .. } => traffic.downloaded += host.len() as u64,
-                _ => {}
-            }
-        }
-        // SAFETY: the modules are kept beside the recording and dropped after it.
+        // SAFETY: the modules are a field of the recording and dropped after the backend's.
         let backend = work.device.note(unsafe { stream.record(&work.steps, host.address()) })?;
-        let Work { device, steps, buffers, modules, .. } = work;
+        let Work { device, steps, buffers, modules, traffic, .. } = work;
         Ok(Recording { backend, steps, host, buffers, device, traffic, _modules: modules })
     }
 
-    /// Whether all memory that the work is on lies in these buffers.
+    /// True if all device memory of the work lies in these buffers.
     pub fn is_on(&self, buffers: &[&DeviceBuffer]) -> bool {
         let holds = |known: &(u64, usize), buffer: &DeviceBuffer| {
             is_within(*known, (buffer.address(), buffer.bytes())) && Arc::ptr_eq(buffer.device(), &self.device)
@@ -156,23 +151,20 @@ impl Recording {
         self.buffers.iter().all(|known| buffers.iter().any(|buffer| holds(known, buffer)))
     }
 
-    /// Submits the work; the caller synchronises before anything else is done with the recording.
+    /// Submits the work; the caller synchronises before it uses the recording again.
     pub(crate) fn submit(&mut self, stream: &mut dyn BackendStream, buffers: &[&DeviceBuffer]) -> Result<()> {
         self.device.check()?;
         if !self.is_on(buffers) {
-            return Err(GpuError::Contract("recorded work was given other buffers".into()));
+            return Err(GpuError::Contract(
+                "recorded work runs over the buffers it was recorded with, not over other buffers".into(),
+            ));
         }
-        // SAFETY: ranges and kernels were checked when the work was described, over the buffers at hand, which the
-        // caller keeps until the stream is synchronised; host memory is the recording's own and borrowed mutably.
+        // SAFETY: ranges and kernels were checked when the work was described, over these buffers, which the caller
+        // keeps until the stream is synchronised; the host memory belongs to the recording, which is borrowed mutably.
         unsafe { stream.replay(self.backend.as_mut(), &self.steps, self.host.address()) }
     }
 
-    /// Bytes that each run copies.
-    pub fn traffic(&self) -> Traffic {
-        self.traffic
-    }
-
-    /// What the last run downloaded.
+    /// The bytes that the last run downloaded.
     pub fn output(&self, output: &Output) -> &[u8] {
         &self.host.as_slice()[output.0.clone()]
     }
@@ -180,11 +172,5 @@ impl Recording {
     /// Milliseconds between two marks of the last run.
     pub fn elapsed_ms(&self, from: Mark, to: Mark) -> Result<f64> {
         self.backend.elapsed_ms(from.0, to.0)
-    }
-}
-
-impl std::fmt::Debug for Recording {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recording").field("steps", &self.steps.len()).finish_non_exhaustive()
     }
 }

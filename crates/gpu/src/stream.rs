@@ -1,17 +1,17 @@
-//! Work on a device in order: copies, fills, launches, points in time.
+//! Work on a device in order: copies, fills, launches.
 //!
-//! A stream owns what its running work needs (buffers, staged host data, modules) until [`Stream::synchronize`];
-//! dropping a stream with work in flight waits for it first.
+//! A stream owns the buffers, staged host data and modules of its running work until [`Stream::synchronize`]; a stream
+//! that is dropped with work in flight waits for it.
 
 use std::sync::Arc;
 
-use crate::backend::{BackendEvent, BackendStream, LaunchShape};
+use crate::backend::{BackendStream, LaunchShape};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
 use crate::recording::{Recording, Work};
 
-/// Host data up to this size is copied aside, so that the upload need not be waited for.
+/// The stream copies host data up to this size, so that the upload does not wait.
 const STAGED_BYTES_MAX: usize = 256 << 10;
 
 /// The parameter struct of a kernel, built member by member; every member has 8 bytes.
@@ -35,15 +35,14 @@ impl Params {
     /// A pointer into a buffer; `offset` in bytes, at most its size.
     pub fn buffer_at(mut self, buffer: &DeviceBuffer, offset: usize) -> Params {
         assert!(offset <= buffer.bytes(), "a parameter points past its buffer");
-        self.bytes.extend_from_slice(&(buffer.address() + offset as u64).to_ne_bytes());
         // Most members of a struct point into one buffer.
         if self.buffers.last().is_none_or(|last| last.address() != buffer.address()) {
             self.buffers.push(buffer.clone());
         }
-        self
+        self.u64(buffer.address() + offset as u64)
     }
 
-    /// The members of another struct, behind those there are.
+    /// Appends the members of another struct.
     pub fn append(mut self, other: Params) -> Params {
         self.bytes.extend(other.bytes);
         self.buffers.extend(other.buffers);
@@ -56,9 +55,8 @@ impl Params {
     }
 
     /// A signed integer.
-    pub fn i64(mut self, value: i64) -> Params {
-        self.bytes.extend_from_slice(&value.to_ne_bytes());
-        self
+    pub fn i64(self, value: i64) -> Params {
+        self.u64(value as u64)
     }
 
     /// An unsigned integer.
@@ -68,12 +66,11 @@ impl Params {
     }
 
     /// A double.
-    pub fn f64(mut self, value: f64) -> Params {
-        self.bytes.extend_from_slice(&value.to_ne_bytes());
-        self
+    pub fn f64(self, value: f64) -> Params {
+        self.u64(value.to_bits())
     }
 
-    /// Keeps a buffer alive that the kernel reaches through another one.
+    /// Keeps a buffer alive that the kernel accesses by an address in device memory.
     pub fn keep(mut self, buffer: &DeviceBuffer) -> Params {
         self.buffers.push(buffer.clone());
         self
@@ -86,30 +83,13 @@ impl Params {
     pub(crate) fn buffers(&self) -> &[DeviceBuffer] {
         &self.buffers
     }
-
-    /// Size of the struct in bytes.
-    pub fn size(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-/// The point in a stream's work at which it was recorded ([`Stream::record`]).
-pub struct Event {
-    device: Arc<DeviceShared>,
-    backend: BackendEvent,
-}
-
-impl std::fmt::Debug for Event {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Event")
-    }
 }
 
 /// A point in time of recorded work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(pub(crate) usize);
 
-/// Bytes that went over the bus.
+/// Bytes copied over the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// From host to device.
@@ -130,28 +110,28 @@ pub struct Stream {
     traffic: Traffic,
 }
 
-impl std::fmt::Debug for Stream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("busy", &self.busy).finish_non_exhaustive()
-    }
-}
-
 impl Stream {
     pub(crate) fn new(device: Arc<DeviceShared>, backend: Box<dyn BackendStream>) -> Stream {
         let (buffers, staged, hosts, modules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Stream { device, backend, buffers, staged, hosts, modules, busy: false, traffic: Traffic::default() }
     }
 
-    /// Copies `source` to `target` at `offset` bytes. Large sources are waited for.
-    pub fn upload(&mut self, target: &DeviceBuffer, offset: usize, source: &[u8]) -> Result<()> {
-        self.check_range(target, offset, source.len())?;
-        if source.is_empty() {
-            return Ok(());
+    /// Checks a range of a buffer, keeps the buffer until the stream is synchronised, and gives the range's address;
+    /// none for an empty range.
+    fn address(&mut self, buffer: &DeviceBuffer, offset: usize, bytes: usize) -> Result<Option<u64>> {
+        check_range(&self.device, buffer, offset, bytes)?;
+        if bytes == 0 {
+            return Ok(None);
         }
         self.busy = true;
+        self.buffers.push(buffer.clone());
+        Ok(Some(buffer.address() + offset as u64))
+    }
+
+    /// Copies `source` to `target` at `offset` bytes. The call waits for sources of more than 256 KiB.
+    pub fn upload(&mut self, target: &DeviceBuffer, offset: usize, source: &[u8]) -> Result<()> {
+        let Some(address) = self.address(target, offset, source.len())? else { return Ok(()) };
         self.traffic.uploaded += source.len() as u64;
-        self.buffers.push(target.clone());
-        let address = target.address() + offset as u64;
         if source.len() <= STAGED_BYTES_MAX {
             let copy: Box<[u8]> = source.into();
             // SAFETY: the copy is owned by the stream until it is synchronised; the range was checked.
@@ -175,24 +155,19 @@ impl Stream {
         source_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        self.check_range(target, offset, bytes)?;
         let slice = source.as_slice().get(source_offset..source_offset + bytes).ok_or_else(|| {
             GpuError::Contract(format!("upload of {bytes} bytes at {source_offset} of {}", source.bytes()))
         })?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.busy = true;
+        let Some(address) = self.address(target, offset, bytes)? else { return Ok(()) };
         self.traffic.uploaded += bytes as u64;
-        self.buffers.push(target.clone());
-        // SAFETY: the host buffer is kept by the stream until it is synchronised and, being behind an `Arc`, cannot be
-        // written meanwhile; the ranges were checked.
-        let result = unsafe { self.backend.upload(target.address() + offset as u64, slice.as_ptr(), bytes) };
+        // SAFETY: the stream keeps the host buffer until it is synchronised; behind an `Arc` no code can write to it;
+        // the ranges were checked.
+        let result = unsafe { self.backend.upload(address, slice.as_ptr(), bytes) };
         self.hosts.push(source.clone());
         self.device.note(result)
     }
 
-    /// Copies device memory to `target` and waits for it and for all work before it.
+    /// Copies device memory to `target` and waits for all submitted work.
     pub fn download(&mut self, source: &DeviceBuffer, offset: usize, target: &mut [u8]) -> Result<()> {
         self.download_all(source, &mut [(offset, target)])
     }
@@ -200,16 +175,15 @@ impl Stream {
     /// Copies several ranges of a buffer, each from its offset, and waits once for all of them.
     pub fn download_all(&mut self, source: &DeviceBuffer, ranges: &mut [(usize, &mut [u8])]) -> Result<()> {
         for (offset, target) in ranges.iter() {
-            self.check_range(source, *offset, target.len())?;
+            check_range(&self.device, source, *offset, target.len())?;
         }
-        for (offset, target) in ranges.iter_mut().filter(|(_, target)| !target.is_empty()) {
-            self.busy = true;
+        for (offset, target) in ranges.iter_mut() {
+            let Some(address) = self.address(source, *offset, target.len())? else { continue };
             self.traffic.downloaded += target.len() as u64;
-            let address = source.address() + *offset as u64;
             // SAFETY: the targets are borrowed until the synchronisation below; the ranges were checked.
             let result = unsafe { self.backend.download(target.as_mut_ptr(), address, target.len()) };
             if result.is_err() {
-                // Whatever was submitted must not outlive the borrow of the targets.
+                // Submitted copies must not outlive the borrow of the targets.
                 let _ = self.synchronize();
             }
             self.device.note(result)?;
@@ -217,10 +191,10 @@ impl Stream {
         self.synchronize()
     }
 
-    /// Copies `bytes` from one buffer to another, or to a part of the same one.
+    /// Copies `bytes` from one buffer to another, or to another range of the same one.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] if a range leaves its buffer, or both overlap.
+    /// [`GpuError::Contract`] if a range exceeds its buffer, or both overlap.
     pub fn copy(
         &mut self,
         target: &DeviceBuffer,
@@ -229,42 +203,31 @@ impl Stream {
         source_offset: usize,
         bytes: usize,
     ) -> Result<()> {
-        self.check_range(target, target_offset, bytes)?;
-        self.check_range(source, source_offset, bytes)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let (to, from) = (target.address() + target_offset as u64, source.address() + source_offset as u64);
+        let (to, from) = (self.address(target, target_offset, bytes)?, self.address(source, source_offset, bytes)?);
+        let (Some(to), Some(from)) = (to, from) else { return Ok(()) };
         if to.abs_diff(from) < bytes as u64 {
             return Err(GpuError::Contract(format!(
                 "a copy of {bytes} bytes to {} bytes from its source: the ranges overlap",
                 to.abs_diff(from)
             )));
         }
-        self.busy = true;
-        self.buffers.extend([target.clone(), source.clone()]);
         // SAFETY: both ranges were checked and do not overlap; their buffers are kept until the stream is synchronised.
         let result = unsafe { self.backend.copy(to, from, bytes) };
         self.device.note(result)
     }
 
-    /// Sets `bytes` bytes of a buffer from `offset` on.
+    /// Sets `bytes` bytes of a buffer from `offset` on to `value`.
     pub fn fill(&mut self, target: &DeviceBuffer, offset: usize, value: u8, bytes: usize) -> Result<()> {
-        self.check_range(target, offset, bytes)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.busy = true;
-        self.buffers.push(target.clone());
+        let Some(address) = self.address(target, offset, bytes)? else { return Ok(()) };
         // SAFETY: the range was checked and the buffer is kept until the stream is synchronised.
-        let result = unsafe { self.backend.fill(target.address() + offset as u64, value, bytes) };
+        let result = unsafe { self.backend.fill(address, value, bytes) };
         self.device.note(result)
     }
 
     /// Launches a kernel.
     ///
-    /// Kernel source is part of this program and trusted as its own code is: that it stays inside the buffers it is
-    /// given is held by the tests on the emulated device and by the memory checker on a GPU, not by this call.
+    /// Kernel source is trusted as the code of this program is: this call does not check that a kernel stays inside its
+    /// buffers. The tests on the emulated device and the memory checker on a GPU do.
     pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params) -> Result<()> {
         check_launch(&self.device, kernel, shape, params)?;
         self.busy = true;
@@ -279,37 +242,9 @@ impl Stream {
         self.device.note(result)
     }
 
-    /// Notes the point that all work submitted so far comes before.
-    pub fn record(&mut self) -> Result<Event> {
-        self.device.check()?;
-        let event = self.backend.record_event();
-        Ok(Event { device: self.device.clone(), backend: self.device.note(event)? })
-    }
-
-    /// Lets work submitted from now on begin when an event of another stream has come to pass; the host does not wait.
-    /// That stream keeps the buffers of the work before its event until it is synchronised itself.
-    ///
-    /// # Errors
-    /// [`GpuError::Contract`] if the event is of another device.
-    pub fn wait_for(&mut self, event: &Event) -> Result<()> {
-        self.device.check()?;
-        if !Arc::ptr_eq(&event.device, &self.device) {
-            return Err(GpuError::Contract("a stream was told to wait for an event of another device".into()));
-        }
-        self.busy = true;
-        let result = self.backend.wait_event(&event.backend);
-        self.device.note(result)
-    }
-
-    /// What went over the bus since this was last asked.
+    /// Bytes copied over the bus since the last call.
     pub fn take_traffic(&mut self) -> Traffic {
         std::mem::take(&mut self.traffic)
-    }
-
-    /// Whether all submitted work is done, without waiting.
-    pub fn is_done(&mut self) -> Result<bool> {
-        let result = self.backend.is_done();
-        self.device.note(result)
     }
 
     /// Waits for all submitted work and reports its errors.
@@ -326,32 +261,27 @@ impl Stream {
         self.device.note(result)
     }
 
-    /// Prepares work that will be run again and again.
+    /// Records work for repeated runs.
     pub fn prepare(&mut self, work: Work) -> Result<Recording> {
         self.synchronize()?;
         Recording::new(work, self.backend.as_mut())
     }
 
-    /// Runs recorded work over the buffers it was described with, and waits for it.
+    /// Runs recorded work over its buffers, and waits for it.
     pub fn run(&mut self, recording: &mut Recording, buffers: &[&DeviceBuffer]) -> Result<()> {
         self.synchronize()?;
         self.busy = true;
         self.buffers.extend(buffers.iter().map(|buffer| (*buffer).clone()));
-        let traffic = recording.traffic();
-        self.traffic.uploaded += traffic.uploaded;
-        self.traffic.downloaded += traffic.downloaded;
+        self.traffic.uploaded += recording.traffic.uploaded;
+        self.traffic.downloaded += recording.traffic.downloaded;
         let submitted = recording.submit(self.backend.as_mut(), buffers);
-        // Whatever was submitted is waited for, also where something went wrong.
+        // Submitted work is waited for after an error too.
         let done = self.synchronize();
         self.device.note(submitted).and(done)
     }
-
-    fn check_range(&self, buffer: &DeviceBuffer, offset: usize, bytes: usize) -> Result<()> {
-        check_range(&self.device, buffer, offset, bytes)
-    }
 }
 
-/// Refuses a range that does not lie in a buffer of this device.
+/// Refuses a buffer of another device, and a range that exceeds the buffer.
 pub(crate) fn check_range(
     device: &Arc<DeviceShared>,
     buffer: &DeviceBuffer,
@@ -360,15 +290,12 @@ pub(crate) fn check_range(
 ) -> Result<()> {
     device.check()?;
     if !Arc::ptr_eq(buffer.device(), device) {
-        return Err(GpuError::Contract("a stream was given a buffer of another device".into()));
+        return Err(GpuError::Contract("the buffer belongs to another device".into()));
     }
-    if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes()) {
-        return Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", buffer.bytes())));
-    }
-    Ok(())
+    buffer.check_range(offset, bytes)
 }
 
-/// Refuses a launch that this device cannot do.
+/// Refuses a launch with arguments of another device or past the limits of device and kernel.
 pub(crate) fn check_launch(
     device: &Arc<DeviceShared>,
     kernel: &Kernel,
@@ -379,7 +306,7 @@ pub(crate) fn check_launch(
         return Err(GpuError::Contract(format!("kernel '{}' belongs to another device", kernel.name)));
     }
     if params.buffers.iter().any(|buffer| !Arc::ptr_eq(buffer.device(), device)) {
-        return Err(GpuError::Contract(format!("kernel '{}' was given a buffer of another device", kernel.name)));
+        return Err(GpuError::Contract(format!("kernel '{}' takes a buffer of another device", kernel.name)));
     }
     if shape.grid == 0 || shape.block == 0 {
         return Err(GpuError::Contract(format!("kernel '{}' cannot be launched with {shape:?}", kernel.name)));
@@ -390,14 +317,14 @@ pub(crate) fn check_launch(
     let demands = [
         ("threads", shape.block as usize, attributes.threads_per_block_max as usize),
         ("bytes of shared memory", shared_bytes, device.backend.info().shared_memory_per_block),
-        ("bytes of parameters", params.size(), device.backend.info().params_bytes_max),
+        ("bytes of parameters", params.bytes.len(), device.backend.info().params_bytes_max),
     ];
     match demands.iter().find(|(_, asked, limit)| asked > limit) {
         None => Ok(()),
         Some((what, asked, limit)) => Err(GpuError::LaunchRefused {
             operation: format!("launching kernel '{}' as {shape:?}", kernel.name),
             code: "LAUNCH_LIMIT".into(),
-            message: format!("it asks for {asked} {what}, and there are {limit}"),
+            message: format!("the launch asks for {asked} {what}, and the limit is {limit}"),
         }),
     }
 }

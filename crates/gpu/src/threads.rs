@@ -1,7 +1,7 @@
-//! Threads that are joined, and what they count for beside others.
+//! Threads that are joined, and their scheduling.
 //!
-//! Libraries keep things by thread, which a thread gives up as the last it does, after all of its work. A process whose
-//! first thread ends meanwhile takes the libraries apart; a thread that was joined is past that.
+//! Libraries keep thread-local state, which a thread destroys after its work. A process whose first thread ends
+//! meanwhile destroys the libraries under it; a joined thread has destroyed its state.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -9,7 +9,7 @@ use std::thread::{self, Builder, JoinHandle, ScopedJoinHandle};
 
 use parking_lot::Mutex;
 
-/// Threads that were started and not joined; they have ended when this has been dropped, but for the one that does so.
+/// Threads that were started and not joined. Dropping it joins them, except for the dropping thread.
 #[derive(Debug, Default)]
 pub struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
@@ -18,11 +18,11 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Does `work` on that many threads, each of which is given its number, and joins them: a scope alone ends before
-    /// threads have given up what libraries keep for them.
+    /// Runs `work` on `number` threads, each with its own number, and joins them: a scope alone ends before threads
+    /// have destroyed their thread-local state.
     ///
     /// # Panics
-    /// If one of them does.
+    /// If a thread panics.
     pub fn run(number: usize, work: impl Fn(usize) + Sync) {
         thread::scope(|scope| {
             let work = &work;
@@ -37,7 +37,7 @@ impl Threads {
     /// Starts a thread of that name.
     ///
     /// # Errors
-    /// If there can be no more threads; the work is dropped.
+    /// If the system starts no thread; the work is dropped.
     pub fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut threads = self.running.lock();
         threads.extract_if(.., |thread| thread.is_finished()).for_each(join);
@@ -45,8 +45,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Waits until all threads have ended that were started before. Threads can be started meanwhile; another join
-    /// waits for this one. None of the threads may call it.
+    /// Joins all threads started before; threads can be started meanwhile, and another call waits for this one. Not to be
+    /// called by one of the threads.
     pub fn join(&self) {
         let _joining = self.joining.lock();
         let started = std::mem::take(&mut *self.running.lock());
@@ -61,16 +61,17 @@ impl Drop for Threads {
     }
 }
 
-/// How much less a thread counts that works beside a statement which takes its answer from elsewhere: a third of one
-/// that works on a statement (nice(2)).
-#[cfg(target_os = "linux")]
+/// A panic of the thread has been reported by its hook.
+fn join(thread: JoinHandle<()>) {
+    drop(thread.join());
+}
+
+/// Niceness of threads whose result no statement waits for: a third of the share of a statement's thread (nice(2)).
 const NICENESS: libc::c_int = 5;
 
-/// Lets statements have the cores first: this thread and those it starts count less. On Linux alone.
-pub(crate) fn stand_back() {
-    // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and one that is refused changes
-    // nothing.
-    #[cfg(target_os = "linux")]
+/// Lowers the priority of this thread, and of those that it starts, below the threads of statements.
+pub(crate) fn lower_priority() {
+    // SAFETY: the calls take numbers alone; on Linux they concern the calling thread, and a refused call has no effect.
     unsafe {
         if libc::getpriority(libc::PRIO_PROCESS, 0) < NICENESS {
             libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
@@ -78,36 +79,19 @@ pub(crate) fn stand_back() {
     }
 }
 
-/// Leaves the cores to all other threads: this one, and those it starts, run where a core is idle, and are stopped as
-/// soon as another thread wants it (`SCHED_IDLE` of sched(7), on Linux alone). Niceness is not as much: a thread that
-/// wakes up waits for a nicer one until that one's slice of some milliseconds ends.
-pub(crate) fn leave_cores() {
-    // SAFETY: the call reads the parameters it is given; it concerns the calling thread, and one that is refused
-    // changes nothing.
-    #[cfg(target_os = "linux")]
-    unsafe {
-        let parameters = libc::sched_param { sched_priority: 0 };
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
-    }
+/// Runs this thread, and those that it starts, on idle cores alone (`SCHED_IDLE` of sched(7)): any other thread
+/// preempts it at once. Niceness does less: a thread that wakes up waits for some milliseconds until the slice of a
+/// nicer one ends.
+pub(crate) fn use_idle_scheduling() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads `parameters`; it concerns the calling thread, and a refused call has no effect.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
-/// Whether this thread left the cores ([`leave_cores`]), or was started by one that did.
-pub(crate) fn has_left_cores() -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        // SAFETY: the call takes a number alone, and reads what holds for the calling thread.
-        let policy = unsafe { libc::sched_getscheduler(0) };
-        policy == libc::SCHED_IDLE
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        false
-    }
-}
-
-fn join(thread: JoinHandle<()>) {
-    // What panicked has told so already.
-    drop(thread.join());
+/// True if this thread, or the one that started it, called [`use_idle_scheduling`].
+pub(crate) fn uses_idle_scheduling() -> bool {
+    // SAFETY: the call takes a number alone, and reads the policy of the calling thread.
+    unsafe { libc::sched_getscheduler(0) == libc::SCHED_IDLE }
 }
 
 #[cfg(test)]

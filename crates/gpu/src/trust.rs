@@ -1,12 +1,12 @@
-//! Files that run as code: who else could have written them.
+//! Trust in files that run as code.
 //!
 //! Libraries and compiled kernels are loaded only from files that no other unprivileged user can change. A path is
-//! *trusted* if, with all links followed, the file and each folder above it belong to root or to the effective user and
-//! nobody else may write them. Others may write a folder that has the sticky bit, such as `/tmp`: there they cannot
-//! replace what is not theirs. Two groups are nobody else: root's own while nobody is added to it, and the user's
-//! private group, which has the user's name, is the user's primary group and has no other member; distributions give
-//! each user such a group and create files that it may write. Of all other groups the tables of this machine may not
-//! know every member. Write access by an access control list is refused.
+//! *trusted* if, with all links followed, the file and each folder above it belong to root or to the effective user, and
+//! no other user may write them. A folder with the sticky bit, such as `/tmp`, may be writable: other users cannot
+//! replace files there. Write access of two groups is accepted: root's own group without further members, and the user's
+//! private group, which has the user's name, is the user's primary group and has no other member (distributions create
+//! one for each user). The tables of this machine may not list all members of other groups. Write access by an access
+//! control list is refused.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
@@ -27,7 +27,7 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// The path with all links followed, if it is trusted; otherwise what is wrong with which file or folder.
+/// The path with all links followed, if it is trusted; otherwise the file or folder and its fault.
 pub(crate) fn trusted(path: &Path) -> Result<PathBuf, String> {
     let real = path.canonicalize().map_err(|error| error.to_string())?;
     for part in real.ancestors() {
@@ -41,27 +41,27 @@ pub(crate) fn trusted(path: &Path) -> Result<PathBuf, String> {
     Ok(real)
 }
 
-/// Makes the folder if it is missing, and refuses one that is not trusted, that belongs to another user, or that a
-/// group may write: what lies in it was written by this user.
+/// Creates the folder if it is missing. Refuses a folder that is not trusted, belongs to another user or is writable by
+/// a group: its files were written by this user alone.
 ///
 /// # Errors
-/// What is wrong with which folder.
+/// The folder and its fault.
 pub fn private_folder(folder: &Path) -> Result<(), String> {
-    let told = |error: io::Error| format!("{}: {error}", folder.display());
-    make_folder(folder).map_err(told)?;
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    make_folder(folder).map_err(failed)?;
     let real = trusted(folder)?;
-    match is_own(&fs::metadata(&real).map_err(told)?) {
+    match is_own(&fs::metadata(&real).map_err(failed)?) {
         true => Ok(()),
         false => Err(format!("{} is not this user's alone: others may write there, or it is theirs", real.display())),
     }
 }
 
-/// Makes a folder, and those above it that are missing, for this user alone.
+/// Creates a folder, and missing ones above it, for this user alone.
 fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Whether a file is there, belongs to this user and was writable by nobody else, whatever its folder says.
+/// True if a file exists, belongs to this user and is not writable by others; its folder is not checked.
 pub(crate) fn is_own_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && is_own(&metadata))
 }
@@ -70,14 +70,21 @@ fn is_own(metadata: &Metadata) -> bool {
     metadata.uid() == effective_user() && metadata.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0
 }
 
-/// Writes a new file that this user alone may read and write.
+/// Writes a new file for this user alone.
 pub(crate) fn write_new(path: &Path, content: &[&[u8]]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     content.iter().try_for_each(|part| file.write_all(part))
 }
 
-/// A name beside `target` that no other thread or process uses, nor one that was ended: processes of containers have
-/// the same few numbers, so that each has a random one besides.
+/// Writes a file under a temporary name and renames it to `path`, so that no reader sees a part.
+pub(crate) fn publish(path: &Path, content: &[&[u8]]) -> io::Result<()> {
+    let unfinished = temporary(path, "tmp");
+    write_new(&unfinished, content)?;
+    fs::rename(unfinished, path)
+}
+
+/// A name in the folder of `target` that no other thread or process uses or has used. Processes of containers share the
+/// same few numbers, so the name has a random one too.
 pub(crate) fn temporary(target: &Path, extension: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static RANDOM: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
@@ -85,8 +92,8 @@ pub(crate) fn temporary(target: &Path, extension: &str) -> PathBuf {
     target.with_extension(format!("{}-{:016x}-{count}.{extension}", std::process::id(), *RANDOM))
 }
 
-/// Deletes what ended processes have left of [`temporary`] names with the extension `tmp`: files of this user that were
-/// last written `age` ago. The first call of a process for a folder looks; later ones do nothing.
+/// Deletes files that ended processes left under [`temporary`] names with the extension `tmp`: files of this user,
+/// last written `age` ago. Only the first call of a process for a folder has an effect.
 pub(crate) fn sweep(folder: &Path, age: Duration) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if !SWEPT.lock().insert(folder.to_path_buf()) {
@@ -109,10 +116,10 @@ pub(crate) fn sweep(folder: &Path, age: Duration) {
     }
 }
 
-/// Why another unprivileged user could change what has this owner and mode, if so.
+/// The reason why another unprivileged user could change a file of this owner and mode, if there is one.
 fn fault((owner, mode, is_folder): (u32, u32, bool), user: u32, group_is_own: impl FnOnce() -> bool) -> Option<String> {
     if owner != ROOT && owner != user {
-        return Some(format!("belongs to user {owner}, neither to root nor to user {user}, who runs this program"));
+        return Some(format!("belongs to user {owner}, neither to root nor to user {user} of this process"));
     }
     let sticky = is_folder && mode & STICKY != 0;
     let by_others = mode & OTHERS_WRITE != 0 && !sticky;
@@ -125,7 +132,7 @@ fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Whether an access control list gives write permission that the mode does not tell apart from the group's.
+/// True if the file has an access control list, whose permissions the mode shows as the group's.
 fn has_access_list(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return true };
     // SAFETY: both names end with a zero byte; without room for the value the call gives its size and writes nothing.
@@ -138,8 +145,8 @@ fn is_own_group(group: u32) -> bool {
     is_private(group, effective_user(), &text("/etc/group"), &text("/etc/passwd"))
 }
 
-/// Whether the system's tables of groups and users know a group as root's or as the user's private one, and no other
-/// member of it. Who has root's group as the primary one is an account of the system.
+/// True if the system's tables of groups and users list a group as root's or as the user's private one, without another
+/// member. Accounts with root's group as primary group are system accounts.
 fn is_private(group: u32, user: u32, groups: &str, users: &str) -> bool {
     let rows = |text: &str| text.lines().map(|line| line.split(':').map(String::from).collect()).collect();
     let (groups, users): (Vec<Vec<String>>, Vec<Vec<String>>) = (rows(groups), rows(users));
@@ -180,17 +187,16 @@ mod tests {
     }
 
     #[test]
-    fn only_groups_of_root_and_of_the_user_alone_are_nobody_else() {
+    fn only_groups_of_root_and_of_the_user_alone_are_accepted() {
         let groups = "root:x:0:\nada:x:1000:\nstaff:x:50:\nteam:x:60:ada,ben\nown:x:61:ada,root\nben:x:1001:\n";
         let users = "root:x:0:0::/:\noperator:x:11:0::/:\nada:x:1000:1000::/:\nben:x:1001:1001::/:\n";
-        // Members of `staff` may be in a directory of users that is not on this machine.
+        // A directory server may list members of `staff`.
         for (group, expected) in [(0, true), (1000, true), (50, false), (60, false), (61, false), (99, false)] {
             assert_eq!(is_private(group, 1000, groups, users), expected, "{group}");
         }
         assert!(!is_private(1000, 1001, groups, users) && !is_private(1001, 1000, groups, users));
-        // A user of a directory, whose primary group is one of this machine.
+        // A user of a directory server, whose primary group is one of this machine.
         assert!(!is_private(50, 2000, groups, users) && is_private(0, 2000, groups, users));
-        // The same with other rows.
         let with = |row: &str, user: &str| is_private(1000, 1000, &format!("{groups}{row}"), &format!("{users}{user}"));
         assert!(with("", "") && with("ada:x:1000:ada,root\n", "ada:x:1000:1000::/:\n"));
         assert!(!with("ada:x:1000:ben\n", "") && !with("other:x:1000:\n", "") && !with("", "eve:x:1002:1000::/:\n"));
@@ -210,7 +216,7 @@ mod tests {
         let (file, link) = (inner.join("library"), folder.path().join("link"));
         write_new(&file, &[b"two ", b"parts"]).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"two parts");
-        assert!(write_new(&file, &[]).is_err(), "a file that is there is not written");
+        assert!(write_new(&file, &[]).is_err(), "an existing file is not overwritten");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         let real = file.canonicalize().unwrap();
         assert_eq!((trusted(&file), trusted(&link)), (Ok(real.clone()), Ok(real)));
@@ -230,7 +236,7 @@ mod tests {
         assert!(private_folder(&inner).is_err_and(|reason| reason.contains("outer can be written")));
         mode(&outer, 0o1707);
         assert!(private_folder(&inner).is_ok());
-        // A folder of ours that anybody may add files to.
+        // Other users may add files to the outer folder.
         assert!(private_folder(&outer).is_err_and(|reason| reason.contains("others may write there")));
         mode(&file, 0o664);
         assert!(!is_own_file(&file));
@@ -241,7 +247,7 @@ mod tests {
         let target = Path::new("/folder/kernel.cubin");
         let (one, other) = (temporary(target, "tmp"), temporary(target, "tmp"));
         assert!(one != other && one.parent() == target.parent(), "{} {}", one.display(), other.display());
-        // A process before this one had its number, and was ended after as many files.
+        // Names of an ended process with the same number.
         let before = |count| target.with_extension(format!("{}-{count}.tmp", std::process::id()));
         assert!((0..1000).all(|count| before(count) != one && before(count) != other));
     }
@@ -257,7 +263,7 @@ mod tests {
         sweep(folder.path(), Duration::from_secs(3600));
         assert_eq!(count(), names.len() + 1, "all are new");
         sweep(folder.path(), Duration::ZERO);
-        assert_eq!(count(), names.len() + 1, "a folder is looked at once");
+        assert_eq!(count(), names.len() + 1, "a folder is swept once");
         let place = tempfile::tempdir().unwrap();
         let link = place.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();

@@ -1,4 +1,4 @@
-//! Kernels that run are stopped from another thread.
+//! Running kernels are cancelled from another thread.
 
 mod emulated_support;
 
@@ -30,7 +30,7 @@ fn a_thrown_switch_ends_a_kernel_that_would_run_for_ever() {
             let watch = switch.watch(&buffer, 8).unwrap();
             scope.spawn(|| {
                 assert!(faults.wait_until_held(Duration::from_secs(60)));
-                // The kernel runs when the switch is thrown: it is let go first.
+                // The launch is resumed first, so that the kernel runs when the switch is thrown.
                 faults.release();
                 switch.throw();
             });
@@ -60,7 +60,7 @@ fn the_word_is_written_again_where_earlier_work_zeroes_it() {
 }
 
 #[test]
-fn nothing_is_started_once_the_switch_is_thrown_and_nothing_written_after_the_end() {
+fn a_thrown_switch_refuses_a_watch_and_writes_no_word_after_its_end() {
     let mut rig = Rig::new(ORDERS[0]);
     let buffer = rig.upload(&[0u64, 0]);
     let switch = Arc::new(CancelSwitch::default());
@@ -82,7 +82,7 @@ fn a_word_outside_of_the_buffer_is_refused() {
 }
 
 #[test]
-fn a_launch_that_stands_still_goes_on_when_it_is_released() {
+fn a_held_launch_runs_after_its_release() {
     let mut rig = Rig::new(ORDERS[0]);
     let faults = rig.device.emulator_faults().unwrap();
     faults.hold_launch();

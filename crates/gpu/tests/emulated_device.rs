@@ -1,9 +1,11 @@
-//! The emulated device as a device: its cache of compiled kernels, its memory, failures on demand, what it advertises.
+//! The emulated device as a device: its properties, its cache of compiled kernels, its memory, injected faults.
 
 mod emulated_support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use emulated_support::{BUDGET, ORDERS, Rig, device, kernel, shape};
 use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions, GpuError, LaneOrder, Params, Program, Work};
@@ -15,7 +17,7 @@ WC_KERNEL(copy, P, 256, 2) {
 }";
 
 #[test]
-fn it_says_what_it_is() {
+fn its_properties() {
     let device = device(LaneOrder::Forward);
     let info = device.info();
     assert!(info.emulated);
@@ -52,7 +54,7 @@ fn a_folder_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn definitions_reach_the_compiler_and_options_of_gpus_do_not() {
+fn of_the_options_only_definitions_reach_the_compiler() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let source = "struct P { uint64_t* out; };\nWC_KERNEL(width, P, 32, 1) { p.out[0] = WIDTH; }";
     let options = vec!["-DWIDTH=17".into(), "--maxrregcount=64".into()];
@@ -65,7 +67,7 @@ fn definitions_reach_the_compiler_and_options_of_gpus_do_not() {
 }
 
 #[test]
-fn source_that_is_no_kernel_source_does_not_compile() {
+fn invalid_source_does_not_compile() {
     let device = device(LaneOrder::Forward);
     let compile = |name: &str, body: &str| {
         let source = format!("struct P {{ uint64_t* out; }};\nWC_KERNEL({name}, P, 32, 1) {{\n{body}\n}}");
@@ -111,12 +113,12 @@ fn memory_runs_out_at_its_size_and_comes_back() {
 }
 
 #[test]
-fn waiting_blocks_go_back_before_the_budget_is_exceeded() {
+fn cached_blocks_are_freed_before_the_budget_is_exceeded() {
     let device = Device::emulated(EmulatorOptions::default(), 8 << 20).unwrap();
     let pool = device.pool();
     drop(device.buffer(6 << 20, "first").unwrap());
     assert_eq!((pool.usage().live, pool.usage().cached), (0, 6 << 20));
-    // A block of that size is there already.
+    // A cached block of that size is reused.
     drop(device.buffer(6 << 20, "first again").unwrap());
     assert_eq!(pool.usage().driver_allocations, 1);
     let other = device.buffer(4 << 20, "of another size").unwrap();
@@ -129,7 +131,7 @@ fn waiting_blocks_go_back_before_the_budget_is_exceeded() {
 }
 
 #[test]
-fn blocks_that_no_reservation_covers_leave_no_free_ones_beside_them() {
+fn blocks_without_a_reservation_free_the_cached_ones() {
     let device = Device::emulated(EmulatorOptions::default(), 8 << 20).unwrap();
     let pool = device.pool();
     let covered = pool.try_reserve(8 << 20).unwrap();
@@ -146,7 +148,7 @@ fn blocks_that_no_reservation_covers_leave_no_free_ones_beside_them() {
 }
 
 #[test]
-fn failures_come_when_they_are_asked_for() {
+fn injected_faults() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
     let device = Device::emulated(options, BUDGET).unwrap();
@@ -163,11 +165,11 @@ fn failures_come_when_they_are_asked_for() {
     faults.refuse_launch(1);
     let error = rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap_err();
     assert!(matches!(error, GpuError::LaunchRefused { .. }) && !rig.device.is_lost(), "{error}");
-    faults.take_compiler_away(true);
+    faults.set_compiler_missing(true);
     let other = Program::new("other", "struct P { uint64_t* out; };\nWC_KERNEL(other, P, 32, 1) { p.out[0] = 1; }");
-    let error = rig.device.compile(&other).err().expect("there is no compiler");
+    let error = rig.device.compile(&other).err().expect("the compiler is missing");
     assert!(matches!(error, GpuError::CompilerUnavailable { .. }), "{error}");
-    faults.take_compiler_away(false);
+    faults.set_compiler_missing(false);
     rig.device.compile(&other).unwrap();
     faults.fail_launch(2);
     rig.stream.launch(&copy, shape(1, 256, 0), &params).unwrap();
@@ -177,7 +179,7 @@ fn failures_come_when_they_are_asked_for() {
 }
 
 #[test]
-fn a_launch_that_asks_for_too_much_is_refused_and_the_device_goes_on() {
+fn a_launch_past_the_limits_is_refused_and_the_device_works_on() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let copy = kernel(&rig.device, "copy", COPY);
     let buffer = rig.upload(&[5u64; 100]);
@@ -185,9 +187,9 @@ fn a_launch_that_asks_for_too_much_is_refused_and_the_device_goes_on() {
     let long = (0..4096).fold(Params::new(), |params, value| params.i64(value));
     let limit = rig.device.info().shared_memory_per_block as u32;
     let refusals = [
-        (shape(1, 512, 0), &params, "512 threads, and there are 256".to_string()),
-        (shape(1, 256, limit + 1), &params, format!("{} bytes of shared memory, and there are {limit}", limit + 1)),
-        (shape(1, 256, 0), &long, "32768 bytes of parameters, and there are 32764".to_string()),
+        (shape(1, 512, 0), &params, "512 threads, and the limit is 256".to_string()),
+        (shape(1, 256, limit + 1), &params, format!("{} bytes of shared memory, and the limit is {limit}", limit + 1)),
+        (shape(1, 256, 0), &long, "32768 bytes of parameters, and the limit is 32764".to_string()),
     ];
     for (shape, params, words) in refusals {
         let error = rig.stream.launch(&copy, shape, params).unwrap_err();
@@ -220,7 +222,7 @@ fn copies_whose_ranges_overlap_are_refused() {
 }
 
 #[test]
-fn a_loss_that_an_allocation_finds_is_remembered_too() {
+fn a_loss_found_by_an_allocation_is_remembered() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
     let device = Device::emulated(options, BUDGET).unwrap();
@@ -231,39 +233,46 @@ fn a_loss_that_an_allocation_finds_is_remembered_too() {
 }
 
 #[test]
-fn memory_that_is_let_go_goes_back_to_the_driver() {
+fn cached_blocks_of_a_size_are_freed_in_the_background() {
     let device = Device::emulated(EmulatorOptions::default(), BUDGET).unwrap();
     let kept = device.buffer(3 << 20, "kept").unwrap();
     drop((device.buffer(2 << 20, "first").unwrap(), device.buffer(3 << 20, "second").unwrap()));
-    device.let_go(2 << 20);
+    device.free_cached(2 << 20);
     device.settle();
     let usage = device.pool().usage();
-    assert_eq!((usage.live, usage.cached), (3 << 20, 3 << 20), "what is in use or of another size stays");
+    assert_eq!((usage.live, usage.cached), (3 << 20, 3 << 20), "live blocks and other sizes stay");
     assert_eq!(device.memory().unwrap().0, (1 << 30) - (6 << 20));
     drop(kept);
-    device.let_go(3 << 20);
-    device.let_go(3 << 20);
-    // Taken again or not: what is surplus is counted once.
+    device.free_cached(3 << 20);
+    device.free_cached(3 << 20);
+    // A surplus block is counted once, reused or not.
     drop(device.buffer(3 << 20, "third").unwrap());
-    device.let_go(3 << 20);
+    device.free_cached(3 << 20);
     device.settle();
     assert_eq!((device.pool().usage().live, device.pool().usage().cached), (0, 0));
     assert_eq!(device.memory().unwrap().0, 1 << 30);
 }
 
 #[test]
-fn a_stream_waits_for_the_event_of_another() {
-    let mut rig = Rig::new(LaneOrder::Forward);
-    let (source, target) = (rig.device.buffer(8, "source").unwrap(), rig.device.buffer(8, "target").unwrap());
-    rig.stream.upload(&source, 0, &7u64.to_ne_bytes()).unwrap();
-    let uploaded = rig.stream.record().unwrap();
-    let mut other = rig.device.stream().unwrap();
-    other.wait_for(&uploaded).unwrap();
-    other.copy(&target, 0, &source, 0, 8).unwrap();
-    let mut found = [0u8; 8];
-    other.download(&target, 0, &mut found).unwrap();
-    assert_eq!(u64::from_ne_bytes(found), 7);
-    let stranger = Rig::new(LaneOrder::Forward);
-    let error = stranger.device.stream().unwrap().wait_for(&uploaded).unwrap_err();
-    assert!(matches!(error, GpuError::Contract(_)), "{error}");
+fn host_memory_is_freed_in_the_background() {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let (first, second) = (device.host_buffer(1 << 20).unwrap(), device.host_buffer(8).unwrap());
+    faults.hold_host_free();
+    drop(first);
+    assert!(faults.wait_until_held(Duration::from_secs(60)), "no thread frees the memory");
+    // The drops returned while the free waits; the same thread frees the second buffer.
+    drop(second);
+    let settled = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            device.settle();
+            settled.store(true, Ordering::SeqCst);
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!settled.load(Ordering::SeqCst), "settling waits for the free");
+        faults.release();
+    });
+    assert!(settled.load(Ordering::SeqCst) && !faults.wait_until_held(Duration::ZERO));
 }

@@ -114,7 +114,7 @@ WC_KERNEL(votes, P, 32, 1) {
 
 #[test]
 fn parts_of_a_warp_work_apart_in_divergent_branches() {
-    // Three parts of each warp go different ways, each with its own number of steps, and meet again.
+    // Three parts of each warp diverge, each with its own number of steps, and reconverge.
     let source = r#"
 struct P { const uint64_t* in; uint64_t* out; };
 WC_KERNEL(parts, P, 64, 1) {
@@ -157,7 +157,7 @@ WC_KERNEL(parts, P, 64, 1) {
 
 #[test]
 fn lanes_that_are_active_together_share_one_atomic() {
-    // What __activemask answers is open; that every lane gets a number of its own is not.
+    // The result of __activemask is unspecified; every lane gets its own number in any case.
     let source = r#"
 struct P { const uint64_t* in; uint64_t* out; };
 WC_KERNEL(active, P, 64, 1) {
@@ -198,7 +198,7 @@ WC_KERNEL(block_votes, P, 96, 1) {
 
 #[test]
 fn a_scan_looks_back_from_block_to_block() {
-    // Blocks take their part of the input by ticket, in whatever order they start, and wait for the part before.
+    // Blocks take tiles of the input by ticket, in any order of their start, and wait for the tile before.
     let source = r#"
 struct P { const uint64_t* in; uint64_t* out; uint32_t* ticket; uint64_t* prefix; uint32_t* ready; };
 WC_KERNEL(scan, P, 64, 1) {

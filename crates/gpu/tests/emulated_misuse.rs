@@ -1,4 +1,4 @@
-//! What a GPU leaves undefined is an error on the emulated device, which goes on working afterwards.
+//! Behaviour that a GPU leaves undefined is an error on the emulated device, which works on afterwards.
 
 mod emulated_support;
 
@@ -119,14 +119,14 @@ fn writes_past_shared_memory() {
 
 #[test]
 fn writes_next_to_a_buffer() {
-    // 64 words each; the pool rounds them up, the guard begins at their last byte all the same.
+    // 64 words each; the pool rounds sizes up, but the guard begins at the buffer's end.
     let past = ["byte 512 of the buffer 'test' of 512 bytes was written", "kernel 'past'"];
     check_fails("past", "if (threadIdx.x == 0) p.b[64] = 1;", shape(1, 32, 0), &past);
-    check_fails("before", "if (threadIdx.x == 0) p.b[-1] = 1;", shape(1, 32, 0), &["byte -1 of the buffer 'test'"]);
+    check_fails("before", "if (threadIdx.x == 0) p.b[-1] = 1;", shape(1, 32, 0), &["byte -8 of the buffer 'test'"]);
 }
 
 #[test]
-fn a_guard_is_watched_within_the_size_class() {
+fn a_guard_within_the_size_class_is_checked() {
     let mut rig = Rig::new(ORDERS[0]);
     let source = "struct P { char* a; };\nWC_KERNEL(inside, P, 32, 1) { p.a[1001] = 1; }";
     let inside = kernel(&rig.device, "inside", source);
@@ -153,7 +153,7 @@ fn writes_to_a_buffer_that_was_dropped() {
 }
 
 #[test]
-fn pointers_that_lead_nowhere() {
+fn invalid_pointers() {
     check_fails("null", "p.b[0] = *(uint64_t*)0;", shape(1, 32, 0), &["null pointer", "null.cu:3"]);
     check_fails("wild", "*(volatile uint64_t*)0x100000 = 1;", shape(1, 32, 0), &["0x100000", "not mapped"]);
     let body = "p.b[0] = *(uint64_t*)((char*)p.a + 4 + p.a[0]);";
@@ -191,7 +191,7 @@ fn signed_arithmetic_that_overflows() {
     check("narrow", "const int x = (int)(p.a[0] + 0x7fffffff); p.b[0] = x + 1;", &["2147483647 + 1 overflows 'int'"]);
     let wide = "__int128 x = (__int128)max * max * 2; p.b[0] = (uint64_t)((x + x) >> 64);";
     check("wide", wide, &["a value of more than 64 bits", "overflows '__int128'"]);
-    // What wraps by its type, and atomics, which wrap on a GPU too.
+    // Unsigned arithmetic wraps by definition, and so do atomics on a GPU.
     let source = "struct P { const uint64_t* a; int64_t* b; };
         WC_KERNEL(wraps, P, 32, 1) {
             if (threadIdx.x > 0) return;
@@ -228,7 +228,7 @@ fn writes_between_structures_of_one_buffer() {
         assert!(error.contains(&place) && error.contains("kernel 'write'"), "{error}");
         launch(0).unwrap();
     }
-    // Copies and fills cover a redzone as a whole, and it is watched as before.
+    // Copies and fills cover a redzone as a whole; it is checked afterwards too.
     rig.stream.fill(&buffer, 0, 7, 500).unwrap();
     rig.stream.upload(&buffer, 50, &[8; 350]).unwrap();
     let error = rig.stream.launch(&write, shape(1, 32, 0), &Params::new().buffer(&buffer).i64(250)).unwrap_err();
@@ -241,7 +241,7 @@ fn writes_between_structures_of_one_buffer() {
     let mut content = vec![0; 500];
     rig.stream.download(&buffer, 0, &mut content).unwrap();
     assert_eq!((content[49], content[99], content[400], content[499]), (7, 8, 7, 7));
-    // They end with what they were said of.
+    // Redzones end with their declaration or their buffer.
     buffer.set_redzones(&[]).unwrap();
     rig.stream.launch(&write, shape(1, 32, 0), &Params::new().buffer(&buffer).i64(250)).unwrap();
     buffer.set_redzones(&[0..500, 500..1000]).unwrap();

@@ -1,4 +1,4 @@
-//! Recorded work: repeats, what it may touch, times.
+//! Recorded work: repeated runs, their buffers, times.
 
 mod emulated_support;
 
@@ -31,7 +31,7 @@ fn a_recording_does_the_same_each_time() {
         let values: Vec<u64> = recording.output(&all).chunks(8).map(bytemuck::pod_read_unaligned).collect();
         assert_eq!(values, [1, 11, 13, 0x0101_0101_0101_0101]);
         assert!(recording.elapsed_ms(start, end).unwrap() > 0.0 && recording.elapsed_ms(start, start).unwrap() == 0.0);
-        // Whatever happens to the buffer between two runs.
+        // Work between two runs may write to the buffer.
         rig.stream.fill(&buffer, 0, 0xff, 32).unwrap();
     }
 }
@@ -68,7 +68,7 @@ fn a_part_of_a_recorded_buffer_is_no_other_buffer() {
 }
 
 #[test]
-fn a_kernel_that_fails_in_a_recording_is_told_and_nothing_hangs() {
+fn an_error_of_a_recorded_kernel_is_reported() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let buffer = rig.device.buffer(8, "test").unwrap();
     let twice = kernel(&rig.device, "twice", DOUBLE);

@@ -1,4 +1,4 @@
-//! Kernels under the address sanitizer: right ones pass, and what it finds ends the process with its report.
+//! Kernels under the address sanitizer: correct ones pass, and a finding ends the process with a report.
 //!
 //! The sanitizer must be loaded before a process begins, so each test starts this program again with it.
 
@@ -45,7 +45,7 @@ fn case() {
     }
 }
 
-/// The restarted process' end, or nothing where the compiler brings no sanitizer.
+/// Output of the restarted process; none if the compiler has no sanitizer.
 fn restart(case: &str) -> Option<Output> {
     let found = Command::new("g++").arg("-print-file-name=libasan.so").output().ok()?;
     let library = String::from_utf8(found.stdout).ok()?.trim().to_string();

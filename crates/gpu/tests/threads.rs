@@ -1,4 +1,4 @@
-//! Threads are joined to their very end.
+//! Joining waits until threads have destroyed their thread-local state.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ thread_local! {
 }
 
 #[test]
-fn threads_are_waited_for_until_they_have_given_up_what_they_kept() {
+fn a_join_waits_for_thread_local_state() {
     let (threads, ended) = (Threads::default(), Arc::new(AtomicUsize::new(0)));
     for _ in 0..3 {
         let ended = ended.clone();
@@ -39,7 +39,7 @@ fn threads_are_waited_for_until_they_have_given_up_what_they_kept() {
 }
 
 #[test]
-fn threads_of_a_scope_are_waited_for_as_long() {
+fn scoped_threads_are_joined_likewise() {
     let ended = Arc::new(AtomicUsize::new(0));
     let work = |number| KEPT.with(|kept| kept.set(Slow((number > 0).then(|| ended.clone()))));
     Threads::run(3, work);
@@ -49,7 +49,7 @@ fn threads_of_a_scope_are_waited_for_as_long() {
 }
 
 #[test]
-fn who_drops_them_may_be_one_of_them() {
+fn a_thread_may_drop_the_last_handle_of_its_threads() {
     let threads = Arc::new(Threads::default());
     let (own, (told, is_told)) = (threads.clone(), std::sync::mpsc::channel());
     let (go, waits) = std::sync::mpsc::channel::<()>();

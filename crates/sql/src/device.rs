@@ -93,7 +93,7 @@ impl DeviceSlot {
 
     /// Whether the device was not opened yet and there seems to be one.
     pub fn may_open(&self) -> bool {
-        self.is_closed() && Device::cuda_seems_present()
+        self.is_closed() && Device::is_cuda_installed()
     }
 
     /// Why there is no device, where there is none.

@@ -75,7 +75,7 @@ impl Findings {
 
 fn examine() -> Findings {
     let gpus = Device::cuda_count().map(|count| (0..count).map(gpu).collect());
-    Findings { driver: driver(), ..judge(gpus, nvrtc::location(), cache_folder()) }
+    Findings { driver: driver(), ..judge(gpus, nvrtc::location(None), cache_folder()) }
 }
 
 /// How the driver is installed.
@@ -157,8 +157,8 @@ fn gpu(ordinal: usize) -> Gpu {
 
 /// Why the NVRTC that was found does not compile for the GPU, if so; that there is none is told once for all GPUs.
 fn compiler_problem((major, minor): (u32, u32)) -> Option<String> {
-    nvrtc::location().ok()?;
-    nvrtc::location_for(major * 10 + minor).err().map(|error| error.to_string())
+    nvrtc::location(None).ok()?;
+    nvrtc::location(Some(major * 10 + minor)).err().map(|error| error.to_string())
 }
 
 fn repaired(error: &GpuError) -> String {

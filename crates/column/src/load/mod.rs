@@ -237,7 +237,7 @@ impl Job<'_> {
         });
         failure.end()?;
         // Plain forms have served the columns behind them; kept for a next load they would count as memory in use.
-        self.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
+        self.sizes.lock().iter().for_each(|bytes| self.device.free_cached(*bytes));
         let closed = std::mem::take(&mut self.closed);
         let columns = closed.into_iter().map(|column| Arc::new(column.into_inner().expect("all are closed"))).collect();
         let relation = Relation::new(rows.into_iter().flatten().flatten().collect(), columns);

@@ -147,7 +147,7 @@ fn a_kernel_that_leaves_its_zone_is_reported() {
     let (facts, side) = (facts(2_000, Shape { partitions: 1, batch_rows: 1 << 20 }), side());
     run(&engine, &queued(), &[&facts, &side]).unwrap();
     for launch in [1, 2] {
-        faults.stray(launch);
+        faults.damage_redzones(launch);
         let error = run(&engine, &queued(), &[&facts, &side]).unwrap_err().to_string();
         assert!(
             error.contains("was written, in the redzone at") && error.contains("hash tables and results"),

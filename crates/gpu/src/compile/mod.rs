@@ -1,25 +1,22 @@
-//! The queue of programs to be compiled: one a device, by program and architecture.
+//! The compile queue of a device, by program and architecture.
 //!
-//! A request names a [`Priority`] and gets a [`Handle`], which its caller waits for, polls or drops. A program that is
-//! requested twice is compiled once; a request of a higher priority raises one that has not begun. The rules:
+//! A request has a [`Priority`] and returns a [`Handle`] to wait for, poll or drop. A program requested twice is compiled
+//! once; a request of a higher priority raises one that waits. The rules:
 //!
-//! 1. Requests of one priority begin in the order in which they came or were raised, on a few workers.
-//! 2. None begins while one of a higher priority waits or runs.
-//! 3. An idle one begins 20 ms after the last of the others, and not while it is held back ([`Queue::hold_idle`]).
-//! 4. A program that a call waits for while a worker that leaves the cores compiles it is begun again; the first
-//!    outcome counts.
+//! 1. Requests of one priority begin in the order of their arrival or raising, on a few workers.
+//! 2. No request begins while one of a higher priority waits or runs.
+//! 3. An idle request begins 20 ms after the last of the others, and not while a hold exists ([`Queue::hold_idle`]).
+//! 4. A program that a call waits for while a worker under idle scheduling compiles it is compiled a second time; the
+//!    first outcome counts.
 //!
-//! Compiled programs are kept, up to [`KEPT_MAX`] of them that nothing else uses. An error reaches every handle, and a
-//! later request compiles again. A worker is a thread that ends when no request of its priority waits; workers are
-//! joined, since a process that ends while the compiler runs, or before a thread has given up what the compiler keeps
-//! for it, takes the compiler apart under its own hands.
+//! Compiled programs are cached, [`CACHED_MAX`] at most apart from those in use. An error reaches every handle, and a
+//! later request compiles again. A worker is a thread that ends when no request of its priority waits. Workers are
+//! joined, because `exit` destroys the state of the compiler, which a running thread would use.
 
-mod compilation;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -30,50 +27,47 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::backend::BackendModule;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
-use crate::threads::{Threads, has_left_cores, leave_cores, stand_back};
+use crate::threads::{Threads, lower_priority, use_idle_scheduling, uses_idle_scheduling};
 
-pub use compilation::Compilation;
-
-/// What waits for a program.
+/// Priority of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// A call, or a load that will ask for it once it has read.
+    /// A call waits for the program, or a load will.
     Now,
-    /// A statement whose rows are computed by other means meanwhile: workers stand back behind threads of statements.
+    /// The CPU computes the rows meanwhile: workers run at a higher niceness than threads of statements.
     Soon,
-    /// Nothing: workers leave the cores to all other threads.
+    /// No statement waits: workers run under idle scheduling.
     Idle,
 }
 
 impl Priority {
-    /// What a request of this priority counts for on this thread. A thread that left the cores works for later, and the
-    /// workers that it starts leave the cores too: none of them may be one that a statement waits for.
+    /// The priority of a request by this thread. Workers started by a thread under idle scheduling inherit it, so no
+    /// statement may wait for them: `Now` becomes `Soon`.
     pub(crate) fn on_this_thread(self) -> Priority {
-        if self == Priority::Now && has_left_cores() { Priority::Soon } else { self }
+        if self == Priority::Now && uses_idle_scheduling() { Priority::Soon } else { self }
     }
 }
 
-/// Workers of each priority. Compilers of one process wait for each other most of the time: six programs take two
-/// threads 0.6 times as long as one, and more threads no less.
+/// Workers of each priority. Compilers of one process wait for each other most of the time: two threads take 0.6 times
+/// the time of one for six programs, and more threads gain nothing.
 const WORKERS: [usize; 3] = [2, 2, 1];
 
-/// How long no other request must have been there before an idle one begins: a statement that has loaded its columns
-/// asks for its kernels at once.
+/// Time without other requests before an idle one begins: a statement requests its kernels right after its load.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// Compiled programs that are kept. Of more, those are given up that nothing uses, the least recently requested first.
-const KEPT_MAX: usize = 512;
+/// Limit of cached programs; past it the least recently requested of the unused ones is evicted.
+const CACHED_MAX: usize = 512;
 
-/// The hash of a program and the architecture that it is compiled for (`90` for Hopper).
+/// Hash of a program, and its target architecture (`90` for Hopper).
 type Key = (Arc<str>, u32);
 
 /// A compiled program.
-type Made = Arc<dyn BackendModule>;
+type Compiled = Arc<dyn BackendModule>;
 
-/// Compiles a program; the flag says whether a compiler had to run.
-type Compiler = dyn Fn(&Program, u32) -> Result<(Made, bool)> + Send + Sync;
+/// Compiles a program; the flag is true if a compiler ran.
+type Compiler = dyn Fn(&Program, u32) -> Result<(Compiled, bool)> + Send + Sync;
 
-/// Requests, workers and what they have made.
+/// Requests, workers and compiled programs.
 pub(crate) struct Queue {
     shared: Arc<Shared>,
     threads: Threads,
@@ -81,10 +75,10 @@ pub(crate) struct Queue {
 
 struct Shared {
     compiler: Box<Compiler>,
-    /// Whether a program takes the compiler seconds: an idle worker then takes its share of the cores.
+    /// True if the compiler takes seconds a program: an idle worker then runs at a higher niceness only.
     slow: bool,
     state: Mutex<State>,
-    /// Told of every change of the state.
+    /// Signals every change of the state.
     changed: Condvar,
     compiles: AtomicU64,
 }
@@ -93,15 +87,15 @@ struct Shared {
 struct State {
     waiting: Vec<(Priority, Arc<Job>)>,
     running: Vec<Running>,
-    kept: HashMap<Key, Kept>,
-    kept_max: usize,
-    /// Counts requests for what is kept.
+    cached: HashMap<Key, Cached>,
+    cached_max: usize,
+    /// Counts requests of cached programs.
     clock: u64,
     /// Threads of each priority.
     workers: [usize; 3],
     /// Guards that hold idle requests back.
     holds: usize,
-    /// When the last request that is not idle, or the last hold, ended.
+    /// End of the last request that is not idle, or of the last hold.
     quiet_since: Option<Instant>,
     closed: bool,
 }
@@ -109,13 +103,13 @@ struct State {
 /// A job on a worker.
 struct Running {
     priority: Priority,
-    /// Whether the worker left the cores: it may take any time while others want them.
-    has_left_cores: bool,
+    /// True if the worker runs under idle scheduling: busy cores delay it without limit.
+    idle_scheduling: bool,
     job: Arc<Job>,
 }
 
-struct Kept {
-    made: Made,
+struct Cached {
+    module: Compiled,
     requested: u64,
 }
 
@@ -123,7 +117,7 @@ struct Job {
     key: Key,
     program: Program,
     /// Set once, under the lock of the state.
-    outcome: OnceLock<Result<Made>>,
+    outcome: OnceLock<Result<Compiled>>,
 }
 
 /// One request.
@@ -133,13 +127,8 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// The program that was requested.
-    pub(crate) fn program(&self) -> &Program {
-        &self.job.program
-    }
-
-    /// Waits for the outcome: [`GpuError::Cancelled`] if the request was taken back.
-    pub(crate) fn wait(&self) -> Result<Made> {
+    /// Waits for the outcome; [`GpuError::Cancelled`] for a cancelled request.
+    pub(crate) fn wait(&self) -> Result<Compiled> {
         let mut state = self.shared.state.lock();
         loop {
             match self.poll() {
@@ -149,20 +138,14 @@ impl Handle {
         }
     }
 
-    /// The outcome, if there is one by now.
-    pub(crate) fn poll(&self) -> Option<Result<Made>> {
+    /// The outcome, or none while the request waits or runs.
+    pub(crate) fn poll(&self) -> Option<Result<Compiled>> {
         self.job.outcome.get().cloned()
     }
 }
 
-/// Holds idle requests back until it is dropped ([`crate::Device::hold_idle`]).
+/// Delays idle requests until it is dropped ([`crate::Device::hold_idle`]).
 pub struct IdleHold(Arc<Shared>);
-
-impl fmt::Debug for IdleHold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IdleHold")
-    }
-}
 
 impl Drop for IdleHold {
     fn drop(&mut self) {
@@ -174,12 +157,12 @@ impl Drop for IdleHold {
 }
 
 impl Queue {
-    /// An empty queue; `slow` if a program takes the compiler seconds.
+    /// An empty queue; `slow` if the compiler takes seconds a program.
     pub(crate) fn new(
         slow: bool,
-        compiler: impl Fn(&Program, u32) -> Result<(Made, bool)> + Send + Sync + 'static,
+        compiler: impl Fn(&Program, u32) -> Result<(Compiled, bool)> + Send + Sync + 'static,
     ) -> Queue {
-        let state = Mutex::new(State { kept_max: KEPT_MAX, ..State::default() });
+        let state = Mutex::new(State { cached_max: CACHED_MAX, ..State::default() });
         let (changed, compiles) = (Condvar::new(), AtomicU64::new(0));
         let shared = Shared { compiler: Box::new(compiler), slow, state, changed, compiles };
         Queue { shared: Arc::new(shared), threads: Threads::default() }
@@ -203,41 +186,41 @@ impl Queue {
         let work = move || {
             match priority {
                 Priority::Now => {}
-                Priority::Idle if !shared.slow => leave_cores(),
-                Priority::Soon | Priority::Idle => stand_back(),
+                Priority::Idle if !shared.slow => use_idle_scheduling(),
+                Priority::Soon | Priority::Idle => lower_priority(),
             }
             shared.work(priority);
         };
         if let Err(error) = self.threads.spawn("compile", work) {
-            tracing::warn!(%error, "no thread to compile on");
+            tracing::warn!(%error, "no thread could be started to compile");
             if priority > Priority::Now {
-                self.forget(|waiting, _| waiting == priority);
+                self.cancel(|waiting, _| waiting == priority);
             }
             self.shared.work(priority);
         }
     }
 
-    /// What was made of a program, if it is kept.
-    pub(crate) fn get(&self, program: &Program, architecture: u32) -> Option<Made> {
-        self.shared.state.lock().kept(&(program.hash().clone(), architecture))
+    /// A cached program.
+    pub(crate) fn get(&self, program: &Program, architecture: u32) -> Option<Compiled> {
+        self.shared.state.lock().cached(&(program.hash().clone(), architecture))
     }
 
-    /// Holds idle requests back.
+    /// Delays idle requests.
     pub(crate) fn hold_idle(&self) -> IdleHold {
         self.shared.state.lock().holds += 1;
         IdleHold(self.shared.clone())
     }
 
-    /// Takes back the waiting requests of these priorities and architectures.
-    pub(crate) fn forget(&self, of: impl Fn(Priority, u32) -> bool) {
-        self.shared.state.lock().forget(of);
+    /// Cancels the waiting requests of these priorities and architectures.
+    pub(crate) fn cancel(&self, of: impl Fn(Priority, u32) -> bool) {
+        self.shared.state.lock().cancel(of);
         self.shared.changed.notify_all();
     }
 
-    /// Takes back all waiting requests, and refuses further ones for what is not kept.
+    /// Cancels all waiting requests, and later ones of programs that are not cached.
     pub(crate) fn close(&self) {
         self.shared.state.lock().closed = true;
-        self.forget(|_, _| true);
+        self.cancel(|_, _| true);
     }
 
     /// Waits until no request waits or runs, and until the workers have ended.
@@ -250,36 +233,36 @@ impl Queue {
         self.threads.join();
     }
 
-    /// How often a compiler had to run.
+    /// Number of runs of the compiler.
     pub(crate) fn compiles(&self) -> u64 {
         self.shared.compiles.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Queue {
-    /// Workers that run are joined as the threads are dropped.
+    /// Dropping `threads` joins the workers.
     fn drop(&mut self) {
         self.close();
     }
 }
 
 impl Shared {
-    /// Compiles what waits at a priority until nothing does.
+    /// Compiles the waiting requests of a priority until none waits.
     fn work(&self, priority: Priority) {
-        let has_left_cores = has_left_cores();
+        let idle_scheduling = uses_idle_scheduling();
         let mut state = self.state.lock();
         while let Some(job) = self.begin(&mut state, priority) {
-            state.running.push(Running { priority, has_left_cores, job: job.clone() });
+            state.running.push(Running { priority, idle_scheduling, job: job.clone() });
             let outcome = MutexGuard::unlocked(&mut state, || self.compile(&job));
-            let given_up = state.end(&job, has_left_cores, outcome);
+            let evicted = state.end(&job, idle_scheduling, outcome);
             self.changed.notify_all();
-            MutexGuard::unlocked(&mut state, || drop(given_up));
+            MutexGuard::unlocked(&mut state, || drop(evicted));
         }
         state.workers[priority as usize] -= 1;
         self.changed.notify_all();
     }
 
-    /// Takes the next request of a priority as soon as one may begin; none if none waits.
+    /// Takes the next request of a priority as soon as one may begin; none if no request waits.
     fn begin(&self, state: &mut MutexGuard<'_, State>, priority: Priority) -> Option<Arc<Job>> {
         loop {
             let next = state.waiting.iter().position(|(waiting, _)| *waiting == priority)?;
@@ -291,13 +274,13 @@ impl Shared {
         }
     }
 
-    fn compile(&self, Job { program, key, .. }: &Job) -> Result<Made> {
+    fn compile(&self, Job { program, key, .. }: &Job) -> Result<Compiled> {
         let name = || program.name().to_string();
         let panicked = |_| Err(GpuError::Compile { program: name(), log: "the compiler panicked".into() });
         match catch_unwind(AssertUnwindSafe(|| (self.compiler)(program, key.1))).unwrap_or_else(panicked) {
-            Ok((made, ran)) => {
+            Ok((module, ran)) => {
                 self.compiles.fetch_add(u64::from(ran), Ordering::Relaxed);
-                Ok(made)
+                Ok(module)
             }
             Err(error) => {
                 match &error {
@@ -311,15 +294,15 @@ impl Shared {
 }
 
 impl State {
-    /// The job of a program, and whether it waits anew at this priority.
+    /// The job of a program; the flag is true if this request made the job wait at this priority.
     fn request(&mut self, program: &Program, architecture: u32, priority: Priority) -> (Arc<Job>, bool) {
         let (key, program) = ((program.hash().clone(), architecture), program.clone());
-        if let Some(made) = self.kept(&key) {
-            return (Arc::new(Job { key, program, outcome: Ok(made).into() }), false);
+        if let Some(module) = self.cached(&key) {
+            return (Arc::new(Job { key, program, outcome: Ok(module).into() }), false);
         }
         let running = self.running.iter_mut().filter(|running| running.job.key == key);
         let running = match running.min_by_key(|running| running.priority) {
-            Some(running) if !running.has_left_cores || priority > Priority::Now || self.closed => {
+            Some(running) if !running.idle_scheduling || priority > Priority::Now || self.closed => {
                 running.priority = priority.min(running.priority);
                 return (running.job.clone(), false);
             }
@@ -338,14 +321,14 @@ impl State {
         (job, true)
     }
 
-    fn kept(&mut self, key: &Key) -> Option<Made> {
+    fn cached(&mut self, key: &Key) -> Option<Compiled> {
         self.clock += 1;
-        let kept = self.kept.get_mut(key)?;
-        kept.requested = self.clock;
-        Some(kept.made.clone())
+        let cached = self.cached.get_mut(key)?;
+        cached.requested = self.clock;
+        Some(cached.module.clone())
     }
 
-    /// How long until a request of a priority may begin; none if that depends on others.
+    /// Time until a request of a priority may begin; none if it waits for other requests or a hold.
     fn begins_in(&self, priority: Priority) -> Option<Duration> {
         let running = self.running.iter().map(|running| running.priority);
         if self.waiting.iter().map(|(waiting, _)| *waiting).chain(running).any(|other| other < priority) {
@@ -360,42 +343,42 @@ impl State {
         }
     }
 
-    /// Ends a job, and gives what is no longer kept.
-    fn end(&mut self, job: &Arc<Job>, has_left_cores: bool, outcome: Result<Made>) -> Vec<Made> {
-        let is_it = |running: &Running| Arc::ptr_eq(&running.job, job) && running.has_left_cores == has_left_cores;
+    /// Ends a job; the programs to be dropped without the lock.
+    fn end(&mut self, job: &Arc<Job>, idle_scheduling: bool, outcome: Result<Compiled>) -> Vec<Compiled> {
+        let is_it = |running: &Running| Arc::ptr_eq(&running.job, job) && running.idle_scheduling == idle_scheduling;
         let place = self.running.iter().position(is_it).expect("it was begun");
         if self.running.remove(place).priority < Priority::Idle {
             self.quiet_since = Some(Instant::now());
         }
-        // It may wait, or run, a second time.
+        // The job may wait, or run, a second time.
         self.waiting.retain(|(_, waiting)| !Arc::ptr_eq(waiting, job));
         if job.outcome.get().is_some() {
             return outcome.into_iter().collect();
         }
-        let mut given_up = Vec::new();
-        if let Ok(made) = &outcome {
+        let mut evicted = Vec::new();
+        if let Ok(module) = &outcome {
             self.clock += 1;
-            self.kept.insert(job.key.clone(), Kept { made: made.clone(), requested: self.clock });
-            while self.kept.len() > self.kept_max
-                && let Some(unused) = self.give_up()
+            self.cached.insert(job.key.clone(), Cached { module: module.clone(), requested: self.clock });
+            while self.cached.len() > self.cached_max
+                && let Some(unused) = self.evict()
             {
-                given_up.push(unused);
+                evicted.push(unused);
             }
         }
         _ = job.outcome.set(outcome);
-        given_up
+        evicted
     }
 
-    /// Keeps the least recently requested program no longer, of those that nothing uses.
-    fn give_up(&mut self) -> Option<Made> {
-        let unused = self.kept.iter().filter(|(_, kept)| Arc::strong_count(&kept.made) == 1);
-        let key = unused.min_by_key(|(_, kept)| kept.requested)?.0.clone();
-        self.kept.remove(&key).map(|kept| kept.made)
+    /// Evicts the least recently requested of the unused programs.
+    fn evict(&mut self) -> Option<Compiled> {
+        let unused = self.cached.iter().filter(|(_, cached)| Arc::strong_count(&cached.module) == 1);
+        let key = unused.min_by_key(|(_, cached)| cached.requested)?.0.clone();
+        self.cached.remove(&key).map(|cached| cached.module)
     }
 
-    fn forget(&mut self, of: impl Fn(Priority, u32) -> bool) {
+    fn cancel(&mut self, of: impl Fn(Priority, u32) -> bool) {
         for (_, job) in self.waiting.extract_if(.., |(priority, job)| of(*priority, job.key.1)) {
-            // One that runs already has an outcome to come.
+            // A job that runs gets its outcome from the worker.
             if !self.running.iter().any(|running| Arc::ptr_eq(&running.job, &job)) {
                 _ = job.outcome.set(Err(GpuError::Cancelled));
             }

@@ -1,4 +1,4 @@
-//! The rules of the queue, over a compiler that waits for the test.
+//! The rules of the queue, with a compiler that the test controls.
 
 use std::any::Any;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,7 +7,7 @@ use std::thread::{scope, sleep};
 use super::*;
 use crate::backend::KernelAttributes;
 
-/// A module that is but its source.
+/// A module that holds only its source.
 struct Text(String);
 
 impl BackendModule for Text {
@@ -18,13 +18,9 @@ impl BackendModule for Text {
     fn blocks_per_multiprocessor(&self, _kernel: &str, _block: u32, _shared_bytes: u32) -> Result<u32> {
         panic!("nothing is launched here")
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
-/// A queue whose compiler says what it begins and ends at the test's word.
+/// A queue whose compiler reports each beginning and ends at the test's signal.
 struct Bench {
     queue: Queue,
     begun: Receiver<String>,
@@ -32,18 +28,18 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(kept_max: usize) -> Bench {
-        Bench::of(true, kept_max)
+    fn new(cached_max: usize) -> Bench {
+        Bench::of(true, cached_max)
     }
 
-    fn of(slow: bool, kept_max: usize) -> Bench {
+    fn of(slow: bool, cached_max: usize) -> Bench {
         let ((says, begun), (go_on, goes_on)) = (channel(), channel::<Result<()>>());
         let (says, goes_on) = (Mutex::new(says), Mutex::new(goes_on));
         let queue = Queue::new(slow, move |program, architecture| {
             says.lock().send(format!("{}/{architecture}", program.name())).unwrap();
-            goes_on.lock().recv().unwrap().map(|()| (Arc::new(Text(program.source().into())) as Made, true))
+            goes_on.lock().recv().unwrap().map(|()| (Arc::new(Text(program.source().into())) as Compiled, true))
         });
-        queue.shared.state.lock().kept_max = kept_max;
+        queue.shared.state.lock().cached_max = cached_max;
         Bench { queue, begun, go_on }
     }
 
@@ -51,9 +47,9 @@ impl Bench {
         self.queue.request(&program(name), 90, priority)
     }
 
-    /// What begins next.
+    /// The next program that begins.
     fn next(&self) -> String {
-        self.begun.recv_timeout(Duration::from_secs(60)).expect("something begins")
+        self.begun.recv_timeout(Duration::from_secs(60)).expect("a program begins")
     }
 
     fn nothing_begins(&self) {
@@ -61,12 +57,12 @@ impl Bench {
         assert_eq!(self.begun.try_recv().ok(), None);
     }
 
-    /// Ends one of those that were begun.
+    /// Ends one of the begun programs.
     fn end(&self) {
         self.go_on.send(Ok(())).unwrap();
     }
 
-    /// Sees one begin, and ends it.
+    /// Waits until the program begins, and ends it.
     fn run(&self, name: &str) {
         assert_eq!(self.next(), name);
         self.end();
@@ -79,7 +75,7 @@ fn program(name: &str) -> Program {
 
 #[test]
 fn two_begin_at_once_in_the_order_of_their_requests() {
-    let bench = Bench::new(KEPT_MAX);
+    let bench = Bench::new(CACHED_MAX);
     let handles = ["a", "b", "c"].map(|name| bench.request(name, Priority::Now));
     let mut first = [bench.next(), bench.next()];
     first.sort();
@@ -92,16 +88,15 @@ fn two_begin_at_once_in_the_order_of_their_requests() {
     bench.end();
     for (handle, name) in handles.iter().zip(["a", "b", "c"]) {
         let made = handle.wait().unwrap();
-        assert_eq!(made.as_any().downcast_ref::<Text>().unwrap().0, format!("source of {name}"));
-        assert_eq!(handle.program().name(), name);
+        assert_eq!((&*made as &dyn Any).downcast_ref::<Text>().unwrap().0, format!("source of {name}"));
     }
     bench.queue.settle();
     assert_eq!((bench.queue.compiles(), bench.queue.shared.state.lock().workers), (3, [0; 3]));
 }
 
 #[test]
-fn a_program_is_compiled_once_for_all_who_request_it() {
-    let bench = Bench::new(KEPT_MAX);
+fn a_program_is_compiled_once_for_all_requests() {
+    let bench = Bench::new(CACHED_MAX);
     let first = bench.request("a", Priority::Now);
     assert_eq!(bench.next(), "a/90");
     let second = bench.request("a", Priority::Idle);
@@ -121,8 +116,8 @@ fn a_program_is_compiled_once_for_all_who_request_it() {
 }
 
 #[test]
-fn what_is_waited_for_begins_before_what_is_not() {
-    let bench = Bench::new(KEPT_MAX);
+fn programs_begin_by_priority() {
+    let bench = Bench::new(CACHED_MAX);
     let now = bench.request("now", Priority::Now);
     assert_eq!(bench.next(), "now/90");
     let idle = bench.request("idle", Priority::Idle);
@@ -135,7 +130,7 @@ fn what_is_waited_for_begins_before_what_is_not() {
     bench.end();
     soon.wait().unwrap();
     assert_eq!(bench.next(), "idle/90");
-    // What runs is not stopped, and nothing waits for it.
+    // A running idle program is not stopped, and delays no other.
     let urgent = bench.request("urgent", Priority::Now);
     bench.run("urgent/90");
     bench.end();
@@ -143,8 +138,8 @@ fn what_is_waited_for_begins_before_what_is_not() {
 }
 
 #[test]
-fn a_request_that_is_waited_for_after_all_is_raised() {
-    let bench = Bench::new(KEPT_MAX);
+fn a_later_request_of_higher_priority_raises_a_waiting_one() {
+    let bench = Bench::new(CACHED_MAX);
     let hold = bench.queue.hold_idle();
     let idle = ["a", "b", "c"].map(|name| bench.request(name, Priority::Idle));
     bench.nothing_begins();
@@ -164,8 +159,8 @@ fn a_request_that_is_waited_for_after_all_is_raised() {
 }
 
 #[test]
-fn an_idle_one_that_runs_and_is_waited_for_holds_others_back() {
-    let bench = Bench::new(KEPT_MAX);
+fn a_running_idle_program_raised_to_now_delays_lower_ones() {
+    let bench = Bench::new(CACHED_MAX);
     bench.request("idle", Priority::Idle);
     assert_eq!(bench.next(), "idle/90");
     let waited_for = bench.request("idle", Priority::Now);
@@ -177,13 +172,12 @@ fn an_idle_one_that_runs_and_is_waited_for_holds_others_back() {
     bench.queue.settle();
 }
 
-#[cfg(target_os = "linux")]
 #[test]
-fn a_call_does_not_wait_for_a_worker_that_leaves_the_cores() {
-    let bench = Bench::of(false, KEPT_MAX);
+fn a_call_does_not_wait_for_a_worker_under_idle_scheduling() {
+    let bench = Bench::of(false, CACHED_MAX);
     let idle = bench.request("a", Priority::Idle);
     assert_eq!(bench.next(), "a/90");
-    // What no call waits for is not begun again, and what one does wait for is once.
+    // Only a program that a call waits for is begun again, and only once.
     bench.request("a", Priority::Soon);
     bench.nothing_begins();
     let now = [(); 2].map(|()| bench.request("a", Priority::Now));
@@ -197,7 +191,7 @@ fn a_call_does_not_wait_for_a_worker_that_leaves_the_cores() {
         assert!(Arc::ptr_eq(&made, &handle.wait().unwrap()), "the first outcome counts");
     }
     assert_eq!(bench.queue.compiles(), 2);
-    // Taken back before it was begun again, it still ends.
+    // A second run that is cancelled before it begins leaves the first.
     let idle = bench.request("b", Priority::Idle);
     assert_eq!(bench.next(), "b/90");
     let busy = ["c", "d"].map(|name| bench.request(name, Priority::Now));
@@ -208,22 +202,21 @@ fn a_call_does_not_wait_for_a_worker_that_leaves_the_cores() {
     assert!(busy.iter().chain([&idle, &again]).all(|handle| handle.wait().is_ok()));
 }
 
-#[cfg(target_os = "linux")]
 #[test]
-fn a_thread_that_left_the_cores_has_no_worker_started_that_a_statement_waits_for() {
+fn a_thread_under_idle_scheduling_requests_as_soon_at_most() {
     let counts = || [Priority::Now, Priority::Soon, Priority::Idle].map(Priority::on_this_thread);
     assert_eq!(counts(), [Priority::Now, Priority::Soon, Priority::Idle]);
     let left = || {
-        leave_cores();
-        // Threads that it starts leave them too.
+        use_idle_scheduling();
+        // Threads inherit the scheduling.
         scope(|threads| threads.spawn(counts).join().unwrap())
     };
     assert_eq!(scope(|threads| threads.spawn(left).join().unwrap()), [Priority::Soon, Priority::Soon, Priority::Idle]);
 }
 
 #[test]
-fn idle_ones_begin_one_at_a_time_when_it_was_quiet_for_a_while() {
-    let bench = Bench::new(KEPT_MAX);
+fn idle_programs_begin_one_at_a_time_after_a_grace_period() {
+    let bench = Bench::new(CACHED_MAX);
     let now = bench.request("now", Priority::Now);
     bench.request("a", Priority::Idle);
     bench.request("b", Priority::Idle);
@@ -231,7 +224,7 @@ fn idle_ones_begin_one_at_a_time_when_it_was_quiet_for_a_while() {
     now.wait().unwrap();
     let ended = Instant::now();
     assert_eq!(bench.next(), "a/90");
-    assert!(ended.elapsed() >= GRACE / 2, "a statement may ask for more at once");
+    assert!(ended.elapsed() >= GRACE / 2, "the grace period has passed");
     bench.nothing_begins();
     bench.end();
     bench.run("b/90");
@@ -240,7 +233,7 @@ fn idle_ones_begin_one_at_a_time_when_it_was_quiet_for_a_while() {
 
 #[test]
 fn an_error_reaches_every_handle_and_a_later_request_compiles_again() {
-    let bench = Bench::new(KEPT_MAX);
+    let bench = Bench::new(CACHED_MAX);
     let handles = [Priority::Soon, Priority::Now].map(|priority| bench.request("a", priority));
     assert_eq!(bench.next(), "a/90");
     bench.go_on.send(Err(GpuError::Compile { program: "a".into(), log: "no such name".into() })).unwrap();
@@ -250,7 +243,7 @@ fn an_error_reaches_every_handle_and_a_later_request_compiles_again() {
     let again = bench.request("a", Priority::Now);
     bench.run("a/90");
     assert!(again.wait().is_ok());
-    // Nor does a compiler that panics leave its callers waiting.
+    // A panic of the compiler is an error too.
     let panics = Queue::new(true, |_, _| panic!("a defect"));
     let error = panics.request(&program("a"), 90, Priority::Now).wait().err().unwrap();
     assert!(matches!(error, GpuError::Compile { log, .. } if log.contains("panicked")));
@@ -259,7 +252,7 @@ fn an_error_reaches_every_handle_and_a_later_request_compiles_again() {
 
 #[test]
 fn nothing_begins_after_the_queue_was_closed() {
-    let bench = Bench::new(KEPT_MAX);
+    let bench = Bench::new(CACHED_MAX);
     let kept = bench.request("kept", Priority::Now);
     bench.run("kept/90");
     kept.wait().unwrap();
@@ -271,7 +264,7 @@ fn nothing_begins_after_the_queue_was_closed() {
     assert!(matches!(waiting.wait(), Err(GpuError::Cancelled)));
     assert!(matches!(bench.request("later", Priority::Now).wait(), Err(GpuError::Cancelled)));
     assert!(bench.request("kept", Priority::Now).wait().is_ok());
-    // What runs is waited for, and reaches its handle.
+    // The running program ends and reaches its handle.
     bench.end();
     bench.queue.settle();
     assert!(running.poll().is_some_and(|outcome| outcome.is_ok()));
@@ -281,21 +274,21 @@ fn nothing_begins_after_the_queue_was_closed() {
 }
 
 #[test]
-fn requests_are_taken_back_by_priority_and_by_architecture() {
-    let bench = Bench::new(KEPT_MAX);
+fn requests_are_cancelled_by_priority_and_by_architecture() {
+    let bench = Bench::new(CACHED_MAX);
     let _hold = bench.queue.hold_idle();
     let idle = [80, 90].map(|architecture| bench.queue.request(&program("a"), architecture, Priority::Idle));
-    bench.queue.forget(|priority, architecture| priority > Priority::Now && architecture != 90);
+    bench.queue.cancel(|priority, architecture| priority > Priority::Now && architecture != 90);
     assert!(matches!(idle[0].wait(), Err(GpuError::Cancelled)) && idle[1].poll().is_none());
-    bench.queue.forget(|priority, _| priority > Priority::Now);
+    bench.queue.cancel(|priority, _| priority > Priority::Now);
     assert!(matches!(idle[1].wait(), Err(GpuError::Cancelled)));
     bench.queue.settle();
     assert_eq!(bench.queue.compiles(), 0);
 }
 
 #[test]
-fn a_queue_that_is_dropped_waits_for_what_runs() {
-    let bench = Bench::new(KEPT_MAX);
+fn dropping_a_queue_waits_for_running_programs() {
+    let bench = Bench::new(CACHED_MAX);
     let (running, waiting) = (bench.request("running", Priority::Idle), bench.request("waiting", Priority::Idle));
     assert_eq!(bench.next(), "running/90");
     let Bench { queue, go_on, .. } = bench;
@@ -309,7 +302,7 @@ fn a_queue_that_is_dropped_waits_for_what_runs() {
 }
 
 #[test]
-fn of_many_programs_the_least_recently_requested_that_nothing_uses_is_given_up() {
+fn the_least_recently_requested_unused_program_is_evicted() {
     let bench = Bench::new(2);
     let make = |name: &str| {
         let handle = bench.request(name, Priority::Now);
@@ -320,18 +313,19 @@ fn of_many_programs_the_least_recently_requested_that_nothing_uses_is_given_up()
         bench.queue.settle();
         made
     };
-    let is_kept = |name: &str| bench.queue.shared.state.lock().kept.contains_key(&(program(name).hash().clone(), 90));
+    let is_cached =
+        |name: &str| bench.queue.shared.state.lock().cached.contains_key(&(program(name).hash().clone(), 90));
     drop((make("a"), make("b")));
     assert!(bench.request("a", Priority::Now).wait().is_ok());
     let c = make("c");
-    assert_eq!(["a", "b", "c"].map(is_kept), [true, false, true]);
-    // What is in use stays, though all were requested later.
+    assert_eq!(["a", "b", "c"].map(is_cached), [true, false, true]);
+    // Programs in use stay, though others were requested later.
     let a = bench.request("a", Priority::Now).wait().unwrap();
     drop(make("d"));
-    assert_eq!(["a", "c", "d"].map(is_kept), [true, true, true]);
+    assert_eq!(["a", "c", "d"].map(is_cached), [true, true, true]);
     drop((a, c));
     drop(make("e"));
-    assert_eq!(["a", "c", "d", "e"].map(is_kept), [false, false, true, true]);
+    assert_eq!(["a", "c", "d", "e"].map(is_cached), [false, false, true, true]);
     drop(make("b"));
     assert_eq!(bench.queue.compiles(), 6);
 }

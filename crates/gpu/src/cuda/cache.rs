@@ -1,9 +1,9 @@
 //! Compiled kernels on disk, by content.
 //!
 //! The key covers source, prelude, options, architecture and NVRTC version. A file is an 8-byte magic, the SHA-256 of
-//! the image and the image; what does not check is compiled again. Folder and file must belong to this user and be
-//! writable by no other user, because their content is run on the device; where that cannot be had, nothing is cached.
-//! Files appear by renaming, so that any number of devices, threads and processes may share the folder.
+//! the image and the image; a program whose file fails this check is compiled again. Folder and file belong to this user
+//! and are writable by no other, because the device runs their content; otherwise nothing is cached. Files appear by
+//! renaming, so that devices, threads and processes share the folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use super::nvrtc;
 use crate::error::Result;
-use crate::program::Program;
-use crate::trust::{is_own_file, private_folder, sweep, temporary, write_new};
+use crate::program::{Program, hexadecimal};
+use crate::trust::{is_own_file, private_folder, publish, sweep};
 
 const MAGIC: &[u8; 8] = b"WCCUBIN1";
 const DIGEST_BYTES: usize = 32;
-/// An unfinished file as old as this is of a process that was ended: a kernel is written in milliseconds.
+/// Age past which an unfinished file belongs to an ended process: a write takes milliseconds.
 const UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 
 /// The folder of compiled kernels: `WARPCUBE_CACHE`, or `warpcube/kernels` in the user's cache folder.
@@ -30,7 +30,7 @@ pub fn cache_folder() -> Option<PathBuf> {
     }
 }
 
-/// The program's machine code, and whether the compiler had to run.
+/// The program's machine code; the flag is true if the compiler ran.
 pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bool)> {
     let path = path(program, architecture);
     if let Some(path) = &path
@@ -43,13 +43,13 @@ pub(super) fn cubin(program: &Program, architecture: u32) -> Result<(Vec<u8>, bo
     if let Some(path) = &path
         && let Err(error) = write(path, &image)
     {
-        tracing::debug!(%error, path = %path.display(), "a compiled kernel could not be kept");
+        tracing::debug!(%error, path = %path.display(), "a compiled kernel could not be cached on disk");
     }
     Ok((image, true))
 }
 
-/// Whether the program's machine code is on disk.
-pub(super) fn is_kept(program: &Program, architecture: u32) -> bool {
+/// True if the program's machine code is on disk.
+pub(super) fn is_on_disk(program: &Program, architecture: u32) -> bool {
     path(program, architecture).is_some_and(|path| is_own_file(&path))
 }
 
@@ -58,14 +58,12 @@ fn path(program: &Program, architecture: u32) -> Option<PathBuf> {
 }
 
 fn key(program: &Program, architecture: u32) -> String {
-    // Without a compiler the cache may still hold what an earlier one made; its version is then unknown.
+    // Without a compiler the target is the GPU's own architecture and the version unknown.
     let (target, version) = nvrtc::target(architecture).unwrap_or((architecture, (0, 0)));
     let options = nvrtc::options(program, target, version).join(" ");
     let mut hasher = Sha256::new();
     hasher.update(format!("{}|{options}|{version:?}", program.hash()));
-    let digest = hasher.finalize();
-    let hex: String = digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect();
-    format!("{hex}.cubin")
+    format!("{}.cubin", hexadecimal(hasher, 20))
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
@@ -80,14 +78,13 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 
 fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
     path.parent().inspect(|folder| sweep(folder, UNFINISHED_AGE));
-    let unfinished = temporary(path, "tmp");
-    write_new(&unfinished, &[MAGIC, &Sha256::digest(image), image])?;
-    fs::rename(&unfinished, path)
+    publish(path, &[MAGIC, &Sha256::digest(image), image])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::write_new;
 
     #[test]
     fn a_damaged_file_is_not_used() {
@@ -116,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ended_process_left_neither_blocks_the_cache_nor_stays() {
+    fn unfinished_files_of_an_ended_process_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.cubin");
         // Of a process with the number of this one.
@@ -133,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_keep_one_kernel_at_once_do_not_meet() {
+    fn devices_write_one_kernel_at_the_same_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.cubin");
         let image = vec![7u8; 1 << 20];

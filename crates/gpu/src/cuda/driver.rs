@@ -1,7 +1,7 @@
 //! The driver library: presence, contexts, device facts, errors in words.
 
 use std::path::Path;
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
@@ -10,23 +10,20 @@ use super::library::found_by_name;
 use crate::backend::DeviceInfo;
 use crate::error::{GpuError, Result};
 
-/// Turns a driver status into our error; failures that end the context become [`GpuError::DeviceLost`].
+/// The error of a driver status; failures that end the context become [`GpuError::DeviceLost`].
 pub(super) fn check<T>(operation: &str, status: std::result::Result<T, DriverError>) -> Result<T> {
-    status.map_err(|DriverError(code)| to_error(operation, code, words(code), false))
+    status.map_err(|DriverError(code)| to_error(operation, code, describe_status(code), false))
 }
 
 /// As [`check`], for calls that launch a kernel or prepare its launch: a refusal of the launch alone becomes
 /// [`GpuError::LaunchRefused`].
 pub(super) fn check_launch<T>(operation: &str, status: std::result::Result<T, DriverError>) -> Result<T> {
-    status.map_err(|DriverError(code)| to_error(operation, code, words(code), true))
+    status.map_err(|DriverError(code)| to_error(operation, code, describe_status(code), true))
 }
 
-/// The driver's own words for a status.
-fn words(code: CUresult) -> String {
-    match DriverError(code).error_string() {
-        Ok(text) => text.to_string_lossy().into_owned(),
-        Err(_) => "no description".to_string(),
-    }
+/// The driver's description of a status.
+fn describe_status(code: CUresult) -> String {
+    DriverError(code).error_string().map_or_else(|_| "no description".into(), |text| text.to_string_lossy().into())
 }
 
 fn to_error(operation: &str, code: CUresult, message: String, launch: bool) -> GpuError {
@@ -67,8 +64,8 @@ fn is_fatal(code: CUresult) -> bool {
     )
 }
 
-/// Statuses by which the driver refuses one launch: a shape, shared memory or parameters that are not valid for the
-/// kernel, too many registers for so many threads, no room for the stacks of its threads.
+/// Statuses that refuse one launch: shape, shared memory or parameters are invalid for the kernel, or registers or
+/// stacks are too few for its threads.
 fn is_refusal(code: CUresult) -> bool {
     use CUresult::*;
     matches!(
@@ -88,25 +85,25 @@ fn unavailable(reason: impl Into<String>, repair: &str) -> GpuError {
     GpuError::Unavailable { reason: reason.into(), repair: repair.to_string() }
 }
 
-/// Whether the driver library is there.
+/// True if the driver library is installed and trusted.
 pub(super) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: only loads and unloads shared libraries by name; the loader takes them out of no folder of others.
+    // SAFETY: the call loads and unloads shared libraries by name; `is_found` has checked the files.
     *PRESENT.get_or_init(|| is_found().is_ok() && unsafe { sys::is_culib_present() })
 }
 
-/// Refuses a driver library that the loader would take out of the working folder, or that others can write.
+/// Refuses a driver library in the working folder, or one that other users can write.
 fn is_found() -> std::result::Result<(), String> {
     let names = ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates);
     names.into_iter().try_for_each(|name| found_by_name(Path::new(&name)))
 }
 
-/// Whether there is the node that the driver is talked to by.
+/// True if the driver's control node exists.
 fn has_node() -> bool {
     Path::new("/dev/nvidiactl").exists()
 }
 
-/// Whether the driver is likely to start.
+/// True if the driver is likely to start.
 pub(super) fn seems_to_start() -> bool {
     has_node() && is_present()
 }
@@ -131,13 +128,10 @@ fn initialise() -> Result<()> {
             ),
         });
     }
-    static NOTE: Once = Once::new();
-    check("starting the driver", result::init()).inspect_err(|error| {
-        NOTE.call_once(|| tracing::debug!(%error, "the CUDA driver did not start"));
-    })
+    check("starting the driver", result::init())
 }
 
-/// The version of CUDA that the driver is for, as major and minor; none where there is no driver.
+/// CUDA version of the driver, major and minor; none without a driver.
 pub(super) fn version() -> Option<(i32, i32)> {
     if !is_present() {
         return None;
@@ -148,7 +142,7 @@ pub(super) fn version() -> Option<(i32, i32)> {
     Some((version / 1000, version % 1000 / 10))
 }
 
-/// The oldest compute capability whose instructions kernels use: reductions within a warp came with Ampere.
+/// Lowest compute capability of the kernels: reductions within a warp came with Ampere.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 /// Refuses a device that cannot run the kernels.
@@ -168,11 +162,11 @@ pub(super) fn count() -> Result<usize> {
     Ok(check("counting devices", result::device::get_count()).map_err(as_unavailable)? as usize)
 }
 
-/// The error of a device that cannot be opened: no device is lost by it.
+/// The error of a device that cannot be opened; a device that never opened is not lost.
 pub(super) fn as_unavailable(error: GpuError) -> GpuError {
     match error {
         GpuError::Driver { code, message, .. } | GpuError::DeviceLost { code, message, .. } => unavailable(
-            format!("the driver answers {code}: {message}"),
+            format!("the driver returned {code}: {message}"),
             "check 'nvidia-smi' and that this user may open /dev/nvidia*",
         ),
         other => other,
@@ -203,12 +197,12 @@ fn device(ordinal: usize) -> Result<sys::CUdevice> {
 }
 
 fn attribute(device: sys::CUdevice, which: Attribute) -> Result<i64> {
-    // SAFETY: the driver gave the device handle, by `device`.
+    // SAFETY: the handle came from the driver, by `device`.
     let value = unsafe { result::device::get_attribute(device, which) };
     Ok(i64::from(check("asking for a device attribute", value)?))
 }
 
-/// Starts the driver, and gives the compute capability of a device that kernels run on; no context is made.
+/// Starts the driver; the compute capability of a device that can run the kernels. Creates no context.
 pub(super) fn start(ordinal: usize) -> Result<(u32, u32)> {
     let device = device(ordinal)?;
     let name = check("asking for the device's name", result::device::get_name(device))?;
@@ -226,7 +220,7 @@ fn compute_capability(device: sys::CUdevice) -> Result<(u32, u32)> {
 impl Context {
     pub(super) fn open(ordinal: usize) -> Result<Context> {
         let device = device(ordinal)?;
-        // SAFETY: the device handle was just given by the driver.
+        // SAFETY: the handle came from the driver.
         let handle = check("creating a context", unsafe { result::primary_ctx::retain(device) })?;
         Ok(Context { device, handle })
     }
@@ -235,10 +229,6 @@ impl Context {
     pub(super) fn bind(&self) -> Result<()> {
         // SAFETY: the context is retained for as long as `self` lives.
         check("binding the context", unsafe { result::ctx::set_current(self.handle) })
-    }
-
-    fn attribute(&self, which: Attribute) -> Result<i64> {
-        attribute(self.device, which)
     }
 }
 
@@ -249,8 +239,7 @@ impl Drop for Context {
     }
 }
 
-/// The most bytes of parameters that a kernel takes by the version of a driver or of a compiler: kernels with more than
-/// those of old came with CUDA 12.1.
+/// Largest parameter struct of a kernel in bytes, by the version of driver or compiler: CUDA 12.1 raised the limit.
 pub(super) fn params_bytes_max(version: Option<(i32, i32)>) -> usize {
     match version {
         Some(version) if version < (12, 1) => 4_096,
@@ -259,30 +248,26 @@ pub(super) fn params_bytes_max(version: Option<(i32, i32)>) -> usize {
 }
 
 /// Facts about a device.
-pub(super) fn describe(context: &Context, ordinal: usize) -> Result<DeviceInfo> {
+pub(super) fn describe(context: &Context) -> Result<DeviceInfo> {
     use Attribute::*;
-    let mut version = 0;
-    // SAFETY: `version` is writable.
-    check("asking for the driver's version", unsafe { sys::cuDriverGetVersion(&mut version) }.result())?;
+    let (attribute, version) = (|which| attribute(context.device, which), version());
     // SAFETY: the device handle is valid.
     let memory = check("asking for memory", unsafe { result::device::total_mem(context.device) })?;
-    let clock_khz = context.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? as f64;
-    let bus_bits = context.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? as f64;
+    let clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? as f64;
+    let bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? as f64;
     Ok(DeviceInfo {
         name: check("asking for the device's name", result::device::get_name(context.device))?,
-        ordinal,
         emulated: false,
         compute_capability: compute_capability(context.device)?,
-        multiprocessors: context.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
-        shared_memory_per_block: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
-        shared_memory_per_multiprocessor: context.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?
-            as usize,
-        params_bytes_max: params_bytes_max(Some((version / 1000, version % 1000 / 10))),
-        l2_bytes: context.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+        multiprocessors: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
+        shared_memory_per_block: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
+        shared_memory_per_multiprocessor: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as usize,
+        params_bytes_max: params_bytes_max(version),
+        l2_bytes: attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
         memory_bytes: memory as u64,
         // Two transfers a clock.
         peak_bandwidth: clock_khz * 1e3 * 2.0 * bus_bits / 8.0,
-        driver: format!("{}.{}", version / 1000, version % 1000 / 10),
+        driver: version.map_or_else(String::new, |(major, minor)| format!("{major}.{minor}")),
     })
 }
 
@@ -297,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_launch_is_neither_a_lost_device_nor_a_defect() {
+    fn a_refused_launch_is_not_a_lost_device() {
         use CUresult::*;
         let error = |code, launch| to_error("launching kernel 'k'", code, "words".into(), launch);
         for code in [CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY] {
@@ -305,7 +290,7 @@ mod tests {
             assert!(matches!(&refused, GpuError::LaunchRefused { .. }) && !refused.is_device_lost(), "{refused}");
             let text = format!("GPU-010 launching kernel 'k' was refused by the device: {code:?}: words");
             assert_eq!(refused.to_string(), text);
-            // The same status of another call is a failure of that call.
+            // For another call the same status is an error of that call.
             assert!(matches!(error(code, false), GpuError::Driver { .. }));
         }
         assert!(matches!(error(CUDA_ERROR_INVALID_HANDLE, true), GpuError::Driver { .. }));
@@ -328,7 +313,7 @@ mod tests {
             for launch in [true, false] {
                 assert!(to_error("running kernels", code, "words".into(), launch).is_device_lost(), "{code:?}");
             }
-            // A device that never opened was not lost.
+            // A device that never opened is not lost.
             let error = as_unavailable(to_error("starting the driver", code, "words".into(), false));
             assert!(matches!(&error, GpuError::Unavailable { .. }), "{error}");
         }

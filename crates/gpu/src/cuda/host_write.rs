@@ -1,8 +1,7 @@
-//! Words that the host writes to device memory while kernels run.
+//! Host writes to device memory while kernels run.
 //!
-//! A copy of a few bytes from page-locked memory on a stream of its own goes through a copy engine, so it does not wait
-//! for multiprocessors that a running kernel holds. Stream and memory are made with the device: creating them later
-//! could wait for the very kernels that are to be stopped.
+//! A copy from page-locked memory on a separate stream uses a copy engine, so it does not wait for running kernels.
+//! Stream and page-locked word are created with the device: their creation could wait for the kernels to be cancelled.
 
 use std::sync::Arc;
 
@@ -14,10 +13,10 @@ use super::stream::CudaStream;
 use crate::backend::BackendStream;
 use crate::error::Result;
 
-/// A stream, and a word of page-locked memory that only holders of the lock touch.
+/// A stream, and a word of page-locked memory that only holders of the lock access.
 pub(super) struct HostWriter(Mutex<(CudaStream, *mut u64)>);
 
-// SAFETY: the word is ours alone, and page-locked memory belongs to no thread.
+// SAFETY: the writer alone owns the word, and page-locked memory belongs to no thread.
 unsafe impl Send for HostWriter {}
 // SAFETY: as for `Send`; the word is behind the lock.
 unsafe impl Sync for HostWriter {}
@@ -37,8 +36,7 @@ impl HostWriter {
     /// `address` is aligned to 8 bytes and 8 bytes there lie in a live allocation.
     pub(super) unsafe fn write(&self, address: u64, value: u64) -> Result<()> {
         let (stream, word) = &mut *self.0.lock();
-        // SAFETY: no copy from the word is in flight, since each is waited for here; the target is valid by the
-        // caller's promise.
+        // SAFETY: each copy from the word is waited for here, so none is in flight; the caller promises the target.
         unsafe {
             word.write(value);
             stream.upload(address, word.cast(), size_of::<u64>())?;

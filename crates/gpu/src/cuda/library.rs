@@ -1,10 +1,10 @@
-//! Where libraries of CUDA are looked for, and which files are loaded.
+//! Search for the libraries of CUDA.
 //!
 //! Loading a library runs its initialisers. No library comes from the working folder: NVRTC comes from the file that
 //! `WARPCUBE_NVRTC` names, from the folders of the system's loader, from folders of CUDA toolkits, or from the Python
-//! environment that `VIRTUAL_ENV` names. The loader is given absolute paths and looks for nothing itself, because its
-//! own search takes empty and relative folders too. `cudarc` alone opens the driver by name: before it does so, every
-//! file that the loader could take along `LD_LIBRARY_PATH` is checked. Every file has to be trusted ([`crate::trust`]).
+//! environment that `VIRTUAL_ENV` names. The loader gets absolute paths, because its own search accepts empty and
+//! relative folders. Only `cudarc` opens the driver by name: before, every file that the loader could find along
+//! `LD_LIBRARY_PATH` is checked. Every file has to be trusted ([`crate::trust`]).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,9 +15,9 @@ use crate::trust::trusted;
 
 /// Names of NVRTC's file, newer versions first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-/// Folders that the system's loader looks into without being told.
+/// Folders that the system's loader searches by default.
 const SYSTEM_FOLDERS: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
-/// Subfolders that glibc prefers by the processor: any of the first (since 2.33), any nest of the others (until 2.36).
+/// Subfolders that glibc prefers by processor: any of the first (since 2.33), any nesting of the others (until 2.36).
 const HARDWARE_FOLDERS: &str = "glibc-hwcaps";
 const OLD_HARDWARE_FOLDERS: [&str; 7] = ["tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "aarch64", "atomics"];
 
@@ -38,12 +38,12 @@ pub(super) fn candidates(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Pat
     folders.push("/usr/local/cuda/lib64".into());
     let mut environments: Vec<PathBuf> = folder("VIRTUAL_ENV").into_iter().collect();
     environments.extend(["/usr/local".into(), "/usr".into()]);
-    // What the system's loader knows comes first.
+    // Folders of the system's loader come first.
     NAMES.into_iter().flat_map(of_loader).chain(installed(folders, &environments)).collect()
 }
 
-/// Folders in which the system's loader looks for names: the absolute ones of `LD_LIBRARY_PATH`, those that its
-/// configuration names, and the system's own.
+/// Folders that the system's loader searches: the absolute ones of `LD_LIBRARY_PATH`, those of its configuration, and
+/// the default ones.
 fn loader_folders(search: &OsStr) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = entries(search).filter(|folder| is_plain(folder)).map(PathBuf::from).collect();
     let mut files: Vec<PathBuf> =
@@ -57,13 +57,13 @@ fn loader_folders(search: &OsStr) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders that `LD_LIBRARY_PATH` names; an empty one stands for the working folder.
+/// The folders of `LD_LIBRARY_PATH`; an empty entry means the working folder.
 fn entries(search: &OsStr) -> impl Iterator<Item = &Path> {
     let entries = search.as_bytes().split(|byte| matches!(byte, b':' | b';'));
     entries.filter(|_| !search.is_empty()).map(|entry| Path::new(OsStr::from_bytes(entry)))
 }
 
-/// Whether a folder is absolute and has nothing that the loader would replace, such as `$ORIGIN`.
+/// True if a folder is absolute and has no variable of the loader, such as `$ORIGIN`.
 fn is_plain(folder: &Path) -> bool {
     folder.is_absolute() && !has_variable(folder)
 }
@@ -72,12 +72,12 @@ fn has_variable(folder: &Path) -> bool {
     folder.as_os_str().as_bytes().contains(&b'$')
 }
 
-/// Whether the loader would look a library up instead of opening a file.
+/// True if the loader would search for the library instead of opening a file.
 fn is_name(path: &Path) -> bool {
     !path.as_os_str().as_bytes().contains(&b'/')
 }
 
-/// The libraries there are in folders of toolkits and in Python environments, newer versions of a folder first.
+/// NVRTC's files in folders of toolkits and in Python environments; per folder the newer version first.
 fn installed(mut folders: Vec<PathBuf>, environments: &[PathBuf]) -> Vec<PathBuf> {
     for environment in environments {
         for library in ["lib", "local/lib"] {
@@ -94,10 +94,10 @@ fn installed(mut folders: Vec<PathBuf>, environments: &[PathBuf]) -> Vec<PathBuf
     folders.iter().filter(|folder| folder.is_dir()).flat_map(files).collect()
 }
 
-/// What the loader is given for a candidate: a trusted file with all links followed.
+/// The trusted file of a candidate with all links followed.
 ///
 /// # Errors
-/// Why the library is not loaded.
+/// The reason why the library is not loaded.
 pub(super) fn resolve(candidate: &Path) -> Result<PathBuf, String> {
     match is_name(candidate) {
         true => Err("no folder of the system's loader has a library of this name".into()),
@@ -105,10 +105,10 @@ pub(super) fn resolve(candidate: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The trusted file of a library that another one opens by name: beside it, or in a folder of the system's loader.
+/// The trusted file of a library that another one opens by name: in its folder, or in one of the system's loader.
 ///
 /// # Errors
-/// Why the library is not loaded.
+/// The reason why the library is not loaded.
 pub(super) fn companion(library: &Path, name: &str) -> Result<PathBuf, String> {
     let known = loader_folders(&std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default());
     let mut places = std::iter::once(library.with_file_name(name)).chain(known.iter().map(|folder| folder.join(name)));
@@ -121,14 +121,13 @@ fn not_loaded(reason: String) -> String {
     format!("it is not loaded: {reason}")
 }
 
-/// Refuses a name for which the loader could take a file out of the working folder, or one that is not trusted.
+/// Refuses a name for which the loader could open a file of the working folder or one that is not trusted.
 pub(super) fn found_by_name(name: &Path) -> Result<(), String> {
-    let search = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    found_along(&search, name)
+    found_along(&std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default(), name)
 }
 
-/// As [`found_by_name`], along the folders of `LD_LIBRARY_PATH`; behind them come the system's own. All files of the
-/// name are checked: the loader passes over those that are not for this processor.
+/// As [`found_by_name`], along the folders of `LD_LIBRARY_PATH`, which precede the system's own. All files of the name
+/// are checked, because the loader skips files for other processors.
 fn found_along(search: &OsStr, name: &Path) -> Result<(), String> {
     for folder in entries(search) {
         if has_variable(folder) {
@@ -150,7 +149,7 @@ fn found_along(search: &OsStr, name: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The files that the loader may open for a name in one folder of its search.
+/// Files that the loader may open for a name in one folder of its search.
 fn files_in(folder: &Path, name: &Path) -> Vec<PathBuf> {
     let preferred = fs::read_dir(folder.join(HARDWARE_FOLDERS)).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = preferred.map(|entry| entry.path()).collect();
@@ -171,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_looked_for_in_the_working_folder() {
+    fn the_working_folder_is_not_searched() {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13");
         std::fs::create_dir_all(library.parent().unwrap()).unwrap();
@@ -184,12 +183,12 @@ mod tests {
             assert!(path.is_absolute(), "{}", path.display());
         }
         assert!(under("VIRTUAL_ENV", folder.path().as_os_str()).contains(&library));
-        // A relative environment or toolkit would be one of the working folder.
+        // A relative environment or toolkit would lie in the working folder.
         for name in ["VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH"] {
             assert_eq!(under(name, OsStr::new(".")), plain);
         }
         assert_eq!(under("WARPCUBE_NVRTC", OsStr::new("some/library.so")), [Path::new("some/library.so")]);
-        // A name is looked up as the loader does, but for the working folder, which has such a file.
+        // A name is searched as the loader does, except in the working folder, which has such a file.
         assert_eq!(under("WARPCUBE_NVRTC", OsStr::new("Cargo.toml")), [Path::new("Cargo.toml")]);
         assert!(resolve(Path::new("Cargo.toml")).is_err_and(|reason| reason.contains("of this name")));
     }
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_library_is_a_trusted_one_beside_the_first() {
+    fn the_second_library_is_a_trusted_one_in_the_same_folder() {
         let folder = tempfile::tempdir().unwrap();
         let (first, name) = (folder.path().join("libnvrtc.so.13"), "libnvrtc-builtins.so.0.7");
         let reason = companion(&first, name).unwrap_err();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_are_found_where_they_are_installed() {
+    fn both_versions_are_found_in_their_folders() {
         let folder = tempfile::tempdir().unwrap();
         let packages = folder.path().join("venv/lib/python3.12/site-packages/nvidia");
         let toolkit = folder.path().join("toolkit/lib64");
@@ -257,7 +256,7 @@ mod tests {
         assert!(reason.starts_with("it is not loaded: ") && reason.contains("can be written by others"), "{reason}");
         assert!(found_along(search, Path::new("libnvrtc.so.13")).is_err_and(|reason| reason.contains("others")));
         assert_eq!(found_along(search, Path::new("libnvrtc.so.12")), Ok(()));
-        // The loader would pass over a file that is no library.
+        // The loader would skip a file that is no library.
         let good = tempfile::tempdir().unwrap();
         std::fs::write(good.path().join("libnvrtc.so.13"), "").unwrap();
         let both = OsString::from(format!("{}:{}", good.path().display(), folder.path().display()));
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn subfolders_that_the_loader_prefers_are_looked_into() {
+    fn subfolders_that_the_loader_prefers_are_searched() {
         for subfolder in ["glibc-hwcaps/x86-64-v3", "tls", "haswell/x86_64", "tls/haswell/avx512_1/x86_64"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(subfolder).join("libcuda.so");
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loader_is_not_asked_for_what_it_would_find_in_the_working_folder() {
+    fn a_search_path_with_the_working_folder_is_refused() {
         // Tests run in the crate's folder, which has such a file.
         let name = Path::new("Cargo.toml");
         for search in ["", "/usr/lib", "/usr/lib:/lib", "src"] {

@@ -1,7 +1,7 @@
 //! CUDA devices through the driver API.
 //!
-//! The driver library is looked for when asked for; without it every call here is an error with a reason, never a
-//! panic. Modules come from NVRTC ([`nvrtc`]) through a cache on disk ([`cache`]).
+//! The first call loads the driver library; without it every call is an error with the reason. NVRTC ([`nvrtc`])
+//! compiles modules, and a cache on disk ([`cache`]) holds them.
 
 mod cache;
 mod driver;
@@ -12,7 +12,6 @@ mod pci;
 mod recording;
 mod stream;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::panic::resume_unwind;
@@ -33,29 +32,29 @@ pub use cache::cache_folder;
 use driver::{Context, as_unavailable, check};
 use host_write::HostWriter;
 
-/// Part of the device's memory that is left to the driver, to other programs and to fragmentation by default.
+/// Default budget as a share of free memory; the rest serves the driver, other programs and fragmentation.
 const BUDGET_SHARE_DEFAULT: f64 = 0.90;
 
-/// Names programs to be compiled, and is told of each whether it was kept on disk.
-pub type ToCompile = fn(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program>;
+/// Programs to be compiled when a device opens; `is_on_disk` is true for a program in the cache on disk.
+pub type ToCompile = fn(is_on_disk: &dyn Fn(&Program) -> bool) -> Vec<Program>;
 
 impl Device {
-    /// Opens CUDA device number `ordinal`. `budget` is the most memory to use in bytes; by default nine tenths of what
-    /// is free now.
+    /// Opens CUDA device `ordinal`. `budget` is the limit of device memory in bytes; by default nine tenths of the free
+    /// memory.
     ///
     /// # Errors
-    /// [`GpuError::Unavailable`] with the reason and its repair where there is no driver or no such device.
+    /// [`GpuError::Unavailable`] with reason and repair if there is no driver or no such device.
     pub fn cuda(ordinal: usize, budget: Option<u64>) -> Result<Device> {
         Device::cuda_with(ordinal, budget, |_| Vec::new())
     }
 
-    /// As [`Device::cuda`], and has programs compiled while the driver starts and makes a context: those that `ahead`
-    /// names. An error of one is told to the calls that ask for it.
+    /// As [`Device::cuda`], and compiles `programs` while the driver starts and creates a context. An error of a program
+    /// is reported by later calls for it.
     ///
     /// # Errors
     /// As [`Device::cuda`].
-    pub fn cuda_with(ordinal: usize, budget: Option<u64>, ahead: ToCompile) -> Result<Device> {
-        let (backend, compiler) = CudaBackend::open(ordinal, ahead).map_err(as_unavailable)?;
+    pub fn cuda_with(ordinal: usize, budget: Option<u64>, programs: ToCompile) -> Result<Device> {
+        let (backend, compiler) = CudaBackend::open(ordinal, programs).map_err(as_unavailable)?;
         let budget = match budget {
             Some(bytes) => bytes,
             None => (backend.memory().map_err(as_unavailable)?.0 as f64 * BUDGET_SHARE_DEFAULT) as u64,
@@ -63,12 +62,15 @@ impl Device {
         Ok(Device::new(Arc::new(backend), compiler, budget))
     }
 
-    /// Whether the driver is installed; asking costs next to nothing, and whether a device opens is another matter.
-    pub fn cuda_seems_present() -> bool {
+    /// True if the driver library is installed; a cheap check, which opens no device.
+    pub fn is_cuda_installed() -> bool {
         driver::is_present()
     }
 
-    /// How many CUDA devices there are, or why that cannot be told.
+    /// Number of CUDA devices.
+    ///
+    /// # Errors
+    /// [`GpuError::Unavailable`] if the driver does not start.
     pub fn cuda_count() -> Result<usize> {
         driver::count()
     }
@@ -80,17 +82,17 @@ struct CudaBackend {
     host_writer: HostWriter,
 }
 
-/// What modules are loaded into, once it is there.
+/// The context for modules, set once the device is open.
 type Opened = Arc<OnceLock<Loader>>;
 
 struct Loader {
     context: Arc<Context>,
     shared_bytes_max: usize,
-    /// Whether the device has programmatic dependent launch.
+    /// True if the device has programmatic dependent launch.
     can_start_early: bool,
 }
 
-/// Compiles programs, and loads them as soon as there is a device.
+/// The queue that compiles programs and, once the device is open, loads them.
 fn compiler(opened: Opened) -> Queue {
     Queue::new(false, move |program, architecture| {
         let (cubin, ran) = cache::cubin(program, architecture)?;
@@ -103,32 +105,32 @@ fn compiler(opened: Opened) -> Queue {
 }
 
 impl CudaBackend {
-    fn open(ordinal: usize, ahead: ToCompile) -> Result<(CudaBackend, Queue)> {
+    fn open(ordinal: usize, programs: ToCompile) -> Result<(CudaBackend, Queue)> {
         let _span = tracing::info_span!("open").entered();
         let opened = Opened::default();
         let compiler = compiler(opened.clone());
         let request = |architecture| {
-            let programs = ahead(&|program| cache::is_kept(program, architecture));
+            let programs = programs(&|program| cache::is_on_disk(program, architecture));
             programs.iter().for_each(|program| drop(compiler.request(program, architecture, Priority::Now)));
         };
         let context = thread::scope(|scope| {
-            // To look for what is kept takes the compiler's version, and so the compiler.
+            // On threads of their own: the key of the disk cache has the compiler's version, which loads the compiler.
             let start = |architecture| scope.spawn(move || request(architecture));
             let guess = pci::architecture().filter(|_| driver::seems_to_start());
             let mut requests = guess.map(start);
             let started = driver::start(ordinal).map(|(major, minor)| major * 10 + minor);
             if started.as_ref().ok() != guess.as_ref() {
-                // A wrong guess is taken back before anything else is requested.
+                // Requests for a wrong guess are cancelled before others begin.
                 requests.take().into_iter().for_each(joined);
                 let architecture = started?;
-                compiler.forget(|_, guessed| guessed != architecture);
+                compiler.cancel(|_, guessed| guessed != architecture);
                 requests = Some(start(architecture));
             }
             let context = Context::open(ordinal);
             requests.into_iter().for_each(joined);
             context.map(Arc::new)
         })?;
-        let mut info = driver::describe(&context, ordinal)?;
+        let mut info = driver::describe(&context)?;
         let (major, minor) = info.compute_capability;
         let version = nvrtc::target(major * 10 + minor).ok().map(|(_, version)| version);
         info.params_bytes_max = info.params_bytes_max.min(driver::params_bytes_max(version));
@@ -139,7 +141,7 @@ impl CudaBackend {
     }
 }
 
-/// Waits until a thread has given up all that it kept.
+/// Joins a thread, so that its thread-local state is destroyed; a panic goes on here.
 fn joined(thread: ScopedJoinHandle<'_, ()>) {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic));
 }
@@ -170,8 +172,8 @@ impl Backend for CudaBackend {
 
     unsafe fn free(&self, address: u64, _bytes: usize) {
         if self.context.bind().is_ok() {
-            // SAFETY: by the caller's promise the address is ours, unused and freed once. A failure means that the
-            // context is gone, and the memory with it.
+            // SAFETY: the caller promises that the address came from `allocate`, is unused and freed once. A failure
+            // means that the context, and so the memory, no longer exists.
             let _ = unsafe { result::free_sync(address) };
         }
     }
@@ -185,13 +187,13 @@ impl Backend for CudaBackend {
 
     unsafe fn free_host(&self, address: u64, _bytes: usize) {
         if self.context.bind().is_ok() {
-            // SAFETY: by the caller's promise, as for `free`.
+            // SAFETY: as for `free`.
             let _ = unsafe { result::free_host(address as *mut _) };
         }
     }
 
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller's obligations are the same.
         unsafe { self.host_writer.write(address, value) }
     }
 
@@ -199,13 +201,13 @@ impl Backend for CudaBackend {
         Ok(Box::new(stream::CudaStream::new(self.context.clone())?))
     }
 
-    fn is_kept(&self, program: &Program) -> bool {
+    fn is_on_disk(&self, program: &Program) -> bool {
         let (major, minor) = self.info.compute_capability;
-        cache::is_kept(program, major * 10 + minor)
+        cache::is_on_disk(program, major * 10 + minor)
     }
 }
 
-/// A compiled program; it is loaded when it is first used, or before, and unloaded when dropped.
+/// A compiled program, loaded at its first use at the latest and unloaded when dropped.
 pub(super) struct CudaModule {
     opened: Opened,
     image: Mutex<Image>,
@@ -217,7 +219,7 @@ enum Image {
     Loaded(sys::CUmodule),
 }
 
-// SAFETY: module and function handles may be used from any thread with the context current, which `bind` sees to.
+// SAFETY: module and function handles may be used from any thread with the context current, which `bind` ensures.
 unsafe impl Send for CudaModule {}
 // SAFETY: as for `Send`; module and functions are behind mutexes.
 unsafe impl Sync for CudaModule {}
@@ -234,10 +236,10 @@ impl CudaModule {
     }
 
     fn loader(&self) -> Result<&Loader> {
-        self.opened.get().ok_or_else(|| GpuError::Contract("a module is loaded before its device is open".into()))
+        self.opened.get().ok_or_else(|| GpuError::Contract("the module's device is not open yet".into()))
     }
 
-    /// Loads the machine code, unless that was done.
+    /// Loads the machine code once.
     fn load(&self) -> Result<sys::CUmodule> {
         let mut image = self.image.lock();
         let cubin = match &*image {
@@ -252,7 +254,7 @@ impl CudaModule {
         Ok(module)
     }
 
-    /// Whether kernels of it may start while the one before them still runs.
+    /// True if its kernels may start while their predecessor runs.
     pub(super) fn can_start_early(&self) -> bool {
         self.opened.get().is_some_and(|loader| loader.can_start_early)
     }
@@ -310,10 +312,6 @@ impl BackendModule for CudaModule {
         };
         check("asking for a kernel's occupancy", status.result())?;
         Ok(blocks as u32)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

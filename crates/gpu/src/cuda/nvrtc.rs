@@ -1,4 +1,4 @@
-//! The CUDA run-time compiler: which of those installed is used, and source text to machine code.
+//! The CUDA run-time compiler: choice of an installed library, and compilation of source text.
 //!
 //! NVRTC comes with the CUDA toolkit (12 and 13 both work) or from PyPI (`nvidia-cuda-nvrtc`). It needs no GPU: the
 //! tests compile every kernel for every supported architecture without one.
@@ -16,7 +16,7 @@ use super::library::{candidates, companion, resolve};
 use crate::error::{GpuError, Result};
 use crate::program::{Effort, Program};
 
-/// The first version that is known to take `--Ofast-compile`.
+/// The first version with `--Ofast-compile`.
 const EFFORT_VERSION: (i32, i32) = (12, 9);
 
 type Status = c_int;
@@ -25,7 +25,7 @@ type Handle = *mut c_void;
 struct Api {
     path: String,
     version: (i32, i32),
-    /// Those that it compiles for, the oldest first; none if it does not tell.
+    /// Target architectures, the oldest first; empty if unknown.
     architectures: Vec<u32>,
     create: unsafe extern "C" fn(
         *mut Handle,
@@ -46,27 +46,22 @@ struct Api {
     _library: Library,
 }
 
-/// The compiler of those that are found which fits the driver and, where one is named, a GPU of this architecture.
+/// The first compiler found that fits the driver and, if one is named, a GPU of this architecture.
 fn api(architecture: Option<u32>) -> Result<&'static Api> {
     static CHOSEN: Mutex<BTreeMap<Option<u32>, Result<&'static Api>>> = Mutex::new(BTreeMap::new());
     let choose = || choose(&candidates(|name| std::env::var_os(name)), driver::version(), architecture);
     CHOSEN.lock().entry(architecture).or_insert_with(choose).clone()
 }
 
-/// Where NVRTC was found and its version, or why it was not.
-pub fn location() -> Result<(String, (i32, i32))> {
-    api(None).map(|api| (api.path.clone(), api.version))
-}
-
-/// As [`location`], of an NVRTC that compiles for GPUs of this architecture (`90` for Hopper).
+/// Path and version of an NVRTC, for GPUs of this architecture (`90` for Hopper) if one is named.
 ///
 /// # Errors
-/// [`GpuError::CompilerUnavailable`] if there is none, or all that were found are older than the GPU.
-pub fn location_for(architecture: u32) -> Result<(String, (i32, i32))> {
-    api(Some(architecture)).map(|api| (api.path.clone(), api.version))
+/// [`GpuError::CompilerUnavailable`] if none was found, or only versions older than the GPU.
+pub fn location(architecture: Option<u32>) -> Result<(String, (i32, i32))> {
+    api(architecture).map(|api| (api.path.clone(), api.version))
 }
 
-/// The architecture that programs for a GPU are compiled for, and the version of the compiler that does it.
+/// The target architecture of programs for a GPU, and the compiler's version.
 pub(super) fn target(architecture: u32) -> Result<(u32, (i32, i32))> {
     api(Some(architecture)).map(|api| (api.target(architecture).unwrap_or(architecture), api.version))
 }
@@ -78,23 +73,22 @@ fn choose(candidates: &[PathBuf], driver: Option<(i32, i32)>, architecture: Opti
             Err(reason) => tried.push(format!("{}: {reason}", path.display())),
             Ok(api) => match architecture {
                 Some(architecture) if api.target(architecture).is_none() => {
-                    older.get_or_insert_with(|| api.is_older_than(architecture));
+                    older.get_or_insert_with(|| api.older_than(architecture));
                 }
                 _ => return Ok(api),
             },
         }
     }
     let (package, upgrade) = (package(driver), "install a newer CUDA toolkit, or 'pip install --upgrade");
-    Err(match older {
-        Some(reason) => GpuError::CompilerUnavailable { reason, repair: format!("{upgrade} {package}'") },
-        None if tried.is_empty() => {
-            GpuError::CompilerUnavailable { reason: "no file of it was found".into(), repair: repair(driver) }
-        }
-        None => GpuError::CompilerUnavailable { reason: format!("tried {}", tried.join("; ")), repair: repair(driver) },
-    })
+    let (reason, repair) = match older {
+        Some(reason) => (reason, format!("{upgrade} {package}'")),
+        None if tried.is_empty() => ("no file of it was found".into(), repair(driver)),
+        None => (format!("tried {}", tried.join("; ")), repair(driver)),
+    };
+    Err(GpuError::CompilerUnavailable { reason, repair })
 }
 
-/// A library, loaded once and until the process ends.
+/// A library, loaded once and never unloaded.
 fn loaded(path: &Path) -> std::result::Result<&'static Api, String> {
     static LOADED: Mutex<BTreeMap<PathBuf, &'static Api>> = Mutex::new(BTreeMap::new());
     let path = resolve(path)?;
@@ -107,18 +101,18 @@ fn loaded(path: &Path) -> std::result::Result<&'static Api, String> {
     Ok(api)
 }
 
-/// Whether a driver loads what a compiler makes: machine code of its own major version and of older ones.
+/// Refuses a compiler of a newer major version than the driver, which would not load its machine code.
 fn fits(compiler: (i32, i32), driver: Option<(i32, i32)>) -> std::result::Result<(), String> {
     match driver {
         Some(driver) if compiler.0 > driver.0 => Err(format!(
-            "it is of CUDA {}.{}, and the driver is for CUDA {}.{}",
+            "its version is CUDA {}.{}, and the driver's is CUDA {}.{}",
             compiler.0, compiler.1, driver.0, driver.1
         )),
         _ => Ok(()),
     }
 }
 
-/// NVRTC's package on PyPI that fits the driver.
+/// NVRTC's PyPI package for the driver.
 fn package(driver: Option<(i32, i32)>) -> &'static str {
     match driver {
         Some((12, _)) => "nvidia-cuda-nvrtc-cu12",
@@ -126,7 +120,7 @@ fn package(driver: Option<(i32, i32)>) -> &'static str {
     }
 }
 
-/// How to get an NVRTC that fits the driver.
+/// Installation of an NVRTC for the driver.
 fn repair(driver: Option<(i32, i32)>) -> String {
     format!(
         "install the CUDA toolkit, or 'pip install {}' in the Python environment of VIRTUAL_ENV, and name the \
@@ -136,8 +130,7 @@ fn repair(driver: Option<(i32, i32)>) -> String {
 }
 
 impl Api {
-    /// The architecture to compile for so that a GPU runs the machine code: its own, or an earlier one of the same
-    /// major number. None if there is no such.
+    /// The target for a GPU of an architecture: its own, or an earlier one of the same major number.
     fn target(&self, architecture: u32) -> Option<u32> {
         if self.architectures.is_empty() {
             return Some(architecture);
@@ -146,8 +139,8 @@ impl Api {
         self.architectures.iter().copied().filter(runs).max()
     }
 
-    /// Why it does not serve a GPU, in words.
-    fn is_older_than(&self, architecture: u32) -> String {
+    /// The reason why this version does not compile for a GPU.
+    fn older_than(&self, architecture: u32) -> String {
         let capability = |architecture: u32| format!("{}.{}", architecture / 10, architecture % 10);
         let newest = self.architectures.iter().copied().max().unwrap_or_default();
         let (path, (major, minor)) = (&self.path, self.version);
@@ -159,7 +152,7 @@ impl Api {
     }
 }
 
-/// The architectures that a library compiles for; none if it does not tell.
+/// Target architectures of a library; empty if unknown.
 fn architectures(library: &Library) -> Vec<u32> {
     type Ask = unsafe extern "C" fn(*mut c_int) -> Status;
     // SAFETY: the names and signatures are those of nvrtc.h since CUDA 11.2.
@@ -172,7 +165,7 @@ fn architectures(library: &Library) -> Vec<u32> {
         return Vec::new();
     }
     let mut numbers: Vec<c_int> = vec![0; known as usize];
-    // SAFETY: there is room for as many numbers as the library said.
+    // SAFETY: the vector has the length that the library gave.
     match unsafe { list(numbers.as_mut_ptr()) } {
         0 => numbers.into_iter().map(|number| number as u32).collect(),
         _ => Vec::new(),
@@ -192,7 +185,7 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both are writable.
     if unsafe { version(&mut major, &mut minor) } != 0 {
-        return Err("it does not tell its version".into());
+        return Err("nvrtcVersion failed".into());
     }
     Ok(Api {
         path: path.display().to_string(),
@@ -211,13 +204,13 @@ fn load(path: &Path) -> std::result::Result<Api, String> {
     })
 }
 
-/// Loads NVRTC's second library, which NVRTC opens by name alone, without looking beside itself: the loader gives it
-/// the one that is loaded already, and looks into no folder.
+/// Loads NVRTC's second library, which NVRTC opens by name: the loader returns the loaded library and searches no
+/// folder.
 fn builtins(nvrtc: &Path, name: &str) -> std::result::Result<Library, String> {
     let path = companion(nvrtc, name).map_err(|reason| format!("{name}: {reason}"))?;
     // SAFETY: the library holds tables; its initialisers have no preconditions.
     let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
-    // SAFETY: with this flag the loader runs nothing: it tells what is loaded by the name.
+    // SAFETY: with this flag the loader runs no code; it finds the loaded library of the name.
     let known = unsafe { Loaded::open(Some(name), RTLD_LAZY | libc::RTLD_NOLOAD) };
     known.map(|_| library).map_err(|_| format!("{} does not have the name {name}", path.display()))
 }
@@ -225,8 +218,7 @@ fn builtins(nvrtc: &Path, name: &str) -> std::result::Result<Library, String> {
 /// Compiles a program for an architecture (`90` for Hopper) to a cubin.
 ///
 /// # Errors
-/// [`GpuError::CompilerUnavailable`] without an NVRTC that knows the architecture, [`GpuError::Compile`] with its log
-/// otherwise.
+/// [`GpuError::CompilerUnavailable`] without an NVRTC for the architecture; [`GpuError::Compile`] with its log.
 pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     let api = api(Some(architecture))?;
     let architecture = api.target(architecture).unwrap_or(architecture);
@@ -235,52 +227,45 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     let name = text(format!("{}.cu", program.name()))?;
     let options = options(program, architecture, api.version).into_iter().map(text).collect::<Result<Vec<_>>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-    let failed = |what: &str, status: Status| GpuError::Compile {
-        program: program.name().to_string(),
-        // SAFETY: NVRTC returns a static string for any status.
-        log: format!("{what}: {}", unsafe { CStr::from_ptr((api.error_string)(status)) }.to_string_lossy()),
+    let check = |call: &str, status: Status| match status {
+        0 => Ok(()),
+        _ => Err(GpuError::Compile {
+            program: program.name().to_string(),
+            // SAFETY: NVRTC returns a static string for any status.
+            log: format!("{call}: {}", unsafe { CStr::from_ptr((api.error_string)(status)) }.to_string_lossy()),
+        }),
     };
     let mut handle: Handle = std::ptr::null_mut();
+    let none = std::ptr::null();
     // SAFETY: source and name live until the program is destroyed below.
-    let status =
-        unsafe { (api.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, std::ptr::null(), std::ptr::null()) };
-    if status != 0 {
-        return Err(failed("nvrtcCreateProgram", status));
-    }
+    check("nvrtcCreateProgram", unsafe { (api.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, none, none) })?;
     let guard = ProgramHandle { api, handle };
     // SAFETY: the program is live and the option pointers too.
-    let status = unsafe { (api.compile)(guard.handle, pointers.len() as c_int, pointers.as_ptr()) };
-    if status != 0 {
+    if unsafe { (api.compile)(handle, pointers.len() as c_int, pointers.as_ptr()) } != 0 {
         return Err(GpuError::Compile { program: program.name().to_string(), log: guard.log() });
     }
     let mut size = 0;
     // SAFETY: the program was compiled; `size` is writable.
-    let status = unsafe { (api.cubin_size)(guard.handle, &mut size) };
-    if status != 0 || size == 0 {
-        return Err(failed("nvrtcGetCUBINSize", status));
-    }
+    check("nvrtcGetCUBINSize", unsafe { (api.cubin_size)(handle, &mut size) })?;
     let mut cubin = vec![0u8; size];
-    // SAFETY: `cubin` has the size NVRTC asked for.
-    let status = unsafe { (api.cubin)(guard.handle, cubin.as_mut_ptr().cast()) };
-    if status != 0 {
-        return Err(failed("nvrtcGetCUBIN", status));
-    }
+    // SAFETY: `cubin` has the size that NVRTC gave.
+    check("nvrtcGetCUBIN", unsafe { (api.cubin)(handle, cubin.as_mut_ptr().cast()) })?;
     Ok(cubin)
 }
 
-/// Options of a program for a version of the compiler; part of the key of the cache on disk.
+/// Compiler options of a program for a version; part of the key of the cache on disk.
 pub(super) fn options(program: &Program, architecture: u32, version: (i32, i32)) -> Vec<String> {
     let mut options =
         vec![format!("-arch=sm_{architecture}"), "--std=c++17".into(), "--device-int128".into(), "-lineinfo".into()];
     // Results equal the CPU's: no contraction of a*b+c.
     options.push("--fmad=false".into());
     let effort = match program.effort() {
-        _ if version < EFFORT_VERSION => None,
         Effort::Full => None,
+        _ if version < EFFORT_VERSION => None,
         Effort::Less => Some("min"),
         Effort::Least => Some("mid"),
     };
-    options.extend(effort.map(|given_up| format!("--Ofast-compile={given_up}")));
+    options.extend(effort.map(|level| format!("--Ofast-compile={level}")));
     options.extend(program.options().iter().cloned());
     options
 }
@@ -298,7 +283,7 @@ impl ProgramHandle {
             return "no log".into();
         }
         let mut log = vec![0u8; size];
-        // SAFETY: `log` has the size NVRTC asked for.
+        // SAFETY: `log` has the size that NVRTC gave.
         unsafe { (self.api.log)(self.handle, log.as_mut_ptr().cast()) };
         String::from_utf8_lossy(&log).trim_end_matches('\0').to_string()
     }
@@ -317,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    /// What a library of that version has to export, but for one function; it compiles for these architectures.
+    /// Source of a library of that version with all functions but `without`, for these architectures.
     fn library(major: u32, minor: u32, without: &str, architectures: &[u32]) -> String {
         let names = [
             "CreateProgram",
@@ -344,12 +329,12 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_is_newer_than_the_driver_is_left_aside() {
+    fn a_compiler_newer_than_the_driver_is_refused() {
         assert_eq!(fits((13, 0), None), Ok(()));
         assert_eq!(fits((13, 1), Some((13, 0))), Ok(()));
         assert_eq!(fits((12, 9), Some((13, 0))), Ok(()));
         let reason = fits((13, 0), Some((12, 8))).unwrap_err();
-        assert_eq!(reason, "it is of CUDA 13.0, and the driver is for CUDA 12.8");
+        assert_eq!(reason, "its version is CUDA 13.0, and the driver's is CUDA 12.8");
         assert!(repair(Some((12, 8))).contains("'pip install nvidia-cuda-nvrtc-cu12'"));
         assert!(repair(None).contains("'pip install nvidia-cuda-nvrtc'"));
     }
@@ -371,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_compiler_that_knows_the_gpu_is_taken() {
+    fn the_first_compiler_for_the_gpu_is_chosen() {
         let folder = tempfile::tempdir().unwrap();
         let built = |name: &str, major, minor, architectures: &[u32]| {
             let path = folder.path().canonicalize().unwrap().join(name);
@@ -398,7 +383,7 @@ mod tests {
             old.display()
         );
         assert_eq!(error.to_string(), expected);
-        // The newer one would do, and the driver does not take it.
+        // The newer one compiles for the GPU, but the driver refuses it.
         let error = choose(&both, Some((12, 8)), Some(120)).err().unwrap().to_string();
         assert_eq!(error, expected);
         let silent = built("libnvrtc.so", 12, 0, &[]);
@@ -406,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_of_both_versions_are_taken_with_their_builtins() {
+    fn libraries_of_both_versions_load_with_their_builtins() {
         for (major, minor) in [(12, 8), (13, 0)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(format!("libnvrtc.so.{major}"));
@@ -435,11 +420,11 @@ mod tests {
         let error = choose(std::slice::from_ref(&path), None, None).err().unwrap();
         assert!(matches!(&error, GpuError::CompilerUnavailable { .. }), "{error}");
         assert!(error.to_string().contains("libnvrtc-builtins.so.12.7 can be written by others"), "{error}");
-        assert!(!trace.exists(), "its initialisers have run");
+        assert!(!trace.exists(), "its initialisers ran");
         std::fs::set_permissions(&builtins, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(load(&path).is_ok() && trace.exists());
 
-        // NVRTC would look for the name along the loader's folders.
+        // NVRTC would search the name along the loader's folders.
         let other = folder.path().join("libnvrtc.so");
         build(&other, &library(12, 6, "", &[]));
         build(&folder.path().join("renamed.so"), "int tables;");
@@ -449,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_library_of_nvrtc_is_refused_with_the_reason() {
+    fn other_libraries_are_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libnvrtc.so.12");
         build(&path, &library(12, 0, "GetCUBIN", &[]));

@@ -1,16 +1,16 @@
-//! What the PCI bus tells of this host's GPUs before their driver has started, which takes a tenth of a second.
+//! GPUs of this host by the PCI bus, before their driver has started, which takes a tenth of a second.
 
 use std::fs;
 use std::path::Path;
 
-/// Where Linux shows the devices of the bus.
+/// Folder in which Linux lists the devices of the bus.
 const DEVICES: &str = "/sys/bus/pci/devices";
 const NVIDIA: u32 = 0x10de;
 /// Display controllers: with a monitor and without.
 const CLASSES: [u32; 2] = [0x0300, 0x0302];
 
-/// The architecture (`90` for Hopper) that all NVIDIA GPUs of this host have as far as their numbers tell; none where
-/// they differ or are unknown. A guess: what the driver says counts.
+/// The architecture (`90` for Hopper) of all NVIDIA GPUs of this host by their device numbers; none if they differ or
+/// are unknown. A guess, which the driver confirms.
 pub(super) fn architecture() -> Option<u32> {
     architecture_in(Path::new(DEVICES))
 }
@@ -34,7 +34,7 @@ fn architecture_in(devices: &Path) -> Option<u32> {
     found
 }
 
-/// The architecture of a chip by its number, of those that kernels run on (the PCI ID Repository, vendor 10de).
+/// The architecture of a chip by its device number, if it runs the kernels (the PCI ID Repository, vendor 10de).
 fn of_chip(number: u32) -> Option<u32> {
     match number >> 8 {
         0x20 => Some(80),
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gpus_of_one_kind_tell_their_architecture() {
+    fn gpus_of_one_kind_have_an_architecture() {
         let folder = tempfile::tempdir().unwrap();
         let add = |name: &str, vendor: &str, device: &str, class: &str| {
             let device_folder = folder.path().join(name);
@@ -63,7 +63,7 @@ mod tests {
         };
         assert_eq!(architecture_in(&folder.path().join("none")), None);
         add("0000:00:00.0", "0x8086", "0x0d57", "0x060000");
-        // A switch of NVIDIA's, and a display of another's.
+        // A switch by NVIDIA, and a display by another vendor.
         add("0000:00:01.0", "0x10de", "0x22a3", "0x068000");
         add("0000:00:02.0", "0x1a03", "0x2000", "0x030000");
         assert_eq!(architecture_in(folder.path()), None);

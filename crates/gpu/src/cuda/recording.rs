@@ -1,16 +1,15 @@
 //! Recorded work as a CUDA graph: captured from a stream once, launched by one call.
 //!
-//! Marks are events of the recording's own, recorded by nodes of the graph, so that their times can be read after every
-//! launch. Source: CUDA driver API, stream management (capture) and graph management.
+//! Each mark is an event recorded by a node of the graph, so its time can be read after every launch. Source: CUDA
+//! driver API, stream management (capture) and graph management.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 
 use super::driver::{Context, check, check_launch};
-use super::stream::{CudaEvent, CudaStream};
-use crate::backend::{BackendRecording, BackendStream, WorkStep};
+use super::stream::CudaStream;
+use crate::backend::{BackendRecording, WorkStep, submit_steps};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaRecording {
@@ -19,12 +18,12 @@ pub(super) struct CudaRecording {
     events: Vec<CudaEvent>,
 }
 
-// SAFETY: graph handles may be used from any thread with the context current; `&mut self` keeps the launches
-// apart.
+// SAFETY: graph and event handles may be used from any thread with the context current; `&mut self` serialises the
+// launches.
 unsafe impl Send for CudaRecording {}
 
 impl CudaRecording {
-    /// Captures steps on a stream with nothing in flight.
+    /// Captures steps on an idle stream.
     ///
     /// # Safety
     /// Modules of the steps, and the host memory, live as long as the recording.
@@ -35,10 +34,18 @@ impl CudaRecording {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live.
         check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
-        // SAFETY: nothing runs while a stream captures; the caller promises the rest.
-        let captured = unsafe { recording.steps(stream, steps, host) };
+        let mark = |stream: &mut CudaStream| {
+            let event = CudaEvent::new(stream.context.clone())?;
+            let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+            // SAFETY: event and stream are live and of one context.
+            let status = unsafe { sys::cuEventRecordWithFlags(event.handle, stream.handle, flag) };
+            recording.events.push(event);
+            check("recording an event", status.result())
+        };
+        // SAFETY: calls on a capturing stream touch no memory; the caller promises the rest.
+        let captured = unsafe { submit_steps(stream, steps, host, mark) };
         let mut graph = std::ptr::null_mut();
-        // A capture is ended whatever became of it, or the stream could not be used again.
+        // A capture that failed is ended too: the stream would be unusable.
         // SAFETY: the stream is capturing and `graph` is writable.
         let ended = check("recording work", unsafe { sys::cuStreamEndCapture(stream.handle, &mut graph) }.result());
         let made = captured.and(ended).and_then(|()| {
@@ -47,46 +54,16 @@ impl CudaRecording {
             check_launch("preparing recorded work", status.result())
         });
         if !graph.is_null() {
-            // SAFETY: given by the driver above, destroyed once; the executable graph does not need it.
+            // SAFETY: made by the driver above, destroyed once; the executable graph does not need it.
             let _ = unsafe { sys::cuGraphDestroy(graph) };
         }
         made.map(|()| recording)
     }
 
-    /// # Safety
-    /// As for [`CudaRecording::capture`]; the stream is capturing.
-    unsafe fn steps(&mut self, stream: &mut CudaStream, steps: &[WorkStep], base: u64) -> Result<()> {
-        for step in steps {
-            // SAFETY: calls on a capturing stream touch no memory.
-            unsafe {
-                match step {
-                    WorkStep::Upload { target, host } => {
-                        stream.upload(*target, (base + host.start as u64) as *const u8, host.len())?;
-                    }
-                    WorkStep::Download { source, host } => {
-                        stream.download((base + host.start as u64) as *mut u8, *source, host.len())?;
-                    }
-                    WorkStep::Fill { target, value, bytes } => stream.fill(*target, *value, *bytes)?,
-                    WorkStep::Launch { module, kernel, shape, params, early } => {
-                        stream.launch(module.as_ref(), kernel, *shape, params, *early)?;
-                    }
-                    WorkStep::Mark => {
-                        let event = CudaEvent::new(self.context.clone(), sys::CUevent_flags::CU_EVENT_DEFAULT)?;
-                        let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
-                        let status = sys::cuEventRecordWithFlags(event.handle, stream.handle, flag);
-                        self.events.push(event);
-                        check("recording an event", status.result())?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Submits the work to a stream.
     ///
     /// # Safety
-    /// What the steps touch is valid until the stream is synchronised; the recording is not in flight.
+    /// Memory of the steps is valid until the stream is synchronised; the recording is not in flight.
     pub(super) unsafe fn launch(&mut self, stream: sys::CUstream) -> Result<()> {
         // SAFETY: graph and stream are live; the caller promises the rest.
         check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream) }.result())
@@ -99,17 +76,13 @@ impl BackendRecording for CudaRecording {
             self.events
                 .get(index)
                 .map(|event| event.handle)
-                .ok_or_else(|| GpuError::Contract("a mark that was not recorded".into()))
+                .ok_or_else(|| GpuError::Contract("the recording has no such mark".into()))
         };
         let (from, to) = (event(from)?, event(to)?);
         self.context.bind()?;
-        // SAFETY: both events are live and were recorded by the launch that the caller has waited for.
+        // SAFETY: both events are live; the caller has waited for the launch that recorded them.
         let elapsed = unsafe { result::event::elapsed(from, to) };
         Ok(f64::from(check("reading an event", elapsed)?))
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 
@@ -118,6 +91,29 @@ impl Drop for CudaRecording {
         if !self.graph.is_null() && self.context.bind().is_ok() {
             // SAFETY: made once, destroyed once; every launch of it was waited for.
             let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
+        }
+    }
+}
+
+/// An event that records its time.
+struct CudaEvent {
+    context: Arc<Context>,
+    handle: sys::CUevent,
+}
+
+impl CudaEvent {
+    fn new(context: Arc<Context>) -> Result<CudaEvent> {
+        context.bind()?;
+        let handle = check("creating an event", result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT))?;
+        Ok(CudaEvent { context, handle })
+    }
+}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: created once, destroyed once; every launch that records it was waited for.
+            let _ = unsafe { result::event::destroy(self.handle) };
         }
     }
 }

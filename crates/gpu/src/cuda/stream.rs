@@ -1,5 +1,6 @@
 //! One CUDA stream.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
@@ -7,7 +8,7 @@ use cudarc::driver::{result, sys};
 use super::CudaModule;
 use super::driver::{Context, check, check_launch};
 use super::recording::CudaRecording;
-use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaStream {
@@ -15,8 +16,7 @@ pub(super) struct CudaStream {
     pub(super) handle: sys::CUstream,
 }
 
-// SAFETY: stream handles may be used from any thread with the context current; `&mut self` keeps the uses
-// apart.
+// SAFETY: stream handles may be used from any thread with the context current; `&mut self` serialises the uses.
 unsafe impl Send for CudaStream {}
 
 impl CudaStream {
@@ -30,7 +30,7 @@ impl CudaStream {
 impl BackendStream for CudaStream {
     unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: by the caller's promise the ranges are valid until the stream is synchronised.
+        // SAFETY: the caller promises that the ranges are valid until the stream is synchronised.
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source.cast(), bytes, self.handle) };
         check("copying to the device", status.result())
     }
@@ -44,19 +44,19 @@ impl BackendStream for CudaStream {
 
     unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: by the caller's promise both ranges lie in live allocations.
+        // SAFETY: the caller promises that both ranges lie in live allocations.
         let status = unsafe { sys::cuMemcpyDtoDAsync_v2(target, source, bytes, self.handle) };
         check("copying on the device", status.result())
     }
 
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: by the caller's promise the range lies in a live allocation.
+        // SAFETY: the caller promises that the range lies in a live allocation.
         let status = unsafe { sys::cuMemsetD8Async(target, value, bytes, self.handle) };
         check("filling device memory", status.result())
     }
 
-    /// A kernel that is launched `early` starts by programmatic dependent launch.
+    /// A kernel launched `early` starts by programmatic dependent launch.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
@@ -65,8 +65,7 @@ impl BackendStream for CudaStream {
         params: &[u8],
         early: bool,
     ) -> Result<()> {
-        let module = module
-            .as_any()
+        let module = (module as &dyn Any)
             .downcast_ref::<CudaModule>()
             .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not a CUDA kernel")))?;
         let function = module.function(kernel)?;
@@ -89,51 +88,24 @@ impl BackendStream for CudaStream {
             attrs: &mut attribute,
             numAttrs: u32::from(early && module.can_start_early()),
         };
-        // SAFETY: the one parameter is a struct passed by value, read during this call as the attribute is; its
-        // addresses are valid by the caller's promise.
+        // SAFETY: the one parameter is a struct passed by value; the call reads it and the attribute. The caller promises
+        // that its addresses are valid.
         let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
         check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
 
     unsafe fn record(&mut self, steps: &[WorkStep], host: u64) -> Result<Box<dyn BackendRecording>> {
-        // SAFETY: what the steps ask for is promised for each replay; recording only notes them.
+        // SAFETY: the caller promises that modules and host memory outlive the recording; capturing runs no step.
         Ok(Box::new(unsafe { CudaRecording::capture(self, steps, host) }?))
     }
 
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, _: &[WorkStep], _: u64) -> Result<()> {
-        let recording = recording
-            .as_any_mut()
+        let recording = (recording as &mut dyn Any)
             .downcast_mut::<CudaRecording>()
-            .ok_or_else(|| GpuError::Contract("a recording that is not of a CUDA device".into()))?;
+            .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
         self.context.bind()?;
-        // SAFETY: by the caller's promise what the recorded steps touch is valid, and the recording is not in flight.
+        // SAFETY: the caller promises that the steps are valid and the recording is not in flight.
         unsafe { recording.launch(self.handle) }
-    }
-
-    fn record_event(&mut self) -> Result<BackendEvent> {
-        let event = CudaEvent::new(self.context.clone(), sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
-        // SAFETY: event and stream are live and of one context.
-        check("recording an event", unsafe { result::event::record(event.handle, self.handle) })?;
-        Ok(Box::new(event))
-    }
-
-    fn wait_event(&mut self, event: &BackendEvent) -> Result<()> {
-        let event = event
-            .downcast_ref::<CudaEvent>()
-            .ok_or_else(|| GpuError::Contract("an event that is not of a CUDA device".into()))?;
-        self.context.bind()?;
-        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and stream are live and of one context; the event was recorded when it was made.
-        check("waiting for an event", unsafe { result::stream::wait_event(self.handle, event.handle, flags) })
-    }
-
-    fn is_done(&mut self) -> Result<bool> {
-        self.context.bind()?;
-        // SAFETY: the stream is live.
-        match unsafe { sys::cuStreamQuery(self.handle) } {
-            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            status => check("asking a stream", status.result()).map(|()| true),
-        }
     }
 
     fn synchronize(&mut self) -> Result<()> {
@@ -143,39 +115,11 @@ impl BackendStream for CudaStream {
     }
 }
 
-pub(super) struct CudaEvent {
-    context: Arc<Context>,
-    pub(super) handle: sys::CUevent,
-}
-
-impl CudaEvent {
-    pub(super) fn new(context: Arc<Context>, flags: sys::CUevent_flags) -> Result<CudaEvent> {
-        context.bind()?;
-        let handle = check("creating an event", result::event::create(flags))?;
-        Ok(CudaEvent { context, handle })
-    }
-}
-
-// SAFETY: event handles may be used from any thread with the context current.
-unsafe impl Send for CudaEvent {}
-// SAFETY: as for `Send`; waiting for an event changes nothing of it.
-unsafe impl Sync for CudaEvent {}
-
-impl Drop for CudaEvent {
-    fn drop(&mut self) {
-        if self.context.bind().is_ok() {
-            // SAFETY: created once, destroyed once; the driver frees it when streams have passed it.
-            let _ = unsafe { result::event::destroy(self.handle) };
-        }
-    }
-}
-
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        if self.context.bind().is_err() {
-            return;
+        if self.context.bind().is_ok() {
+            // SAFETY: created once, destroyed once; the owner has synchronised.
+            let _ = unsafe { result::stream::destroy(self.handle) };
         }
-        // SAFETY: created once, destroyed once; the owner has synchronised.
-        let _ = unsafe { result::stream::destroy(self.handle) };
     }
 }

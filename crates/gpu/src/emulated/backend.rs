@@ -1,23 +1,28 @@
 //! The emulated device as a [`Backend`].
 
-use std::alloc::Layout;
+use std::alloc::{Layout, handle_alloc_error};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compiler::Toolchain;
+use super::faults::Operation;
 use super::memory::Memory;
 use super::module::EmulatedModule;
 use super::stream::EmulatedStream;
-use super::{EmulatorFaults, EmulatorOptions};
+use super::{
+    EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_BLOCK, SHARED_BYTES_PER_MULTIPROCESSOR,
+};
 use crate::backend::{Backend, BackendStream, DeviceInfo};
 use crate::compile::Queue;
 use crate::error::{GpuError, Result};
 
-/// Alignment of host buffers in bytes.
-const HOST_ALIGNMENT: usize = 64;
+/// Host buffers are aligned to 64 bytes.
+fn host_layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, 64).expect("a host buffer is far below isize::MAX")
+}
 
-/// What streams share with their device.
+/// State shared by the device and its streams.
 pub(super) struct Shared {
     pub(super) options: EmulatorOptions,
     pub(super) toolchain: Arc<Toolchain>,
@@ -34,12 +39,11 @@ impl EmulatedBackend {
         let toolchain = Toolchain::get(options.cache_folder.as_deref(), options.sanitize)?;
         let info = DeviceInfo {
             name: "emulated device".into(),
-            ordinal: 0,
             emulated: true,
             compute_capability: (9, 0),
-            multiprocessors: options.multiprocessors,
-            shared_memory_per_block: options.shared_memory_per_block,
-            shared_memory_per_multiprocessor: options.shared_memory_per_multiprocessor(),
+            multiprocessors: MULTIPROCESSORS,
+            shared_memory_per_block: SHARED_BYTES_PER_BLOCK,
+            shared_memory_per_multiprocessor: SHARED_BYTES_PER_MULTIPROCESSOR,
             params_bytes_max: options.params_bytes_max,
             l2_bytes: 1 << 20,
             memory_bytes: options.memory_bytes,
@@ -54,27 +58,26 @@ impl EmulatedBackend {
         &self.shared.options.faults
     }
 
-    /// What compiles programs for the device, and loads them.
+    /// The queue that compiles programs for the device and loads them.
     pub(super) fn compiler(&self) -> Queue {
         let shared = self.shared.clone();
         Queue::new(true, move |program, _| {
-            if shared.options.faults.has_no_compiler() {
+            if shared.options.faults.is_compiler_missing() {
                 return Err(GpuError::CompilerUnavailable {
-                    reason: "a test has taken it away".into(),
-                    repair: "give it back".into(),
+                    reason: "an injected fault".into(),
+                    repair: "restore it by `set_compiler_missing`".into(),
                 });
             }
             let (path, ran) = shared.toolchain.object(program)?;
-            let limits = (shared.options.shared_memory_per_block, shared.options.shared_memory_per_multiprocessor());
-            let module = EmulatedModule::load(&path, program.name(), shared.toolchain.clone(), limits)?;
+            let module = EmulatedModule::load(&path, program.name(), shared.toolchain.clone())?;
             Ok((Arc::new(module), ran))
         })
     }
 }
 
-/// The error of a device that was lost at a test's wish.
+/// The error of an injected loss.
 pub(super) fn lost(operation: String) -> GpuError {
-    let message = "a failure asked for by a test".to_string();
+    let message = "an injected fault".to_string();
     GpuError::DeviceLost { operation, code: "EMULATED_FAULT".into(), message }
 }
 
@@ -95,19 +98,19 @@ impl Backend for EmulatedBackend {
         self.shared.memory.free(address);
     }
 
-    fn lend(&self, address: u64, bytes: usize, purpose: &str) -> Result<()> {
-        if self.faults().allocation_finds_loss() {
+    fn begin_buffer(&self, address: u64, bytes: usize, purpose: &str) -> Result<()> {
+        if self.faults().lost_allocation.is_due() {
             return Err(lost(format!("allocating {purpose}")));
         }
-        if self.faults().allocation_fails() {
+        if self.faults().failed_allocation.is_due() {
             return Err(GpuError::OutOfMemory {
-                operation: format!("{purpose} (a failure asked for by a test)"),
+                operation: format!("{purpose} (an injected fault)"),
                 wanted: bytes as u64,
                 free: self.shared.memory.free_bytes(),
                 budget: self.info.memory_bytes,
             });
         }
-        self.shared.memory.lend(address, bytes, purpose);
+        self.shared.memory.begin_buffer(address, bytes, purpose);
         Ok(())
     }
 
@@ -115,38 +118,31 @@ impl Backend for EmulatedBackend {
         self.shared.memory.set_redzones(address, redzones);
     }
 
-    fn take_back(&self, address: u64) {
-        self.shared.memory.take_back(address);
+    fn end_buffer(&self, address: u64) {
+        self.shared.memory.end_buffer(address);
     }
 
     fn allocate_host(&self, bytes: usize) -> Result<u64> {
-        let layout = Layout::from_size_align(bytes, HOST_ALIGNMENT)
-            .map_err(|_| GpuError::Contract(format!("a host buffer of {bytes} bytes")))?;
-        // SAFETY: `bytes` is not zero (`HostBuffer` sees to it), so the layout's size is not.
-        let address = unsafe { std::alloc::alloc(layout) };
+        // SAFETY: `HostBuffer` allocates at least one byte, so the layout's size is not zero.
+        let address = unsafe { std::alloc::alloc(host_layout(bytes)) };
         if address.is_null() {
-            return Err(GpuError::OutOfMemory {
-                operation: "a host buffer".into(),
-                wanted: bytes as u64,
-                free: 0,
-                budget: 0,
-            });
+            handle_alloc_error(host_layout(bytes));
         }
         Ok(address as u64)
     }
 
     unsafe fn free_host(&self, address: u64, bytes: usize) {
-        if let Ok(layout) = Layout::from_size_align(bytes, HOST_ALIGNMENT) {
-            // SAFETY: the caller passes address and size of an allocation of `allocate_host`, which used this layout.
-            unsafe { std::alloc::dealloc(address as *mut u8, layout) };
-        }
+        // Held past the time limit, the memory is freed all the same.
+        _ = self.faults().hold(Operation::HostFree, "a free of host memory", self.shared.options.time_limit);
+        // SAFETY: address and size are those of an allocation of `allocate_host`, which used this layout.
+        unsafe { std::alloc::dealloc(address as *mut u8, host_layout(bytes)) };
     }
 
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {
-        // SAFETY: the word is found within one buffer of this device and is aligned by the caller's promise; kernels
-        // read it with atomic loads.
+        // SAFETY: `Memory::write` finds the word within one buffer; the caller promises that it is aligned and that
+        // kernels read it by atomic loads.
         let store = || unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
-        self.shared.memory.write("a write beside running kernels", address, size_of::<u64>(), store)?;
+        self.shared.memory.write("a host write", address, size_of::<u64>(), store)?;
         self.faults().host_wrote();
         Ok(())
     }
@@ -156,6 +152,6 @@ impl Backend for EmulatedBackend {
     }
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {
-        Ok(Box::new(EmulatedStream::new(self.shared.clone())))
+        Ok(Box::new(EmulatedStream { shared: self.shared.clone() }))
     }
 }

@@ -1,8 +1,8 @@
-//! From kernel source to shared objects by the host's C++ compiler, kept on disk by content.
+//! Shared objects of kernels, built by the host's C++ compiler and cached on disk by content.
 //!
-//! The folder holds the headers of `kernels/`, the runtime library and one object a program. Names carry a hash of all
-//! that made the file (text, flags, compiler version), files appear by renaming, and nothing is ever changed in place:
-//! any number of processes may share the folder.
+//! The folder holds the headers of `kernels/`, the runtime library and one object a program. A file's name has a hash of
+//! its inputs (text, flags, compiler version), files appear by renaming and never change: any number of processes may
+//! share the folder.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
@@ -16,10 +16,10 @@ use sha2::{Digest, Sha256};
 
 use super::runtime::Runtime;
 use crate::error::{GpuError, Result};
-use crate::program::Program;
-use crate::trust::{is_own_file, private_folder, temporary, write_new};
+use crate::program::{Program, hexadecimal};
+use crate::trust::{is_own_file, private_folder, publish, temporary, write_new};
 
-/// Texts that kernels include.
+/// Headers that kernels include.
 const HEADERS: [(&str, &str); 5] = [
     ("emulator.h", include_str!("../../kernels/emulator.h")),
     ("emulator_abi.h", include_str!("../../kernels/emulator_abi.h")),
@@ -28,7 +28,7 @@ const HEADERS: [(&str, &str); 5] = [
     ("emulator_memory.h", include_str!("../../kernels/emulator_memory.h")),
 ];
 
-/// Texts of the runtime beside the shared `emulator_abi.h`.
+/// Sources of the runtime, which also includes `emulator_abi.h`.
 const RUNTIME: [(&str, &str); 6] = [
     ("emulator.cc", include_str!("../../kernels/emulator.cc")),
     ("emulator_checks.h", include_str!("../../kernels/emulator_checks.h")),
@@ -47,12 +47,12 @@ const FLAGS: [&str; 8] = [
     "-fvisibility=hidden",
     "-fno-exceptions",
     "-fno-rtti",
-    // Objects name the libraries that they need and no others.
+    // Objects link only the libraries they need.
     "-Wl,--as-needed",
 ];
 
 /// Flags of kernels: arithmetic as on a GPU, and checks that call `emulator_checks.h`. Standard libraries are named
-/// below, so that the compiler does not add its own library of check handlers.
+/// below, so that the compiler does not link its own library of check handlers.
 const KERNEL_FLAGS: [&str; 7] = [
     "-O1",
     "-w",
@@ -67,19 +67,19 @@ const KERNEL_LIBRARIES: [&str; 3] = ["-lm", "-lgcc", "-lc"];
 const REPAIR: &str = "install it ('apt-get install g++' on Debian and Ubuntu, 'dnf install gcc-c++' on Fedora), or \
                       name another one in CXX";
 
-/// A compiler with its folder, and the runtime built by it.
+/// A compiler, its folder and the runtime built by it.
 pub(super) struct Toolchain {
     compiler: Compiler,
     folder: PathBuf,
     include: PathBuf,
     library: PathBuf,
     sanitize: bool,
-    /// Hash of all that goes into an object beside the program.
+    /// Hash of all inputs of an object except the program.
     identity: String,
     runtime: Runtime,
 }
 
-/// By folder, and whether they sanitize.
+/// By folder and use of the address sanitizer.
 type Toolchains = HashMap<(PathBuf, bool), Arc<Toolchain>>;
 
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ struct Compiler {
 }
 
 impl Toolchain {
-    /// The toolchain for a folder, made once a process.
+    /// The toolchain of a folder, prepared once a process.
     pub(super) fn get(folder: Option<&Path>, sanitize: bool) -> Result<Arc<Toolchain>> {
         static TOOLCHAINS: LazyLock<Mutex<Toolchains>> = LazyLock::new(Mutex::default);
         let folder = match folder {
@@ -124,7 +124,10 @@ impl Toolchain {
         let io_error = |error: io::Error| unusable(format!("{}: {error}", include.display()));
         private_folder(&include).map_err(unusable)?;
         for (name, text) in HEADERS.iter().chain(&RUNTIME) {
-            write_once(&include.join(name), text).map_err(io_error)?;
+            let path = include.join(name);
+            if !is_own_file(&path) {
+                publish(&path, &[text.as_bytes()]).map_err(io_error)?;
+            }
         }
         let name = format!("libwarpcube_emulator-{identity}.so");
         let library = folder.join(&name);
@@ -138,7 +141,7 @@ impl Toolchain {
         Ok(Toolchain { compiler, folder, include, library, sanitize, identity, runtime })
     }
 
-    /// First line of what the compiler says about its version.
+    /// First line of the compiler's version text.
     pub(super) fn compiler_version(&self) -> &str {
         self.compiler.version.lines().next().unwrap_or_default()
     }
@@ -147,11 +150,11 @@ impl Toolchain {
         &self.runtime
     }
 
-    /// The program's object, and whether the compiler had to run. Of the program's options only definitions (`-D`,
-    /// `-U`) are for this compiler; the others are about machine code of GPUs.
+    /// The program's object; the flag is true if the compiler ran. Of the program's options this compiler gets
+    /// definitions (`-D`, `-U`) only.
     pub(super) fn object(&self, program: &Program) -> Result<(PathBuf, bool)> {
         let mut hasher = Sha256::new();
-        // The name is part of the object: failures tell places in the source by it.
+        // The name is part of the object: errors show places in the source by it.
         hasher.update(format!("{}|{}|{}", self.identity, program.name(), program.hash()));
         let object = self.folder.join(format!("{}.so", hexadecimal(hasher, 20)));
         if is_own_file(&object) {
@@ -176,7 +179,7 @@ impl Toolchain {
 }
 
 impl Compiler {
-    /// Runs the compiler and puts the result in its place in one step.
+    /// Runs the compiler and renames its output to `target`.
     fn build(&self, target: &Path, arguments: &[String], libraries: &[&str], program: &str) -> Result<()> {
         let output = temporary(target, "so");
         let failed = |log: String| GpuError::Compile { program: program.to_string(), log };
@@ -236,19 +239,6 @@ fn default_folder() -> Result<PathBuf> {
         repair: "name one in WARPCUBE_EMULATOR_CACHE".into(),
     })?;
     Ok(cache.join("warpcube").join("emulated"))
-}
-
-fn write_once(path: &Path, text: &str) -> io::Result<()> {
-    if is_own_file(path) {
-        return Ok(());
-    }
-    let unfinished = temporary(path, "tmp");
-    write_new(&unfinished, &[text.as_bytes()])?;
-    fs::rename(unfinished, path)
-}
-
-fn hexadecimal(hasher: Sha256, bytes: usize) -> String {
-    hasher.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

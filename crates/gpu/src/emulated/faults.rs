@@ -1,5 +1,5 @@
-//! Failures on demand, so that tests see what happens when a device is lost or full; and launches that stand still, so
-//! that tests can do something while a kernel runs.
+//! Injected faults, by which tests reach the paths of a lost or full device; and held operations, during which a test
+//! acts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,91 +8,113 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::{GpuError, Result};
 
-/// Counts down to failures of an emulated device; shared between the test and the device.
+/// Faults of an emulated device, shared between the test and the device.
 ///
-/// A count of *n* lets *n* − 1 operations pass and fails the next one, once; zero means that nothing is due.
+/// A count of *n* lets *n* − 1 operations pass and fails the next one, once.
 #[derive(Debug, Default)]
 pub struct EmulatorFaults {
-    launches: AtomicU64,
-    kernels: AtomicU64,
-    allocations: AtomicU64,
-    losses: AtomicU64,
-    strays: AtomicU64,
-    no_compiler: AtomicBool,
+    pub(super) lost_launch: Countdown,
+    pub(super) refused_launch: Countdown,
+    pub(super) stray_launch: Countdown,
+    pub(super) failed_allocation: Countdown,
+    pub(super) lost_allocation: Countdown,
+    compiler_missing: AtomicBool,
     hold: Mutex<Hold>,
     changed: Condvar,
 }
 
-/// Whether a launch is to stand still, or does.
+/// Operations until a fault; zero if none is due.
+#[derive(Debug, Default)]
+pub(super) struct Countdown(AtomicU64);
+
+/// An operation that can be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Launch,
+    HostFree,
+}
+
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Hold {
     #[default]
     No,
-    /// The next launch is to.
-    Wanted,
-    /// A launch does.
+    /// The next such operation is to be held.
+    Wanted(Operation),
+    /// An operation is held.
     Held,
 }
 
 impl EmulatorFaults {
     /// The `nth` launch from now (1 is the next) fails with [`crate::GpuError::DeviceLost`].
     pub fn fail_launch(&self, nth: u64) {
-        self.launches.store(nth, Ordering::SeqCst);
+        self.lost_launch.set(nth);
     }
 
-    /// The `nth` launch from now (1 is the next) is refused with [`crate::GpuError::LaunchRefused`], and the device
-    /// goes on.
+    /// The `nth` launch from now (1 is the next) is refused with [`crate::GpuError::LaunchRefused`].
     pub fn refuse_launch(&self, nth: u64) {
-        self.kernels.store(nth, Ordering::SeqCst);
+        self.refused_launch.set(nth);
     }
 
-    /// The kernel of the `nth` launch from now (1 is the next) writes into a redzone of each buffer that has some.
-    pub fn stray(&self, nth: u64) {
-        self.strays.store(nth, Ordering::SeqCst);
-    }
-
-    /// From now on programs cannot be loaded for want of a compiler, or can again.
-    pub fn take_compiler_away(&self, away: bool) {
-        self.no_compiler.store(away, Ordering::SeqCst);
+    /// The kernel of the `nth` launch from now (1 is the next) writes to a redzone of each buffer that has one.
+    pub fn damage_redzones(&self, nth: u64) {
+        self.stray_launch.set(nth);
     }
 
     /// The `nth` device buffer from now (1 is the next) fails with [`crate::GpuError::OutOfMemory`].
     pub fn fail_allocation(&self, nth: u64) {
-        self.allocations.store(nth, Ordering::SeqCst);
+        self.failed_allocation.set(nth);
     }
 
-    /// The next launch stands still before its first block, until something is written beside it (as cancelling does)
-    /// or [`EmulatorFaults::release`]; past the device's time limit it fails.
+    /// The `nth` device buffer from now (1 is the next) fails with [`crate::GpuError::DeviceLost`].
+    pub fn lose_at_allocation(&self, nth: u64) {
+        self.lost_allocation.set(nth);
+    }
+
+    /// Removes the compiler, or restores it.
+    pub fn set_compiler_missing(&self, missing: bool) {
+        self.compiler_missing.store(missing, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_compiler_missing(&self) -> bool {
+        self.compiler_missing.load(Ordering::SeqCst)
+    }
+
+    /// Holds the next launch before its first block, until a host write (as cancelling does) or
+    /// [`EmulatorFaults::release`]; past the device's time limit it fails.
     pub fn hold_launch(&self) {
-        *self.hold.lock() = Hold::Wanted;
+        *self.hold.lock() = Hold::Wanted(Operation::Launch);
     }
 
-    /// Waits until a launch stands still; whether one did within `patience`.
-    pub fn wait_until_held(&self, patience: Duration) -> bool {
-        let (mut hold, deadline) = (self.hold.lock(), Instant::now() + patience);
+    /// Holds the next free of host memory until [`EmulatorFaults::release`], at most for the device's time limit.
+    pub fn hold_host_free(&self) {
+        *self.hold.lock() = Hold::Wanted(Operation::HostFree);
+    }
+
+    /// Waits until an operation is held; false if none was after `timeout`.
+    pub fn wait_until_held(&self, timeout: Duration) -> bool {
+        let (mut hold, deadline) = (self.hold.lock(), Instant::now() + timeout);
         while *hold != Hold::Held && !self.changed.wait_until(&mut hold, deadline).timed_out() {}
         *hold == Hold::Held
     }
 
-    /// Lets a launch that stands still go on.
+    /// Resumes a held operation.
     pub fn release(&self) {
         *self.hold.lock() = Hold::No;
         self.changed.notify_all();
     }
 
-    /// Called for each write beside running kernels.
+    /// Called for each host write while kernels run.
     pub(super) fn host_wrote(&self) {
-        let mut hold = self.hold.lock();
-        if *hold == Hold::Held {
-            *hold = Hold::No;
-            self.changed.notify_all();
+        let is_held = *self.hold.lock() == Hold::Held;
+        if is_held {
+            self.release();
         }
     }
 
-    /// Called before each launch.
-    pub(super) fn hold(&self, kernel: &str, limit: Duration) -> Result<()> {
+    /// Called before each such operation.
+    pub(super) fn hold(&self, operation: Operation, name: &str, limit: Duration) -> Result<()> {
         let mut hold = self.hold.lock();
-        if *hold != Hold::Wanted {
+        if *hold != Hold::Wanted(operation) {
             return Ok(());
         }
         *hold = Hold::Held;
@@ -100,44 +122,22 @@ impl EmulatorFaults {
         let deadline = Instant::now() + limit;
         while *hold == Hold::Held && !self.changed.wait_until(&mut hold, deadline).timed_out() {}
         match std::mem::take(&mut *hold) {
-            Hold::Held => Err(GpuError::Emulator(format!("kernel '{kernel}' stood still and nobody let it go on"))),
+            Hold::Held => Err(GpuError::Emulator(format!("{name} was held and not released"))),
             _ => Ok(()),
         }
     }
-
-    pub(super) fn launch_fails(&self) -> bool {
-        is_due(&self.launches)
-    }
-
-    /// The `nth` device buffer from now (1 is the next) finds the device lost.
-    pub fn lose_at_allocation(&self, nth: u64) {
-        self.losses.store(nth, Ordering::SeqCst);
-    }
-
-    pub(super) fn allocation_finds_loss(&self) -> bool {
-        is_due(&self.losses)
-    }
-
-    pub(super) fn launch_is_refused(&self) -> bool {
-        is_due(&self.kernels)
-    }
-
-    pub(super) fn launch_strays(&self) -> bool {
-        is_due(&self.strays)
-    }
-
-    pub(super) fn has_no_compiler(&self) -> bool {
-        self.no_compiler.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn allocation_fails(&self) -> bool {
-        is_due(&self.allocations)
-    }
 }
 
-fn is_due(count: &AtomicU64) -> bool {
-    let before = count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
-    before == Ok(1)
+impl Countdown {
+    fn set(&self, nth: u64) {
+        self.0.store(nth, Ordering::SeqCst);
+    }
+
+    /// Counts an operation; true if it fails.
+    pub(super) fn is_due(&self) -> bool {
+        let before = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
+        before == Ok(1)
+    }
 }
 
 #[cfg(test)]
@@ -147,10 +147,10 @@ mod tests {
     #[test]
     fn the_nth_operation_fails_and_no_other() {
         let faults = EmulatorFaults::default();
-        assert!(!faults.launch_fails());
+        assert!(!faults.lost_launch.is_due());
         faults.fail_launch(3);
-        let outcomes: Vec<bool> = (0..5).map(|_| faults.launch_fails()).collect();
+        let outcomes: Vec<bool> = (0..5).map(|_| faults.lost_launch.is_due()).collect();
         assert_eq!(outcomes, [false, false, true, false, false]);
-        assert!(!faults.allocation_fails());
+        assert!(!faults.failed_allocation.is_due());
     }
 }

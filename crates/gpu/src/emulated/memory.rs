@@ -1,10 +1,10 @@
-//! Memory of the emulated device: every buffer between two guards, content poisoned until it is written.
+//! Memory of the emulated device: every buffer lies between two guards, and its content is poison until it is written.
 //!
-//! An *allocation* is what the pool asks for, rounded up to a size class; a *buffer* is the part of it that is lent to
-//! a user. The guard behind a buffer begins at its last byte, not at that of its size class. Guards are looked at after
-//! each launch and at each synchronisation, and so are the *redzones* that a user names within his buffer, which
-//! uploads, fills and copies may only cover as a whole; a block on the pool's free list holds poison, and a write to it
-//! is found when it is lent again. What is found while a buffer is dropped is reported by the next look.
+//! An *allocation* is a block of the pool, rounded up to a size class; a *buffer* is the part of it in use. The guard
+//! behind a buffer begins at its end, not at that of its size class. Guards are checked after each launch and at each
+//! synchronisation, and so are the *redzones* declared within a buffer, which uploads, fills and copies may only cover
+//! as a whole. A block on the pool's free list holds poison; a write to it is found when its next buffer begins. A
+//! finding of a call that returns no error is reported by the next check.
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ use crate::error::{GpuError, Result};
 const ALIGNMENT: usize = 256;
 /// Unused bytes before and after an allocation.
 const GUARD_BYTES: usize = 512;
-/// Most bytes behind a buffer that are watched: size classes of large buffers leave up to 2 MiB there.
+/// Limit of guarded bytes behind a buffer: size classes of large buffers leave up to 2 MiB there.
 const TAIL_BYTES_MAX: usize = 1024;
-/// What guards, fresh memory and returned memory hold.
+/// Content of guards, of fresh memory and of blocks on the free list.
 const GUARD: u8 = 0xfd;
 const FRESH: u8 = 0xcb;
 const RETURNED: u8 = 0xdd;
 
-/// A run of guard bytes to compare with.
+/// Guard bytes to compare with.
 const GUARDS: [u8; TAIL_BYTES_MAX] = [GUARD; TAIL_BYTES_MAX];
 
 pub(super) struct Memory {
@@ -39,20 +39,21 @@ pub(super) struct Memory {
 struct State {
     used: u64,
     allocations: BTreeMap<u64, Allocation>,
-    /// What was found with no caller to tell.
+    /// The first finding of a call that returns no error.
     finding: Option<String>,
 }
 
+#[derive(Default)]
 struct Allocation {
     capacity: usize,
-    /// Bytes of the buffer, none while the allocation is on the pool's free list.
-    lent: Option<usize>,
+    /// Bytes of the buffer; none while the allocation is on the pool's free list.
+    buffer: Option<usize>,
     purpose: String,
     /// Unused ranges of the buffer, in bytes from its start.
     redzones: Vec<Range<usize>>,
 }
 
-/// Calls by which the address sanitizer is told what may not be touched.
+/// Interface of the address sanitizer.
 struct Sanitizer {
     poison: unsafe extern "C" fn(*const u8, usize),
     unpoison: unsafe extern "C" fn(*const u8, usize),
@@ -93,10 +94,8 @@ impl Memory {
             base.add(GUARD_BYTES)
         };
         state.used += bytes as u64;
-        state.allocations.insert(
-            address as u64,
-            Allocation { capacity: bytes, lent: None, purpose: String::new(), redzones: Vec::new() },
-        );
+        let allocation = Allocation { capacity: bytes, ..Allocation::default() };
+        state.allocations.insert(address as u64, allocation);
         Ok(address as u64)
     }
 
@@ -104,22 +103,20 @@ impl Memory {
         let mut state = self.state.lock();
         let Some(allocation) = state.allocations.remove(&address) else { return };
         state.used -= allocation.capacity as u64;
-        if let Some(finding) = allocation.written_after_return(address) {
-            state.finding.get_or_insert(finding);
-        }
+        state.report(allocation.written_after_return(address));
         let base = (address as usize - GUARD_BYTES) as *mut u8;
         let layout = layout(allocation.capacity);
-        self.permit(base, layout.size());
+        self.unpoison(base as usize, layout.size());
         // SAFETY: `base` came from `alloc` with this layout, and the entry was just removed: it is freed once.
         unsafe { std::alloc::dealloc(base, layout) };
     }
 
     /// A buffer of `bytes` begins at this allocation's start.
-    pub(super) fn lend(&self, address: u64, bytes: usize, purpose: &str) {
+    pub(super) fn begin_buffer(&self, address: u64, bytes: usize, purpose: &str) {
         let mut state = self.state.lock();
         let Some(allocation) = state.allocations.get_mut(&address) else { return };
         let finding = allocation.written_after_return(address);
-        allocation.lent = Some(bytes);
+        allocation.buffer = Some(bytes);
         allocation.purpose = purpose.to_string();
         let tail = allocation.tail_bytes();
         let start = address as *mut u8;
@@ -128,52 +125,43 @@ impl Memory {
             start.write_bytes(FRESH, bytes);
             start.add(bytes).write_bytes(GUARD, tail);
         }
-        self.forbid((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
-        self.forbid((address as usize + bytes) as *const u8, tail);
-        if let Some(finding) = finding {
-            state.finding.get_or_insert(finding);
-        }
+        self.poison(address as usize - GUARD_BYTES, GUARD_BYTES);
+        self.poison(address as usize + bytes, tail);
+        state.report(finding);
     }
 
-    /// The buffer at this address is gone.
-    pub(super) fn take_back(&self, address: u64) {
+    /// The buffer at this address ends.
+    pub(super) fn end_buffer(&self, address: u64) {
         let mut state = self.state.lock();
         let Some(allocation) = state.allocations.get_mut(&address) else { return };
-        let bytes = allocation.lent.unwrap_or_default();
-        self.permit((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
-        self.permit((address as usize + bytes) as *const u8, allocation.tail_bytes());
+        allocation.guards(address).for_each(|(first, bytes)| self.unpoison(first, bytes));
         let finding = allocation.damage(address);
-        for range in std::mem::take(&mut allocation.redzones) {
-            self.permit((address as usize + range.start) as *const u8, range.len());
-        }
-        allocation.lent = None;
-        // SAFETY: the range is that of the allocation, of which no handle is left.
+        (allocation.buffer, allocation.redzones) = (None, Vec::new());
+        // SAFETY: the range is that of the allocation, and no handle of its buffer is left.
         unsafe { (address as *mut u8).write_bytes(RETURNED, allocation.capacity) };
-        if let Some(finding) = finding {
-            state.finding.get_or_insert(finding);
-        }
+        state.report(finding);
     }
 
-    /// Ranges of a buffer that are unused from now on, in bytes from `address`; they take the place of others.
+    /// Declares the unused ranges of a buffer, in bytes from `address`; they replace earlier ones.
     pub(super) fn set_redzones(&self, address: u64, redzones: &[Range<usize>]) {
         let mut state = self.state.lock();
         let Some((start, allocation)) = state.allocations.range_mut(..=address).next_back() else { return };
         let offset = (address - start) as usize;
-        let lent = allocation.lent.unwrap_or_default();
+        let bytes = allocation.buffer.unwrap_or_default();
         for range in std::mem::take(&mut allocation.redzones) {
-            self.permit((*start as usize + range.start) as *const u8, range.len());
+            self.unpoison(*start as usize + range.start, range.len());
         }
         for range in redzones.iter().map(|range| range.start + offset..range.end + offset) {
-            assert!(range.end <= lent, "a redzone lies in its buffer");
+            assert!(range.end <= bytes, "a redzone lies in its buffer");
             let first = (*start as usize + range.start) as *mut u8;
-            // SAFETY: the range lies in a live buffer whose owner gives it up.
+            // SAFETY: the range lies in a live buffer, whose owner declares it unused.
             unsafe { first.write_bytes(GUARD, range.len()) };
-            self.forbid(first, range.len());
+            self.poison(first as usize, range.len());
             allocation.redzones.push(range);
         }
     }
 
-    /// Writes the first byte of a redzone in each buffer that has one, as a kernel that leaves its zone does.
+    /// Writes the first byte of a redzone in each buffer that has one, as a defective kernel does.
     pub(super) fn damage_redzones(&self) {
         for (start, allocation) in &self.state.lock().allocations {
             if let Some(range) = allocation.redzones.iter().find(|range| !range.is_empty()) {
@@ -183,7 +171,7 @@ impl Memory {
         }
     }
 
-    /// Whether there is an allocation at this address, or right before or behind it.
+    /// True if the address lies in an allocation or in its guards.
     pub(super) fn holds(&self, address: u64) -> bool {
         let state = self.state.lock();
         let Some((start, allocation)) =
@@ -194,12 +182,12 @@ impl Memory {
         address < start + (allocation.capacity + GUARD_BYTES) as u64
     }
 
-    /// Lets `operation` read a range, which has to lie within one buffer.
+    /// Runs `operation`, which reads a range, if the range lies within one buffer.
     pub(super) fn read(&self, what: &str, address: u64, bytes: usize, operation: impl FnOnce()) -> Result<()> {
         self.access(what, address, bytes, false, operation)
     }
 
-    /// Lets `operation` write a range, which has to lie within one buffer.
+    /// Runs `operation`, which writes a range, if the range lies within one buffer.
     pub(super) fn write(&self, what: &str, address: u64, bytes: usize, operation: impl FnOnce()) -> Result<()> {
         self.access(what, address, bytes, true, operation)
     }
@@ -212,7 +200,7 @@ impl Memory {
             .next_back()
             .ok_or_else(|| GpuError::Emulator(format!("{what} at an address below all buffers")))?;
         let offset = (address - start) as usize;
-        let lent = allocation.lent.unwrap_or_default();
+        let lent = allocation.buffer.unwrap_or_default();
         let place = || format!("{what} of {bytes} bytes at byte {offset} of the buffer '{}'", allocation.purpose);
         if offset.checked_add(bytes).is_none_or(|end| end > lent) {
             return Err(GpuError::Emulator(format!("{} of {lent} bytes", place())));
@@ -229,27 +217,28 @@ impl Memory {
             operation();
             return Ok(());
         }
-        // Guards are not compared before those that the operation covers hold their content again.
-        ranges.iter().for_each(|(first, bytes)| self.permit(*first, *bytes));
+        // Under the lock no check compares the covered redzones before they hold guard bytes again.
+        ranges.iter().for_each(|(first, bytes)| self.unpoison(*first as usize, *bytes));
         operation();
         for (first, bytes) in ranges {
             if writes {
                 // SAFETY: a redzone lies in a live buffer, and nothing but this module may write to it.
                 unsafe { first.write_bytes(GUARD, bytes) };
             }
-            self.forbid(first, bytes);
+            self.poison(first as usize, bytes);
         }
         Ok(())
     }
 
-    /// Looks at the guards of all buffers and mends them; `after` names what has just run.
+    /// Checks the guards of all buffers and restores them; `after` names the last operation.
     pub(super) fn check_guards(&self, after: &str) -> Result<()> {
         let mut state = self.state.lock();
         let mut finding = state.finding.take();
         if self.sanitizer.is_none() {
-            for (address, allocation) in state.allocations.iter().filter(|(_, allocation)| allocation.lent.is_some()) {
+            for (address, allocation) in state.allocations.iter().filter(|(_, allocation)| allocation.buffer.is_some())
+            {
                 if let Some(damage) = allocation.damage(*address) {
-                    allocation.mend(*address);
+                    allocation.restore(*address);
                     finding.get_or_insert(damage);
                 }
             }
@@ -257,18 +246,25 @@ impl Memory {
         finding.map_or(Ok(()), |finding| Err(GpuError::Emulator(format!("{finding}; found after {after}"))))
     }
 
-    fn forbid(&self, start: *const u8, bytes: usize) {
+    fn poison(&self, start: usize, bytes: usize) {
         if let Some(sanitizer) = &self.sanitizer {
-            // SAFETY: the range is a guard of a live allocation, which nothing reads while it is forbidden.
-            unsafe { (sanitizer.poison)(start, bytes) };
+            // SAFETY: the range is a guard of a live allocation; no code reads it while it is poisoned.
+            unsafe { (sanitizer.poison)(start as *const u8, bytes) };
         }
     }
 
-    fn permit(&self, start: *const u8, bytes: usize) {
+    fn unpoison(&self, start: usize, bytes: usize) {
         if let Some(sanitizer) = &self.sanitizer {
             // SAFETY: the range belongs to a live allocation.
-            unsafe { (sanitizer.unpoison)(start, bytes) };
+            unsafe { (sanitizer.unpoison)(start as *const u8, bytes) };
         }
+    }
+}
+
+impl State {
+    /// Keeps the first finding for the next check.
+    fn report(&mut self, finding: Option<String>) {
+        self.finding = self.finding.take().or(finding);
     }
 }
 
@@ -280,54 +276,46 @@ impl Drop for Memory {
 }
 
 impl Allocation {
-    /// Watched bytes behind the buffer.
+    /// Guarded bytes behind the buffer.
     fn tail_bytes(&self) -> usize {
-        (self.capacity - self.lent.unwrap_or_default() + GUARD_BYTES).min(TAIL_BYTES_MAX)
+        (self.capacity - self.buffer.unwrap_or_default() + GUARD_BYTES).min(TAIL_BYTES_MAX)
     }
 
-    /// What was written next to the buffer, if anything was.
+    /// Guards and redzones of the buffer, addresses and bytes.
+    fn guards(&self, address: u64) -> impl Iterator<Item = (usize, usize)> {
+        let (start, end) = (address as usize, address as usize + self.buffer.unwrap_or_default());
+        let redzones = self.redzones.iter().map(move |range| (start + range.start, range.len()));
+        [(end, self.tail_bytes()), (start - GUARD_BYTES, GUARD_BYTES)].into_iter().chain(redzones)
+    }
+
+    /// The first write to a guard or a redzone of the buffer, if there is one.
     fn damage(&self, address: u64) -> Option<String> {
-        let lent = self.lent?;
-        // SAFETY: guards and buffer lie within one live allocation; only a defective kernel writes to guards, and then
-        // any value read is a finding.
-        let (before, after) = unsafe {
-            let before = std::slice::from_raw_parts((address as usize - GUARD_BYTES) as *const u8, GUARD_BYTES);
-            (before, std::slice::from_raw_parts((address as usize + lent) as *const u8, self.tail_bytes()))
-        };
-        let name = format_args!("the buffer '{}' of {lent} bytes", self.purpose).to_string();
-        if after != &GUARDS[..after.len()] {
-            let distance = after.iter().position(|byte| *byte != GUARD).unwrap_or_default();
-            return Some(format!("byte {} of {name} was written", lent + distance));
-        }
-        if before != &GUARDS[..before.len()] {
-            let distance = GUARD_BYTES - before.iter().rposition(|byte| *byte != GUARD).unwrap_or_default();
-            return Some(format!("byte -{distance} of {name} was written"));
-        }
-        self.redzones.iter().find_map(|range| {
-            // SAFETY: as above.
-            let redzone =
-                unsafe { std::slice::from_raw_parts((address as usize + range.start) as *const u8, range.len()) };
-            let distance = redzone.iter().position(|byte| *byte != GUARD)?;
-            Some(format!("byte {} of {name} was written, in the redzone at {range:?}", range.start + distance))
+        let bytes = self.buffer?;
+        self.guards(address).find_map(|(first, length)| {
+            // SAFETY: guards and buffer lie within one live allocation; only a defective kernel writes to guards, and
+            // any value read is a finding then.
+            let content = unsafe { std::slice::from_raw_parts(first as *const u8, length) };
+            if content.chunks(GUARDS.len()).all(|chunk| *chunk == GUARDS[..chunk.len()]) {
+                return None;
+            }
+            let byte = (first + content.iter().position(|byte| *byte != GUARD)?) as i64 - address as i64;
+            let redzone = self.redzones.iter().find(|range| byte >= 0 && range.contains(&(byte as usize)));
+            let place = redzone.map_or(String::new(), |range| format!(", in the redzone at {range:?}"));
+            Some(format!("byte {byte} of the buffer '{}' of {bytes} bytes was written{place}", self.purpose))
         })
     }
 
-    /// Writes both guards anew.
-    fn mend(&self, address: u64) {
-        let lent = self.lent.unwrap_or_default();
-        // SAFETY: as for `damage`; nothing but this module may write to guards.
-        unsafe {
-            ((address as usize - GUARD_BYTES) as *mut u8).write_bytes(GUARD, GUARD_BYTES);
-            ((address as usize + lent) as *mut u8).write_bytes(GUARD, self.tail_bytes());
-            for range in &self.redzones {
-                ((address as usize + range.start) as *mut u8).write_bytes(GUARD, range.len());
-            }
+    /// Writes guards and redzones again.
+    fn restore(&self, address: u64) {
+        for (first, bytes) in self.guards(address) {
+            // SAFETY: as for `damage`; nothing but this module may write to guards.
+            unsafe { (first as *mut u8).write_bytes(GUARD, bytes) };
         }
     }
 
-    /// What was written to memory on the pool's free list, if anything was. Only its first bytes are looked at.
+    /// A write to a block on the pool's free list, if there is one among its first bytes.
     fn written_after_return(&self, address: u64) -> Option<String> {
-        if self.lent.is_some() {
+        if self.buffer.is_some() {
             return None;
         }
         let bytes = self.capacity.min(TAIL_BYTES_MAX);
@@ -339,11 +327,10 @@ impl Allocation {
 }
 
 impl Sanitizer {
-    /// The address sanitizer of this process, if it was started with one.
+    /// The address sanitizer of this process, if one is loaded.
     fn find() -> Option<Sanitizer> {
         let process = Library::this();
-        // SAFETY: the sanitizer's interface gives these names these signatures, and what is part of the process from
-        // its start is not unloaded.
+        // SAFETY: the sanitizer's interface has these names and signatures, and is never unloaded.
         unsafe {
             Some(Sanitizer {
                 poison: *process.get(c"__asan_poison_memory_region").ok()?,

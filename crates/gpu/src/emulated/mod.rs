@@ -1,22 +1,22 @@
-//! The emulated device: the same kernel source as on a GPU, run on the CPU, for tests.
+//! The emulated device: runs the kernel source of a GPU on the CPU, for tests.
 //!
-//! A program is compiled by the host's C++ compiler against `kernels/emulator.h`; the threads of a block are fibers of
-//! the launching thread (`kernels/emulator.cc`), and a launch is over when `launch` returns. What a GPU leaves
-//! undefined is an error here: lanes that miss each other in a collective, barriers not all threads reach, deadlocks,
-//! writes outside of buffers or of shared memory, unaligned or null pointers, signed arithmetic that overflows, kernels
-//! launched early that touch memory before they wait. Fresh memory holds poison, not zeros.
-//! After such an error ([`GpuError::Emulator`](crate::GpuError::Emulator)) the device goes on working.
+//! The host's C++ compiler compiles a program against `kernels/emulator.h`. The threads of a block are fibers of the
+//! launching thread (`kernels/emulator.cc`), and a launch has ended when `launch` returns. Behaviour that a GPU leaves
+//! undefined is an error ([`GpuError::Emulator`](crate::GpuError::Emulator)): collectives that some lanes miss, barriers
+//! that some threads miss, deadlocks, writes outside of buffers or of shared memory, unaligned or null pointers, signed
+//! overflow, kernels launched early that access memory before they wait. Fresh memory holds poison, not zeros. The
+//! device works on after such an error.
 //!
 //! Threads run in one of three orders ([`LaneOrder`]), all from one compiled object; a kernel whose answer depends on
-//! the order is wrong. It is stricter than a GPU in four points: a call of `__syncthreads` needs all threads of the
-//! block, exited ones too; a mask may not name exited or missing lanes; lanes of one mask meet at one place in the
-//! source; a kernel launched early takes addresses from its parameters after it has waited. It sees no missing fences:
-//! those live in the prelude's acquire and release helpers.
+//! the order is wrong. The device is stricter than a GPU in four points: `__syncthreads` needs all threads of the
+//! block, exited ones too; a mask may not contain exited or missing lanes; lanes of one mask meet at one place in the
+//! source; a kernel launched early reads addresses from its parameters after it has waited. The device finds no missing
+//! fences: the prelude's acquire and release helpers contain them.
 //!
-//! Environment: `CXX` names the compiler (`g++` otherwise), `WARPCUBE_EMULATOR_CACHE` the folder of compiled objects.
-//! `WARPCUBE_EMULATOR_SANITIZE=1` compiles kernels with the address sanitizer, which then must have been loaded before
-//! the process began: `LD_PRELOAD=$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0`. It ends the process
-//! at the first finding, so it is for kernels that are thought to be right.
+//! Environment: `CXX` names the compiler (`g++` by default), `WARPCUBE_EMULATOR_CACHE` the folder of compiled objects.
+//! `WARPCUBE_EMULATOR_SANITIZE=1` compiles kernels with the address sanitizer, which must be loaded before the process
+//! begins: `LD_PRELOAD=$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0`. The sanitizer ends the process
+//! at the first finding.
 
 mod backend;
 mod compiler;
@@ -35,7 +35,15 @@ pub use faults::EmulatorFaults;
 use crate::device::Device;
 use crate::error::Result;
 
-/// The order in which lanes, warps and blocks run where the program leaves it open.
+/// Multiprocessors of the device.
+const MULTIPROCESSORS: u32 = 3;
+/// Blocks that run concurrently; the others follow.
+const RESIDENT_BLOCKS: u32 = 4;
+/// Largest shared memory of a block, and shared memory of a multiprocessor, of compute capability 9.0 in bytes.
+const SHARED_BYTES_PER_BLOCK: usize = 227 << 10;
+const SHARED_BYTES_PER_MULTIPROCESSOR: usize = 228 << 10;
+
+/// The order of lanes, warps and blocks where the program leaves it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LaneOrder {
     /// Lowest number first.
@@ -47,41 +55,32 @@ pub enum LaneOrder {
     Seeded(u64),
 }
 
-/// What an emulated device is like.
+/// Properties of an emulated device.
 #[derive(Debug, Clone)]
 pub struct EmulatorOptions {
     /// Device memory in bytes.
     pub memory_bytes: u64,
-    /// Multiprocessors it advertises.
-    pub multiprocessors: u32,
-    /// Largest shared memory of a block in bytes.
-    pub shared_memory_per_block: usize,
-    /// The most bytes of parameters that a kernel takes.
+    /// Largest parameter struct of a kernel in bytes.
     pub params_bytes_max: usize,
-    /// Blocks that run side by side; the others follow as these finish.
-    pub resident_blocks: u32,
-    /// In which order threads run.
+    /// Order of threads.
     pub order: LaneOrder,
-    /// A launch that takes longer is given up with an error.
+    /// A launch that takes longer is an error.
     pub time_limit: Duration,
-    /// Folder of compiled objects; where none is given, `WARPCUBE_EMULATOR_CACHE` or `warpcube/emulated` in the user's
-    /// cache folder. It must belong to this user alone.
+    /// Folder of compiled objects, which belongs to this user alone; by default `WARPCUBE_EMULATOR_CACHE`, or
+    /// `warpcube/emulated` in the user's cache folder.
     pub cache_folder: Option<PathBuf>,
-    /// Compile kernels with the address sanitizer; by default if `WARPCUBE_EMULATOR_SANITIZE` is 1.
+    /// True to compile kernels with the address sanitizer; by default if `WARPCUBE_EMULATOR_SANITIZE` is 1.
     pub sanitize: bool,
-    /// Failures on demand.
+    /// Injected faults.
     pub faults: Arc<EmulatorFaults>,
 }
 
 impl Default for EmulatorOptions {
-    /// 1 GiB of memory, 3 multiprocessors, the shared memory of compute capability 9.0, 4 resident blocks.
+    /// 1 GiB of memory, a time limit of 60 s.
     fn default() -> EmulatorOptions {
         EmulatorOptions {
             memory_bytes: 1 << 30,
-            multiprocessors: 3,
-            shared_memory_per_block: 227 << 10,
             params_bytes_max: 32_764,
-            resident_blocks: 4,
             order: LaneOrder::Forward,
             time_limit: Duration::from_secs(60),
             cache_folder: None,
@@ -91,18 +90,12 @@ impl Default for EmulatorOptions {
     }
 }
 
-impl EmulatorOptions {
-    fn shared_memory_per_multiprocessor(&self) -> usize {
-        self.shared_memory_per_block + (1 << 10)
-    }
-}
-
 impl Device {
-    /// An emulated device; `budget` is the most device memory to use, in bytes.
+    /// An emulated device; `budget` is the limit of device memory in bytes.
     ///
     /// # Errors
     /// [`GpuError::CompilerUnavailable`](crate::GpuError::CompilerUnavailable) without a C++ compiler,
-    /// [`GpuError::Unavailable`](crate::GpuError::Unavailable) if no folder for compiled objects can be had.
+    /// [`GpuError::Unavailable`](crate::GpuError::Unavailable) without a folder for compiled objects.
     pub fn emulated(options: EmulatorOptions, budget: u64) -> Result<Device> {
         let backend = backend::EmulatedBackend::new(options)?;
         let compiler = backend.compiler();

@@ -1,6 +1,5 @@
-//! A compiled program, loaded: its kernels, what they take and how large a block they allow.
+//! A loaded program: its kernels with the size of their parameters and their largest block.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::path::Path;
@@ -11,16 +10,17 @@ use parking_lot::Mutex;
 
 use super::compiler::Toolchain;
 use super::runtime::Entry;
+use super::{SHARED_BYTES_PER_BLOCK, SHARED_BYTES_PER_MULTIPROCESSOR};
 use crate::backend::{BackendModule, KernelAttributes};
 use crate::error::{GpuError, Result};
 
 /// Most threads and most blocks of one multiprocessor.
 const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 const BLOCKS_PER_MULTIPROCESSOR_MAX: u32 = 4;
-/// Shared memory that a block costs beyond what it asks for, in bytes.
+/// Shared memory that a block takes beyond its request, in bytes.
 const SHARED_BYTES_RESERVED: usize = 1 << 10;
 
-/// What `WC_KERNEL` leaves behind for one kernel.
+/// The symbols that `WC_KERNEL` defines for one kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EmulatedKernel {
     pub(super) entry: Entry,
@@ -31,36 +31,22 @@ pub(super) struct EmulatedKernel {
 pub(super) struct EmulatedModule {
     program: String,
     kernels: Mutex<HashMap<String, EmulatedKernel>>,
-    shared_per_block: usize,
-    shared_per_multiprocessor: usize,
     library: Library,
-    // Kernels call into it, so it must not be unloaded before them: fields are dropped in this order.
+    // Kernels call the runtime, so it is unloaded after them: fields are dropped in this order.
     _toolchain: Arc<Toolchain>,
 }
 
 impl EmulatedModule {
-    /// Loads an object; `limits` are the shared memory of a block and of a multiprocessor.
-    pub(super) fn load(
-        path: &Path,
-        program: &str,
-        toolchain: Arc<Toolchain>,
-        limits: (usize, usize),
-    ) -> Result<EmulatedModule> {
-        // SAFETY: the object was built from kernel source, which is part of this program, into a folder that only this
-        // user can write; kernel source has no initialisers.
+    /// Loads an object.
+    pub(super) fn load(path: &Path, program: &str, toolchain: Arc<Toolchain>) -> Result<EmulatedModule> {
+        // SAFETY: the object was built from kernel source of this program, which has no initialisers, into a folder that
+        // only this user can write.
         let library = unsafe { Library::new(path) }.map_err(|error| GpuError::Driver {
             operation: format!("loading program '{program}' on the emulated device"),
             code: "DLOPEN".into(),
             message: error.to_string(),
         })?;
-        Ok(EmulatedModule {
-            program: program.to_string(),
-            kernels: Mutex::default(),
-            shared_per_block: limits.0,
-            shared_per_multiprocessor: limits.1,
-            library,
-            _toolchain: toolchain,
-        })
+        Ok(EmulatedModule { program: program.to_string(), kernels: Mutex::default(), library, _toolchain: toolchain })
     }
 
     /// The kernel of that name.
@@ -70,7 +56,7 @@ impl EmulatedModule {
         }
         let missing = || GpuError::Contract(format!("program '{}' has no kernel '{name}'", self.program));
         let symbol = |prefix: &str| CString::new(format!("{prefix}{name}")).map_err(|_| missing());
-        // SAFETY: WC_KERNEL, the only thing that makes symbols of these names, gives them these types.
+        // SAFETY: only WC_KERNEL defines symbols of these names, with these types.
         let kernel = unsafe {
             EmulatedKernel {
                 entry: *self.library.get::<Entry>(symbol("wc_entry_")?).map_err(|_| missing())?,
@@ -91,14 +77,10 @@ impl BackendModule for EmulatedModule {
 
     fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32> {
         let shared_bytes = shared_bytes as usize;
-        if block == 0 || block > self.kernel(kernel)?.threads_max || shared_bytes > self.shared_per_block {
+        if block == 0 || block > self.kernel(kernel)?.threads_max || shared_bytes > SHARED_BYTES_PER_BLOCK {
             return Ok(0);
         }
-        let by_shared = self.shared_per_multiprocessor / (shared_bytes + SHARED_BYTES_RESERVED);
+        let by_shared = SHARED_BYTES_PER_MULTIPROCESSOR / (shared_bytes + SHARED_BYTES_RESERVED);
         Ok((THREADS_PER_MULTIPROCESSOR / block).min(by_shared as u32).min(BLOCKS_PER_MULTIPROCESSOR_MAX))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

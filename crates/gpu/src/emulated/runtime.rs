@@ -1,21 +1,21 @@
-//! The library that runs grids of fibers (`kernels/emulator.cc`), as seen from Rust.
+//! Binding of the library that runs grids of fibers (`kernels/emulator.cc`).
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
 
 use libloading::Library;
 
-use super::{EmulatorOptions, LaneOrder};
+use super::{EmulatorOptions, LaneOrder, RESIDENT_BLOCKS};
 use crate::backend::LaunchShape;
 use crate::error::{GpuError, Result};
 
-/// Room for the reason of a failure.
+/// Room for an error message.
 const MESSAGE_BYTES: usize = 4096;
 
-/// The bit by which an address of this process becomes one at which nothing is mapped.
+/// The bit that turns an address of this process into an unmapped one.
 const NOWHERE: u64 = 1 << 50;
 
-/// A kernel's entry: takes the address of its parameter struct.
+/// A kernel's entry; the argument is the address of its parameter struct.
 pub(super) type Entry = unsafe extern "C" fn(*const c_void);
 
 type Run = unsafe extern "C" fn(*const Request, *mut c_char, usize) -> i32;
@@ -41,20 +41,20 @@ struct Request {
 pub(super) struct Arguments {
     /// The struct.
     pub(super) params: Vec<u128>,
-    /// For a kernel that is launched early: the struct as its threads see it until they wait.
+    /// For a kernel launched early: the struct that its threads read until they wait.
     pub(super) hidden: Option<Vec<u128>>,
 }
 
 impl Arguments {
-    /// A struct of a kernel that is not launched early.
+    /// The struct of a kernel that is not launched early.
     pub(super) fn new(params: &[u8]) -> Arguments {
         let mut copy = vec![0u128; params.len().div_ceil(size_of::<u128>()).max(1)];
         bytemuck::cast_slice_mut::<u128, u8>(&mut copy)[..params.len()].copy_from_slice(params);
         Arguments { params: copy, hidden: None }
     }
 
-    /// The same for a kernel that is launched early: what `is_address` says leads to device memory leads nowhere until
-    /// a thread waits.
+    /// The struct of a kernel launched early: until a thread waits, every word that `is_address` finds to be a device
+    /// address is an unmapped one.
     pub(super) fn hide(mut self, is_address: impl Fn(u64) -> bool) -> Arguments {
         let mut hidden = self.params.clone();
         let words = bytemuck::cast_slice_mut::<u128, u64>(&mut hidden);
@@ -78,10 +78,10 @@ impl Runtime {
                      -print-file-name=libasan.so)"
                 .into(),
         };
-        // SAFETY: the library was built from this crate's own source into a folder only this user can write, and its
+        // SAFETY: the library was built from this crate's source into a folder that only this user can write; its
         // initialisers have no preconditions.
         let library = unsafe { Library::new(path) }.map_err(unusable)?;
-        // SAFETY: the symbol has this signature in that source, whose hash is part of the file's name.
+        // SAFETY: the symbol has this signature in the source, whose hash is part of the file's name.
         let run = *unsafe { library.get::<Run>(c"wc_emu_run") }.map_err(unusable)?;
         Ok(Runtime { run, _library: library })
     }
@@ -90,7 +90,7 @@ impl Runtime {
     ///
     /// # Safety
     /// `entry` belongs to a loaded module linked to this library; `arguments` hold a parameter struct of its kernel,
-    /// whose addresses are valid for what the kernel does with them.
+    /// whose addresses are valid for the kernel's accesses.
     pub(super) unsafe fn run(
         &self,
         entry: Entry,
@@ -116,12 +116,12 @@ impl Runtime {
             block: shape.block,
             shared_bytes: shape.shared_bytes,
             order,
-            resident_blocks: options.resident_blocks,
+            resident_blocks: RESIDENT_BLOCKS,
             params_bytes: size_of_val(arguments.params.as_slice()) as u32,
         };
         let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
-        // SAFETY: the request and what it points to live until the call returns, the message has the room it is said
-        // to have, and the caller vouches for entry and parameters.
+        // SAFETY: the request and its pointers are valid until the call returns, the message has the given room, and the
+        // caller promises entry and parameters.
         let status = unsafe { (self.run)(&request, message.as_mut_ptr(), MESSAGE_BYTES) };
         if status == 0 {
             return Ok(());

@@ -1,23 +1,18 @@
-//! A stream of the emulated device: all work is done when its submission returns.
+//! A stream of the emulated device: a submission returns when its work is done.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::backend::{Shared, lost};
+use super::faults::Operation;
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
-use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep, submit_steps};
 use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
-    shared: Arc<Shared>,
-}
-
-impl EmulatedStream {
-    pub(super) fn new(shared: Arc<Shared>) -> EmulatedStream {
-        EmulatedStream { shared }
-    }
+    pub(super) shared: Arc<Shared>,
 }
 
 /// Refuses parameters whose size is not that of the kernel's struct.
@@ -34,8 +29,8 @@ fn check_params(kernel: &str, expected: usize, params: &[u8]) -> Result<()> {
 
 impl BackendStream for EmulatedStream {
     unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
-        // SAFETY: the target range is found within one buffer of this device, which no other stream touches, and the
-        // caller vouches for the source.
+        // SAFETY: `Memory::write` finds the target range within one buffer; the caller promises that no other stream
+        // touches it and that the source is readable.
         let copy = || unsafe { std::ptr::copy_nonoverlapping(source, target as *mut u8, bytes) };
         self.shared.memory.write("an upload", target, bytes, copy)
     }
@@ -48,7 +43,7 @@ impl BackendStream for EmulatedStream {
 
     unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
         let mut copied = vec![0u8; bytes];
-        // SAFETY: the source range is found within a buffer of this device; the other one is new.
+        // SAFETY: `Memory::read` finds the source range within one buffer; the other range is new.
         let out = || unsafe { std::ptr::copy_nonoverlapping(source as *const u8, copied.as_mut_ptr(), bytes) };
         self.shared.memory.read("a copy", source, bytes, out)?;
         // SAFETY: as for `upload`.
@@ -57,12 +52,12 @@ impl BackendStream for EmulatedStream {
     }
 
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
-        // SAFETY: the range is found within one buffer of this device.
+        // SAFETY: `Memory::write` finds the range within one buffer.
         let fill = || unsafe { std::ptr::write_bytes(target as *mut u8, value, bytes) };
         self.shared.memory.write("a fill", target, bytes, fill)
     }
 
-    /// A kernel that is launched `early` has to wait for those before it, though here they are done.
+    /// A kernel launched `early` must call `wc_wait_previous`, though earlier work is done here.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
@@ -71,21 +66,21 @@ impl BackendStream for EmulatedStream {
         params: &[u8],
         early: bool,
     ) -> Result<()> {
-        if self.shared.options.faults.launch_fails() {
+        let faults = &self.shared.options.faults;
+        if faults.lost_launch.is_due() {
             return Err(lost(format!("kernel '{kernel}'")));
         }
-        if self.shared.options.faults.launch_is_refused() {
+        if faults.refused_launch.is_due() {
             return Err(GpuError::LaunchRefused {
                 operation: format!("launching kernel '{kernel}' as {shape:?}"),
                 code: "EMULATED_REFUSAL".into(),
-                message: "a refusal asked for by a test".into(),
+                message: "an injected refusal".into(),
             });
         }
-        self.shared.options.faults.hold(kernel, self.shared.options.time_limit)?;
-        let module = module
-            .as_any()
+        faults.hold(Operation::Launch, &format!("kernel '{kernel}'"), self.shared.options.time_limit)?;
+        let module = (module as &dyn Any)
             .downcast_ref::<EmulatedModule>()
-            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is not of the emulated device")))?;
+            .ok_or_else(|| GpuError::Contract(format!("kernel '{kernel}' is no kernel of the emulated device")))?;
         let found = module.kernel(kernel)?;
         check_params(kernel, found.params_bytes, params)?;
         let mut arguments = Arguments::new(params);
@@ -93,10 +88,10 @@ impl BackendStream for EmulatedStream {
             arguments = arguments.hide(|word| self.shared.memory.holds(word));
         }
         let runtime = self.shared.toolchain.runtime();
-        // SAFETY: the entry is of a loaded module, linked to this runtime when it was built; the struct has the size
-        // the kernel expects; the caller vouches for its content.
+        // SAFETY: the entry belongs to a loaded module linked to this runtime; the struct has the kernel's size; the
+        // caller promises its content.
         unsafe { runtime.run(found.entry, kernel, shape, &arguments, &self.shared.options) }?;
-        if self.shared.options.faults.launch_strays() {
+        if faults.stray_launch.is_due() {
             self.shared.memory.damage_redzones();
         }
         self.shared.memory.check_guards(&format!("kernel '{kernel}'"))
@@ -107,42 +102,17 @@ impl BackendStream for EmulatedStream {
     }
 
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], base: u64) -> Result<()> {
-        let recording = recording
-            .as_any_mut()
+        let recording = (recording as &mut dyn Any)
             .downcast_mut::<EmulatedRecording>()
-            .ok_or_else(|| GpuError::Contract("a recording that is not of the emulated device".into()))?;
+            .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
         recording.marks.clear();
-        for step in steps {
-            // SAFETY: the caller promises for every step what its method asks for.
-            unsafe {
-                match step {
-                    WorkStep::Upload { target, host } => {
-                        self.upload(*target, (base + host.start as u64) as *const u8, host.len())?;
-                    }
-                    WorkStep::Download { source, host } => {
-                        self.download((base + host.start as u64) as *mut u8, *source, host.len())?;
-                    }
-                    WorkStep::Fill { target, value, bytes } => self.fill(*target, *value, *bytes)?,
-                    WorkStep::Launch { module, kernel, shape, params, early } => {
-                        self.launch(module.as_ref(), kernel, *shape, params, *early)?;
-                    }
-                    WorkStep::Mark => recording.marks.push(Instant::now()),
-                }
-            }
+        // SAFETY: the caller promises it for every step.
+        unsafe {
+            submit_steps(self, steps, base, |_| {
+                recording.marks.push(Instant::now());
+                Ok(())
+            })
         }
-        Ok(())
-    }
-
-    fn record_event(&mut self) -> Result<BackendEvent> {
-        Ok(Box::new(()))
-    }
-
-    fn wait_event(&mut self, _event: &BackendEvent) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_done(&mut self) -> Result<bool> {
-        Ok(true)
     }
 
     fn synchronize(&mut self) -> Result<()> {
@@ -150,7 +120,7 @@ impl BackendStream for EmulatedStream {
     }
 }
 
-/// Steps are kept by the caller; what is left are the times of the last replay.
+/// The times of the last replay; the caller keeps the steps.
 struct EmulatedRecording {
     marks: Vec<Instant>,
 }
@@ -159,11 +129,7 @@ impl BackendRecording for EmulatedRecording {
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
         match (self.marks.get(from), self.marks.get(to)) {
             (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
-            _ => Err(GpuError::Contract("a mark that was not made".into())),
+            _ => Err(GpuError::Contract("the recording has no such mark".into())),
         }
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of the emulated device share: devices of every order, and one call from arrays to arrays.
+//! Shared by the tests of the emulated device: devices of every order, and one call from arrays to arrays.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -11,7 +11,7 @@ use warpcube_gpu::{
 /// Device memory that the tests may use, in bytes.
 pub const BUDGET: u64 = 256 << 20;
 
-/// The orders every correct kernel must give the same answer in.
+/// Orders of threads; a correct kernel gives the same answer in all.
 pub const ORDERS: [LaneOrder; 5] = [
     LaneOrder::Forward,
     LaneOrder::Reversed,
@@ -58,8 +58,7 @@ impl Rig {
         values
     }
 
-    /// Launches the kernel `name` of `source` over two buffers, an input and an output that starts as zeros; gives
-    /// back the output.
+    /// Launches the kernel `name` of `source` over two buffers, the input and a zeroed output; returns the output.
     pub fn run<I: Pod, O: Pod>(
         &mut self,
         name: &str,
@@ -76,7 +75,7 @@ impl Rig {
         Ok(self.download(&output))
     }
 
-    /// A trivial kernel: whether the device still works.
+    /// Runs a trivial kernel, which fails on an unusable device.
     pub fn assert_works(&mut self) {
         let source = "struct P { const uint64_t* in; uint64_t* out; };
             WC_KERNEL(works, P, 64, 1) { __syncthreads(); p.out[threadIdx.x] = p.in[threadIdx.x] + 1; }";

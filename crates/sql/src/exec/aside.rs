@@ -205,7 +205,7 @@ impl Aside {
             info.provider.is::<MemTable>() || info.parquet.as_ref().is_some_and(|files| files.table().is_some())
         };
         if lowered.tables.iter().all(reads_alone) {
-            engine.device().leave_cores();
+            engine.device().use_idle_scheduling();
         }
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let limits = load_limits(&settings);

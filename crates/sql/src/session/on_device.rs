@@ -29,7 +29,7 @@ impl Session {
     pub fn close(&self) {
         self.inner.planner.aside().close();
         if let Some(device) = self.open_device() {
-            device.forget_waiting();
+            device.cancel_waiting();
         }
         self.settle();
     }

@@ -45,7 +45,7 @@ async fn a_lost_device_ends_its_statement_and_not_the_session() {
         faults.fail_launch(1);
         let error = failed(&session).await;
         assert!(error.starts_with("GPU-006 the device was lost in kernel '"), "{error}");
-        assert!(error.ends_with("; queries go on on the CPU until a restart"), "{error}");
+        assert!(error.ends_with("; queries run on the CPU until a restart"), "{error}");
         // From here on the CPU answers, with as many partitions as it has, and says why.
         for _ in 0..2 {
             let (place, reason) = answered(&session).await;
@@ -150,7 +150,7 @@ async fn memory_that_runs_out_leaves_the_answer_to_the_cpu() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gpu_without_its_compiler_leaves_the_answer_to_the_cpu() {
     let (session, faults) = session("auto").await;
-    faults.take_compiler_away(true);
+    faults.set_compiler_missing(true);
     for _ in 0..2 {
         let (place, reason) = answered(&session).await;
         assert_eq!(place, Place::Cpu);
@@ -159,10 +159,10 @@ async fn a_gpu_without_its_compiler_leaves_the_answer_to_the_cpu() {
     session.set("warpcube.placement", "cuda").unwrap();
     assert!(failed(&session).await.starts_with("GPU-002 "));
     settle(&session).await;
-    faults.take_compiler_away(false);
+    faults.set_compiler_missing(false);
     assert_eq!(answered(&session).await.0, Place::Gpu);
     // What is compiled needs no compiler.
-    faults.take_compiler_away(true);
+    faults.set_compiler_missing(true);
     assert_eq!(answered(&session).await.0, Place::Gpu);
 }
 

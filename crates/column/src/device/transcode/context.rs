@@ -106,7 +106,7 @@ pub(crate) struct KernelContext<'a> {
 impl Drop for KernelContext<'_> {
     fn drop(&mut self) {
         // Kept for a next column it would count as memory in use.
-        self.large.borrow().iter().for_each(|bytes| self.device.let_go(*bytes));
+        self.large.borrow().iter().for_each(|bytes| self.device.free_cached(*bytes));
     }
 }
 

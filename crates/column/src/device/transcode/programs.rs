@@ -41,7 +41,7 @@ pub(super) fn program(device: &Device, parts: Parts) -> Program {
     // Every column asks: to look at the disk takes longer than kernels do for a small one.
     let is_better = device.info().emulated
         || device.is_compiled(&better)
-        || (!device.is_compiled(&quick) && device.is_at_hand(&better));
+        || (!device.is_compiled(&quick) && device.is_cached(&better));
     if is_better { better } else { quick }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn request_for_load(device: &Device, widths: impl IntoIterator<Item =
 
 /// Whether what encodes most columns need not be compiled first.
 pub(crate) fn has_encoders(device: &Device) -> bool {
-    [BASICS, PACKED].into_iter().all(|parts| device.is_at_hand(&program(device, parts)))
+    [BASICS, PACKED].into_iter().all(|parts| device.is_cached(&program(device, parts)))
 }
 
 /// Requests better programs, in place of those that a load has used, for the next.

@@ -26,12 +26,12 @@ pub fn compile_everywhere(program: &Program) {
     static DONE: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     static FIND: Once = Once::new();
     FIND.call_once(|| {
-        if let Err(error) = nvrtc::location() {
+        if let Err(error) = nvrtc::location(None) {
             eprintln!("skipped: generated programs are not compiled for GPUs: {error}");
         }
     });
     let hash = program.hash().to_string();
-    let Ok((_, (major, minor))) = nvrtc::location() else { return };
+    let Ok((_, (major, minor))) = nvrtc::location(None) else { return };
     if !DONE.lock().unwrap().get_or_insert_default().insert(hash.clone()) {
         return;
     }
