@@ -122,6 +122,12 @@ pub struct HostBuffer {
     bytes: usize,
 }
 
+impl fmt::Debug for HostBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBuffer({} bytes)", self.bytes)
+    }
+}
+
 impl HostBuffer {
     pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize) -> Result<HostBuffer> {
         let bytes = bytes.max(1);

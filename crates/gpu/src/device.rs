@@ -177,6 +177,11 @@ impl Device {
         self.shared.backend.emulator_faults()
     }
 
+    /// True if both are handles of one device.
+    pub fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// True if the device was lost; a restart of the process recovers it.
     pub fn is_lost(&self) -> bool {
         self.shared.lost.load(Ordering::Acquire)

@@ -83,6 +83,11 @@ impl Params {
     pub(crate) fn buffers(&self) -> &[DeviceBuffer] {
         &self.buffers
     }
+
+    /// Size of the struct in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// A point in time of recorded work.
