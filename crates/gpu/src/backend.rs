@@ -227,14 +227,13 @@ pub(crate) unsafe fn submit_steps<S: BackendStream>(
     Ok(())
 }
 
-/// Work that a stream submits by one call; the backend downcasts it to its own type.
+/// Work that a stream submits by one call; the backend downcasts it.
 pub(crate) trait BackendRecording: Any + Send {
     /// Milliseconds between two marks of the last replay, which the stream has synchronised.
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
 }
 
-/// A compiled program, loaded at the latest by the first call for one of its kernels; the backend downcasts it to its own
-/// type.
+/// A compiled program, loaded by the first call for one of its kernels at the latest; the backend downcasts it.
 pub(crate) trait BackendModule: Any + Send + Sync {
     /// The compiler's figures of a kernel; an error if the program has no such kernel.
     fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;

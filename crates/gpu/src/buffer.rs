@@ -1,7 +1,7 @@
 //! Device and host memory that its handles own.
 //!
-//! A [`DeviceBuffer`] is charged to the device's pool while it lives; its block returns to the pool's free list with the
-//! last handle. Streams hold handles of all buffers they use, so no block is reused under running work.
+//! A [`DeviceBuffer`] is charged to the device's pool while it lives; the last handle returns its block to the pool's
+//! free list. Streams hold handles of all buffers they use, so no block is reused under running work.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,11 +1,12 @@
 //! Memory of one device: a budget that statements reserve from, and free lists of blocks by size class.
 //!
-//! The pool keeps two ledgers. *Reservations*: a statement reserves all that it will need in one step, a resident column
-//! keeps its reservation, and their sum never exceeds the budget. *Blocks*: allocations of the driver, live in a buffer
-//! or cached in a free list. Buffers are covered by reservations made before them, so a warm statement allocates nothing
-//! from the driver. An allocation that would exceed the budget frees cached blocks first. A background thread frees
-//! surplus blocks and page-locked host memory, because the driver waits for the device while it frees memory. Live
-//! blocks exceed the budget only where no reservation covers them, or where work in flight outlives their reservation.
+//! The pool keeps two ledgers. *Reservations*: a statement reserves all that it will need in one step, a resident
+//! column keeps its reservation, and their sum never exceeds the budget. *Blocks*: allocations of the driver, live in a
+//! buffer or cached in a free list. Buffers are covered by reservations made before them, so a warm statement allocates
+//! nothing from the driver. An allocation that would exceed the budget frees cached blocks first. A background thread
+//! frees surplus blocks and page-locked host memory, because the driver waits for the device while it frees memory.
+//! Live blocks exceed the budget only where no reservation covers them, or where work in flight outlives their
+//! reservation.
 
 use std::collections::HashMap;
 use std::sync::Arc;

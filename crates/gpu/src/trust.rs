@@ -1,12 +1,12 @@
 //! Trust in files that run as code.
 //!
 //! Libraries and compiled kernels are loaded only from files that no other unprivileged user can change. A path is
-//! *trusted* if, with all links followed, the file and each folder above it belong to root or to the effective user, and
-//! no other user may write them. A folder with the sticky bit, such as `/tmp`, may be writable: other users cannot
-//! replace files there. Write access of two groups is accepted: root's own group without further members, and the user's
-//! private group, which has the user's name, is the user's primary group and has no other member (distributions create
-//! one for each user). The tables of this machine may not list all members of other groups. Write access by an access
-//! control list is refused.
+//! *trusted* if, with all links followed, the file and each folder above it belong to root or to the effective user,
+//! and no other user may write them. A folder with the sticky bit, such as `/tmp`, may be writable: other users cannot
+//! replace files there. Write access of two groups is accepted: root's own group without further members, and the
+//! user's private group, which has the user's name, is the user's primary group and has no other member (distributions
+//! create one for each user). The tables of this machine may not list all members of other groups. Write access by an
+//! access control list is refused.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};

@@ -1,7 +1,7 @@
 //! The compile queue of a device, by program and architecture.
 //!
-//! A request has a [`Priority`] and returns a [`Handle`] to wait for, poll or drop. A program requested twice is compiled
-//! once; a request of a higher priority raises one that waits. The rules:
+//! A request has a [`Priority`] and returns a [`Handle`] to wait for, poll or drop. A program requested twice is
+//! compiled once; a request of a higher priority raises one that waits. The rules:
 //!
 //! 1. Requests of one priority begin in the order of their arrival or raising, on a few workers.
 //! 2. No request begins while one of a higher priority waits or runs.

@@ -1,9 +1,9 @@
 //! Compiled kernels on disk, by content.
 //!
 //! The key covers source, prelude, options, architecture and NVRTC version. A file is an 8-byte magic, the SHA-256 of
-//! the image and the image; a program whose file fails this check is compiled again. Folder and file belong to this user
-//! and are writable by no other, because the device runs their content; otherwise nothing is cached. Files appear by
-//! renaming, so that devices, threads and processes share the folder.
+//! the image and the image; a program whose file fails this check is compiled again. Folder and file belong to this
+//! user and are writable by no other, because the device runs their content; otherwise nothing is cached. Files appear
+//! by renaming, so that devices, threads and processes share the folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -111,22 +111,21 @@ pub(super) fn seems_to_start() -> bool {
 /// Loads the driver library, once a process.
 fn initialise() -> Result<()> {
     if !is_present() {
-        is_found().map_err(|reason| {
-            unavailable(
-                format!("the driver library is not loaded: {reason}"),
-                "mend LD_LIBRARY_PATH, or use --device cpu",
-            )
-        })?;
-        return Err(match has_node() {
-            true => unavailable(
+        if let Err(reason) = is_found() {
+            let reason = format!("the driver library is not loaded: {reason}");
+            return Err(unavailable(reason, "mend LD_LIBRARY_PATH, or use --device cpu"));
+        }
+        let (reason, repair) = match has_node() {
+            true => (
                 "the driver library libcuda.so was not found, though an NVIDIA device node exists",
                 "install the driver's compute library (package libcuda1, or run the container with --gpus all)",
             ),
-            false => unavailable(
+            false => (
                 "the driver library libcuda.so was not found and there is no NVIDIA device node",
                 "install the NVIDIA driver, or use --device cpu",
             ),
-        });
+        };
+        return Err(unavailable(reason, repair));
     }
     check("starting the driver", result::init())
 }

@@ -48,8 +48,8 @@ impl Device {
         Device::cuda_with(ordinal, budget, |_| Vec::new())
     }
 
-    /// As [`Device::cuda`], and compiles `programs` while the driver starts and creates a context. An error of a program
-    /// is reported by later calls for it.
+    /// As [`Device::cuda`], and compiles `programs` while the driver starts and creates a context. An error of a
+    /// program is reported by later calls for it.
     ///
     /// # Errors
     /// As [`Device::cuda`].
@@ -283,9 +283,8 @@ impl CudaModule {
         let dynamic = loader.shared_bytes_max as i32 - attributes.static_shared_bytes as i32;
         let which = A::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: as above; the limit is the device's own.
-        check("raising a kernel's shared memory", unsafe {
-            result::function::set_function_attribute(handle, which, dynamic)
-        })?;
+        let raised = unsafe { result::function::set_function_attribute(handle, which, dynamic) };
+        check("raising a kernel's shared memory", raised)?;
         let function = Function { handle, attributes };
         self.functions.lock().insert(name.to_string(), function);
         Ok(function)
@@ -300,18 +299,11 @@ impl BackendModule for CudaModule {
     fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32> {
         let function = self.function(kernel)?;
         self.loader()?.context.bind()?;
-        let mut blocks = 0;
-        // SAFETY: the handle is live and `blocks` is writable.
-        let status = unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &mut blocks,
-                function.handle,
-                block as i32,
-                shared_bytes as usize,
-            )
-        };
-        check("asking for a kernel's occupancy", status.result())?;
-        Ok(blocks as u32)
+        let (block, shared_bytes) = (block as i32, shared_bytes as usize);
+        // SAFETY: the handle is live.
+        let blocks =
+            unsafe { result::occupancy::max_active_block_per_multiprocessor(function.handle, block, shared_bytes) };
+        Ok(check("asking for a kernel's occupancy", blocks)? as u32)
     }
 }
 

@@ -88,8 +88,8 @@ impl BackendStream for CudaStream {
             attrs: &mut attribute,
             numAttrs: u32::from(early && module.can_start_early()),
         };
-        // SAFETY: the one parameter is a struct passed by value; the call reads it and the attribute. The caller promises
-        // that its addresses are valid.
+        // SAFETY: the one parameter is a struct passed by value; the call reads it and the attribute. The caller
+        // promises that its addresses are valid.
         let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
         check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }

@@ -1,8 +1,8 @@
 //! Shared objects of kernels, built by the host's C++ compiler and cached on disk by content.
 //!
-//! The folder holds the headers of `kernels/`, the runtime library and one object a program. A file's name has a hash of
-//! its inputs (text, flags, compiler version), files appear by renaming and never change: any number of processes may
-//! share the folder.
+//! The folder holds the headers of `kernels/`, the runtime library and one object a program. A file's name has a hash
+//! of its inputs (text, flags, compiler version), files appear by renaming and never change: any number of processes
+//! may share the folder.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;

@@ -6,7 +6,7 @@
 //! as a whole. A block on the pool's free list holds poison; a write to it is found when its next buffer begins. A
 //! finding of a call that returns no error is reported by the next check.
 
-use std::alloc::Layout;
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -72,19 +72,14 @@ impl Memory {
     pub(super) fn allocate(&self, bytes: usize) -> Result<u64> {
         let mut state = self.state.lock();
         let free = self.total - state.used;
-        let full = || GpuError::OutOfMemory {
-            operation: "an allocation on the emulated device".into(),
-            wanted: bytes as u64,
-            free,
-            budget: self.total,
-        };
         if bytes as u64 > free {
-            return Err(full());
+            let operation = "an allocation on the emulated device".to_string();
+            return Err(GpuError::OutOfMemory { operation, wanted: bytes as u64, free, budget: self.total });
         }
         // SAFETY: the layout's size is not zero, as guards belong to it.
         let base = unsafe { std::alloc::alloc(layout(bytes)) };
         if base.is_null() {
-            return Err(full());
+            handle_alloc_error(layout(bytes));
         }
         // SAFETY: the allocation has `bytes` and two guards.
         let address = unsafe {

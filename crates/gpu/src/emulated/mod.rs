@@ -2,10 +2,10 @@
 //!
 //! The host's C++ compiler compiles a program against `kernels/emulator.h`. The threads of a block are fibers of the
 //! launching thread (`kernels/emulator.cc`), and a launch has ended when `launch` returns. Behaviour that a GPU leaves
-//! undefined is an error ([`GpuError::Emulator`](crate::GpuError::Emulator)): collectives that some lanes miss, barriers
-//! that some threads miss, deadlocks, writes outside of buffers or of shared memory, unaligned or null pointers, signed
-//! overflow, kernels launched early that access memory before they wait. Fresh memory holds poison, not zeros. The
-//! device works on after such an error.
+//! undefined is an error ([`GpuError::Emulator`](crate::GpuError::Emulator)): collectives that some lanes miss,
+//! barriers that some threads miss, deadlocks, writes outside of buffers or of shared memory, unaligned or null
+//! pointers, signed overflow, kernels launched early that access memory before they wait. Fresh memory holds poison,
+//! not zeros. The device works on after such an error.
 //!
 //! Threads run in one of three orders ([`LaneOrder`]), all from one compiled object; a kernel whose answer depends on
 //! the order is wrong. The device is stricter than a GPU in four points: `__syncthreads` needs all threads of the

@@ -39,8 +39,8 @@ pub(super) struct EmulatedModule {
 impl EmulatedModule {
     /// Loads an object.
     pub(super) fn load(path: &Path, program: &str, toolchain: Arc<Toolchain>) -> Result<EmulatedModule> {
-        // SAFETY: the object was built from kernel source of this program, which has no initialisers, into a folder that
-        // only this user can write.
+        // SAFETY: the object was built from kernel source of this program, which has no initialisers, into a folder
+        // that only this user can write.
         let library = unsafe { Library::new(path) }.map_err(|error| GpuError::Driver {
             operation: format!("loading program '{program}' on the emulated device"),
             code: "DLOPEN".into(),

@@ -120,8 +120,8 @@ impl Runtime {
             params_bytes: size_of_val(arguments.params.as_slice()) as u32,
         };
         let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
-        // SAFETY: the request and its pointers are valid until the call returns, the message has the given room, and the
-        // caller promises entry and parameters.
+        // SAFETY: the request and its pointers are valid until the call returns, the message has the given room, and
+        // the caller promises entry and parameters.
         let status = unsafe { (self.run)(&request, message.as_mut_ptr(), MESSAGE_BYTES) };
         if status == 0 {
             return Ok(());
