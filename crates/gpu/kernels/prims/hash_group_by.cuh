@@ -2,7 +2,7 @@
 //
 // Input: n keys and values of 32 bits. Output: keys, sums, and the number of groups; groups past `capacity` are counted
 // and not written. A table in device memory, all zeros before, has slots of 16 bytes: a word with the key and a bit
-// that says so, and the sum; a power of two of them, linear probing. Rows whose key finds no slot are counted.
+// that says so, and the sum; a power of two of them, linear probing. `lost` grows where a key finds no slot.
 // Two ways to it. From rows: rows of a warp with one key are added up first, then one lane adds to the table. From
 // private tables: a block sums into a table in shared memory, with several sums of a key where there is room, a lane
 // each in turn, and adds its groups to the table at the end; what its table does not hold goes past it.
@@ -19,7 +19,7 @@ struct GroupParams {
     uint64_t aligned;
     KeySlots slots;       // of the table in device memory
     uint64_t* table;
-    uint64_t* lost;       // rows that found no slot; zero before
+    uint64_t* lost;       // above 0 if any row found no slot (a group of a private table counts once); zero before
     uint64_t shared_log;  // private tables: slots are 2^shared_log
     uint64_t columns;     // private tables: sums of a key, a power of two up to 32
 };

@@ -19,7 +19,7 @@ struct HistogramParams {
     uint64_t bins;
     uint64_t columns;      // a power of two up to 32, or 0
     uint64_t shift;        // of codes
-    uint64_t first, high;  // of codes, the low and the high word
+    uint64_t first, high;  // of codes, the low and the high word, which is 0 for keys of up to 8 bytes
     const HistogramBits* bounds;
     uint64_t shared_bounds;  // 1: bounds fit into shared memory, behind the counters
 };
@@ -68,8 +68,8 @@ WC_KERNEL(histogram_codes, HistogramParams, WC_HISTOGRAM_THREADS, WC_HISTOGRAM_B
     typedef HistogramCode<sizeof(HistogramBits)>::Type Code;
     const Code first = (Code)((uint128_t)p.high << 64 | p.first);
     histogram_count(p, [&](HistogramBits raw) {
-        const Code code = (Code)(histogram_bits(raw) >> p.shift) - first;
-        return code < p.bins ? (uint64_t)code : HISTOGRAM_NONE;
+        const Code code = (Code)(histogram_bits(raw) >> p.shift);
+        return code >= first && code - first < p.bins ? (uint64_t)(code - first) : HISTOGRAM_NONE;
     });
 }
 

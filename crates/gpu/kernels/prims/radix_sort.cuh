@@ -1,8 +1,8 @@
 // Radix sort, least significant digit first: a pass over the keys counts all digits, a pass a digit moves keys and
 // payload. Stable.
 //
-// Inputs: `rows` keys of WC_SORT_KEY and, for pairs, payload of 4, 8 or 16 bytes (a null pointer stands for the numbers
-// of rows). Outputs: both in the order of the bits begin..end of keys (WcKey), complemented if descending.
+// Inputs: `rows` keys of WC_SORT_KEY and, for pairs, payload of 1, 4, 8 or 16 bytes (a null pointer stands for the
+// numbers of rows). Outputs: both in the order of the bits begin..end of keys (WcKey), complemented if descending.
 // Mapping: a tile of SORT_TILE rows is a block's, a warp has adjacent rows, a lane every 32nd of them.
 // Shared memory: SORT_EXCHANGE_BYTES, SORT_COUNTER_BYTES, 2 KB of places; WC_SORT_COLUMNS KB a digit for counts.
 // Bytes: keys once for counts; a pass reads and writes keys and payload once, and moves 3 KB of descriptors a tile in

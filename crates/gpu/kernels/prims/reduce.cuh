@@ -1,11 +1,11 @@
 // Reduce: the sum, the least or the largest of all items.
 //
 // Input: n items of WC_IN. Output: one WC_SUM (WC_IN for the least and the largest). Scratch: a counter of 64 bytes,
-// zero before a launch, then a partial result a block. Mapping: as many blocks as are resident, each at every
-// gridDim.x-th tile; the last block that is done joins the partial results in the order of blocks. Shared memory: a
-// word a warp and a flag. Registers: a lane's items, 128 bytes at the default tuning. Bytes: each item read once.
-// Numerics: integers wrap; doubles are added in an order that depends on n and the grid alone, so runs on one device
-// agree. Floats compare by their bits (keys.cuh): one NaN, the largest.
+// zero before a launch, then a partial result a block, of WORDS words. Mapping: as many blocks as are resident, each at
+// every gridDim.x-th tile; the last block that is done joins the partial results in the order of blocks. Shared memory:
+// WORDS words a warp and a flag. Registers: a lane's items, 128 bytes at the default tuning. Bytes: each item once.
+// Numerics: integers wrap; doubles are added in an order that depends on n, on the grid and on whether the input is
+// aligned, so runs over one slice on one device agree. Floats compare by their bits (keys.cuh): one NaN, the largest.
 
 #if defined(WC_LEAST) || defined(WC_LARGEST)
 typedef WcKey<WC_IN>::Bits Part;
@@ -19,8 +19,14 @@ WC_DEVICE Part wc_join(Part a, Part b) { return b > a ? b : a; }
 WC_DEVICE Part wc_part(WC_IN item) { return WcKey<WC_IN>::to_bits(item); }
 typedef WC_IN Result;
 WC_DEVICE Result wc_result(Part part) { return WcKey<WC_IN>::from_bits(part); }
-WC_DEVICE uint64_t wc_part_bits(Part part) { return part; }
-WC_DEVICE Part wc_part_of(uint64_t bits) { return (Part)bits; }
+constexpr int WORDS = sizeof(Part) > 8 ? 2 : 1;
+WC_DEVICE void wc_part_words(Part part, uint64_t (&words)[WORDS]) {
+    words[0] = (uint64_t)part;
+    if (WORDS == 2) words[WORDS - 1] = (uint64_t)((uint128_t)part >> 64);
+}
+WC_DEVICE Part wc_part_of(const uint64_t (&words)[WORDS]) {
+    return WORDS == 2 ? (Part)((uint128_t)words[WORDS - 1] << 64 | words[0]) : (Part)words[0];
+}
 #else
 typedef WC_SUM Part;
 WC_DEVICE Part wc_nothing() { return (Part)0; }
@@ -28,8 +34,9 @@ WC_DEVICE Part wc_join(Part a, Part b) { return a + b; }
 WC_DEVICE Part wc_part(WC_IN item) { return WC_WIDEN(item); }
 typedef WC_SUM Result;
 WC_DEVICE Result wc_result(Part part) { return part; }
-WC_DEVICE uint64_t wc_part_bits(Part part) { return wc_sum_bits(part); }
-WC_DEVICE Part wc_part_of(uint64_t bits) { return WcSumOf<Part>::bits(bits); }
+constexpr int WORDS = 1;
+WC_DEVICE void wc_part_words(Part part, uint64_t (&words)[WORDS]) { words[0] = wc_sum_bits(part); }
+WC_DEVICE Part wc_part_of(const uint64_t (&words)[WORDS]) { return WcSumOf<Part>::bits(words[0]); }
 #endif
 
 struct ReduceParams {
@@ -42,14 +49,23 @@ struct ReduceParams {
 
 struct ReduceShared {
     uint64_t is_last;
-    uint64_t warps[WC_THREADS / 32];
+    uint64_t warps[WC_THREADS / 32][WORDS];
 };
+
+// The part of the lane whose number differs by `step`.
+WC_DEVICE Part wc_part_across(Part part, int step) {
+    uint64_t words[WORDS];
+    wc_part_words(part, words);
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i) words[i] = __shfl_xor_sync(WC_FULL_MASK, words[i], step);
+    return wc_part_of(words);
+}
 
 // The result of the block, in thread 0.
 WC_DEVICE Part wc_block_join(ReduceShared& shared, Part part) {
 #pragma unroll
-    for (int step = 16; step > 0; step >>= 1) part = wc_join(part, (Part)__shfl_xor_sync(WC_FULL_MASK, part, step));
-    if (wc_lane() == 0) shared.warps[wc_warp()] = wc_part_bits(part);
+    for (int step = 16; step > 0; step >>= 1) part = wc_join(part, wc_part_across(part, step));
+    if (wc_lane() == 0) wc_part_words(part, shared.warps[wc_warp()]);
     __syncthreads();
     part = wc_nothing();
     if (threadIdx.x == 0) {
@@ -82,7 +98,9 @@ WC_KERNEL(wc_reduce, ReduceParams, WC_THREADS, WC_BLOCKS) {
     }
     part = wc_block_join(shared, part);
     if (threadIdx.x == 0) {
-        wc_store_relaxed(parts + blockIdx.x, wc_part_bits(part));
+        uint64_t words[WORDS];
+        wc_part_words(part, words);
+        for (int i = 0; i < WORDS; ++i) wc_store_relaxed(parts + blockIdx.x * WORDS + i, words[i]);
         __threadfence();
         shared.is_last = wc_count((uint32_t*)p.scratch) == gridDim.x - 1;
         __threadfence();
@@ -91,7 +109,9 @@ WC_KERNEL(wc_reduce, ReduceParams, WC_THREADS, WC_BLOCKS) {
     if (shared.is_last == 0) return;
     part = wc_nothing();
     for (uint32_t at = threadIdx.x; at < gridDim.x; at += WC_THREADS) {
-        part = wc_join(part, wc_part_of(wc_load_relaxed(parts + at)));
+        uint64_t words[WORDS];
+        for (int i = 0; i < WORDS; ++i) words[i] = wc_load_relaxed(parts + at * WORDS + i);
+        part = wc_join(part, wc_part_of(words));
     }
     part = wc_block_join(shared, part);
     if (threadIdx.x == 0) *p.out = wc_result(part);

@@ -44,9 +44,10 @@ struct alignas(16) SelectShared {
 };
 
 #ifdef WC_KEEPS
+// The bound of 64 bits; items of 16 bytes extend it by its sign, or by zeros if they have none.
 WC_DEVICE WC_ITEM wc_bound(uint64_t bits) {
-    WC_ITEM bound;
-    memcpy(&bound, &bits, sizeof bound < 8 ? sizeof bound : 8);
+    WC_ITEM bound = (WC_ITEM)-1 < (WC_ITEM)1 ? (WC_ITEM)(int64_t)bits : (WC_ITEM)bits;
+    if (sizeof bound <= 8) memcpy(&bound, &bits, sizeof bound <= 8 ? sizeof bound : 8);
     return bound;
 }
 WC_DEVICE bool wc_keeps(const WC_ITEM x, const WC_ITEM a, const WC_ITEM b) { return WC_KEEPS; }

@@ -74,8 +74,8 @@ pub struct Groups<'a> {
     pub keys: &'a DeviceSlice,
     /// Its sum modulo 2^64, [`Element::U64`].
     pub sums: &'a DeviceSlice,
-    /// Two of [`Element::U64`]: the number of groups, and of rows that found no slot since there are more groups than
-    /// the table has slots; sums are wrong then.
+    /// Two of [`Element::U64`]: the number of groups, and a number above 0 if any row found no slot, since there are
+    /// more groups than the table has slots; sums are wrong then.
     pub status: &'a DeviceSlice,
 }
 

@@ -107,8 +107,12 @@ impl Histogram {
             return Ok(());
         }
         queue.fill(counts.buffer(), counts.offset(), 0, count as usize * 8)?;
-        if keys.is_empty() {
-            return Ok(());
+        // Codes above all that keys can have: kernels take `first` in the bits of a code.
+        let is_above = |shift, first: OrderedBits| bits < OrderedBits::BITS && first >> (bits - shift) != 0;
+        match bins {
+            _ if keys.is_empty() => return Ok(()),
+            HistogramBins::Codes { shift, first } if is_above(shift, first) => return Ok(()),
+            _ => {}
         }
         let HistogramTuning { threads: block, blocks, counter_bytes, bound_bytes } = self.tuning;
         let columns = match counter_bytes / 4 / count {
@@ -151,8 +155,8 @@ fn program(key: Element, tuning: &HistogramTuning) -> Program {
 pub fn reference_codes<K: Key>(keys: &[K], shift: u32, first: OrderedBits, bins: usize) -> Vec<u64> {
     let mut counts = vec![0; bins];
     for key in keys {
-        let code = (key.ordered_bits() >> shift).wrapping_sub(first);
-        if let Some(count) = usize::try_from(code).ok().and_then(|code| counts.get_mut(code)) {
+        let bin = (key.ordered_bits() >> shift).checked_sub(first);
+        if let Some(count) = bin.and_then(|bin| usize::try_from(bin).ok()).and_then(|bin| counts.get_mut(bin)) {
             *count += 1;
         }
     }

@@ -3,7 +3,7 @@
 //! The output is cut into tiles of one size; one kernel finds where each begins in both inputs, one merges tiles
 //! (`kernels/prims/merge.cuh`).
 
-use super::radix_sort::{Records, check_payload, check_records, payload_type};
+use super::radix_sort::{Records, check_records, payload_type};
 use super::{Element, KEYS, Key, Queue, check_scratch};
 use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
@@ -53,7 +53,7 @@ impl Merge {
     /// Compiles the merge for a device.
     ///
     /// # Errors
-    /// [`crate::GpuError::Contract`] for payload of one byte; those of [`Device::compile`].
+    /// Those of [`Device::compile`].
     pub fn new(device: &Device, key: Element, payload: Option<Element>) -> Result<Merge> {
         Merge::with_tuning(device, key, payload, MergeTuning::of(key))
     }
@@ -63,7 +63,6 @@ impl Merge {
     /// # Errors
     /// As [`Merge::new`].
     pub fn with_tuning(device: &Device, key: Element, payload: Option<Element>, tuning: MergeTuning) -> Result<Merge> {
-        check_payload("merge", payload)?;
         let module = device.compile(&program(key, payload, &tuning))?;
         let (splits, tiles) = (module.kernel("merge_splits")?, module.kernel("merge_tiles")?);
         Ok(Merge { key, payload, tuning, splits, tiles })

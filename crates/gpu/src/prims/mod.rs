@@ -8,6 +8,10 @@
 //! work on a [`Queue`] (a stream, or recorded work) and never waits. Invariants: types, lengths and the size of the
 //! scratch memory are checked before the first launch, and a refusal names them ([`crate::GpuError::Contract`]); row
 //! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
+//!
+//! Keys are of all [`Element`]s, and so are items and payload that move. Refused are: sums of 16 bytes, and sums of
+//! floats but in `f64` ([`Sum`]); projections of other columns than floats; in [`RadixPartition`], [`HashJoin`] and
+//! [`HashGroupBy`] other keys and values than `u32`; row numbers and offsets other than `u32` and `u64`.
 
 mod element;
 mod gather;

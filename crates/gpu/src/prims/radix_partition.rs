@@ -52,19 +52,26 @@ pub struct RadixPartition {
 }
 
 impl RadixPartition {
-    /// Compiles the kernels for a device.
+    /// Compiles the kernels for a device, with tiles that fit into the shared memory of its blocks.
     ///
     /// # Errors
     /// Those of [`Device::compile`].
     pub fn new(device: &Device) -> Result<RadixPartition> {
-        RadixPartition::with_tuning(device, TUNING.value)
+        let tuning = TUNING.value.fitting(device.info().shared_memory_per_block, tile_bytes);
+        RadixPartition::with_tuning(device, tuning)
     }
 
     /// The same with tiles of another shape.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for blocks of fewer threads than partitions, and tiles of more than 65,536 rows.
+    /// [`GpuError::Contract`] for blocks of fewer threads than partitions, and tiles of more than 65,536 rows or more
+    /// shared memory than a block has.
     pub fn with_tuning(device: &Device, tuning: TileTuning) -> Result<RadixPartition> {
+        let (bytes, bytes_max) = (tile_bytes(tuning), device.info().shared_memory_per_block);
+        if bytes > bytes_max {
+            let message = format!("{NAME}: tiles of {tuning:?} need {bytes} bytes of shared memory, of {bytes_max}");
+            return Err(GpuError::Contract(message));
+        }
         let module = device.compile(&program(tuning)?)?;
         let kernel = |name| module.kernel(name);
         Ok(RadixPartition {
@@ -117,6 +124,7 @@ impl RadixPartition {
         if n == 0 {
             return queue.fill(starts.buffer(), starts.offset(), 0, (PARTITIONS + 1) * size_of::<u64>());
         }
+        let shape = self.tuning.shape(NAME, self.tuning.tiles(VECTOR, n), tile_bytes(self.tuning))?;
         queue.fill(scratch, at, 0, self.scratch_bytes())?;
         let aligned = are_aligned(&[input.keys, input.values], VECTOR);
         let params = Params::new().slice(input.keys).slice(input.values).slice(output.keys).slice(output.values);
@@ -126,8 +134,6 @@ impl RadixPartition {
         let shared_bytes = PARTITIONS as u32 * COUNT_COLUMNS * 4;
         queue.launch(&self.count, LaunchShape { grid, block: COUNT_THREADS, shared_bytes }, &params)?;
         queue.launch(&self.starts, LaunchShape { grid: 1, block: 32, shared_bytes: 0 }, &params)?;
-        let tile_bytes = self.tuning.items(VECTOR) as usize * 8 + PARTITIONS * 12 + PARTITIONS / 32 * 4;
-        let shape = self.tuning.shape(NAME, self.tuning.tiles(VECTOR, n), tile_bytes)?;
         queue.launch(&self.move_rows, shape, &params)
     }
 }
@@ -142,6 +148,11 @@ impl PartitionBy {
             }
         }
     }
+}
+
+/// Shared memory of a block that moves a tile: its rows, an offset and a counter a partition, a sum for 32 of them.
+fn tile_bytes(tuning: TileTuning) -> usize {
+    tuning.items(VECTOR) as usize * 8 + PARTITIONS * 12 + PARTITIONS / 32 * 4
 }
 
 /// Partitions of the slots of a table.

@@ -44,7 +44,7 @@ impl Reduce {
     /// Compiles a reduction of `input`.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for types that have no sums, and for the least and largest of more than 8 bytes.
+    /// [`GpuError::Contract`] for types that have no sums.
     pub fn new(device: &Device, input: Element, reduction: Reduction) -> Result<Reduce> {
         Reduce::with_tuning(device, input, reduction, Reduce::tuning())
     }
@@ -69,9 +69,14 @@ impl Reduce {
         self.tuning.tiles(self.vector, n).min(self.blocks_max.into())
     }
 
+    /// Words of 8 bytes of a partial result, `WORDS` of the kernel.
+    fn words(&self) -> usize {
+        self.output.bytes().div_ceil(size_of::<u64>())
+    }
+
     /// Scratch memory that a launch over `n` items needs.
     pub fn scratch_bytes(&self, n: u64) -> usize {
-        lookback::scratch_bytes(self.blocks(n), 1)
+        lookback::scratch_bytes(self.blocks(n), self.words())
     }
 
     /// Writes the result to `out`, one element.
@@ -94,8 +99,9 @@ impl Reduce {
             return Err(GpuError::Contract(format!("{NAME}: 0 elements have no least and no largest")));
         }
         let blocks = self.blocks(n);
-        let shape = self.tuning.shape(NAME, blocks, 8 + self.tuning.threads as usize / 32 * 8)?;
-        lookback::reset(NAME, queue, scratch, blocks, 1)?;
+        let shared_bytes = (1 + self.tuning.threads as usize / 32 * self.words()) * size_of::<u64>();
+        let shape = self.tuning.shape(NAME, blocks, shared_bytes)?;
+        lookback::reset(NAME, queue, scratch, blocks, self.words())?;
         if n == 0 {
             return queue.fill(out.buffer(), out.offset(), 0, out.element().bytes());
         }
@@ -109,10 +115,6 @@ impl Reduce {
 pub(crate) fn program(input: Element, reduction: Reduction, tuning: TileTuning) -> Result<Program> {
     let types = match reduction {
         Reduction::Sum(sum) => SumType::new(NAME, input, sum)?.text(),
-        _ if input.bytes() > 8 => {
-            let message = format!("{NAME}: no least and largest of {input}, which has more than 8 bytes");
-            return Err(GpuError::Contract(message));
-        }
         Reduction::Least => format!("#define WC_IN {}\n#define WC_LEAST\n", input.c_type()),
         Reduction::Largest => format!("#define WC_IN {}\n#define WC_LARGEST\n", input.c_type()),
     };

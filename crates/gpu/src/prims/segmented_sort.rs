@@ -6,7 +6,7 @@
 //! counts and look-back of their own. The host waits for nothing and knows no sizes, so it allots scratch memory for
 //! the worst of them.
 
-use super::radix_sort::{BINS, Form, RadixOrder, RadixTuning, Records, TILE, check_payload, check_records, places};
+use super::radix_sort::{BINS, Form, RadixOrder, RadixTuning, Records, TILE, check_records, places};
 use super::{DeviceSlice, Element, KEYS, Key, Queue, check_scratch, radix_sort};
 use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
@@ -47,8 +47,9 @@ pub struct SegmentedTuning {
 
 impl SegmentedTuning {
     /// The tuning for a device whose blocks have so much shared memory. Packs are the largest of which two fit into the
-    /// shared memory and registers of a multiprocessor of an H200. Large segments have fewer columns of counters and
-    /// smaller tiles than [`super::RadixSort`] has, since each adds its counts and leaves its last tile in part empty.
+    /// shared memory and registers of a multiprocessor of an H200, and one into that of a block of the device. Large
+    /// segments have fewer columns of counters and smaller tiles than [`super::RadixSort`] has, since each adds its
+    /// counts and leaves its last tile in part empty.
     ///
     /// On an H200 (2026-11-23), 2^28 u32 in 2^24 random segments, a mean of 16 rows: 5.00 ms by comparisons, 8.29 by
     /// digits, predicted 3.9 by some 4 instructions a comparison; floor 0.55. Bounds of 32, 64, 128 and 256 comparisons
@@ -64,7 +65,11 @@ impl SegmentedTuning {
             _ => 4,
         };
         let pack_comparisons = if matches!(key.bytes(), 4 | 8) { 64 } else { 0 };
-        SegmentedTuning { radix, pack_threads: 512, pack_items, pack_blocks: 2, pack_comparisons }
+        let mut tuning = SegmentedTuning { radix, pack_threads: 512, pack_items, pack_blocks: 2, pack_comparisons };
+        while tuning.pack_items > 1 && tuning.pack_shared_bytes(key) as usize > shared_bytes {
+            tuning.pack_items /= 2;
+        }
+        tuning
     }
 
     /// Rows of a pack at most.
@@ -123,7 +128,7 @@ impl SegmentedSort {
     /// Compiles the sort for a device; `offset` is the type of offsets, `U32` or `U64`.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for payload of one byte and other types of offsets; those of [`Device::compile`].
+    /// [`GpuError::Contract`] for other types of offsets; those of [`Device::compile`].
     pub fn new(device: &Device, key: Element, payload: Option<Element>, offset: Element) -> Result<SegmentedSort> {
         let tuning = SegmentedTuning::of(device.info().shared_memory_per_block, key, payload);
         SegmentedSort::with_tuning(device, key, payload, offset, tuning)
@@ -140,7 +145,6 @@ impl SegmentedSort {
         offset: Element,
         tuning: SegmentedTuning,
     ) -> Result<SegmentedSort> {
-        check_payload("segmented_sort", payload)?;
         if !matches!(offset, Element::U32 | Element::U64) {
             return Err(GpuError::Contract(format!("segmented_sort: offsets of {offset}, and u32 or u64 are needed")));
         }
@@ -162,35 +166,17 @@ impl SegmentedSort {
         })
     }
 
-    /// Segments of a chunk: few enough that all multiprocessors classify.
     fn chunk(&self, segments: u64) -> u64 {
-        (segments / u64::from(self.multiprocessors * BLOCKS)).next_power_of_two().clamp(1, CHUNK_MAX)
+        chunk(self.multiprocessors, segments)
     }
 
     fn scratch(&self, rows: u64, segments: u64) -> Scratch {
-        let tuning = &self.tuning;
-        let (pack, small) = (tuning.pack(), tuning.small());
-        let chunks = segments.div_ceil(self.chunk(segments));
-        let packs_max = rows / (pack - small) + rows / (small + 1) + chunks + 1;
-        let slots_max = rows / (pack + 1);
-        let tiles_max = rows / tuning.radix.tile() + slots_max;
-        let passes = self.key.bytes();
-        let mut bytes = 0;
-        let mut part = |size: usize| {
-            let at = bytes;
-            bytes = (at + size).next_multiple_of(PART_BYTES_MIN);
-            at
-        };
-        let (slots, tiles) = (slots_max as usize, tiles_max as usize);
-        part(COUNTERS_BYTES);
-        let (tickets, packs) = (part(passes * 4), part(packs_max as usize * 8));
-        let (slots, counts) = (part(slots * SLOT_BYTES), part(slots * passes * BINS * 8));
-        let plans = part(slots_max as usize * (passes + 1) * 4);
-        let (tile_slots, words) = (part(tiles * 4), part(tiles * BINS * 8));
-        Scratch { tickets, packs, slots, counts, plans, tile_slots, words, bytes, packs_max, slots_max, tiles_max }
+        scratch(&self.tuning, self.key, self.multiprocessors, rows, segments)
     }
 
-    /// Bytes of scratch memory for so many rows and segments: up to half of the keys'.
+    /// Bytes of scratch memory for so many rows and segments: up to 1.1 times those of keys and payload. The worst
+    /// sizes decide: a segment just too large for a pack has 2 KB of counts for each byte of a key. At 2^28 rows
+    /// and segments: u8 0.8 bytes a row, u32 1.5 (with payload of 8 bytes 2.8), u64 4.8, u128 17.6.
     pub fn scratch_bytes(&self, rows: u64, segments: u64) -> usize {
         self.scratch(rows, segments).bytes
     }
@@ -249,7 +235,9 @@ impl SegmentedSort {
         check_records("segmented_sort", "the other place", all[2], self.key, self.payload, rows, false)?;
         super::check_element("segmented_sort", "the offsets", offsets, self.offset)?;
         order.check("segmented_sort", self.key)?;
-        let segments = offsets.len().saturating_sub(1);
+        let segments = offsets.len().checked_sub(1).ok_or_else(|| {
+            GpuError::Contract("segmented_sort: 0 offsets, and one more than segments are needed".into())
+        })?;
         let scratch = self.scratch(rows, segments);
         check_scratch("segmented_sort", memory, scratch.bytes)?;
         if rows == 0 || segments == 0 {
@@ -300,6 +288,34 @@ impl SegmentedSort {
     }
 }
 
+/// Segments of a chunk: few enough that all multiprocessors classify.
+fn chunk(multiprocessors: u32, segments: u64) -> u64 {
+    (segments / u64::from(multiprocessors * BLOCKS)).next_power_of_two().clamp(1, CHUNK_MAX)
+}
+
+/// The scratch memory of a sort on a device of so many multiprocessors.
+fn scratch(tuning: &SegmentedTuning, key: Element, multiprocessors: u32, rows: u64, segments: u64) -> Scratch {
+    let (pack, small) = (tuning.pack(), tuning.small());
+    let chunks = segments.div_ceil(chunk(multiprocessors, segments));
+    let packs_max = rows / (pack - small) + rows / (small + 1) + chunks + 1;
+    let slots_max = rows / (pack + 1);
+    let tiles_max = rows / tuning.radix.tile() + slots_max;
+    let passes = key.bytes();
+    let mut bytes = 0;
+    let mut part = |size: usize| {
+        let at = bytes;
+        bytes = (at + size).next_multiple_of(PART_BYTES_MIN);
+        at
+    };
+    let (slots, tiles) = (slots_max as usize, tiles_max as usize);
+    part(COUNTERS_BYTES);
+    let (tickets, packs) = (part(passes * 4), part(packs_max as usize * 8));
+    let (slots, counts) = (part(slots * SLOT_BYTES), part(slots * passes * BINS * 8));
+    let plans = part(slots_max as usize * (passes + 1) * 4);
+    let (tile_slots, words) = (part(tiles * 4), part(tiles * BINS * 8));
+    Scratch { tickets, packs, slots, counts, plans, tile_slots, words, bytes, packs_max, slots_max, tiles_max }
+}
+
 /// The program of a sort.
 fn program(key: Element, payload: Option<Element>, offset: Element, tuning: &SegmentedTuning) -> Program {
     let definitions = format!(
@@ -334,9 +350,64 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_gpus() {
-        let types = [(Element::U32, None), (Element::F64, Some(Element::U32)), (Element::U128, Some(Element::U64))];
-        for (key, payload) in types {
-            compile_for_gpus(&program(key, payload, Element::U64, &SegmentedTuning::of(99 << 10, key, payload)));
+        let types = [
+            (99, Element::U32, None),
+            (227, Element::U32, None),
+            (99, Element::F32, Some(Element::U8)),
+            (99, Element::F64, Some(Element::U32)),
+            (99, Element::U128, Some(Element::U64)),
+        ];
+        for (kilobytes, key, payload) in types {
+            let tuning = SegmentedTuning::of(kilobytes << 10, key, payload);
+            compile_for_gpus(&program(key, payload, Element::U64, &tuning));
         }
+    }
+
+    /// Types of keys and of payload.
+    fn all_types() -> impl Iterator<Item = (Element, Option<Element>)> {
+        let payloads = || std::iter::once(None).chain(Element::ALL.map(Some));
+        Element::ALL.into_iter().flat_map(move |key| payloads().map(move |payload| (key, payload)))
+    }
+
+    #[test]
+    fn blocks_fit_into_the_shared_memory_of_a_device() {
+        // sm_86, 89 and 120 have 99 KB; sm_80 has 163, sm_90 and 100 have 227.
+        for (shared_bytes, (key, payload)) in
+            [99 << 10, 163 << 10, 227 << 10].into_iter().flat_map(|bytes| all_types().map(move |types| (bytes, types)))
+        {
+            let tuning = SegmentedTuning::of(shared_bytes, key, payload);
+            let widest = key.bytes().max(payload.map_or(0, Element::bytes));
+            let counts = (key.bytes() * BINS) as u32 * tuning.radix.count_columns * 4;
+            for bytes in [tuning.pack_shared_bytes(key), tuning.radix.tile_shared_bytes(widest), counts] {
+                assert!(bytes as usize <= shared_bytes, "{key} with {payload:?}: {bytes} of {shared_bytes} bytes");
+            }
+        }
+        assert_eq!(SegmentedTuning::of(227 << 10, Element::U32, None).pack_items, 16);
+        assert_eq!(SegmentedTuning::of(99 << 10, Element::U32, None).pack_items, 8);
+    }
+
+    #[test]
+    fn scratch_memory_is_that_of_the_data() {
+        let rows = 1u64 << 28;
+        for (shared_bytes, (key, payload)) in
+            [99 << 10, 227 << 10].into_iter().flat_map(|bytes| all_types().map(move |types| (bytes, types)))
+        {
+            let tuning = SegmentedTuning::of(shared_bytes, key, payload);
+            let row_bytes = (key.bytes() + payload.map_or(0, Element::bytes)) as f64;
+            let bytes = scratch(&tuning, key, 132, rows, rows).bytes as f64;
+            assert!(bytes < 1.11 * row_bytes * rows as f64, "{key} with {payload:?}: {}", bytes / rows as f64);
+        }
+        let a_row = |key, payload| {
+            let tuning = SegmentedTuning::of(227 << 10, key, payload);
+            (scratch(&tuning, key, 132, rows, rows).bytes as f64 / rows as f64 * 10.0).round() / 10.0
+        };
+        let found = [
+            a_row(Element::U8, None),
+            a_row(Element::U32, None),
+            a_row(Element::U32, Some(Element::U64)),
+            a_row(Element::U64, None),
+            a_row(Element::U128, None),
+        ];
+        assert_eq!(found, [0.8, 1.5, 2.8, 4.8, 17.6]);
     }
 }

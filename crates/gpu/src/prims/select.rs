@@ -138,7 +138,8 @@ pub struct SelectOperands<'a> {
     pub input: Option<&'a DeviceSlice>,
     /// The flags, as many as items, where there is no predicate.
     pub flags: Option<&'a DeviceSlice>,
-    /// Bits of the bounds `a` and `b` of the predicate, in as many low bytes as items have, 8 at most.
+    /// Bits of the bounds `a` and `b` of the predicate, in as many low bytes as items have, 8 at most. For items of 16
+    /// bytes the 64 bits of a bound are extended: by its sign for [`Element::I128`], by zeros for [`Element::U128`].
     pub bounds: [u64; 2],
     /// Room for what moves. It may be shorter than the input: what does not fit is counted and not written.
     pub out: &'a DeviceSlice,

@@ -33,6 +33,7 @@ fn reductions() -> Vec<Program> {
         (Element::F32, Reduction::Largest),
         (Element::I64, Reduction::Least),
         (Element::U8, Reduction::Largest),
+        (Element::I128, Reduction::Largest),
     ];
     all.map(|(input, reduction)| reduce::program(input, reduction, Reduce::tuning()).unwrap()).to_vec()
 }

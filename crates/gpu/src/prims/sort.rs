@@ -302,8 +302,8 @@ impl Sort {
     /// Writes the row numbers in the order of the keys to `rows`.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for other keys than the sort was made for, other lengths, or too little scratch memory;
-    /// those of a launch.
+    /// [`GpuError::Contract`] for other keys than the sort was made for, other lengths, more rows than row numbers tell
+    /// apart, or too little scratch memory; those of a launch.
     pub fn launch(
         &self,
         queue: &mut impl Queue,
@@ -357,6 +357,7 @@ impl Sort {
             return Err(GpuError::Contract(message));
         }
         check_element("sort", "the row numbers", rows, self.row)?;
+        check_rows(self.row, rows.len())?;
         for (number, (key, column)) in keys.iter().zip(&self.columns).enumerate() {
             check_element("sort", &format!("key {number}"), key.values, column.element)?;
             check_length("sort", &format!("key {number}"), key.values, rows.len())?;
@@ -374,6 +375,16 @@ impl Sort {
         }
         Ok(())
     }
+}
+
+/// Refuses more rows than row numbers of a type tell apart.
+fn check_rows(row: Element, rows: u64) -> Result<()> {
+    if row == Element::U32 && rows > 1 << 32 {
+        return Err(GpuError::Contract(format!(
+            "sort: the numbers of {rows} rows do not fit into row numbers of {row}"
+        )));
+    }
+    Ok(())
 }
 
 /// The numbers of rows in the order of a sort; `keys` has the ordered bits of each column's values, none for NULL.
@@ -416,6 +427,13 @@ mod tests {
         assert_eq!(words[2], [piece(1, Some(108), 20, 0), null, piece(0, Some(0), 43, 21)]);
         assert_eq!(words[3], [piece(0, Some(43), 21, 0), piece(0, None, 1, 21)]);
         assert_eq!(words.iter().map(|word| word_bits(word)).collect::<Vec<_>>(), [64, 64, 64, 22]);
+    }
+
+    #[test]
+    fn rows_past_their_numbers_are_refused() {
+        assert!(check_rows(Element::U32, 1 << 32).is_ok() && check_rows(Element::U64, 1 << 33).is_ok());
+        let Err(GpuError::Contract(message)) = check_rows(Element::U32, (1 << 32) + 1) else { panic!("not refused") };
+        assert!(message.contains("4294967297") && message.contains("u32"), "{message}");
     }
 
     #[test]

@@ -11,9 +11,9 @@
 //! differ: then the threshold covers all of them.
 //!
 //! All decisions that depend on keys are taken on the device. Scratch memory of threshold, radix and bucket select: an
-//! eighth of the input's bytes at most, beside O(k) and [`FIXED_BYTES_MAX`]. Heaps take k candidates a thread, Bitonic
-//! Top-K an eighth or a sixteenth of the candidates with their rows, and 1.5 of all below [`BitonicLevel::Fused`]; sort
-//! and choose takes two copies of all keys and rows, and up to 2.5 % of one beside.
+//! eighth of the input's bytes at most, beside O(k) and [`FIXED_BYTES_MAX`]. Heaps take 2 k candidates a thread in two
+//! pools, Bitonic Top-K an eighth or a sixteenth of the candidates with their rows, and 1.5 of all below
+//! [`BitonicLevel::Fused`]; sort and choose takes two copies of all keys and rows, and up to 2.5 % of one beside.
 
 mod algorithm;
 mod bitonic;
@@ -23,7 +23,7 @@ mod reference;
 mod sort_and_choose;
 
 pub use algorithm::{Algorithm, BitonicLevel};
-pub use model::{Choice, Machine, choose, predict_ms};
+pub use model::{Machine, predict_ms};
 pub use plan::FIXED_BYTES_MAX;
 pub use reference::{check, top_k};
 
@@ -386,7 +386,7 @@ fn check_spec(spec: &TopKSpec, shapes: &Shapes) -> Result<()> {
     if spec.k > K_MAX {
         return refuse(format!("k is {}, and the largest is {K_MAX}", spec.k));
     }
-    let k_max = shapes.k_max(spec);
+    let k_max = plan::k_max(spec, shapes.shared_bytes_max);
     if spec.k > k_max {
         return refuse(format!("k is {}, and {} of {} ends at {k_max}", spec.k, spec.algorithm, spec.element));
     }

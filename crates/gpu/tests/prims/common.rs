@@ -35,6 +35,18 @@ pub fn given<T: Pod>(rig: &mut Rig, element: Element, values: &[T]) -> DeviceSli
     DeviceSlice::new(&buffer, 0, element, values.len() as u64).unwrap()
 }
 
+/// What an output holds before a launch: values in reverse order with all bits flipped, which pass for no result.
+pub fn spoilt<T: Pod>(rig: &mut Rig, values: &[T]) -> DeviceBuffer {
+    rig.upload(&spoil(values))
+}
+
+/// Values in reverse order, all bits flipped.
+pub fn spoil<T: Pod>(values: &[T]) -> Vec<T> {
+    let mut values: Vec<T> = values.iter().rev().copied().collect();
+    bytemuck::cast_slice_mut::<T, u8>(&mut values).iter_mut().for_each(|byte| *byte = !*byte);
+    values
+}
+
 /// Room for so many elements.
 pub fn room(rig: &Rig, element: Element, len: usize) -> DeviceSlice {
     let buffer = rig.device.buffer(len * element.bytes(), "room").unwrap();

@@ -1,7 +1,7 @@
 //! Histograms against the plain-Rust reference.
 
 use warpcube_gpu::prims::histogram::{HistogramTuning, reference_bounds, reference_codes};
-use warpcube_gpu::prims::{DeviceSlice, Element, Histogram, HistogramBins};
+use warpcube_gpu::prims::{DeviceSlice, Element, Histogram, HistogramBins, Key, OrderedBits};
 use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder};
 
 use crate::emulated_support::{ORDERS, Rig};
@@ -39,6 +39,30 @@ fn codes_in_shared_and_in_device_memory() {
             }
         }
     }
+}
+
+#[test]
+fn keys_below_the_first_bin_are_not_counted() {
+    /// Counts of keys in so many bins from `first` on.
+    fn counted<K: Key>(rig: &mut Rig, keys: &[K], shift: u32, first: OrderedBits, bins: usize) -> Vec<u64> {
+        let histogram = Histogram::with_tuning(&rig.device, K::ELEMENT, TUNING).unwrap();
+        let slice = DeviceSlice::all(&rig.upload(keys), K::ELEMENT);
+        let (found, counts) = counts(rig, bins);
+        histogram.launch(&mut rig.stream, &slice, HistogramBins::Codes { shift, first }, &counts).unwrap();
+        let found = rig.download::<u64>(&found);
+        assert_eq!(found, reference_codes(keys, shift, first, bins), "{keys:?}, {shift}, {first}");
+        found
+    }
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let none = [0, 0];
+    // A bin of a code above all others, and one past it; first codes that no key can have.
+    assert_eq!(counted(&mut rig, &[0u64, u64::MAX], 0, u64::MAX.into(), 2), [1, 0]);
+    assert_eq!(counted(&mut rig, &[0u128, u128::MAX], 0, u128::MAX, 2), [1, 0]);
+    assert_eq!(counted(&mut rig, &[0u128, 1], 0, 1 << 64, 2), none);
+    assert_eq!(counted(&mut rig, &[0u32, 1, 2], 0, 1 << 64, 2), none);
+    assert_eq!(counted(&mut rig, &[0u32, 1, 2], 0, 1 << 32, 2), none);
+    assert_eq!(counted(&mut rig, &[0u32, 1 << 31], 31, 1, 2), [1, 0]);
+    assert_eq!(counted(&mut rig, &[0u8, 255], 0, 255, 2), [1, 0]);
 }
 
 #[test]

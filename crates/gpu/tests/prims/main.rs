@@ -22,5 +22,6 @@ mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
+mod small_device;
 mod sort;
 mod topk;

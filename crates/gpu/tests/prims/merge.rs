@@ -4,6 +4,7 @@ use warpcube_gpu::prims::merge::reference;
 use warpcube_gpu::prims::{DeviceSlice, Element, Key, Merge, MergeTuning, Records};
 use warpcube_gpu::{GpuError, LaneOrder};
 
+use crate::common::spoilt;
 use crate::emulated_support::{ORDERS, Rig};
 use crate::radix_sort::randoms;
 
@@ -17,11 +18,11 @@ fn check<K: Key>(rig: &mut Rig, inputs: [&[K]; 2], pairs: bool, descending: bool
     let rows = lengths[0] + lengths[1];
     let numbers: Vec<u64> = (0..rows).collect();
     let (front, back) = numbers.split_at(inputs[0].len());
-    let output = vec![inputs.concat().first().copied().unwrap_or(K::zeroed()); rows as usize];
+    let all = inputs.concat();
     let buffers = [
         (rig.upload(inputs[0]), rig.upload(front)),
         (rig.upload(inputs[1]), rig.upload(back)),
-        (rig.upload(&output), rig.upload(&numbers)),
+        (spoilt(rig, &all), spoilt(rig, &numbers)),
     ];
     let slices = [0, 1, 2].map(|at| {
         let (keys, values): &(_, _) = &buffers[at];
@@ -33,7 +34,6 @@ fn check<K: Key>(rig: &mut Rig, inputs: [&[K]; 2], pairs: bool, descending: bool
     let scratch = rig.device.buffer(merge.scratch_bytes(rows), "scratch").unwrap();
     merge.launch(&mut rig.stream, [first, second], merged, descending, &scratch).unwrap();
     let expected = reference(inputs[0], inputs[1], descending);
-    let all = inputs.concat();
     let found: Vec<_> = rig.download::<K>(&buffers[2].0).iter().map(|key| key.ordered_bits()).collect();
     assert!(found.iter().copied().eq(expected.iter().map(|row| all[*row as usize].ordered_bits())), "{context}: keys");
     if pairs {
@@ -65,9 +65,33 @@ fn adversarial_sequences() {
         let low: Vec<i128> = (-900..-300).rev().collect();
         let high: Vec<i128> = (0..450).rev().map(|key| key << 70).collect();
         for (name, inputs) in [("equal", [&equal, &equal]), ("apart", [&low, &high]), ("apart back", [&high, &low])] {
-            check(&mut rig, inputs.map(Vec::as_slice), false, true, &format!("{name}, {lanes:?}"));
+            for pairs in [false, true] {
+                check(&mut rig, inputs.map(Vec::as_slice), pairs, true, &format!("{name}, pairs {pairs}, {lanes:?}"));
+            }
         }
     }
+}
+
+#[test]
+fn payload_of_one_byte_moves_with_its_row() {
+    let mut rig = Rig::new(LaneOrder::Seeded(3));
+    let merge = Merge::with_tuning(&rig.device, Element::U32, Some(Element::U8), TUNING).unwrap();
+    let keys: [Vec<u32>; 2] = [(0..300).map(|row| row / 3).collect(), (0..500).map(|row| row / 7).collect()];
+    let values: Vec<u8> = randoms(800, 23).map(|bits| bits as u8).collect();
+    let all = keys.concat();
+    let places = [
+        (rig.upload(&keys[0]), rig.upload(&values[..300])),
+        (rig.upload(&keys[1]), rig.upload(&values[300..])),
+        (spoilt(&mut rig, &all), spoilt(&mut rig, &values)),
+    ];
+    let slices = places
+        .each_ref()
+        .map(|(keys, values)| (DeviceSlice::all(keys, Element::U32), DeviceSlice::all(values, Element::U8)));
+    let [first, second, merged] = slices.each_ref().map(|(keys, values)| Records { keys, values: Some(values) });
+    let scratch = rig.device.buffer(merge.scratch_bytes(800), "scratch").unwrap();
+    merge.launch(&mut rig.stream, [first, second], merged, false, &scratch).unwrap();
+    let expected = reference(&keys[0], &keys[1], false);
+    assert!(rig.download::<u8>(&places[2].1).into_iter().eq(expected.iter().map(|row| values[*row as usize])));
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn a_tuner_finds_a_plan_that_is_kept() {
     let date = String::from("2026-01-31");
     findings.add(OrderedFinding { device: name.clone(), date, aggregate, data, plan: tuned.plan, ms: tuned.ms });
     let findings = OrderedFindings::from_json(&findings.to_json()).unwrap();
-    let plan = findings.plan(&name, aggregate, &data);
+    let plan = findings.plan(&name, form, &data);
     assert_eq!(plan, tuned.plan);
 
     // The plan runs.

@@ -59,6 +59,9 @@ fn what_does_not_fit_is_refused() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let shape = TileTuning { threads: 128, rows: 2, blocks: 1 };
     assert_refused(RadixPartition::with_tuning(&rig.device, shape).map(|_| ()), &["128", "256 partitions"]);
+    let shape = TileTuning { threads: 1024, rows: 8, blocks: 1 };
+    let words = ["265248 bytes of shared memory", "232448"];
+    assert_refused(RadixPartition::with_tuning(&rig.device, shape).map(|_| ()), &words);
     let partition = RadixPartition::with_tuning(&rig.device, SMALL).unwrap();
     let [nine, ten, floats, starts, short] =
         [(Element::U32, 9), (Element::U32, 10), (Element::F32, 9), (Element::U64, 257), (Element::U64, 256)]

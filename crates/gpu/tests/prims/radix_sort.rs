@@ -5,6 +5,7 @@ use warpcube_gpu::prims::radix_sort::reference;
 use warpcube_gpu::prims::{DeviceSlice, Element, Key, RadixOrder, RadixSort, RadixTuning, Records};
 use warpcube_gpu::{GpuError, LaneOrder};
 
+use crate::common::spoilt;
 use crate::emulated_support::{ORDERS, Rig};
 
 /// Tiles of 768 rows and launches of two tiles, so that small inputs have many.
@@ -47,8 +48,8 @@ fn check<K: Key, P: Pod + PartialEq + std::fmt::Debug>(
     let permutation = reference(keys, order);
     let expected: Vec<_> = permutation.iter().map(|row| canonical(&keys[*row as usize])).collect();
     let values: Vec<P> = (0..rows).map(&value).collect();
-    let made = |rig: &mut Rig| (rig.upload(keys), rig.upload(&values));
-    let buffers = [made(rig), made(rig), made(rig)];
+    let made = |rig: &mut Rig| (spoilt(rig, keys), spoilt(rig, &values));
+    let buffers = [(rig.upload(keys), rig.upload(&values)), made(rig), made(rig)];
     let slices = buffers.each_ref().map(|(keys, values)| {
         let values = payload.map(|payload| DeviceSlice::new(values, 0, payload, rows).unwrap());
         (DeviceSlice::new(keys, 0, K::ELEMENT, rows).unwrap(), values)
@@ -167,7 +168,14 @@ fn keys_and_payload_of_sixteen_bytes_and_of_one() {
         let order = RadixOrder { bits: 60..100, descending: true };
         check(&mut rig, &keys, Some(Element::U128), wide, &order, Form::InPlace, "part of wide keys");
         let keys: Vec<u8> = randoms(1600, 5).map(|bits| bits as u8 & 0x3f).collect();
-        check(&mut rig, &keys, None, |_| 0u32, &RadixOrder::of(Element::U8, true), Form::Apart, "bytes");
+        let order = RadixOrder::of(Element::U8, true);
+        check(&mut rig, &keys, None, |_| 0u32, &order, Form::Apart, "bytes");
+        check(&mut rig, &keys, Some(Element::U8), |row| random(row) as u8, &order, Form::InPlace, "bytes of bytes");
+        // 256 rows have numbers of a byte.
+        check(&mut rig, &keys[..256], Some(Element::U8), |row| row as u8, &order, Form::Numbered, "numbers of a byte");
+        let wide: Vec<i128> = (0..800).map(|row| wide(row) as i128).collect();
+        let order = RadixOrder { bits: 60..100, descending: false };
+        check(&mut rig, &wide, Some(Element::U8), |row| random(row) as u8, &order, Form::Apart, "bytes of wide keys");
     }
 }
 
@@ -176,7 +184,7 @@ fn recorded_sorts_run_again() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let sort = RadixSort::with_tuning(&rig.device, Element::U32, None, TUNING).unwrap();
     let keys: Vec<u32> = randoms(2000, 6).map(|bits| bits as u32).collect();
-    let buffers = [rig.upload(&keys), rig.upload(&keys), rig.upload(&keys)];
+    let buffers = [rig.upload(&keys), spoilt(&mut rig, &keys), spoilt(&mut rig, &keys)];
     let slices = buffers.each_ref().map(|buffer| DeviceSlice::all(buffer, Element::U32));
     let [input, output, other] = slices.each_ref().map(|keys| Records { keys, values: None });
     let scratch = rig.device.buffer(sort.scratch_bytes(2000), "scratch").unwrap();
@@ -215,6 +223,12 @@ fn what_does_not_fit_is_refused() {
     refused(good, Records { keys: &keys, values: None }, &all, &scratch, &["no payload of u32"]);
     refused(good, good, &RadixOrder { bits: 0..33, descending: false }, &scratch, &["0..33", "32"]);
     refused(good, good, &all, &small, &["scratch", &(sort.scratch_bytes(100) - 1).to_string()]);
-    let bytes = RadixSort::new(&rig.device, Element::U32, Some(Element::U8));
-    assert!(matches!(bytes, Err(GpuError::Contract(message)) if message.contains("u8")));
+    // 257 rows have no numbers of a byte.
+    let sort = RadixSort::with_tuning(&rig.device, Element::F32, Some(Element::U8), TUNING).unwrap();
+    let (keys, values) = (slice(Element::F32, 257), slice(Element::U8, 257));
+    let good = Records { keys: &keys, values: Some(&values) };
+    let scratch = rig.device.buffer(sort.scratch_bytes(257), "scratch").unwrap();
+    let result = sort.launch(&mut rig.stream, Records { values: None, ..good }, good, good, &all, &scratch);
+    let Err(GpuError::Contract(message)) = result else { panic!("{result:?}") };
+    assert!(message.contains("257") && message.contains("u8"), "{message}");
 }

@@ -65,6 +65,33 @@ fn the_least_and_the_largest_follow_the_order_of_keys() {
 }
 
 #[test]
+fn the_least_and_the_largest_of_16_bytes() {
+    // Both words decide: values that differ in the low word alone, in the high word alone, and in sign.
+    let signed: Vec<i128> = noise(5).map(|x| i128::from(x as i64 >> 50) << (x % 2 * 64) | 3).take(1500).collect();
+    let unsigned: Vec<u128> = noise(6).map(|x| u128::from(x % 5 + 1) << 64 | u128::from(x >> 20)).take(1500).collect();
+    for order in ORDERS {
+        let mut rig = Rig::new(order);
+        for (reduction, i, u) in [
+            (Reduction::Least, [least(&signed), least(&signed[1..])], [least(&unsigned), least(&unsigned[1..])]),
+            (
+                Reduction::Largest,
+                [largest(&signed), largest(&signed[1..])],
+                [largest(&unsigned), largest(&unsigned[1..])],
+            ),
+        ] {
+            let types = [Element::I128; 2];
+            let reduce = Reduce::with_tuning(&rig.device, types[0], reduction, SMALL).unwrap();
+            let found = reduced::<i128, i128>(&mut rig, &reduce, types, &signed);
+            assert_eq!(found.map(Some), i, "{reduction:?} in {order:?}");
+            let types = [Element::U128; 2];
+            let reduce = Reduce::with_tuning(&rig.device, types[0], reduction, SMALL).unwrap();
+            let found = reduced::<u128, u128>(&mut rig, &reduce, types, &unsigned);
+            assert_eq!(found.map(Some), u, "{reduction:?} in {order:?}");
+        }
+    }
+}
+
+#[test]
 fn nothing_has_a_sum_but_no_least() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let reduce = Reduce::with_tuning(&rig.device, Element::U32, Reduction::Sum(Element::U64), SMALL).unwrap();
@@ -80,6 +107,6 @@ fn nothing_has_a_sum_but_no_least() {
     let reduce = Reduce::with_tuning(&rig.device, Element::F32, Reduction::Least, SMALL).unwrap();
     let (none, out) = (room(&rig, Element::F32, 0), room(&rig, Element::F32, 1));
     assert_refused(reduce.launch(&mut rig.stream, &none, &out, &scratch), &["reduce", "0", "least"]);
-    let wide = Reduce::new(&rig.device, Element::U128, Reduction::Largest).map(|_| ());
-    assert_refused(wide, &["reduce", "u128"]);
+    let wide = Reduce::new(&rig.device, Element::U128, Reduction::Sum(Element::U128)).map(|_| ());
+    assert_refused(wide, &["reduce", "sums of u128"]);
 }

@@ -5,6 +5,7 @@ use warpcube_gpu::prims::segmented_sort::reference;
 use warpcube_gpu::prims::{DeviceSlice, Element, Key, RadixOrder, Records, SegmentedSort, SegmentedTuning};
 use warpcube_gpu::{GpuError, LaneOrder};
 
+use crate::common::{spoil, spoilt};
 use crate::emulated_support::{ORDERS, Rig};
 use crate::radix_sort::{TUNING, random, randoms};
 
@@ -37,8 +38,8 @@ fn check<K: Key + Pod>(
     let sort = SegmentedSort::with_tuning(&rig.device, K::ELEMENT, payload, Element::U64, SEGMENTS).unwrap();
     let rows = keys.len() as u64;
     let numbers: Vec<u32> = (0..rows as u32).collect();
-    let made = |rig: &mut Rig| (rig.upload(keys), rig.upload(&numbers));
-    let buffers = [made(rig), made(rig), made(rig)];
+    let made = |rig: &mut Rig| (spoilt(rig, keys), spoilt(rig, &numbers));
+    let buffers = [(rig.upload(keys), rig.upload(&numbers)), made(rig), made(rig)];
     let slices = buffers.each_ref().map(|(keys, values)| {
         let values = pairs.then(|| DeviceSlice::new(values, 0, Element::U32, rows).unwrap());
         (DeviceSlice::new(keys, 0, K::ELEMENT, rows).unwrap(), values)
@@ -56,14 +57,15 @@ fn check<K: Key + Pod>(
         sort.launch(&mut rig.stream, input, output, other, &bounds, order, &scratch).unwrap();
         &buffers[1]
     };
+    // Rows in no segment have what their place had before.
+    let (mut sorted, mut rows) = if in_place { (keys.to_vec(), numbers) } else { (spoil(keys), spoil(&numbers)) };
     let expected = reference(keys, offsets, order);
-    let sorted: Vec<_> = expected.iter().map(|row| keys[*row as usize].ordered_bits()).collect();
-    let keys: Vec<_> = rig.download::<K>(&found.0).iter().map(|key| key.ordered_bits()).collect();
-    assert!(keys == sorted, "{context}: keys");
-    if pairs {
-        let found = rig.download::<u32>(&found.1);
-        assert!(found.iter().map(|row| u64::from(*row)).eq(expected), "{context}: payload");
+    for at in offsets[0] as usize..offsets[offsets.len() - 1] as usize {
+        (sorted[at], rows[at]) = (keys[expected[at] as usize], expected[at] as u32);
     }
+    let bits = |keys: &[K]| keys.iter().map(|key| key.ordered_bits()).collect::<Vec<_>>();
+    assert!(bits(&rig.download::<K>(&found.0)) == bits(&sorted), "{context}: keys");
+    assert!(!pairs || rig.download::<u32>(&found.1) == rows, "{context}: payload");
 }
 
 /// Sizes of all classes and their edges, with empty segments between.
@@ -119,6 +121,32 @@ fn equal_keys_keep_their_order_and_rows_outside_stay() {
 }
 
 #[test]
+fn payload_of_one_byte_moves_with_its_row() {
+    let bounds = offsets(MIXED);
+    let rows = *bounds.last().unwrap() as usize;
+    let keys: Vec<u32> = randoms(rows, 12).map(|bits| bits as u32 >> 12).collect();
+    let values: Vec<u8> = randoms(rows, 13).map(|bits| bits as u8).collect();
+    let order = RadixOrder::of(Element::U32, false);
+    let expected = reference(&keys, &bounds, &order);
+    for lanes in &ORDERS[..3] {
+        let mut rig = Rig::new(*lanes);
+        let payload = Some(Element::U8);
+        let sort = SegmentedSort::with_tuning(&rig.device, Element::U32, payload, Element::U64, SEGMENTS).unwrap();
+        let places = [(rig.upload(&keys), rig.upload(&values)), (spoilt(&mut rig, &keys), spoilt(&mut rig, &values))];
+        let slices = places.each_ref().map(|(keys, values)| {
+            let values = DeviceSlice::new(values, 0, Element::U8, rows as u64).unwrap();
+            (DeviceSlice::new(keys, 0, Element::U32, rows as u64).unwrap(), values)
+        });
+        let [records, other] = slices.each_ref().map(|(keys, values)| Records { keys, values: Some(values) });
+        let bounds = DeviceSlice::all(&rig.upload(&bounds), Element::U64);
+        let scratch = rig.device.buffer(sort.scratch_bytes(rows as u64, bounds.len() - 1), "scratch").unwrap();
+        sort.launch_in_place(&mut rig.stream, records, other, &bounds, &order, &scratch).unwrap();
+        let sorted: Vec<u8> = expected.iter().map(|row| values[*row as usize]).collect();
+        assert!(rig.download::<u8>(&places[0].1)[..rows] == sorted, "{lanes:?}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let key = Element::F32;
@@ -139,6 +167,7 @@ fn what_does_not_fit_is_refused() {
     };
     refused(Records { keys: &keys, values: Some(&short) }, &offsets, &all, &scratch, &["99", "100", "other"]);
     refused(good, &narrow, &all, &scratch, &["offsets", "u32", "u64"]);
+    refused(good, &slice(Element::U64, 0), &all, &scratch, &["0 offsets", "one more than segments"]);
     refused(good, &offsets, &RadixOrder { bits: 8..40, descending: false }, &scratch, &["8..40"]);
     refused(good, &offsets, &all, &small, &["scratch", &(bytes - 1).to_string()]);
     let signed = SegmentedSort::new(&rig.device, key, None, Element::I64);

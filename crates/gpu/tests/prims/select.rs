@@ -102,6 +102,35 @@ fn row_numbers_are_selected_and_what_does_not_fit_is_counted() {
 }
 
 #[test]
+fn bounds_of_16_bytes_are_extended() {
+    let new = |rig: &Rig, item, text: &str| {
+        let predicate = Predicate::Text(text.into());
+        Select::with_tuning(&rig.device, item, predicate, Moved::Values, SelectOrder::Stable, SMALL).unwrap()
+    };
+    for order in ORDERS {
+        let mut rig = Rig::new(order);
+        // Values on both sides of each bound, in the low word and by the high word alone.
+        let signed: Vec<i128> = noise(7).map(|x| i128::from(x as i64 >> 40) << (x % 3 * 40)).take(500).collect();
+        let selects = new(&rig, Element::I128, "a <= x && x < b");
+        let input = given(&mut rig, Element::I128, &signed);
+        for (a, b) in [(0i64, 5), (-7, 7), (i64::MIN, -1), (-1, i64::MAX)] {
+            let out = room(&rig, Element::I128, signed.len());
+            let bounds = [a, b].map(|bound| bound as u64);
+            let found = launch::<i128>(&mut rig, &selects, [Some(&input), None], bounds, &out).0;
+            assert_eq!(found, select(&signed, |_, x| i128::from(a) <= x && x < b.into()), "{a}..{b} in {order:?}");
+        }
+        let unsigned: Vec<u128> = noise(8).map(|x| u128::from(x) << (x % 3 * 32)).take(500).collect();
+        let selects = new(&rig, Element::U128, "x < a");
+        let input = given(&mut rig, Element::U128, &unsigned);
+        for a in [5, 1 << 63, u64::MAX] {
+            let out = room(&rig, Element::U128, unsigned.len());
+            let found = launch::<u128>(&mut rig, &selects, [Some(&input), None], [a, 0], &out).0;
+            assert_eq!(found, select(&unsigned, |_, x| x < a.into()), "below {a} in {order:?}");
+        }
+    }
+}
+
+#[test]
 fn a_partition_keeps_the_order_of_both_parts() {
     for order in ORDERS {
         let mut rig = Rig::new(order);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use warpcube_gpu::prims::topk::{Algorithm, BitonicLevel, K_MAX, Order, Ties, TopK, TopKSpec, check};
+use warpcube_gpu::prims::topk::{Algorithm, BitonicLevel, FIXED_BYTES_MAX, K_MAX, Order, Ties, TopK, TopKSpec, check};
 use warpcube_gpu::prims::{DeviceSlice, Element, Key};
 use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder, Work};
 
@@ -329,7 +329,8 @@ fn recorded_work_finds_the_same_again() {
     top.launch(&mut work, &slice(&input, Element::F32), &key_slice, &row_slice, &scratch).unwrap();
     let mut recording = rig.stream.prepare(work).unwrap();
     for _ in 0..2 {
-        rig.stream.fill(&out_keys, 0, 0, 40).unwrap();
+        rig.stream.fill(&out_keys, 0, 0xff, 40).unwrap();
+        rig.stream.fill(&out_rows, 0, 0xff, 80).unwrap();
         rig.stream.run(&mut recording, &[&input, &out_keys, &out_rows, &scratch]).unwrap();
         let found: Vec<f32> = rig.download(&out_keys);
         check(&keys, 10, Order::Largest, Ties::Any, &found, &rig.download::<u64>(&out_rows)).unwrap();
@@ -374,14 +375,17 @@ fn what_cannot_be_is_refused_before_a_launch() {
 #[test]
 fn scratch_memory_is_an_eighth_of_the_input() {
     let rig = Rig::new(LaneOrder::Forward);
-    for k in [1, 256, K_MAX] {
-        for algorithm in SELECTIONS {
-            let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, k, algorithm)).unwrap();
-            let bytes = top.scratch_bytes(1 << 29) as u64;
-            assert!(
-                bytes <= (1 << 28) + 48 * k + warpcube_gpu::prims::topk::FIXED_BYTES_MAX,
-                "{algorithm}, {k}: {bytes}"
-            );
+    for (element, rows) in
+        Element::ALL.into_iter().flat_map(|element| [(element, Element::U32), (element, Element::U64)])
+    {
+        for (k, n) in [1, 256, K_MAX].into_iter().flat_map(|k| [(k, 1u64 << 26), (k, 1 << 29)]) {
+            for algorithm in SELECTIONS {
+                let spec = TopKSpec { rows, ..TopKSpec::new(element, k, algorithm) };
+                let bytes = spec.scratch_bytes(rig.device.info(), n) as u64;
+                // Some 2.5 k candidates with their rows, and as many in the buckets of the final sort.
+                let (pair, an_eighth) = ((element.bytes() + rows.bytes()) as u64, n * element.bytes() as u64 / 8);
+                assert!(bytes <= an_eighth + 8 * k * pair + FIXED_BYTES_MAX, "{spec:?}, {n}: {bytes}");
+            }
         }
     }
     // Nothing is wanted: nothing is taken.

@@ -3,8 +3,9 @@
 //! Algorithms are `single_pass` and `<fusion>/<variant>`, the kernels of the paper "Code fusion of prefix sum with
 //! ordered aggregation". Data is a number of runs of random lengths, `all` distinct keys, or `skewed`: runs whose
 //! lengths follow Zipf's law. A case looks for the best chunk and local size first and is measured with these; outputs
-//! are overwritten before and verified behind it. The search launches many kernels: cases run if `--cases` names them or
-//! what they lie below. The fastest of all algorithms on each data is what `--findings` keeps.
+//! are overwritten before and verified behind it. The algorithm that known findings plan is marked as chosen. The search
+//! launches many kernels: cases run if `--cases` names them or what they lie below. The fastest of all algorithms on
+//! each data is what `--findings` keeps.
 
 use std::path::Path;
 
@@ -139,9 +140,10 @@ fn one(
             (8 * data.rows, 12 * data.runs)
         }
     };
+    let planned = OrderedFindings::known()?.plan(&device.info().name, form, data).algorithm;
     let mut more = json!({
         "rows": data.rows, "runs": data.runs, "longest": data.longest, "shape": data.shape().to_string(),
-        "algorithm": algorithm.to_string(), "scratch_bytes": memory.bytes(),
+        "algorithm": algorithm.to_string(), "scratch_bytes": memory.bytes(), "chosen": algorithm == planned,
     });
     if let OrderedAlgorithm::Fused(fusion, variant) = algorithm {
         more["kernels"] = json!(fusion.kernels());
@@ -194,6 +196,9 @@ mod tests {
         // 16 and 1,024 runs, all distinct, skewed; two algorithms, counts and sums.
         assert_eq!(bench.results.len(), 16);
         assert!(bench.results.iter().any(|result| result["shape"] == "reduced" && result["kernels"] == 1));
+        // There are no findings on this device.
+        let is_chosen_alone = |result: &serde_json::Value| result["chosen"] == (result["algorithm"] == "single_pass");
+        assert!(bench.results.iter().all(is_chosen_alone));
     }
 
     #[test]

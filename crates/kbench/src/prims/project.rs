@@ -1,6 +1,7 @@
 //! Projections of two columns of 2^29 floats: a linear combination, and its sigmoid.
 
 use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element, Project, Projection, project};
 
 use super::Bench;
@@ -32,7 +33,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         bench.stream.fill(out.buffer(), 0, 0xff, out.buffer().bytes())?;
         let ms = bench.time(&buffers, |work| projects.launch(work, [&x, &y], factors, &out))?;
         verify(bench, case, projection, [&x, &y, &out])?;
-        bench.add(case, ms, 12 * n, ceiling(8 * n, 4 * n), json!({"rows": n}));
+        let more = json!({"rows": n, "predicted_ms": H200.project_ms(n, 4)});
+        bench.add(case, ms, 12 * n, ceiling(8 * n, 4 * n), more);
     }
     Ok(())
 }

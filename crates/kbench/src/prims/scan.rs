@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use warpcube_gpu::Params;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{Element, Scan, ScanKind};
 
 use super::Bench;
@@ -44,7 +45,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         bench.stream.launch(&check, walk(&device), &params)?;
         match word(&mut bench.stream, &wrong, 0)? {
             0 => {
-                let more = json!({"rows": n});
+                let more = json!({"rows": n, "predicted_ms": H200.scan_ms(n, 4, 4)});
                 bench.add(&case, ms, 8 * n, ceiling(4 * n, 4 * n), more);
             }
             wrong => return Err(format!("{case}: {wrong} of {n} sums are wrong").into()),

@@ -1,6 +1,7 @@
 //! Selection of 2^29 floats below a bound, by selectivity, in any order and in that of the input.
 
 use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element, Moved, Predicate, Select, SelectOperands, SelectOrder, TileTuning};
 use warpcube_gpu::{Kernel, Params, Stream};
 
@@ -69,7 +70,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         if order == SelectOrder::Stable {
             check_order(&mut bench.stream, [&input, &out], [n, selected], bound)?;
         }
-        let more = json!({"order": name, "rows": n, "selected": selected});
+        let predicted_ms = H200.select_ms(n, selected, item.bytes());
+        let more = json!({"order": name, "rows": n, "selected": selected, "predicted_ms": predicted_ms});
         let (read, written) = (4 * n, 4 * selected);
         // The order is a field of the result.
         let case = case.strip_suffix(name).map_or(case.as_str(), |case| case.trim_end_matches('/'));

@@ -1,8 +1,9 @@
-//! What the tuner found, for who plans: the fastest plan by device, aggregate and data.
+//! What the tuner found, for planning: the fastest plan by device, aggregate and data.
 //!
 //! Findings are data, each with device, date and figure. Those of [`OrderedFindings::known`] were measured by `kbench
-//! primitives --cases tune/ordered/forms --findings FILE`; [`OrderedFindings::from_json`] reads such a file, and
-//! [`OrderedFindings::add`] puts newer findings in the place of older ones.
+//! primitives --cases ordered/forms --findings FILE`, which marks the algorithm that they plan among those it measures;
+//! [`OrderedFindings::from_json`] reads such a file, and [`OrderedFindings::add`] puts newer findings in the place of
+//! older ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{GpuError, Result};
 
+use super::fused::ROWS_MAX;
 use super::{FusedTuning, OrderedAlgorithm, OrderedForm, OrderedPlan};
 
 /// Findings that come with the library.
@@ -19,7 +21,7 @@ const KNOWN: &str = include_str!("findings.json");
 /// What is aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aggregate {
-    /// Rows of runs alone.
+    /// Rows of runs, without a value column.
     Count,
     /// A value column, with or without counts.
     Sum,
@@ -120,10 +122,17 @@ impl OrderedFindings {
         self.0.push(finding);
     }
 
-    /// The plan for an input: that of the nearest data of its shape on the device, or the single pass.
-    pub fn plan(&self, device: &str, aggregate: Aggregate, data: &OrderedData) -> OrderedPlan {
+    /// The plan for a form and an input: that of the nearest data of its shape on the device, or the single pass. It is
+    /// one that the form and the number of rows can take.
+    pub fn plan(&self, device: &str, form: OrderedForm, data: &OrderedData) -> OrderedPlan {
+        let aggregate = Aggregate::of(form);
+        let has_aggregate = form.count.is_some() || form.sum.is_some();
+        let may_be_fused = has_aggregate && data.rows <= ROWS_MAX;
         let fits = |finding: &&OrderedFinding| {
-            finding.device == device && finding.aggregate == aggregate && finding.data.shape() == data.shape()
+            finding.device == device
+                && finding.aggregate == aggregate
+                && finding.data.shape() == data.shape()
+                && (may_be_fused || finding.plan.algorithm == OrderedAlgorithm::SinglePass)
         };
         let distance = |finding: &OrderedFinding| finding.data.distance(data);
         let nearest = self.0.iter().filter(fits).min_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -211,7 +220,11 @@ impl fmt::Display for DataShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::{Fusion, Variant};
+    use crate::prims::{Element, Fusion, Variant};
+
+    const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U64), sum: None };
+    const SUM: OrderedForm = OrderedForm { count: None, sum: Some((Element::U32, Element::U64)), ..COUNT };
+    const KEYS: OrderedForm = OrderedForm { count: None, ..COUNT };
 
     fn finding(rows: u64, runs: u64, algorithm: OrderedAlgorithm) -> OrderedFinding {
         OrderedFinding {
@@ -243,16 +256,20 @@ mod tests {
         findings.add(finding(1 << 20, 1 << 16, one));
         findings.add(finding(1 << 20, 1 << 16, two));
         assert_eq!(findings.all().len(), 2);
-        let plan = |device, aggregate, rows: u64, runs| {
+        let plan = |device, form, rows: u64, runs| {
             let data = OrderedData { rows, runs, longest: rows.div_ceil(runs) };
-            findings.plan(device, aggregate, &data).algorithm
+            findings.plan(device, form, &data).algorithm
         };
-        assert_eq!(plan("a device", Aggregate::Count, 1 << 22, 1 << 17), two);
-        assert_eq!(plan("a device", Aggregate::Count, 1 << 22, 100), one);
+        assert_eq!(plan("a device", COUNT, 1 << 22, 1 << 17), two);
+        assert_eq!(plan("a device", COUNT, 1 << 22, 100), one);
         // Other devices, aggregates and shapes have none.
-        assert_eq!(plan("another", Aggregate::Count, 1 << 22, 100), OrderedAlgorithm::SinglePass);
-        assert_eq!(plan("a device", Aggregate::Sum, 1 << 22, 100), OrderedAlgorithm::SinglePass);
-        assert_eq!(plan("a device", Aggregate::Count, 1 << 20, 1 << 20), OrderedAlgorithm::SinglePass);
+        assert_eq!(plan("another", COUNT, 1 << 22, 100), OrderedAlgorithm::SinglePass);
+        assert_eq!(plan("a device", SUM, 1 << 22, 100), OrderedAlgorithm::SinglePass);
+        assert_eq!(plan("a device", COUNT, 1 << 20, 1 << 20), OrderedAlgorithm::SinglePass);
+        // Keys alone and more rows than positions tell apart are for the single pass.
+        assert_eq!(plan("a device", KEYS, 1 << 22, 100), OrderedAlgorithm::SinglePass);
+        assert_eq!(plan("a device", COUNT, 1 << 32, 100), one);
+        assert_eq!(plan("a device", COUNT, (1 << 32) + 1, 100), OrderedAlgorithm::SinglePass);
     }
 
     #[test]
@@ -279,7 +296,7 @@ mod tests {
         // Distinct keys on the measured device: many go to the single pass, few to one kernel with atomics.
         let plan = |rows| {
             let data = OrderedData { rows, runs: rows, longest: 1 };
-            known.plan("NVIDIA H200", Aggregate::Count, &data).algorithm
+            known.plan("NVIDIA H200", COUNT, &data).algorithm
         };
         assert_eq!(plan(1 << 29), OrderedAlgorithm::SinglePass);
         assert_eq!(plan(1 << 14), OrderedAlgorithm::Fused(Fusion::OneKernel, Variant::DirectAtomics));

@@ -20,7 +20,7 @@ use super::{Checked, FusedTuning, Fusion, NAME, OrderedForm, OrderedOperands, Va
 const POSITIONS: &str = include_str!("../../../kernels/prims/ordered/positions.cuh");
 const AGGREGATE: &str = include_str!("../../../kernels/prims/ordered/aggregate.cuh");
 /// Rows that positions of 32 bits tell apart.
-const ROWS_MAX: u64 = 1 << 32;
+pub(super) const ROWS_MAX: u64 = 1 << 32;
 /// Rows of a chunk at most, as in the paper; partial sums of a chunk have 16 bits in shared memory.
 const CHUNK_MAX: u32 = 1 << 12;
 /// Rows of a chunk with a private array at most: 4 to 16 bytes of local memory each, for all resident threads.
@@ -157,7 +157,7 @@ impl FusedAggregation {
         if n > ROWS_MAX {
             return Err(GpuError::Contract(format!("{NAME} in {}: {n} rows, and {ROWS_MAX} at most", self.fusion)));
         }
-        let shapes = [self.shape(Mapping::Row, n)?, self.shape(Mapping::Chunk, n)?];
+        let shapes = self.shapes(n)?;
         check_scratch(NAME, scratch, self.scratch_bytes(n))?;
         if n == 0 {
             return queue.fill(runs.buffer(), runs.offset(), 0, size_of::<u64>());
@@ -177,13 +177,18 @@ impl FusedAggregation {
         };
         let more = [counts, values, sums].into_iter().flatten();
         let params = more.fold(params.buffer(scratch), Params::slice);
-        for (kernel, mapping) in &self.kernels {
-            queue.launch(kernel, shapes[*mapping as usize], &params)?;
+        for ((kernel, _), shape) in self.kernels.iter().zip(shapes) {
+            queue.launch(kernel, shape, &params)?;
         }
         Ok(())
     }
 
-    /// A launch over `n` rows.
+    /// The launches of the kernels over `n` rows.
+    fn shapes(&self, n: u64) -> Result<Vec<LaunchShape>> {
+        self.kernels.iter().map(|(_, mapping)| self.shape(*mapping, n)).collect()
+    }
+
+    /// The launch of a kernel over `n` rows.
     fn shape(&self, mapping: Mapping, n: u64) -> Result<LaunchShape> {
         let (blocks, shared_bytes) = match mapping {
             Mapping::Row => (n.div_ceil(self.tuning.local.into()), 0),
@@ -214,8 +219,25 @@ pub(crate) fn program(form: OrderedForm, fusion: Fusion, variant: Variant, tunin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EmulatorOptions;
     use crate::cuda::nvrtc;
     use crate::prims::Element;
+
+    #[test]
+    fn blocks_of_a_row_a_thread_bound_forms_that_have_them() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let form = OrderedForm { key: Element::U32, count: Some(Element::U64), sum: None };
+        let tuning = FusedTuning { chunk: 4096, local: 1 };
+        let new = |variant| FusedAggregation::new(&device, form, Fusion::TwoKernels, variant, tuning).unwrap();
+        // A block of one row has 2^31 of them, and a grid has one less.
+        let grids = |shapes: Vec<LaunchShape>| shapes.iter().map(|shape| shape.grid).collect::<Vec<_>>();
+        let private = new(Variant::PrivateVariable);
+        assert_eq!(grids(private.shapes(1 << 31).unwrap()), [1 << 19; 2]);
+        let atomics = new(Variant::DirectAtomics);
+        assert_eq!(grids(atomics.shapes((1 << 31) - 1).unwrap()), [1 << 19, (1 << 31) - 1]);
+        let Err(GpuError::Contract(message)) = atomics.shapes(1 << 31) else { panic!("not refused") };
+        assert!(message.contains("2147483648 blocks"), "{message}");
+    }
 
     #[test]
     fn kernels_compile_for_gpus() {

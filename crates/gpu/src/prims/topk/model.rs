@@ -1,9 +1,9 @@
-//! What each algorithm of top-k needs by its bytes, and the choice among them.
+//! What each algorithm of top-k needs by its bytes.
 //!
 //! The formulas are those of paper 003, 4.6, with the reads that this library's kernels make and random keys: passes
 //! over device memory at its bandwidth, steps of bitonic sorting at that of shared memory, and a time for each launch.
 
-use super::{Algorithm, BitonicLevel, TopKSpec};
+use super::{Algorithm, BitonicLevel, TopKSpec, plan};
 use crate::prims::roofline::{self, DeviceRates};
 
 /// What a device can do.
@@ -37,19 +37,12 @@ impl Machine {
     }
 }
 
-/// An algorithm with what is expected of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
-    /// The algorithm.
-    pub algorithm: Algorithm,
-    /// Predicted milliseconds.
-    pub ms: f64,
-    /// The reason, for EXPLAIN.
-    pub reason: String,
-}
-
-/// Predicted milliseconds of `spec.algorithm` over `n` random keys; none if it cannot take the spec.
+/// Predicted milliseconds of `spec.algorithm` over `n` random keys; none if [`super::TopK::new`] refuses the spec for
+/// its k. Launchers are made for k, so fewer keys than k do not help an algorithm that cannot take it.
 pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
+    if spec.k > plan::k_max(spec, machine.shared_bytes) {
+        return None;
+    }
     let bytes = n as f64 * spec.element.bytes() as f64;
     let pair = spec.element.bytes() as f64 + spec.rows.bytes() as f64;
     let read_ms = bytes / machine.read_bandwidth * 1e3;
@@ -77,27 +70,18 @@ pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
             reads * read_ms + passes_ms + finish_ms
         }
         Algorithm::HeapShared => {
-            let heap_bytes = k as usize * (spec.element.bytes() + 4);
+            let heap_bytes = spec.k.max(1) as usize * (spec.element.bytes() + plan::HEAP_STEP_BYTES);
             let threads = (machine.shared_bytes / heap_bytes).min(1024);
-            if threads < 32 {
-                return None;
-            }
             // 1,024 threads with eight loads each reach the bandwidth.
             read_ms * (1024.0 / threads as f64).max(1.0) + passes_ms + finish_ms
         }
         Algorithm::HeapRegisters => {
-            if k > 64 {
-                return None;
-            }
             // A replaced element costs k comparisons; from 32 on the list leaves the registers.
-            let spill = if k > 32 { k as f64 / 8.0 } else { 1.0 };
+            let spill = if spec.k > 32 { spec.k as f64 / 8.0 } else { 1.0 };
             read_ms * spill + passes_ms + finish_ms
         }
         Algorithm::Bitonic(level) => {
-            let run = k.next_power_of_two();
-            if super::bitonic::k_max(level, pair as usize, machine.shared_bytes) < run {
-                return None;
-            }
+            let run = spec.k.max(1).next_power_of_two();
             return Some(bitonic_ms(machine, level, n as f64, bytes, pair, run) + finish_ms);
         }
     })
@@ -129,36 +113,11 @@ fn bitonic_ms(machine: &Machine, level: BitonicLevel, n: f64, bytes: f64, pair: 
     shared_ms.max((bytes + written) / machine.read_bandwidth * 1e3)
 }
 
-/// The algorithm with the least predicted time, and words for EXPLAIN. Heaps are taken by name alone: ascending keys
-/// slow them down beyond any prediction.
-pub fn choose(machine: &Machine, spec: &TopKSpec, n: u64) -> Choice {
-    let robust = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::HeapShared | Algorithm::HeapRegisters);
-    let all = Algorithm::ALL.into_iter().filter(robust).filter_map(|algorithm| {
-        let ms = predict_ms(machine, &TopKSpec { algorithm, ..*spec }, n)?;
-        Some((algorithm, ms))
-    });
-    let mut ranked: Vec<(Algorithm, f64)> = all.collect();
-    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (algorithm, ms) = ranked[0];
-    let why = match algorithm {
-        Algorithm::Threshold => "a sampled threshold leaves few candidates after one read of the keys",
-        Algorithm::SortAndChoose => "all keys are sorted",
-        Algorithm::RadixSelect => "digits decide with few candidates left",
-        Algorithm::BucketSelect => "minimum and maximum decide",
-        Algorithm::HeapShared => "a heap a thread fits in shared memory",
-        Algorithm::HeapRegisters => "a list a thread fits in registers",
-        Algorithm::Bitonic(_) => "a tile of runs fits in shared memory",
-    };
-    let next = ranked.get(1).map_or(String::new(), |(next, ms)| format!("; {next} {ms:.3} ms"));
-    let k = spec.k.min(n);
-    let reason = format!("{algorithm}: {k} of {n} {} keys, {ms:.3} ms predicted, {why}{next}", spec.element);
-    Choice { algorithm, ms, reason }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::prims::Element;
+    use crate::{Device, EmulatorOptions};
 
     fn spec(k: u64, algorithm: Algorithm) -> TopKSpec {
         TopKSpec { rows: Element::U32, ..TopKSpec::new(Element::F32, k, algorithm) }
@@ -186,12 +145,31 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_says_why() {
-        for k in [8, 256, 1 << 20] {
-            let choice = choose(&Machine::H200, &spec(k, Algorithm::Threshold), 1 << 29);
-            assert_eq!(choice.algorithm, Algorithm::Threshold);
-            let start = format!("{}: {k} of 536870912 f32 keys, 0.", choice.algorithm);
-            assert!(choice.reason.starts_with(&start), "{}", choice.reason);
+    fn algorithms_that_launchers_refuse_have_no_prediction() {
+        let levels = BitonicLevel::ALL.map(Algorithm::Bitonic);
+        let algorithms: Vec<Algorithm> = Algorithm::ALL.into_iter().chain(levels).collect();
+        let ks = [0, 64, 65, 512, 513, 907, 908, 1024, 1025, 2000, 1 << 20, (1 << 20) + 1];
+        for shared_bytes in [99 << 10, 227 << 10] {
+            let options = EmulatorOptions { shared_memory_per_block: shared_bytes, ..EmulatorOptions::default() };
+            let device = Device::emulated(options, 1 << 20).unwrap();
+            let machine = Machine { shared_bytes, ..Machine::H200 };
+            for element in [Element::U8, Element::F32, Element::F64, Element::I128] {
+                for (k, algorithm) in ks.into_iter().flat_map(|k| algorithms.iter().map(move |it| (k, *it))) {
+                    let spec = TopKSpec { element, ..spec(k, algorithm) };
+                    let is_refused = spec.check(device.info()).is_err();
+                    for n in [100, 1 << 29] {
+                        let ms = predict_ms(&machine, &spec, n);
+                        assert_eq!(ms.is_none(), is_refused, "{spec:?}, {n} keys: {ms:?}");
+                        assert!(ms.is_none_or(|ms| ms > 0.0 && ms.is_finite()), "{spec:?}, {n} keys: {ms:?}");
+                    }
+                }
+            }
         }
+        // Few keys do not make a launcher for more of them.
+        let bitonic = Algorithm::Bitonic(BitonicLevel::Reassigned);
+        assert_eq!(predict_ms(&Machine::H200, &spec(2000, bitonic), 100), None);
+        // A word beside the heaps of 32 threads.
+        assert!(predict_ms(&Machine::H200, &spec(907, Algorithm::HeapShared), 1 << 29).is_some());
+        assert_eq!(predict_ms(&Machine::H200, &spec(908, Algorithm::HeapShared), 1 << 29), None);
     }
 }

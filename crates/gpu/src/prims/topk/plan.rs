@@ -180,11 +180,13 @@ impl Plan {
         });
         let end = layout.bytes;
         layout.bytes = first;
+        // Two pools of so many candidates have an eighth of the keys' bytes.
+        let pool_share = n * rank_bytes as u64 / 16 / pair as u64;
         let pool_max = match spec.algorithm {
-            // Radix and bucket select live by their pools: half of n/8 bytes each.
-            Algorithm::RadixSelect | Algorithm::BucketSelect => (n * rank_bytes as u64 / 16 / pair as u64).max(1024),
+            // Radix and bucket select live by their pools.
+            Algorithm::RadixSelect | Algorithm::BucketSelect => pool_share.max(1024),
             Algorithm::HeapShared | Algorithm::HeapRegisters => shapes.heap_results(spec),
-            _ if sample.is_some() => (n / 64).clamp(1024, 1 << 20),
+            _ if sample.is_some() => (n / 64).min(pool_share).clamp(1024, 1 << 20),
             _ => 0,
         };
         let pool_ranks = layout.take(2 * pool_max as usize * rank_bytes);
@@ -332,7 +334,11 @@ impl Shapes {
             _ => 0,
         };
         let resident = (self.shared_bytes_max / shared.max(1)).clamp(1, 1024 / threads as usize) as u32;
-        LaunchShape { grid: self.multiprocessors * resident, block: threads, shared_bytes: shared as u32 + 16 }
+        LaunchShape {
+            grid: self.multiprocessors * resident,
+            block: threads,
+            shared_bytes: (shared + HEAP_HEAD_BYTES) as u32,
+        }
     }
 
     /// Candidates that the heaps of all threads hold.
@@ -340,21 +346,26 @@ impl Shapes {
         let shape = self.heap(spec);
         u64::from(shape.grid) * u64::from(shape.block) * spec.k
     }
+}
 
-    /// The largest k of the algorithm.
-    pub(super) fn k_max(&self, spec: &TopKSpec) -> u64 {
-        let block = 32 * (self.rank_bytes + HEAP_STEP_BYTES);
-        match spec.algorithm {
-            Algorithm::HeapShared => ((self.shared_bytes_max - 16) / block) as u64,
-            Algorithm::HeapRegisters => HEAP_REGISTERS_MAX,
-            Algorithm::Bitonic(level) => super::bitonic::k_max(level, self.pair_bytes(), self.shared_bytes_max),
-            _ => super::K_MAX,
+/// The largest k of the spec's algorithm on a device whose blocks have so much shared memory.
+pub(super) fn k_max(spec: &TopKSpec, shared_bytes_max: usize) -> u64 {
+    let rank_bytes = spec.element.bytes();
+    match spec.algorithm {
+        Algorithm::HeapShared => {
+            let heaps = shared_bytes_max.saturating_sub(HEAP_HEAD_BYTES);
+            (heaps / (32 * (rank_bytes + HEAP_STEP_BYTES))) as u64
         }
+        Algorithm::HeapRegisters => HEAP_REGISTERS_MAX,
+        Algorithm::Bitonic(level) => super::bitonic::k_max(level, rank_bytes + spec.rows.bytes(), shared_bytes_max),
+        _ => super::K_MAX,
     }
 }
 
 /// Bytes that a heap keeps beside a rank: the number of the thread's step.
-const HEAP_STEP_BYTES: usize = 4;
+pub(super) const HEAP_STEP_BYTES: usize = 4;
+/// Shared memory of a block beside its heaps.
+const HEAP_HEAD_BYTES: usize = 16;
 /// Longest list of a thread: from some 40 slots of 32-bit keys on they are in local memory.
 const HEAP_REGISTERS_MAX: u64 = 64;
 

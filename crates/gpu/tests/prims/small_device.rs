@@ -1,0 +1,88 @@
+//! Defaults on a device whose blocks have 99 KB of shared memory (sm_86, 89 and 120), the least of those supported.
+
+use warpcube_gpu::prims::radix_partition::{PARTITIONS, radix_partition};
+use warpcube_gpu::prims::{
+    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, PartitionBy, RadixOrder, RadixPartition,
+    Records, SegmentedSort, hash_join, segmented_sort,
+};
+use warpcube_gpu::{Device, EmulatorOptions};
+
+use crate::common::{given, noise, room, scratch, spoilt, taken};
+use crate::emulated_support::{BUDGET, Rig};
+
+fn small() -> Rig {
+    let options = EmulatorOptions { shared_memory_per_block: 99 << 10, ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let stream = device.stream().unwrap();
+    Rig { device, stream }
+}
+
+#[test]
+fn segments_of_four_bytes_are_sorted() {
+    let mut rig = small();
+    // Packs of small segments, one that fills a block, and one of several tiles.
+    let sizes = (0..40).map(|size| size * 5).chain([3000, 9000]);
+    let ends = sizes.scan(0, |end, size| {
+        *end += size;
+        Some(*end)
+    });
+    let offsets: Vec<u64> = std::iter::once(0).chain(ends).collect();
+    let rows = offsets[offsets.len() - 1];
+    let keys: Vec<u32> = noise(3).map(|x| x as u32).take(rows as usize).collect();
+    let sort = SegmentedSort::new(&rig.device, Element::U32, None, Element::U64).unwrap();
+    let places = [rig.upload(&keys), spoilt(&mut rig, &keys)].map(|buffer| DeviceSlice::all(&buffer, Element::U32));
+    let [records, other] = places.each_ref().map(|keys| Records { keys, values: None });
+    let bounds = given(&mut rig, Element::U64, &offsets);
+    let memory = scratch(&rig, sort.scratch_bytes(rows, bounds.len() - 1));
+    let order = RadixOrder::of(Element::U32, false);
+    sort.launch_in_place(&mut rig.stream, records, other, &bounds, &order, &memory).unwrap();
+    let expected = segmented_sort::reference(&keys, &offsets, &order);
+    assert!(taken::<u32>(&mut rig, &places[0]).into_iter().eq(expected.iter().map(|row| keys[*row as usize])));
+}
+
+#[test]
+fn rows_are_partitioned() {
+    let mut rig = small();
+    let pairs: Vec<(u32, u32)> = noise(4).map(|x| (x as u32, (x >> 32) as u32)).take(20_000).collect();
+    let columns: [Vec<u32>; 2] = [pairs.iter().map(|row| row.0).collect(), pairs.iter().map(|row| row.1).collect()];
+    let [keys, values] = columns.map(|column| given(&mut rig, Element::U32, &column));
+    let out = [room(&rig, Element::U32, 20_000), room(&rig, Element::U32, 20_000)];
+    let starts = room(&rig, Element::U64, PARTITIONS + 1);
+    let partition = RadixPartition::new(&rig.device).unwrap();
+    let memory = scratch(&rig, partition.scratch_bytes());
+    let (input, output) = (Pairs { keys: &keys, values: &values }, Pairs { keys: &out[0], values: &out[1] });
+    partition.launch(&mut rig.stream, input, output, PartitionBy::Hash, &starts, &memory).unwrap();
+    let starts = taken::<u64>(&mut rig, &starts);
+    let [keys, values] = out.each_ref().map(|slice| taken::<u32>(&mut rig, slice));
+    for (at, mut expected) in radix_partition(&pairs, PartitionBy::Hash).unwrap().into_iter().enumerate() {
+        let rows = starts[at] as usize..starts[at + 1] as usize;
+        let mut found: Vec<(u32, u32)> = rows.map(|row| (keys[row], values[row])).collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "partition {at}");
+    }
+}
+
+#[test]
+fn partitioned_sides_are_joined() {
+    let mut rig = small();
+    let build: Vec<(u32, u32)> = (0..3000).map(|row| (row * 2, row + 7)).collect();
+    let probe: Vec<(u32, u32)> = noise(5).map(|x| ((x % 6000) as u32, (x >> 40) as u32)).take(9000).collect();
+    let range = KeyRange { least: 0, most: 5999 };
+    let spec = JoinSpec { range, build_rows: 3000, probe_rows: 9000, match_share: 0.5 };
+    for strategy in [JoinStrategy::PartitionedLinearProbing, JoinStrategy::PartitionedDirectAddress] {
+        let join = HashJoin::new(&rig.device, spec, strategy).unwrap();
+        let sides = [&build, &probe].map(|side| {
+            let columns: [Vec<u32>; 2] =
+                [side.iter().map(|row| row.0).collect(), side.iter().map(|row| row.1).collect()];
+            columns.map(|column| given(&mut rig, Element::U32, &column))
+        });
+        let [build_rows, probe_rows] = sides.each_ref().map(|[keys, values]| Pairs { keys, values });
+        let (table, memory) = (scratch(&rig, join.table_bytes()), scratch(&rig, join.scratch_bytes(9000)));
+        let (status, out) = (room(&rig, Element::U64, 2), room(&rig, Element::U64, 2));
+        join.build(&mut rig.stream, build_rows, &table, &status, &memory).unwrap();
+        join.probe(&mut rig.stream, probe_rows, [&table, &memory], &status, &out).unwrap();
+        let (sum, pairs) = hash_join::hash_join(&build, &probe);
+        assert_eq!(taken::<u64>(&mut rig, &out), [sum, pairs], "{strategy:?}");
+    }
+}
