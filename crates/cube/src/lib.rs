@@ -1,0 +1,1 @@
+//! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
