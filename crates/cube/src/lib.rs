@@ -1,2 +1,3 @@
 //! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
+pub mod define;
 pub mod query;
