@@ -25,9 +25,10 @@
 //! Clauses stand in any order, each at most once. Words of the language ignore case; a quoted name is never one of
 //! them. `children(e, n)` are the descendants exactly n edges below e, `descendants(e, n)` those of at most n.
 //!
-//! The parser knows no cube: [`ElementName`]s are resolved when a query is bound.
+//! The parser knows no cube: [`bind`] finds the elements that [`ElementName`]s name.
 
 mod ast;
+mod bind;
 mod error;
 mod lexer;
 mod parser;
@@ -36,5 +37,6 @@ pub use ast::{
     Axis, Comparison, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, Selection, Set,
     Span, Term,
 };
+pub use bind::{BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, quoted};
 pub use error::QueryError;
 pub use parser::parse;
