@@ -1,6 +1,7 @@
 //! Definition files: what is read from them, and the place of every error.
 
-use warpcube_cube::define::{Balance, FiscalYear, Rule, TimeLevels, UnknownElements, ValueType, parse, schema};
+use warpcube_cube::define::{FiscalYear, TimeLevels, UnknownElements, ValueTypeText, parse, schema};
+use warpcube_cube::model::{Rule, Span, ValueType};
 
 const PLAN: &str = r##"
 cube: plan
@@ -17,8 +18,8 @@ dimensions:
 #[test]
 fn the_plan() {
     let plan = parse(PLAN).unwrap();
-    assert_eq!(plan.dimensions.keys().collect::<Vec<_>>(), ["Month", "Region", "Product", "Version", "Account"]);
-    assert_eq!(plan.value.value_type, ValueType::Decimal(2));
+    assert_eq!(plan.dimensions.names().collect::<Vec<_>>(), ["Month", "Region", "Product", "Version", "Account"]);
+    assert_eq!(plan.value.value_type.0, ValueType::Decimal { scale: 2 });
     let month = &plan.dimensions["Month"];
     assert_eq!((month.fiscal_start.unwrap().number(), month.levels.len()), (4, 3));
     assert_eq!(plan.dimensions["Version"].consolidated["Variance"]["Budget"], -1.0);
@@ -42,7 +43,7 @@ dimensions:
     let heads = &cube.measures["Heads"];
     assert_eq!(
         (heads.rule, heads.over["Month"], heads.value_type),
-        (Rule::Sum, Balance::Last, Some(ValueType::Decimal(0)))
+        (Rule::Sum, Span::Last, Some(ValueTypeText(ValueType::Decimal { scale: 0 })))
     );
     assert_eq!(cube.unknown, UnknownElements::Aside);
     assert_eq!(cube.dimensions["Region"].unknown, Some(UnknownElements::Named("Elsewhere".to_string())));

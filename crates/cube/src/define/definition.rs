@@ -1,14 +1,13 @@
 //! What a definition file says, as it stands there.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::MonthName;
+use super::{MonthName, Named};
+use crate::model::{Rule, SCALE_MAX, Span, ValueType};
 
 /// A cube.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -23,10 +22,10 @@ pub struct Definition {
     #[serde(default)]
     pub value: ValueDefinition,
     /// Measures by name. Without them the cube has one, the sum of the column that `facts.value` names.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub measures: IndexMap<String, MeasureDefinition>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub measures: Named<MeasureDefinition>,
     /// Dimensions by name, in the order of cells' coordinates.
-    pub dimensions: IndexMap<String, DimensionDefinition>,
+    pub dimensions: Named<DimensionDefinition>,
     /// What happens to facts that name no base element, in dimensions that say nothing else.
     #[serde(default)]
     pub unknown: UnknownElements,
@@ -53,21 +52,15 @@ pub struct FactsDefinition {
 pub struct ValueDefinition {
     /// Its type.
     #[serde(default, rename = "type")]
-    pub value_type: ValueType,
+    pub value_type: ValueTypeText,
     /// How it is shown: a pattern of `#`, `0`, `,`, `.` and `%`, as spreadsheets have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
-/// The type of a cube's values: `double`, or `decimal(scale)` in 64 bits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ValueType {
-    /// A decimal with so many digits behind the point, at most 18.
-    Decimal(u8),
-    /// A double of 64 bits.
-    #[default]
-    Double,
-}
+/// The type of a cube's values as a definition writes it: `double`, or `decimal(scale)` in 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueTypeText(pub ValueType);
 
 /// A measure.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -76,47 +69,18 @@ pub struct MeasureDefinition {
     /// The column of its values; `count` of rows needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// How values aggregate.
-    #[serde(default)]
+    /// How values aggregate; `sum` by default.
+    #[serde(default = "sum")]
     pub rule: Rule,
     /// How values aggregate along one dimension instead: first, last or average by position (time balance).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub over: BTreeMap<String, Balance>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub over: Named<Span>,
     /// Its type, if it is another than that of the cube's values.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    pub value_type: Option<ValueType>,
+    pub value_type: Option<ValueTypeText>,
     /// How it is shown, if otherwise than the cube's values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-}
-
-/// How the values of a measure aggregate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Rule {
-    /// The weighted sum.
-    #[default]
-    Sum,
-    /// The number of rows.
-    Count,
-    /// The sum of rows' values over their number.
-    Avg,
-    /// The least value.
-    Min,
-    /// The largest value.
-    Max,
-}
-
-/// Which positions of a dimension count, in a measure with time balance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Balance {
-    /// The first base element below the target.
-    First,
-    /// The last one.
-    Last,
-    /// The mean over all of them.
-    Average,
 }
 
 /// A dimension, in one of these forms:
@@ -161,8 +125,8 @@ pub struct DimensionDefinition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elements: Vec<String>,
     /// Consolidated elements by name, each with its children and their weights. They may be added to every form.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub consolidated: IndexMap<String, IndexMap<String, f64>>,
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub consolidated: Named<Named<f64>>,
     /// An element over all roots, by this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<String>,
@@ -203,35 +167,33 @@ pub enum TimeLevel {
     Day,
 }
 
-impl ValueType {
-    /// Digits behind the point of a decimal of 64 bits, at most.
-    pub const SCALE_MAX: u8 = 18;
+impl Default for ValueTypeText {
+    fn default() -> Self {
+        ValueTypeText(ValueType::Double)
+    }
 }
 
-impl fmt::Display for ValueType {
+impl fmt::Display for ValueTypeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ValueType::Decimal(scale) => write!(f, "decimal({scale})"),
+        match self.0 {
+            ValueType::Decimal { scale } => write!(f, "decimal({scale})"),
             ValueType::Double => f.write_str("double"),
         }
     }
 }
 
-impl FromStr for ValueType {
+impl FromStr for ValueTypeText {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<ValueType, String> {
+    fn from_str(text: &str) -> Result<ValueTypeText, String> {
         let text = text.trim().to_ascii_lowercase();
         if text == "double" {
-            return Ok(ValueType::Double);
+            return Ok(ValueTypeText(ValueType::Double));
         }
         let scale = text.strip_prefix("decimal(").and_then(|rest| rest.strip_suffix(')'));
         match scale.and_then(|scale| scale.trim().parse::<u8>().ok()) {
-            Some(scale) if scale <= ValueType::SCALE_MAX => Ok(ValueType::Decimal(scale)),
-            _ => Err(format!(
-                "no type {text:?}: double, or decimal(scale) with a scale of 0 to {}",
-                ValueType::SCALE_MAX
-            )),
+            Some(scale) if scale <= SCALE_MAX => Ok(ValueTypeText(ValueType::Decimal { scale })),
+            _ => Err(format!("no type {text:?}: double, or decimal(scale) with a scale of 0 to {}", SCALE_MAX)),
         }
     }
 }
@@ -259,6 +221,10 @@ impl FromStr for UnknownElements {
             name => UnknownElements::Named(name.to_string()),
         })
     }
+}
+
+fn sum() -> Rule {
+    Rule::Sum
 }
 
 impl TimeLevel {
@@ -303,7 +269,7 @@ macro_rules! written_as_text {
 }
 
 written_as_text! {
-    ValueType: "^(double|decimal\\((\\d|1[0-8])\\))$", "double, or decimal(scale)";
+    ValueTypeText: "^(double|decimal\\((\\d|1[0-8])\\))$", "double, or decimal(scale)";
     UnknownElements: "^.+$", "refuse, aside, add, or the name of a base element";
     MonthName: "^[A-Za-z]{3,9}$", "The English name of a month, or its first three letters";
 }

@@ -5,12 +5,14 @@
 //! for editors. Nothing here reads a table: who has the tables builds the cube from the definition.
 
 mod definition;
+mod named;
 mod parse;
 mod time;
 
 pub use definition::{
-    Balance, Definition, DimensionDefinition, FactsDefinition, MeasureDefinition, Rule, TimeLevel, UnknownElements,
-    ValueDefinition, ValueType,
+    Definition, DimensionDefinition, FactsDefinition, MeasureDefinition, TimeLevel, UnknownElements, ValueDefinition,
+    ValueTypeText,
 };
+pub use named::Named;
 pub use parse::{DefinitionError, parse, schema};
 pub use time::{FiscalYear, MonthName, TimeLevels};

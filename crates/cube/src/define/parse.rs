@@ -1,8 +1,7 @@
 //! Reading a definition, with line and column in every error.
 
-use indexmap::IndexMap;
-
-use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Rule, TimeLevels};
+use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
+use crate::model::Rule;
 
 /// A definition that cannot be read, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,34 +76,31 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
         }
         _ => {}
     }
-    for (name, measure) in &definition.measures {
+    for (name, measure) in definition.measures.iter() {
         check_measure(measure, &definition.dimensions)
             .map_err(|message| wrong(&format!("measures.{name}"), message))?;
     }
     if definition.dimensions.is_empty() {
         return Err(wrong("dimensions", "a cube needs a dimension".to_string()));
     }
-    for (name, dimension) in &definition.dimensions {
+    for (name, dimension) in definition.dimensions.iter() {
         check_dimension(dimension).map_err(|message| wrong(&format!("dimensions.{name}"), message))?;
     }
     Ok(())
 }
 
-fn check_measure(
-    measure: &MeasureDefinition,
-    dimensions: &IndexMap<String, DimensionDefinition>,
-) -> Result<(), String> {
+fn check_measure(measure: &MeasureDefinition, dimensions: &Named<DimensionDefinition>) -> Result<(), String> {
     if measure.column.is_none() && measure.rule != Rule::Count {
         return Err("column is missing; only the rule count needs none".to_string());
     }
-    if measure.over.len() > 1 {
+    if measure.over.names().count() > 1 {
         return Err("over names one dimension, not several".to_string());
     }
     if !measure.over.is_empty() && measure.rule != Rule::Sum {
         return Err("over goes with the rule sum".to_string());
     }
-    let has = |name: &String| dimensions.keys().any(|known| known.eq_ignore_ascii_case(name));
-    match measure.over.keys().find(|name| !has(name)) {
+    let has = |name: &&str| dimensions.names().any(|known| known.eq_ignore_ascii_case(name));
+    match measure.over.names().find(|name| !has(name)) {
         Some(missing) => Err(format!("over: the cube has no dimension {missing}")),
         None => Ok(()),
     }

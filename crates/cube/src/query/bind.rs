@@ -316,7 +316,8 @@ impl Binder<'_> {
         let Filter { attribute, comparison, literal } = filter;
         if dimension.attribute_column(attribute).is_none() {
             let names = dimension.attributes().iter().map(|column| column.name.as_str());
-            let message = format!("dimension {} has no attribute {attribute}{}", dimension.name(), nearest(attribute, names));
+            let message =
+                format!("dimension {} has no attribute {attribute}{}", dimension.name(), nearest(attribute, names));
             return Err(self.error(span, message));
         }
         let holds = |element: ElementId| match (dimension.attribute(element, attribute), literal) {
@@ -345,7 +346,9 @@ impl Binder<'_> {
     fn element(&self, name: &ElementName) -> Result<(usize, ElementId), QueryError> {
         match self.named(name)? {
             Named::Element(position, element) => Ok((position, element)),
-            Named::Measure(_) => Err(self.error(name.span, format!("{name} is a measure, which has no others below it"))),
+            Named::Measure(_) => {
+                Err(self.error(name.span, format!("{name} is a measure, which has no others below it")))
+            }
             Named::Axis(_) => Err(self.error(name.span, format!("{name} is a dimension; an element is expected here"))),
         }
     }
@@ -392,7 +395,8 @@ impl Binder<'_> {
             1 => return Ok(found.remove(0).1),
             0 => {}
             _ => {
-                let candidates: Vec<String> = found.iter().map(|(of, _)| format!("{of}:{}", quoted(&name.name))).collect();
+                let candidates: Vec<String> =
+                    found.iter().map(|(of, _)| format!("{of}:{}", quoted(&name.name))).collect();
                 let message = format!("{name} is several elements: {}", candidates.join(", "));
                 return Err(self.error(name.span, message));
             }
@@ -432,5 +436,9 @@ fn term_of(name: &ElementName) -> Term {
 /// A name as a query writes it.
 pub fn quoted(name: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '%');
-    if !name.is_empty() && name.chars().all(is_word) { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if !name.is_empty() && name.chars().all(is_word) {
+        name.to_string()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
