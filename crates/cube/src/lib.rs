@@ -1,1 +1,4 @@
 //! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
+
+pub mod aggregate;
+pub mod facts;
