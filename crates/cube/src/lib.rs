@@ -1,5 +1,10 @@
 //! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
+
+pub mod aggregate;
+pub mod ask;
 pub mod define;
 pub mod error;
+pub mod facts;
 pub mod model;
 pub mod query;
+pub mod view;

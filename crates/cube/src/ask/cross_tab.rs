@@ -56,7 +56,8 @@ pub fn cross_tab(model: &CubeModel, table: &BoundTable, asked: &Asked, cells: &C
         let page_place = layout.placed(&layout.base, &table.pages, page);
         let lines = row_heads.iter().enumerate().map(|(row, row_labels)| {
             let row_place = layout.placed(&page_place, &table.rows, row);
-            let line = (0..column_heads.len()).map(|column| layout.cell(&layout.placed(&row_place, &table.columns, column)));
+            let line =
+                (0..column_heads.len()).map(|column| layout.cell(&layout.placed(&row_place, &table.columns, column)));
             let (cells, measures) = line.unzip();
             Line { labels: row_labels.clone(), cells, measures }
         });
@@ -107,7 +108,8 @@ impl Kept {
         let columns = 0..cells.columns().len();
         let mut all: Vec<(usize, usize)> =
             columns.flat_map(|column| ends(column).into_iter().map(move |cell| (column, cell))).collect();
-        let value = |&(column, cell): &(usize, usize)| cells.columns()[column].value(cell).map_or(0.0, CellValue::to_f64);
+        let value =
+            |&(column, cell): &(usize, usize)| cells.columns()[column].value(cell).map_or(0.0, CellValue::to_f64);
         all.sort_by(|one, other| {
             let order = value(one).total_cmp(&value(other));
             if direction == Direction::Top { order.reverse() } else { order }
@@ -170,11 +172,8 @@ fn without_empty(page: Page, hidden: &mut (u64, u64)) -> Page {
         all.into_iter().zip(filled).filter(|(_, filled)| **filled).map(|(one, _)| one).collect()
     }
     let has_cell = |row: &Line| row.cells.iter().any(Option::is_some);
-    let short = |row: Line| Line {
-        labels: row.labels,
-        cells: kept(row.cells, &filled),
-        measures: kept(row.measures, &filled),
-    };
+    let short =
+        |row: Line| Line { labels: row.labels, cells: kept(row.cells, &filled), measures: kept(row.measures, &filled) };
     let rows: Vec<Line> = rows.into_iter().filter(has_cell).map(short).collect();
     let columns = kept(columns, &filled);
     hidden.0 += (row_count - rows.len()) as u64;
