@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod ask;
 pub mod define;
+pub mod device;
 pub mod error;
 pub mod facts;
 pub mod model;
