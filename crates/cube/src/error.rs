@@ -89,7 +89,7 @@ pub enum ModelError {
         /// Names within a few edits.
         nearest: Nearest,
     },
-    /// Several elements share a caption, and the caption is nobody's name.
+    /// Several elements share a caption that is the name of no element.
     #[error("dimension '{dimension}': '{caption}' is the caption of several elements: {}", .candidates.join(", "))]
     AmbiguousCaption {
         /// The dimension.

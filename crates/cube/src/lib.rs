@@ -7,5 +7,6 @@ pub mod device;
 pub mod error;
 pub mod facts;
 pub mod model;
+pub mod palo;
 pub mod query;
 pub mod view;

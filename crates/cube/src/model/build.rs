@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::names::{NameIndex, nearest};
+use super::names::{NameIndex, folded, nearest};
 use super::{Dimension, Edge, Element, ElementId, ElementKind, graph};
 use crate::error::{ModelError, Path, Result};
 
@@ -74,10 +74,13 @@ impl DimensionBuilder {
         }
         self.dimension.element_mut(parent).children.push(Edge { child, weight });
         self.dimension.element_mut(child).parents.push(parent);
+        self.dimension.topology.take();
         Ok(())
     }
 
-    /// The dimension as built so far: names and captions can be looked up, attributes and the default set.
+    /// The dimension as built so far, for its labels: names, captions, attributes, the default element.
+    ///
+    /// Functions of levels, positions and weights panic here if the edges so far hold a cycle.
     pub fn dimension(&mut self) -> &mut Dimension {
         &mut self.dimension
     }
@@ -118,22 +121,18 @@ impl Dimension {
     }
 
     /// The dimension of a parent-child table, elements in the order of its rows. Keys that are parents become
-    /// consolidated elements, others base elements. A key in several rows has several parents; its first caption counts.
+    /// consolidated elements, others base elements. A key in several rows has several parents and its first caption.
     ///
     /// # Errors
     /// Those of [`DimensionBuilder`]; [`ModelError::UnknownInPath`] for a parent that is no key.
     pub fn from_parents(name: &str, rows: &[ParentRow<'_>]) -> Result<Self> {
         let mut builder = DimensionBuilder::new(name)?;
         builder.reserve(rows.len());
-        let mut parents = NameIndex::with_capacity(rows.len());
-        for parent in rows.iter().filter_map(|row| row.parent) {
-            // Every child repeats its parent's name: the index is a set here.
-            let _ = parents.claim(parent, ElementId(0));
-        }
+        let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent).map(folded).collect();
         for row in rows {
             let id = match builder.dimension.find_key(row.key) {
                 Some(id) => id,
-                None if parents.get(row.key).is_some() => builder.add(row.key, ElementKind::Consolidated)?,
+                None if parents.contains(&folded(row.key)) => builder.add(row.key, ElementKind::Consolidated)?,
                 None => builder.add(row.key, ElementKind::Base)?,
             };
             if builder.dimension.element(id).caption.is_none() && row.caption.is_some() {

@@ -194,6 +194,25 @@ impl Dimension {
         Ok(())
     }
 
+    /// Puts the parents of an element into another order; indentation follows the first.
+    ///
+    /// # Errors
+    /// [`ModelError::NoSuchId`]; [`ModelError::NoSuchChild`] unless `parents` names each parent once.
+    pub fn order_parents(&mut self, id: ElementId, parents: &[ElementId]) -> Result<()> {
+        let mut wanted = parents.to_vec();
+        let mut held = self.living(id)?.parents.clone();
+        wanted.sort_unstable();
+        held.sort_unstable();
+        if wanted != held {
+            let stranger = |one: &[ElementId], other: &[ElementId]| one.iter().copied().find(|id| !other.contains(id));
+            let odd = stranger(&wanted, &held).or_else(|| stranger(&held, &wanted)).unwrap_or(wanted[0]);
+            let (parent, child) = (self.living(odd)?.name.clone(), self.element(id).name.clone());
+            return Err(ModelError::NoSuchChild { dimension: self.name.clone(), parent, child });
+        }
+        self.element_mut(id).parents = parents.to_vec();
+        Ok(())
+    }
+
     /// Sets or removes the caption of an element. Captions may repeat.
     ///
     /// # Errors

@@ -26,10 +26,14 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// The topology of a dimension, whose graph holds no cycle.
+    /// The topology of a dimension.
+    ///
+    /// # Panics
+    /// If the graph holds a cycle: finished dimensions do not.
     pub(super) fn of(dimension: &Dimension) -> Self {
         let slots = &dimension.slots;
-        let sorted = sorted(slots).unwrap_or_default();
+        let sorted =
+            sorted(slots).unwrap_or_else(|cycle| panic!("a cycle of consolidations: {}", dimension.path(&cycle)));
         let mut ranks = vec![NONE; slots.len()];
         let mut levels = vec![0; slots.len()];
         let mut totals = vec![0.0; slots.len()];
@@ -126,6 +130,14 @@ impl Dimension {
     /// Position of an element in the order of the dimension, from 0.
     pub fn position(&self, id: ElementId) -> u32 {
         self.topology().positions[id.index()]
+    }
+
+    /// All elements, every parent before its children.
+    pub fn parents_first(&self) -> Vec<ElementId> {
+        let ranks = &self.topology().ranks;
+        let mut sorted = self.order.clone();
+        sorted.sort_unstable_by_key(|id| std::cmp::Reverse(ranks[id.index()]));
+        sorted
     }
 
     /// Elements below `id`, itself excluded, each once: depth first, parents before children, children in their order.

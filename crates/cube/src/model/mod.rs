@@ -27,5 +27,6 @@ pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member};
 pub use layout::{KEY_BITS_MAX, KeyLayout};
 pub use levels::LevelIndex;
 pub use measure::{Balance, Measure, Rule, SCALE_MAX, Span, ValueType};
+pub(crate) use names::folded;
 pub use names::nearest;
 pub use weights::{BaseMap, BaseWeights, SparseMatrix};

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::{ModelError, Result};
 
-/// What is read before the rest: other versions may have other fields.
+/// The version, read before the other fields: those of another version may differ.
 #[derive(Deserialize)]
 struct Versioned {
     version: u64,
