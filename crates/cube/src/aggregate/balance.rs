@@ -15,8 +15,8 @@ pub enum Balance {
 }
 
 impl TargetMap {
-    /// The map of a measure with a time balance over this dimension; `positions[b]` is the position of base element `b`,
-    /// the base element's number breaks ties.
+    /// The map of a measure with a time balance over this dimension. `positions[b]` is the position of base element
+    /// `b`; the number of the base element breaks ties.
     ///
     /// The operation is linear: weights become 0 or are divided by the number of members. A base element that does not
     /// count is no longer a member, so that the balance of a year without its last month is empty.

@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
             }
             Arithmetic::Precise => {
                 let sums = self.reduce::<Precise>(measure, &component)?;
-                let rounded = |sum: Precise| sum.to_i64().ok_or_else(|| sum.to_f64().to_string());
+                let rounded = |sum: Precise| sum.to_i64().ok_or_else(|| sum.text());
                 self.finish(measure, sums, "doubles, rounded once", "64 bits", rounded, Values::Decimals)
             }
         }
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
         let unit = 10_f64.powi(scale.into());
         let averages =
             sums.into_iter().zip(counts).map(|((rank, sum), (_, rows))| (rank, sum / (rows.0 as f64 * unit)));
-        let finite = |average: f64| if average.is_finite() { Ok(average) } else { Err(average.to_string()) };
+        let finite = |average: f64| if average.is_finite() { Ok(average) } else { Err("a number".to_string()) };
         self.finish(measure, averages.collect(), arithmetic, "the largest double", finite, Values::Doubles)
     }
 
@@ -287,7 +287,7 @@ fn source(column: &FactColumn) -> Source<'_> {
 
 fn double(sum: Precise) -> Result<f64, String> {
     let value = sum.to_f64();
-    if value.is_finite() { Ok(value) } else { Err(value.to_string()) }
+    if value.is_finite() { Ok(value) } else { Err(sum.text()) }
 }
 
 fn of<M, T>(sums: Sums<M>, value: impl Fn(M) -> T) -> Sums<T> {

@@ -6,9 +6,9 @@
 //! The work is one addition a fact, and then one a class tuple and target, shared over all targets: where the papers
 //! add every base cell to each of its targets, contraction adds classes.
 //!
-//! Order: a step over a dimension of *c* classes, *t* targets and *e* entries costs *e*/*c* additions a place and leaves
-//! *t*/*c* places of each. Costs of this form are least in ascending order of (*t*/*c* − 1)/(*e*/*c*) (the rank of
-//! Ibaraki and Kameda, *On the optimal nesting order for computing N-relational joins*, 1984).
+//! Order: a step over a dimension of *c* classes, *t* targets and *e* entries costs *e*/*c* additions a place and
+//! leaves *t*/*c* places of each. Costs of this form are least in ascending order of (*t*/*c* − 1)/(*e*/*c*) (the rank
+//! of Ibaraki and Kameda, *On the optimal nesting order for computing N-relational joins*, 1984).
 
 use hashbrown::HashMap;
 

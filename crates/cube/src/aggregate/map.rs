@@ -5,8 +5,8 @@ use super::matrix::Matrix;
 
 /// Targets of each base element of one dimension, as a compressed sparse matrix.
 ///
-/// An entry makes the base element a member of the target, whatever its weight: SUM uses the weight, COUNT, AVG, MIN and
-/// MAX use the membership. A base element is one member of a target, whatever the number of paths between them.
+/// An entry makes the base element a member of the target, whatever its weight. SUM uses the weight; COUNT, AVG, MIN
+/// and MAX use the membership. A base element is one member of a target, whatever the number of paths between them.
 /// Source: aggregation map, Meinke 2.3.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetMap {
@@ -14,8 +14,8 @@ pub struct TargetMap {
 }
 
 impl TargetMap {
-    /// A map of `bases` base elements from one list of (base element, weight) a target. The weights of entries that name
-    /// one base element twice add up; the base element stays a member if they cancel.
+    /// A map of `bases` base elements from one list of (base element, weight) a target. The weights of entries that
+    /// name one base element twice add up; the base element stays a member if they cancel.
     ///
     /// # Errors
     /// A base element beyond `bases`, a weight that is not finite.

@@ -1,6 +1,6 @@
 //! What a measure adds up: commutative monoids on which weights act.
 //!
-//! Every algorithm is written once over [`Monoid`]. Contraction needs that a weight distributes over `join`, which holds
+//! Every algorithm is written once over [`Monoid`]. Contraction needs a weight to distribute over `join`, which holds
 //! for sums, and for extremes, whose only weight is "member".
 
 use crate::facts::Precise;

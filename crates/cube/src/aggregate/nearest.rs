@@ -19,8 +19,8 @@ pub struct Neighbour {
 /// The `count` filled base cells nearest to `point`, nearest first, cells of one distance in the order of keys.
 ///
 /// `positions[d][b]` is the position of base element `b` of dimension `d`; absent where base elements stand in their
-/// order. `point` holds one position a dimension. Every filled cell is looked at, except for pages that are too far away
-/// in the dimensions without positions.
+/// order. `point` holds one position a dimension. A page is skipped if the dimensions without positions prove it too
+/// far away.
 ///
 /// # Errors
 /// Another number of dimensions than the facts have, a coordinate without position, a wish to stop.

@@ -1,8 +1,8 @@
 //! The scan of base cells, page by page: the source-based algorithm, and the first step of contraction.
 //!
 //! A page is skipped if one dimension has no target between its bounds (page prefilter), a cell if one of its base
-//! elements has none (cell prefilter). A dimension in which every base element has at most one target adds to the rank of
-//! a cell's result by one look-up; the others multiply the cell by their lists of targets. Source: Meinke 4.1, 4.2.
+//! elements has none (cell prefilter). A dimension in which every base element has at most one target adds to the rank
+//! of a cell's result by one look-up; the others multiply the cell by their lists of targets. Source: Meinke 4.1, 4.2.
 
 use std::ops::Range;
 

@@ -118,6 +118,10 @@ impl Scatter<'_> {
     {
         let (units, dense) = (self.units, self.is_dense());
         let chunk = self.chunk_units();
+        if units <= chunk {
+            // One chunk is not worth waking another thread.
+            return self.sequential(work);
+        }
         let parts = (0..units.div_ceil(chunk)).into_par_iter().map(|part| {
             let mut sums = Sums::new(self.places, dense);
             let additions = work(part * chunk..((part + 1) * chunk).min(units), &mut sums)?;

@@ -32,7 +32,7 @@ pub(crate) fn run<M: Monoid>(
     let weights: Vec<Vec<M::Weight>> =
         component.matrices::<M>().iter().map(|matrix| matrix.transposed().weights).collect();
     let chunks = targets.div_ceil(CHUNK_TARGETS);
-    progress.expect(chunks);
+    progress.expect(chunks.max(1));
     let chunk = |search: &mut Search<'_>, chunk: u64| {
         progress.step()?;
         let (mut sums, mut additions) = (Vec::new(), 0);
@@ -53,6 +53,9 @@ pub(crate) fn run<M: Monoid>(
         }
         Ok((sums, additions))
     };
+    if chunks <= 1 {
+        return chunk(&mut Search::new(component.facts, &lists), 0);
+    }
     let parts = (0..chunks).into_par_iter().map_init(|| Search::new(component.facts, &lists), chunk);
     let parts: Vec<(Vec<(u64, M)>, u64)> = parts.collect::<Result<_, AggregateError>>()?;
     let additions = parts.iter().map(|part| part.1).sum();

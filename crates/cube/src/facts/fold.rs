@@ -177,8 +177,9 @@ fn fold_doubles(rule: Rule, values: &[f64], rows: &mut [usize]) -> Result<f64, (
         Rule::Max => Ok(values[rows[rows.len() - 1]] + 0.0),
         Rule::Sum | Rule::Avg | Rule::Count => {
             let add = |sum: Precise, &row: &usize| sum.plus(Precise::from_f64(values[row]));
-            let sum = rows.iter().fold(Precise::default(), add).to_f64();
-            if sum.is_finite() { Ok(sum) } else { Err((sum.to_string(), "the largest double")) }
+            let sum = rows.iter().fold(Precise::ZERO, add);
+            let value = sum.to_f64();
+            if value.is_finite() { Ok(value) } else { Err((sum.text(), "the largest double")) }
         }
     }
 }

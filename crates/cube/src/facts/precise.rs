@@ -53,6 +53,12 @@ impl Precise {
         self.high + self.low + 0.0
     }
 
+    /// The number in errors; beyond the largest double its value is not known.
+    pub(crate) fn text(self) -> String {
+        let value = self.to_f64();
+        if value.is_finite() { value.to_string() } else { "a number".to_string() }
+    }
+
     /// The nearest whole number, halves away from zero; nothing if it does not fit into 64 bits.
     pub(crate) fn to_i64(self) -> Option<i64> {
         if self.high.is_nan() || self.high.abs() > 1e19 {

@@ -84,8 +84,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Facts from stored arrays: keys strictly ascending, `columns` of one value a key, `rows` the number of source rows
-    /// of each key (absent if each has one), pages of `page_cells` cells.
+    /// Facts from stored arrays: keys strictly ascending, `columns` of one value a key, `rows` the number of source
+    /// rows of each key (absent if each has one), pages of `page_cells` cells.
     ///
     /// # Errors
     /// [`FactsError::Damaged`] if an invariant of the module does not hold.

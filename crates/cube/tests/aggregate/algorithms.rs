@@ -105,7 +105,7 @@ impl Wanted {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
     fn algorithms_are_exact_under_whole_weights(case in cases(whole_weight())) {
