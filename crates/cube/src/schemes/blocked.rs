@@ -50,7 +50,7 @@ impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
         let dimensions = shape.dimensions();
         let blocks = shape.product(0..split);
         let sized = blocks.and_then(|blocks| Some((blocks, P::bytes_of(blocks)?)));
-        let (blocks, bytes) = sized.ok_or(SchemeError::TooManyPlaces { dimensions })?;
+        let (blocks, bytes) = sized.ok_or(SchemeError::PointersOverflow { scheme: names.scheme })?;
         limits.check(names.scheme, blocks, bytes)?;
         let leading = Linear::new(&shape, 0..split).ok_or(SchemeError::OffsetWidth { scheme: names.scheme })?;
         let layout = BitLayout::new(&shape, split..dimensions);

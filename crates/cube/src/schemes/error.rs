@@ -125,6 +125,12 @@ pub enum SchemeError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The bytes of pointer arrays do not fit 128 bits.
+    #[error("pointer arrays of scheme {scheme} take more than 2^128 bytes: use coordinate or bess")]
+    PointersOverflow {
+        /// The scheme.
+        scheme: Scheme,
+    },
     /// A trie numbers its nodes in 32 bits.
     #[error("scheme ptcs holds at most {limit} cells, not {cells}: use bess")]
     TrieSize {

@@ -165,6 +165,6 @@ mod tests {
         let (dense, ranked) = (Dense::new(15, ROWS.into_iter()), Ranked::new(15, ROWS.into_iter()));
         assert_eq!(Some(u128::from(dense.bytes())), Dense::bytes_of(15));
         assert_eq!(Some(u128::from(ranked.bytes()) - 9 * 8), Ranked::bytes_of(15));
-        assert_eq!((Dense::bytes_of(u128::MAX), Ranked::bytes_of(u128::MAX / 3)), (None, None));
+        assert_eq!((Dense::bytes_of(u128::MAX), Dense::bytes_of(u128::MAX / 8)), (None, None));
     }
 }

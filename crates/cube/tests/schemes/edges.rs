@@ -105,7 +105,10 @@ fn wider_keys_are_refused_with_their_bits() {
         assert_eq!(refused(scheme), SchemeError::KeyWidth { scheme, bits: 160 });
     }
     assert_eq!(refused(Scheme::OffsetValue), SchemeError::OffsetWidth { scheme: Scheme::OffsetValue });
-    assert!(matches!(refused(Scheme::Xcrs), SchemeError::Pointers { .. } | SchemeError::TooManyPlaces { .. }));
+    for scheme in [Scheme::Xcrs, Scheme::Xccs, Scheme::Hybrid { r: 1 }] {
+        assert_eq!(refused(scheme), SchemeError::PointersOverflow { scheme });
+    }
+    assert!(matches!(refused(Scheme::Bxcrs), SchemeError::Pointers { .. }), "{:?}", refused(Scheme::Bxcrs));
 }
 
 #[test]
