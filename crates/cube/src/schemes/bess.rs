@@ -3,8 +3,10 @@
 //! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.3. Keys take one word
 //! of 64 bits, or two where the bits of the dimensions sum to more than 64; above 128 the shape is refused.
 
+use std::slice::ChunksExact;
+
 use super::bit_layout::{BitLayout, Key};
-use super::sorted::{Sorted, SortedIndex, gallop};
+use super::sorted::{Sorted, SortedIndex, find_in_groups, gallop};
 use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value};
 
 /// Sorted bit-encoded indexes.
@@ -19,6 +21,10 @@ struct Keys<K> {
 impl<K: Key> SortedIndex for Keys<K> {
     fn find(&self, tuple: &[u32]) -> Option<usize> {
         self.keys.binary_search(&self.layout.encode(tuple)).ok()
+    }
+
+    fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
+        find_in_groups(&self.keys, tuples, |tuple| self.layout.encode(tuple), found);
     }
 
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {

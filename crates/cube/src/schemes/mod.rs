@@ -20,6 +20,7 @@ pub mod generate;
 mod group_by;
 mod hybrid;
 mod linear;
+mod lockstep;
 mod offset_value;
 mod pointers;
 mod ptcs;

@@ -5,9 +5,10 @@
 //! array of at most 2^64 places has one partition.
 
 use std::ops::Range;
+use std::slice::ChunksExact;
 
 use super::linear::Linear;
-use super::sorted::{Sorted, SortedIndex, gallop};
+use super::sorted::{Sorted, SortedIndex, find_in_groups, gallop};
 use super::{ArrayData, Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value};
 
 /// Offsets of the cells by partition.
@@ -82,6 +83,13 @@ impl SortedIndex for Offsets {
         let cells = self.cells_of(partition);
         let offset = self.trailing.encode(&tuple[self.split..]);
         self.offsets[cells.clone()].binary_search(&offset).ok().map(|position| cells.start + position)
+    }
+
+    fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
+        match self.split {
+            0 => find_in_groups(&self.offsets, tuples, |tuple| self.trailing.encode(tuple), found),
+            _ => tuples.map(|tuple| self.find(tuple)).for_each(found),
+        }
     }
 
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {

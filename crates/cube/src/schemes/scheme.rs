@@ -97,7 +97,7 @@ impl Display for Scheme {
             Self::Xccs => "xccs",
             Self::Bxcrs => "bxcrs",
             Self::Ptcs => "ptcs",
-            Self::Hybrid { r } => return write!(formatter, "hybrid:{r}"),
+            Self::Hybrid { r } => return formatter.pad(&format!("hybrid:{r}")),
         };
         formatter.pad(name)
     }

@@ -1,22 +1,28 @@
 //! Schemes that keep one sorted index entry a cell: coordinate, offset-value and BESS.
 //!
-//! Lookups and sub-arrays are binary searches; a sub-array gallops from each run of cells inside to the next. Iteration
+//! Lookups and sub-arrays are binary searches, lookups by key many at a time; a sub-array gallops from each run of cells inside to the next. Iteration
 //! and aggregation are one scan.
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::slice::ChunksExact;
 
 use super::shape::Tuple;
 use super::sub_array::Step;
 use super::{
     ArrayData, Cells, GroupBy, MAX_DIMENSIONS, NamedArray, PrefixSums, Result, Scheme, Shape, Sizes, Storage, SubArray,
-    Value,
+    Value, lockstep,
 };
 
 /// The index of a sorted scheme: one entry a cell, in row-major order.
 pub(crate) trait SortedIndex: Debug + Send + Sync {
     /// Position of the cell with these coordinates.
     fn find(&self, tuple: &[u32]) -> Option<usize>;
+
+    /// Calls `found` with the position of each cell of a list of tuples, in the list's order.
+    fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
+        tuples.map(|tuple| self.find(tuple)).for_each(found);
+    }
 
     /// First position at or after `from` whose cell is not before these coordinates. The search gallops.
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize;
@@ -65,10 +71,9 @@ impl<V: Value, I: SortedIndex> Storage<V> for Sorted<V, I> {
 
     fn get(&self, coordinates: &[u32]) -> Result<Vec<Option<V>>> {
         let mut found = Vec::with_capacity(self.shape.tuples(coordinates)?);
-        for (cell, tuple) in coordinates.chunks_exact(self.shape.dimensions()).enumerate() {
-            self.shape.check(cell, tuple)?;
-            found.push(self.index.find(tuple).map(|position| self.values[position]));
-        }
+        let tuples = coordinates.chunks_exact(self.shape.dimensions());
+        tuples.clone().enumerate().try_for_each(|(cell, tuple)| self.shape.check(cell, tuple))?;
+        self.index.find_all(tuples, |position| found.push(position.map(|position| self.values[position])));
         Ok(found)
     }
 
@@ -130,6 +135,25 @@ impl<V: Value, I: SortedIndex> Storage<V> for Sorted<V, I> {
         self.shape.check_one(tuple)?;
         let position = self.index.find(tuple);
         Ok(position.map(|position| std::mem::replace(&mut self.values[position], value)))
+    }
+}
+
+/// Finds the keys of tuples in one ascending list, a group of searches at a time. `key` gives the key of a tuple.
+pub(crate) fn find_in_groups<K: Copy + Ord>(
+    keys: &[K],
+    tuples: ChunksExact<'_, u32>,
+    key: impl Fn(&[u32]) -> K,
+    mut found: impl FnMut(Option<usize>),
+) {
+    let mut wanted = tuples.map(key);
+    while let Some(first) = wanted.next() {
+        let mut filled = 1;
+        // The last group repeats its first key where tuples run out.
+        let group = std::array::from_fn(|index| match index {
+            0 => first,
+            _ => wanted.next().inspect(|_| filled += 1).unwrap_or(first),
+        });
+        lockstep::find(keys, &group)[..filled].iter().for_each(|position| found(*position));
     }
 }
 
