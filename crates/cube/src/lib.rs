@@ -9,4 +9,5 @@ pub mod facts;
 pub mod model;
 pub mod palo;
 pub mod query;
+pub mod schemes;
 pub mod view;
