@@ -1,0 +1,199 @@
+//! The cost model: predicted work of each algorithm from a sample of cells, and the exact counts of an area.
+//!
+//! Unit of cost: one addition to an array. The number of cores does not enter, so that the choice, and with it the last
+//! bits of sums of doubles, is the same on every machine.
+
+use rayon::prelude::*;
+
+use super::contract::Plan;
+use super::sums::is_dense;
+use super::target::SCAN_CELLS_A_BASE;
+use super::{Algorithm, TargetMap, Tuning};
+use crate::facts::Facts;
+
+/// Cells that a prediction looks at.
+const SAMPLE_CELLS: usize = 4096;
+/// Cost of an addition to a hash table.
+pub(super) const HASHED: f64 = 8.0;
+/// Cost of reading the coordinates of a cell, for each dimension.
+const READ: f64 = 0.5;
+/// Cost of one binary search among keys, for each bit of their number.
+const SEARCH: f64 = 3.0;
+/// Cost of a target besides its searches and cells.
+const VISIT: f64 = 20.0;
+
+/// Predicted work of one algorithm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Predicted additions.
+    pub additions: f64,
+    /// Predicted cost, in additions to an array.
+    pub cost: f64,
+}
+
+/// The chosen algorithm.
+pub(super) struct Choice {
+    pub(super) algorithm: Algorithm,
+    pub(super) reason: String,
+    pub(super) predictions: Vec<Prediction>,
+}
+
+/// Exact counts of an area, as the tables 5.1 and 5.2 of Meinke have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Filled base cells with at least one target.
+    pub relevant_cells: u64,
+    /// Additions of base cells to targets: the sum of the numbers of targets of all relevant cells.
+    pub additions: u64,
+}
+
+/// Counts relevant cells and cell-to-target additions by one pass over the facts.
+///
+/// # Panics
+/// If the number of maps is not that of the facts' dimensions.
+pub fn work(facts: &Facts, maps: &[TargetMap]) -> Work {
+    assert_eq!(maps.len(), facts.layout().dimensions(), "one map a dimension");
+    let pages = facts.pages();
+    let count = |page: usize| {
+        let cells = pages.cells(page);
+        let mut products = vec![1_u64; cells.len()];
+        let mut coordinates = vec![0; cells.len()];
+        for (dimension, map) in maps.iter().enumerate() {
+            facts.coordinates(cells.clone(), dimension, &mut coordinates);
+            for (product, &base) in products.iter_mut().zip(&coordinates) {
+                *product *= map.matrix.row_length(base as usize) as u64;
+            }
+        }
+        let relevant = products.iter().filter(|&&product| product > 0).count() as u64;
+        Work { relevant_cells: relevant, additions: products.iter().sum() }
+    };
+    let none = || Work { relevant_cells: 0, additions: 0 };
+    (0..pages.len()).into_par_iter().map(count).reduce(none, |one, other| Work {
+        relevant_cells: one.relevant_cells + other.relevant_cells,
+        additions: one.additions + other.additions,
+    })
+}
+
+impl Choice {
+    /// The algorithm that the caller names.
+    pub(super) fn named(algorithm: Algorithm) -> Choice {
+        Choice { algorithm, reason: format!("{algorithm} was asked for"), predictions: Vec::new() }
+    }
+}
+
+/// Predicts the cost of every algorithm and takes the least; the single-threaded one is never chosen.
+pub(super) fn choose(facts: &Facts, maps: &[&TargetMap], plan: &Plan, tuning: &Tuning) -> Choice {
+    let sample = Sample::of(facts, maps);
+    let targets: f64 = maps.iter().map(|map| f64::from(map.targets())).product();
+    let addition = if is_dense(targets as u64, sample.additions as u64, tuning) { 1.0 } else { HASHED };
+    let read = sample.read * READ * maps.len() as f64;
+    let source = read + sample.additions * addition;
+    let (contracted, steps) = plan.predict(sample.relevant, tuning);
+    let search = search_cost(facts.len() as f64, maps);
+    let predictions = vec![
+        Prediction { algorithm: Algorithm::Source, additions: sample.additions, cost: source },
+        Prediction { algorithm: Algorithm::SourceParallel, additions: sample.additions, cost: source },
+        Prediction {
+            algorithm: Algorithm::Target,
+            additions: sample.additions,
+            cost: targets * search + sample.additions * maps.len() as f64,
+        },
+        Prediction { algorithm: Algorithm::Contract, additions: contracted, cost: read + steps },
+    ];
+    let candidates = predictions.iter().filter(|prediction| prediction.algorithm != Algorithm::Source);
+    let least = candidates.min_by(|one, other| one.cost.total_cmp(&other.cost));
+    // Contraction without steps is a scan like the source-based one, and is called so.
+    let algorithm = match least.map_or(Algorithm::SourceParallel, |least| least.algorithm) {
+        Algorithm::Contract if plan.is_scan() => Algorithm::SourceParallel,
+        algorithm => algorithm,
+    };
+    Choice { algorithm, reason: reason(algorithm, &sample, targets, &predictions), predictions }
+}
+
+fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, predictions: &[Prediction]) -> String {
+    let others = predictions.iter().filter(|prediction| prediction.algorithm != Algorithm::Source);
+    let costs: Vec<String> = others
+        .map(|Prediction { algorithm, additions, cost }| {
+            format!("{algorithm} {} ({} additions)", rounded(*cost), rounded(*additions))
+        })
+        .collect();
+    format!(
+        "{algorithm} costs least for about {} relevant cells and {} targets; predicted costs: {}",
+        rounded(sample.relevant),
+        rounded(targets),
+        costs.join(", ")
+    )
+}
+
+/// A number in three digits or so.
+fn rounded(number: f64) -> String {
+    match number {
+        small if small < 1e3 => format!("{small:.0}"),
+        thousands if thousands < 1e6 => format!("{:.1} thousand", thousands / 1e3),
+        millions if millions < 1e9 => format!("{:.1} million", millions / 1e6),
+        more => format!("{:.1} billion", more / 1e9),
+    }
+}
+
+/// What evenly spaced cells of the pages that pass the prefilter tell.
+struct Sample {
+    /// Cells of those pages.
+    read: f64,
+    /// Relevant cells.
+    relevant: f64,
+    /// Cell-to-target additions.
+    additions: f64,
+}
+
+impl Sample {
+    fn of(facts: &Facts, maps: &[&TargetMap]) -> Sample {
+        let pages = relevant_pages(facts, maps);
+        let read: usize = pages.iter().map(|&page| facts.pages().cells(page).len()).sum();
+        let cells = read.min(SAMPLE_CELLS);
+        let (mut relevant, mut additions) = (0, 0.0);
+        for number in 0..cells {
+            // Evenly spaced over the cells of relevant pages, the last page's length aside.
+            let place = (number as u128 * read as u128 / cells as u128) as usize;
+            let page = pages[(place / facts.pages().page_cells()).min(pages.len() - 1)];
+            let within = facts.pages().cells(page);
+            let key = facts.keys().get(within.start + place % within.len());
+            let lengths = maps.iter().enumerate().map(|(dimension, map)| {
+                map.matrix.row_length(facts.layout().coordinate(key, dimension) as usize) as f64
+            });
+            let product: f64 = lengths.product();
+            relevant += usize::from(product > 0.0);
+            additions += product;
+        }
+        let share = read as f64 / cells.max(1) as f64;
+        Sample { read: read as f64, relevant: relevant as f64 * share, additions: additions * share }
+    }
+}
+
+fn relevant_pages(facts: &Facts, maps: &[&TargetMap]) -> Vec<usize> {
+    let covered: Vec<Vec<u32>> = maps.iter().map(|map| map.matrix.covered(map.bases() as usize)).collect();
+    let is_relevant = |&page: &usize| {
+        let bounds = facts.pages().bounds(page).iter();
+        bounds.zip(&covered).all(|(&(least, greatest), covered)| {
+            let last = covered.len() - 1;
+            covered[(greatest as usize + 1).min(last)] > covered[(least as usize).min(last)]
+        })
+    };
+    (0..facts.pages().len()).filter(is_relevant).collect()
+}
+
+/// Cost of finding the cells of one target: binary searches while ranges are long, then a scan.
+fn search_cost(cells: f64, maps: &[&TargetMap]) -> f64 {
+    let (mut cost, mut ranges, mut length) = (VISIT, 1.0, cells);
+    for map in maps {
+        let list = map.entries() as f64 / f64::from(map.targets().max(1));
+        if length <= list * SCAN_CELLS_A_BASE as f64 {
+            break;
+        }
+        cost += ranges * list * length.log2().max(1.0) * SEARCH;
+        ranges *= list;
+        length /= f64::from(map.bases().max(1));
+    }
+    cost + ranges * length
+}

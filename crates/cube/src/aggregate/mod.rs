@@ -1,0 +1,43 @@
+//! Aggregation of an area: the cells of a cross product of targets from the filled base cells below them.
+//!
+//! What holds for every algorithm: a target is filled if a filled base cell lies below it, even if its sum is 0. SUM is
+//! weighted; COUNT, AVG, MIN and MAX take each filled base cell below a target once, weights aside. Whole weights keep
+//! decimals exact; other weights and doubles add with twice the precision of a double and round once. An algorithm
+//! gives the same bits on every run and on any number of threads, and all algorithms the same bits where sums are
+//! exact. Only a final cell overflows, and the error names it.
+//!
+//! Sources: Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 2.3 (source-based and
+//! target-based aggregation, aggregation map), 4.1 (single-threaded algorithm), 4.2 (page and cell prefilter).
+
+mod algorithm;
+mod area;
+mod balance;
+mod cells;
+mod component;
+mod contract;
+mod cost;
+mod drill;
+mod error;
+mod map;
+mod matrix;
+mod monoid;
+mod nearest;
+mod progress;
+mod request;
+mod scan;
+mod sums;
+mod target;
+mod tensor;
+
+pub use algorithm::Algorithm;
+pub use area::Area;
+pub use balance::Balance;
+pub use cells::{CellColumn, CellValue, Cells};
+pub use component::aggregate;
+pub use cost::{Prediction, Work, work};
+pub use drill::{BaseCell, drill_through};
+pub use error::AggregateError;
+pub use map::TargetMap;
+pub use nearest::{Neighbour, nearest};
+pub use progress::Progress;
+pub use request::{Report, Request, TARGETS_MAX, Tuning};

@@ -1,0 +1,146 @@
+//! Sums over several dimensions, and their product with the sparse weight matrix of one dimension.
+
+use rayon::prelude::*;
+
+use super::matrix::Matrix;
+use super::monoid::Monoid;
+use super::sums::{Scatter, is_dense};
+use super::{AggregateError, Progress, Tuning};
+
+/// Places that one thread multiplies at a time.
+const PART_PLACES: usize = 1 << 13;
+/// Results between two looks at the wish to stop.
+const POLL_RESULTS: usize = 1 << 10;
+
+/// Sums by rank, the row-major number of a coordinate tuple.
+pub(crate) enum Tensor<M> {
+    /// A value and a flag for every rank; values of unfilled ranks are neutral.
+    Dense {
+        /// Values.
+        values: Vec<M>,
+        /// True where something was added.
+        filled: Vec<bool>,
+    },
+    /// The filled ranks, ascending.
+    Sparse(Vec<(u64, M)>),
+}
+
+/// One dimension of a tensor: `outer` × `width` × `inner` places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Axis {
+    /// Product of the sizes before the dimension.
+    pub(crate) outer: u64,
+    /// Product of the sizes behind it.
+    pub(crate) inner: u64,
+}
+
+impl<M: Monoid> Tensor<M> {
+    /// Calls `take` for every filled rank, in ascending order.
+    pub(crate) fn for_each(&self, mut take: impl FnMut(u64, M)) {
+        match self {
+            Tensor::Dense { values, filled } => {
+                let places = values.iter().zip(filled).enumerate().filter(|(_, (_, filled))| **filled);
+                places.for_each(|(rank, (value, _))| take(rank as u64, *value));
+            }
+            Tensor::Sparse(entries) => entries.iter().for_each(|&(rank, value)| take(rank, value)),
+        }
+    }
+
+    /// The filled ranks with their values, ascending.
+    pub(crate) fn into_entries(self) -> Vec<(u64, M)> {
+        match self {
+            Tensor::Sparse(entries) => entries,
+            dense => {
+                let mut entries = Vec::new();
+                dense.for_each(|rank, value| entries.push((rank, value)));
+                entries
+            }
+        }
+    }
+
+    /// Multiplies dimension `axis` by a matrix of rows of the tensor's places and columns of the result's; gives the
+    /// number of additions, too.
+    pub(crate) fn multiplied(
+        self,
+        axis: Axis,
+        matrix: &Matrix<M::Weight>,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<(Tensor<M>, u64), AggregateError> {
+        let places = axis.outer * u64::from(matrix.width) * axis.inner;
+        match self {
+            Tensor::Dense { values, filled } if is_dense(places, values.len() as u64, tuning) => {
+                let additions = axis.outer * axis.inner * matrix.entries() as u64;
+                Ok((dense(&values, &filled, axis, matrix, progress)?, additions))
+            }
+            tensor => sparse(&tensor.into_entries(), axis, matrix, places, tuning, progress),
+        }
+    }
+}
+
+/// Every run of `inner` results gathers the runs of its classes, in their order.
+fn dense<M: Monoid>(
+    values: &[M],
+    filled: &[bool],
+    axis: Axis,
+    matrix: &Matrix<M::Weight>,
+    progress: &Progress,
+) -> Result<Tensor<M>, AggregateError> {
+    let (inner, width, classes) = (axis.inner as usize, matrix.width as usize, matrix.rows());
+    let places = axis.outer as usize * width * inner;
+    let turned = matrix.transposed();
+    let mut sums = vec![M::NEUTRAL; places];
+    let mut any = vec![false; places];
+    progress.expect(1);
+    let runs = sums.par_chunks_mut(inner.max(1)).zip(any.par_chunks_mut(inner.max(1)));
+    runs.enumerate().with_min_len(PART_PLACES.div_ceil(inner.max(1))).try_for_each(|(run, (sums, any))| {
+        if run % POLL_RESULTS == 0 {
+            progress.check()?;
+        }
+        let (columns, weights) = turned.row(run % width);
+        for (&class, &weight) in columns.iter().zip(weights) {
+            let from = ((run / width) * classes + class as usize) * inner;
+            for (sum, value) in sums.iter_mut().zip(&values[from..from + inner]) {
+                // The value of an unfilled place is neutral under every weight.
+                *sum = sum.join(value.weigh(weight));
+            }
+            for (any, filled) in any.iter_mut().zip(&filled[from..from + inner]) {
+                *any |= filled;
+            }
+        }
+        Ok(())
+    })?;
+    progress.step()?;
+    Ok(Tensor::Dense { values: sums, filled: any })
+}
+
+/// Every entry adds to the results of its class.
+fn sparse<M: Monoid>(
+    entries: &[(u64, M)],
+    axis: Axis,
+    matrix: &Matrix<M::Weight>,
+    places: u64,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<(Tensor<M>, u64), AggregateError> {
+    let (inner, width, classes) = (axis.inner, u64::from(matrix.width), matrix.rows() as u64);
+    progress.expect(1);
+    let scatter = Scatter { units: entries.len(), unit_cells: 1, places, tuning };
+    let result = scatter.parallel(|range, sums| {
+        let mut additions = 0;
+        for (number, &(rank, value)) in entries[range].iter().enumerate() {
+            if number % POLL_RESULTS == 0 {
+                progress.check()?;
+            }
+            let (outer, class, place) = (rank / inner / classes, rank / inner % classes, rank % inner);
+            let (columns, weights) = matrix.row(class as usize);
+            for (&column, &weight) in columns.iter().zip(weights) {
+                sums.add((outer * width + u64::from(column)) * inner + place, value.weigh(weight));
+            }
+            additions += columns.len() as u64;
+        }
+        Ok(additions)
+    })?;
+    progress.step()?;
+    Ok(result)
+}

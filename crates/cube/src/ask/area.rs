@@ -1,0 +1,106 @@
+//! The area of a bound query: the weights of base elements in its targets, dimension by dimension.
+
+use crate::aggregate::{AggregateError, Area, Balance, TargetMap};
+use crate::error::ModelError;
+use crate::model::{BaseMap, CubeModel, Dimension, ElementId, Span};
+use crate::query::{BoundPlace, BoundTable, CubeAxis, Target};
+
+/// An area with the targets it was made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// Targets of each dimension in the order of the cube, of which those of an axis keep the query's order.
+    pub targets: Vec<Vec<Target>>,
+    /// Measures by position, in the query's order.
+    pub measures: Vec<usize>,
+    /// Their weights.
+    pub area: Area,
+}
+
+/// A query that cannot be computed.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Weights beyond the range of doubles, or too many targets.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// An area that is refused.
+    #[error(transparent)]
+    Aggregate(#[from] AggregateError),
+}
+
+/// The area of a cross-tab.
+///
+/// # Errors
+/// Weights that leave the range of doubles; more targets of a dimension than 2³².
+pub fn asked(model: &CubeModel, table: &BoundTable) -> Result<Asked, AskError> {
+    let sets = table.rows.iter().chain(&table.columns).chain(&table.pages);
+    let of_sets = sets.map(|set| (set.axis, set.targets.clone()));
+    of_axes(model, of_sets.chain(of_point(&table.point)))
+}
+
+/// The area of a point: one target of each dimension.
+///
+/// # Errors
+/// As [`asked`].
+pub fn asked_at(model: &CubeModel, point: &[BoundPlace]) -> Result<Asked, AskError> {
+    of_axes(model, of_point(point))
+}
+
+fn of_point(point: &[BoundPlace]) -> impl Iterator<Item = (CubeAxis, Vec<Target>)> {
+    point.iter().map(|place| (place.axis, vec![place.target.clone()]))
+}
+
+fn of_axes(model: &CubeModel, axes: impl Iterator<Item = (CubeAxis, Vec<Target>)>) -> Result<Asked, AskError> {
+    let mut targets = vec![Vec::new(); model.dimensions().len()];
+    let mut measures = Vec::new();
+    for (axis, places) in axes {
+        match axis {
+            CubeAxis::Dimension(position) => targets[position] = places,
+            CubeAxis::Measures => measures = places.iter().filter_map(Target::measure).collect(),
+        }
+    }
+    let maps = model.dimensions().iter().zip(&targets).map(|(dimension, targets)| map(dimension, targets));
+    let mut area = Area::new(maps.collect::<Result<_, _>>()?);
+    for &measure in &measures {
+        let Some(over) = &model.measures()[measure].over else { continue };
+        let Some(position) = model.dimension_index(&over.dimension) else { continue };
+        let balance = match over.span {
+            Span::First => Balance::First,
+            Span::Last => Balance::Last,
+            Span::Average => Balance::Average,
+        };
+        let positions = positions(&model.dimensions()[position]);
+        let balanced = area.maps()[position].balanced(balance, &positions);
+        area = area.with_measure_map(measure, position, balanced)?;
+    }
+    Ok(Asked { targets, measures, area })
+}
+
+/// The map of a dimension's targets.
+fn map(dimension: &Dimension, targets: &[Target]) -> Result<TargetMap, AskError> {
+    let elements: Option<Vec<ElementId>> = targets.iter().map(Target::element).collect();
+    let map = match elements {
+        Some(elements) => dimension.base_map(&elements)?,
+        None => {
+            let part = |element: &ElementId| (*element, 1.0);
+            let parts = |target: &Target| match target {
+                Target::Element(element) => vec![part(element)],
+                Target::Sum(elements) => elements.iter().map(part).collect(),
+                Target::Measure(_) => Vec::new(),
+            };
+            dimension.base_map_of_sums(&targets.iter().map(parts).collect::<Vec<_>>())?
+        }
+    };
+    let BaseMap { by_target, .. } = map;
+    let list = |target| {
+        let (bases, weights) = by_target.row(target);
+        bases.iter().copied().zip(weights.iter().copied()).collect()
+    };
+    let lists: Vec<Vec<(u32, f64)>> = (0..by_target.row_count()).map(list).collect();
+    Ok(TargetMap::from_targets(dimension.base_count() as u32, &lists)?)
+}
+
+/// The position of each base element by its coordinate; of removed ones 0.
+fn positions(dimension: &Dimension) -> Vec<u32> {
+    let position = |base| dimension.at_base(base).map_or(0, |element| dimension.position(element));
+    (0..dimension.base_count() as u32).map(position).collect()
+}

@@ -1,0 +1,9 @@
+//! Answers to queries: bound targets become the area of an aggregation, its cells a cross-tab.
+
+mod area;
+mod cross_tab;
+mod label;
+
+pub use area::{AskError, Asked, asked, asked_at};
+pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
+pub use label::{Label, labels};

@@ -1,0 +1,275 @@
+//! What a definition file says, as it stands there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{MonthName, Named};
+use crate::model::{Rule, SCALE_MAX, Span, ValueType};
+
+/// A cube.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Warpcube cube definition")]
+pub struct Definition {
+    /// The cube's name.
+    pub cube: String,
+    /// Where its facts come from.
+    pub facts: FactsDefinition,
+    /// What a value is; of measures, those that say nothing else.
+    #[serde(default)]
+    pub value: ValueDefinition,
+    /// Measures by name. Without them the cube has one, the sum of the column that `facts.value` names.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub measures: Named<MeasureDefinition>,
+    /// Dimensions by name, in the order of cells' coordinates.
+    pub dimensions: Named<DimensionDefinition>,
+    /// What happens to facts that name no base element, in dimensions that say nothing else.
+    #[serde(default)]
+    pub unknown: UnknownElements,
+}
+
+/// Where the facts of a cube come from: a query or files, one of the two.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FactsDefinition {
+    /// A SQL query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sql: Option<String>,
+    /// A file, folder or pattern of files (Parquet, CSV, Arrow); the same as `SELECT * FROM 'file'`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The column of values, where the cube has no list of measures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// What a value is and how it is shown.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValueDefinition {
+    /// Its type.
+    #[serde(default, rename = "type")]
+    pub value_type: ValueTypeText,
+    /// How it is shown: a pattern of `#`, `0`, `,`, `.` and `%`, as spreadsheets have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+/// The type of a cube's values as a definition writes it: `double`, or `decimal(scale)` in 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueTypeText(pub ValueType);
+
+/// A measure.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureDefinition {
+    /// The column of its values; `count` of rows needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// How values aggregate; `sum` by default.
+    #[serde(default = "sum")]
+    pub rule: Rule,
+    /// How values aggregate along one dimension instead: first, last or average by position (time balance).
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub over: Named<Span>,
+    /// Its type, if it is another than that of the cube's values.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub value_type: Option<ValueTypeText>,
+    /// How it is shown, if otherwise than the cube's values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+/// A dimension, in one of these forms:
+///
+///  - `{elements: […], consolidated: {name: {child: weight}}}`: elements as they are listed;
+///  - `{table: file, levels: [outer, …, base]}`: a level for each column of a table;
+///  - `{table: file, key: column, parent: column}`: a row for each element, with its parent;
+///  - `{column: date, levels: [year, quarter, month, day]}`: levels of a column of dates;
+///  - `{levels: [outer, …, base]}`: a level for each column of the facts;
+///  - `{}`: the distinct values of a column of the facts, without a hierarchy.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DimensionDefinition {
+    /// The column of the facts that names base elements; by default the last level's, else the dimension's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// A file with a row for each element, or each path of levels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Columns, or units of time, from the outermost level to the base.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<String>,
+    /// The month in which years begin: its English name or first three letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fiscal_start: Option<MonthName>,
+    /// The table's column of elements, which the facts name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The table's column of parents; empty for roots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The table's column of weights of elements in their parents; 1 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// The table's column of captions, which are names too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+    /// Columns of the table that become attributes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<String>,
+    /// Base elements in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elements: Vec<String>,
+    /// Consolidated elements by name, each with its children and their weights. They may be added to every form.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub consolidated: Named<Named<f64>>,
+    /// An element over all roots, by this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<String>,
+    /// The element that stands for the dimension where a query does not name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What happens to facts that name no base element.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<UnknownElements>,
+}
+
+/// What happens to a fact whose element is NULL, unknown or consolidated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum UnknownElements {
+    /// The load fails, and says which.
+    #[default]
+    Refuse,
+    /// The fact is kept aside and counted.
+    Aside,
+    /// An element of that name is added, without a parent.
+    Add,
+    /// The fact counts for this base element.
+    Named(String),
+}
+
+/// A unit of time that is a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimeLevel {
+    /// A year, fiscal if it does not begin in January.
+    Year,
+    /// Six months.
+    Half,
+    /// Three months.
+    Quarter,
+    /// A month.
+    Month,
+    /// A day.
+    Day,
+}
+
+impl Default for ValueTypeText {
+    fn default() -> Self {
+        ValueTypeText(ValueType::Double)
+    }
+}
+
+impl fmt::Display for ValueTypeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ValueType::Decimal { scale } => write!(f, "decimal({scale})"),
+            ValueType::Double => f.write_str("double"),
+        }
+    }
+}
+
+impl FromStr for ValueTypeText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ValueTypeText, String> {
+        let text = text.trim().to_ascii_lowercase();
+        if text == "double" {
+            return Ok(ValueTypeText(ValueType::Double));
+        }
+        let scale = text.strip_prefix("decimal(").and_then(|rest| rest.strip_suffix(')'));
+        match scale.and_then(|scale| scale.trim().parse::<u8>().ok()) {
+            Some(scale) if scale <= SCALE_MAX => Ok(ValueTypeText(ValueType::Decimal { scale })),
+            _ => Err(format!("no type {text:?}: double, or decimal(scale) with a scale of 0 to {}", SCALE_MAX)),
+        }
+    }
+}
+
+impl fmt::Display for UnknownElements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UnknownElements::Refuse => "refuse",
+            UnknownElements::Aside => "aside",
+            UnknownElements::Add => "add",
+            UnknownElements::Named(name) => name,
+        })
+    }
+}
+
+impl FromStr for UnknownElements {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<UnknownElements, String> {
+        Ok(match text {
+            "" => return Err("unknown: is refuse, aside, add or the name of a base element".to_string()),
+            "refuse" => UnknownElements::Refuse,
+            "aside" => UnknownElements::Aside,
+            "add" => UnknownElements::Add,
+            name => UnknownElements::Named(name.to_string()),
+        })
+    }
+}
+
+fn sum() -> Rule {
+    Rule::Sum
+}
+
+impl TimeLevel {
+    /// The level of this name.
+    pub fn named(name: &str) -> Option<TimeLevel> {
+        const LEVELS: [(&str, TimeLevel); 5] = [
+            ("year", TimeLevel::Year),
+            ("half", TimeLevel::Half),
+            ("quarter", TimeLevel::Quarter),
+            ("month", TimeLevel::Month),
+            ("day", TimeLevel::Day),
+        ];
+        LEVELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, level)| *level)
+    }
+}
+
+/// Types that a definition writes as one text.
+macro_rules! written_as_text {
+    ($($type:ty: $pattern:expr, $description:expr;)*) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "pattern": $pattern, "description": $description})
+            }
+        }
+    )*};
+}
+
+written_as_text! {
+    ValueTypeText: "^(double|decimal\\((\\d|1[0-8])\\))$", "double, or decimal(scale)";
+    UnknownElements: "^.+$", "refuse, aside, add, or the name of a base element";
+    MonthName: "^[A-Za-z]{3,9}$", "The English name of a month, or its first three letters";
+}

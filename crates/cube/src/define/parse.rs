@@ -1,0 +1,139 @@
+//! Reading a definition, with line and column in every error.
+
+use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
+use crate::model::Rule;
+
+/// A definition that cannot be read, or contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// The text is no YAML, or its fields are not those of a definition.
+    #[error("line {line}, column {column}: {message}")]
+    Text {
+        /// The line, from one.
+        line: u64,
+        /// The character in it, from one.
+        column: u64,
+        /// What was expected and what was found.
+        message: String,
+    },
+    /// Fields that do not go together.
+    #[error("{place}: {message}")]
+    Meaning {
+        /// The field, by its path.
+        place: String,
+        /// What does not go together.
+        message: String,
+    },
+}
+
+/// The definition of a text.
+///
+/// # Errors
+/// Text that is not YAML, fields that are unknown, missing or of another type, each with line and column; forms of
+/// dimensions, measures and facts that contradict themselves.
+pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
+    let definition: Definition = serde_saphyr::from_str(text).map_err(|error| {
+        let location = error.location();
+        DefinitionError::Text {
+            line: location.as_ref().map_or(1, |place| place.line()),
+            column: location.as_ref().map_or(1, |place| place.column()),
+            message: message_of(&error),
+        }
+    })?;
+    check(&definition)?;
+    Ok(definition)
+}
+
+/// The JSON Schema of definitions.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Definition);
+    serde_json::to_string_pretty(&schema).expect("a schema is JSON")
+}
+
+/// What an error says, without its excerpt and place.
+fn message_of(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    text[..end].trim_end_matches([',', ' ']).to_string()
+}
+
+fn check(definition: &Definition) -> Result<(), DefinitionError> {
+    let wrong = |place: &str, message: String| DefinitionError::Meaning { place: place.to_string(), message };
+    if definition.cube.trim().is_empty() {
+        return Err(wrong("cube", "a cube needs a name".to_string()));
+    }
+    match (&definition.facts.sql, &definition.facts.file) {
+        (Some(_), Some(_)) => return Err(wrong("facts", "either sql or file, not both".to_string())),
+        (None, None) => return Err(wrong("facts", "sql or file is missing".to_string())),
+        _ => {}
+    }
+    match (&definition.facts.value, definition.measures.is_empty()) {
+        (None, true) => {
+            return Err(wrong("facts", "value names the column of values, where the cube has no measures".to_string()));
+        }
+        (Some(_), false) => {
+            return Err(wrong("facts.value", "measures have columns of their own; value goes".to_string()));
+        }
+        _ => {}
+    }
+    for (name, measure) in definition.measures.iter() {
+        check_measure(measure, &definition.dimensions)
+            .map_err(|message| wrong(&format!("measures.{name}"), message))?;
+    }
+    if definition.dimensions.is_empty() {
+        return Err(wrong("dimensions", "a cube needs a dimension".to_string()));
+    }
+    for (name, dimension) in definition.dimensions.iter() {
+        check_dimension(dimension).map_err(|message| wrong(&format!("dimensions.{name}"), message))?;
+    }
+    Ok(())
+}
+
+fn check_measure(measure: &MeasureDefinition, dimensions: &Named<DimensionDefinition>) -> Result<(), String> {
+    if measure.column.is_none() && measure.rule != Rule::Count {
+        return Err("column is missing; only the rule count needs none".to_string());
+    }
+    if measure.over.names().count() > 1 {
+        return Err("over names one dimension, not several".to_string());
+    }
+    if !measure.over.is_empty() && measure.rule != Rule::Sum {
+        return Err("over goes with the rule sum".to_string());
+    }
+    let has = |name: &&str| dimensions.names().any(|known| known.eq_ignore_ascii_case(name));
+    match measure.over.names().find(|name| !has(name)) {
+        Some(missing) => Err(format!("over: the cube has no dimension {missing}")),
+        None => Ok(()),
+    }
+}
+
+fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
+    let DimensionDefinition { column, table, levels, fiscal_start, key, parent, elements, .. } = dimension;
+    if !elements.is_empty() && (table.is_some() || !levels.is_empty()) {
+        return Err("elements are listed, or come from levels or a table".to_string());
+    }
+    if key.is_some() != parent.is_some() {
+        return Err("key and parent go together".to_string());
+    }
+    if key.is_some() && !levels.is_empty() {
+        return Err("a table has either levels, or key and parent".to_string());
+    }
+    if table.is_some() && key.is_none() && levels.is_empty() {
+        return Err("a table needs levels, or key and parent".to_string());
+    }
+    if table.is_none() {
+        let of_a_table = [("key", key), ("weight", &dimension.weight), ("caption", &dimension.caption)];
+        if let Some((field, _)) = of_a_table.iter().find(|(_, value)| value.is_some()) {
+            return Err(format!("{field} names a column of a table, and table is missing"));
+        }
+        if !dimension.attributes.is_empty() {
+            return Err("attributes are columns of a table, and table is missing".to_string());
+        }
+    }
+    let is_of_time = table.is_none() && column.is_some() && !levels.is_empty();
+    if is_of_time {
+        TimeLevels::new(levels, FiscalYear::beginning(*fiscal_start))?;
+    } else if fiscal_start.is_some() {
+        return Err("fiscal_start goes with levels of a column of dates".to_string());
+    }
+    Ok(())
+}

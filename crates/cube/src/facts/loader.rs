@@ -1,0 +1,275 @@
+//! Loading of rows: checks, sorting by key, folding of rows of one key.
+
+use rayon::prelude::*;
+
+use super::fold::{Folded, Groups, RowColumn};
+use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, KeyLayout, Keys, Rule, Values};
+
+/// Values of one measure in an append.
+#[derive(Debug, Clone, Copy)]
+pub enum InputValues<'a> {
+    /// Decimals: whole numbers, the value times 10^scale of the measure.
+    Decimals(&'a [i64]),
+    /// Doubles; NaN and infinities are refused where the row is filled.
+    Doubles(&'a [f64]),
+    /// No values, for COUNT alone: a row counts where it is filled.
+    Rows,
+}
+
+/// One measure of an append.
+#[derive(Debug, Clone, Copy)]
+pub struct InputColumn<'a> {
+    /// The values, one a row.
+    pub values: InputValues<'a>,
+    /// False where the value is NULL, one entry a row; absent without NULLs.
+    pub filled: Option<&'a [bool]>,
+}
+
+/// Collects rows and folds them into [`Facts`].
+///
+/// Rows of one key fold by the measure's rule: SUM adds, in 128 bits; COUNT counts rows with a value; AVG keeps their
+/// sum and count; MIN and MAX keep one. NULL values are empty, and a key without any value is dropped. Doubles of one
+/// key are sorted before they are added with twice their precision, so that the order of rows never shows in the
+/// result.
+#[derive(Debug)]
+pub struct Loader {
+    layout: KeyLayout,
+    measures: Vec<FactMeasure>,
+    keys: Keys,
+    columns: Vec<RowColumn>,
+    /// Source rows of each row; absent while each is one.
+    rows: Option<Vec<u64>>,
+}
+
+impl Loader {
+    /// A loader without rows. Without measures no cell has a value, and every row is dropped.
+    pub fn new(layout: KeyLayout, measures: Vec<FactMeasure>) -> Loader {
+        let keys = if layout.is_narrow() { Keys::Narrow(Vec::new()) } else { Keys::Wide(Vec::new()) };
+        let columns = measures.iter().map(RowColumn::new).collect();
+        Loader { layout, measures, keys, columns, rows: None }
+    }
+
+    /// Rows collected so far.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// True if no row was collected.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Adds rows: `coordinates[d]` is the column of dimension `d`, `values[m]` that of measure `m`; all are of one
+    /// length.
+    ///
+    /// # Errors
+    /// Columns of another number or length, coordinates beyond the layout, values of another type, NaN and infinities.
+    /// After an error no row of this append is kept.
+    pub fn append(&mut self, coordinates: &[&[u32]], values: &[InputColumn<'_>]) -> Result<(), FactsError> {
+        let rows = self.check_shape(coordinates, values)?;
+        self.check_coordinates(coordinates)?;
+        for (measure, input) in self.measures.iter().zip(values) {
+            check_finite(measure, input)?;
+        }
+        let before = self.len();
+        self.extend_keys(rows, |row, dimension| coordinates[dimension][row]);
+        for (column, input) in self.columns.iter_mut().zip(values) {
+            column.extend(before, rows, input);
+        }
+        extend_optional(&mut self.rows, before, rows, 1, None);
+        Ok(())
+    }
+
+    /// Adds the cells of other facts, which fold as the rows that they came from do; a sum of doubles was rounded once
+    /// when those were folded.
+    ///
+    /// # Errors
+    /// Facts of another layout or of other measures.
+    pub fn append_facts(&mut self, facts: &Facts) -> Result<(), FactsError> {
+        let other_cube = |reason: String| Err(FactsError::OtherCube { reason });
+        if facts.layout() != &self.layout {
+            return other_cube(format!("bits {:?} and {:?}", self.layout.bits(), facts.layout().bits()));
+        }
+        if !self.measures.iter().eq(facts.columns().iter().map(|column| &column.measure)) {
+            return other_cube("the measures differ in number, name, rule or type".to_string());
+        }
+        let (before, rows) = (self.len(), facts.len());
+        match (&mut self.keys, facts.keys()) {
+            (Keys::Narrow(keys), Keys::Narrow(more)) => keys.extend_from_slice(more),
+            (Keys::Wide(keys), Keys::Wide(more)) => keys.extend_from_slice(more),
+            _ => return other_cube("the widths of keys differ".to_string()),
+        }
+        for (column, more) in self.columns.iter_mut().zip(facts.columns()) {
+            column.extend_stored(before, more);
+        }
+        extend_optional(&mut self.rows, before, rows, 1, facts.row_counts());
+        Ok(())
+    }
+
+    /// Sorts and folds all rows; pages have `page_cells` cells. Runs on all cores of the current rayon pool.
+    ///
+    /// # Errors
+    /// [`FactsError::Overflow`] for the first cell, by key, whose rows add up beyond the measure's type.
+    pub fn finish(self, page_cells: usize) -> Result<Facts, FactsError> {
+        let Loader { layout, measures, keys, columns, rows } = self;
+        let (keys, groups) = match keys {
+            Keys::Narrow(keys) => {
+                let (keys, groups) = Groups::of(keys);
+                (Keys::Narrow(keys), groups)
+            }
+            Keys::Wide(keys) => {
+                let (keys, groups) = Groups::of(keys);
+                (Keys::Wide(keys), groups)
+            }
+        };
+        let folded = measures.iter().zip(&columns).map(|(measure, column)| {
+            groups.fold(measure.rule, column).map_err(|(group, sum, limit)| FactsError::Overflow {
+                cell: layout.unpack(keys.get(group)),
+                measure: measure.name.clone(),
+                sum,
+                limit,
+            })
+        });
+        let folded: Vec<Folded> = folded.collect::<Result<_, _>>()?;
+        let rows = groups.row_counts(rows.as_deref());
+        drop((groups, columns));
+        Ok(without_empty_cells(layout, keys, measures, folded, rows, page_cells))
+    }
+
+    fn check_shape(&self, coordinates: &[&[u32]], values: &[InputColumn<'_>]) -> Result<usize, FactsError> {
+        let count = |what, expected: usize, found: usize| match found == expected {
+            true => Ok(()),
+            false => Err(FactsError::Columns { what, expected, found }),
+        };
+        count("dimensions", self.layout.dimensions(), coordinates.len())?;
+        count("measures", self.measures.len(), values.len())?;
+        let expected = coordinates[0].len();
+        let length = |what, column, found: usize| match found == expected {
+            true => Ok(()),
+            false => Err(FactsError::Length { what, column, expected, found }),
+        };
+        for (dimension, column) in coordinates.iter().enumerate() {
+            length("dimensions", dimension, column.len())?;
+        }
+        for (index, (measure, input)) in self.measures.iter().zip(values).enumerate() {
+            let (found, suits) = match input.values {
+                InputValues::Decimals(values) => (values.len(), !measure.is_double()),
+                InputValues::Doubles(values) => (values.len(), measure.is_double()),
+                InputValues::Rows => (expected, false),
+            };
+            length("measures", index, found)?;
+            length("measures", index, input.filled.map_or(expected, <[bool]>::len))?;
+            if !suits && measure.rule != Rule::Count {
+                let (measure, expected) = (measure.name.clone(), measure.value_type.to_string());
+                return Err(FactsError::Type { measure, expected, found: input.values.kind() });
+            }
+        }
+        Ok(expected)
+    }
+
+    fn check_coordinates(&self, coordinates: &[&[u32]]) -> Result<(), FactsError> {
+        for (dimension, column) in coordinates.iter().enumerate() {
+            let most = self.layout.coordinate_max(dimension);
+            if let Some(row) = column.iter().position(|&coordinate| coordinate > most) {
+                let bits = self.layout.bits()[dimension];
+                return Err(FactsError::Coordinate { row, dimension, coordinate: column[row], bits });
+            }
+        }
+        Ok(())
+    }
+
+    fn extend_keys(&mut self, rows: usize, coordinate: impl Fn(usize, usize) -> u32) {
+        let dimensions = self.layout.dimensions();
+        let layout = &self.layout;
+        match &mut self.keys {
+            Keys::Narrow(keys) => keys.extend((0..rows).map(|row| {
+                (0..dimensions)
+                    .fold(0, |key, dimension| key | u64::from(coordinate(row, dimension)) << layout.shift(dimension))
+            })),
+            Keys::Wide(keys) => keys.extend((0..rows).map(|row| {
+                (0..dimensions)
+                    .fold(0, |key, dimension| key | u128::from(coordinate(row, dimension)) << layout.shift(dimension))
+            })),
+        }
+    }
+}
+
+impl InputValues<'_> {
+    fn kind(&self) -> &'static str {
+        match self {
+            InputValues::Decimals(_) => "decimals",
+            InputValues::Doubles(_) => "doubles",
+            InputValues::Rows => "no values",
+        }
+    }
+}
+
+fn check_finite(measure: &FactMeasure, input: &InputColumn<'_>) -> Result<(), FactsError> {
+    let InputValues::Doubles(values) = input.values else { return Ok(()) };
+    let is_filled = |row: usize| input.filled.is_none_or(|filled| filled[row]);
+    match (0..values.len()).find(|&row| !values[row].is_finite() && is_filled(row)) {
+        Some(row) => Err(FactsError::NotFinite { row, measure: measure.name.clone(), value: values[row].to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// Extends a column that is absent while every entry is `usual`.
+pub(super) fn extend_optional<T: Copy>(
+    held: &mut Option<Vec<T>>,
+    before: usize,
+    rows: usize,
+    usual: T,
+    more: Option<&[T]>,
+) {
+    if held.is_none() && more.is_none() {
+        return;
+    }
+    let held = held.get_or_insert_with(|| vec![usual; before]);
+    match more {
+        Some(more) => held.extend_from_slice(more),
+        None => held.resize(before + rows, usual),
+    }
+}
+
+/// Facts of the cells that have a value of some measure.
+fn without_empty_cells(
+    layout: KeyLayout,
+    mut keys: Keys,
+    measures: Vec<FactMeasure>,
+    mut folded: Vec<Folded>,
+    mut rows: Option<Vec<u64>>,
+    page_cells: usize,
+) -> Facts {
+    let is_kept = |cell: usize| folded.iter().any(|column| column.filled.as_ref().is_none_or(|filled| filled[cell]));
+    let kept: Vec<usize> = (0..keys.len()).into_par_iter().filter(|&cell| is_kept(cell)).collect();
+    if kept.len() < keys.len() {
+        keys = match keys {
+            Keys::Narrow(keys) => Keys::Narrow(gather(&keys, &kept)),
+            Keys::Wide(keys) => Keys::Wide(gather(&keys, &kept)),
+        };
+        rows = rows.map(|rows| gather(&rows, &kept));
+        folded = folded.into_iter().map(|column| column.gathered(&kept)).collect();
+    }
+    let columns = measures.into_iter().zip(folded).map(|(measure, Folded { values, filled, counts })| {
+        let filled =
+            filled.filter(|filled| filled.contains(&false)).map(|filled| filled.into_iter().collect::<Bitmap>());
+        FactColumn { measure, values, filled, counts }
+    });
+    let columns = columns.collect();
+    Facts::from_checked(layout, keys, columns, rows, page_cells)
+}
+
+pub(super) fn gather<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().map(|&place| values[place]).collect()
+}
+
+impl Folded {
+    fn gathered(self, places: &[usize]) -> Folded {
+        let values = match self.values {
+            Values::Decimals(values) => Values::Decimals(gather(&values, places)),
+            Values::Doubles(values) => Values::Doubles(gather(&values, places)),
+        };
+        let filled = self.filled.map(|filled| gather(&filled, places));
+        Folded { values, filled, counts: self.counts.map(|counts| gather(&counts, places)) }
+    }
+}

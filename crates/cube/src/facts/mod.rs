@@ -1,0 +1,27 @@
+//! The filled base cells of a cube: sorted by a packed key, one cell a key, with the values of every measure.
+//!
+//! Invariants: keys ascend strictly; a stored cell has a value of at least one measure; empty is not zero; doubles are
+//! finite and never −0.0. Pages are runs of cells with the bounds of every coordinate, which the page prefilter of
+//! aggregation reads (Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 4.2).
+
+mod bitmap;
+mod error;
+mod fold;
+mod keys;
+mod layout;
+mod loader;
+mod measure;
+mod page;
+mod precise;
+mod store;
+
+pub use bitmap::Bitmap;
+pub use error::FactsError;
+pub use keys::Keys;
+pub use layout::{DIMENSIONS_MAX, KEY_BITS_MAX, KeyLayout};
+pub use loader::{InputColumn, InputValues, Loader};
+pub use measure::{FactMeasure, Rule, ValueType};
+pub use page::{PAGE_CELLS, Pages};
+pub use store::{FactColumn, Facts, Values};
+
+pub(crate) use precise::Precise;

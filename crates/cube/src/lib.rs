@@ -1,0 +1,13 @@
+//! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
+
+pub mod aggregate;
+pub mod ask;
+pub mod define;
+pub mod device;
+pub mod error;
+pub mod facts;
+pub mod model;
+pub mod palo;
+pub mod query;
+pub mod schemes;
+pub mod view;

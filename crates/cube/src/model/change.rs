@@ -1,0 +1,261 @@
+//! Changes of a live dimension. Each is checked as a whole before anything moves.
+
+use super::{Attribute, Dimension, Edge, ElementId, ElementKind};
+use crate::error::{ModelError, Result};
+
+/// A change of one dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Adds an element; a base element takes the next coordinate.
+    Add {
+        /// Its name.
+        name: String,
+        /// Its kind.
+        kind: ElementKind,
+        /// Its position; `None` or a position past the end appends it.
+        position: Option<usize>,
+    },
+    /// Places an element below a parent. A base parent without facts becomes consolidated and gives up its coordinate.
+    Link {
+        /// The parent.
+        parent: ElementId,
+        /// The child.
+        child: ElementId,
+        /// Its weight.
+        weight: f64,
+        /// Its place among its siblings; `None` or a place past the end appends it.
+        place: Option<usize>,
+    },
+    /// Takes a child from a parent. A parent that loses its last child stays consolidated.
+    Unlink {
+        /// The parent.
+        parent: ElementId,
+        /// The child.
+        child: ElementId,
+    },
+    /// Takes a child from one parent and appends it to another.
+    Move {
+        /// The child.
+        child: ElementId,
+        /// The parent that loses it.
+        from: ElementId,
+        /// The parent that gets it, under the rule of [`Change::Link`].
+        to: ElementId,
+        /// Its weight there.
+        weight: f64,
+    },
+    /// Changes the weight of an edge.
+    Weigh {
+        /// The parent.
+        parent: ElementId,
+        /// The child.
+        child: ElementId,
+        /// The new weight.
+        weight: f64,
+    },
+    /// Changes the primary name of an element.
+    Rename {
+        /// The element.
+        element: ElementId,
+        /// The new name.
+        name: String,
+    },
+    /// Changes the position of an element.
+    Reposition {
+        /// The element.
+        element: ElementId,
+        /// Its position among the others; a position past the end makes it the last.
+        position: usize,
+    },
+    /// Removes an element with its edges; its children stay. If it is the default element, the rule of
+    /// [`Dimension::default_element`] is in force again.
+    Remove {
+        /// The element.
+        element: ElementId,
+    },
+    /// [`Dimension::set_caption`].
+    Caption {
+        /// The element.
+        element: ElementId,
+        /// The caption; `None` removes it.
+        caption: Option<String>,
+    },
+    /// [`Dimension::add_alias`].
+    Alias {
+        /// The element.
+        element: ElementId,
+        /// The alternative name.
+        alias: String,
+    },
+    /// [`Dimension::set_attribute`].
+    SetAttribute {
+        /// The element.
+        element: ElementId,
+        /// Name of the attribute.
+        attribute: String,
+        /// Its value.
+        value: Attribute,
+    },
+    /// [`Dimension::set_default`].
+    SetDefault {
+        /// The element; `None` returns to the rule.
+        element: Option<ElementId>,
+    },
+}
+
+/// What a change did to coordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// The element added.
+    pub added: Option<ElementId>,
+    /// Coordinate of a base element that was removed or became consolidated; facts there are to be set aside.
+    pub freed_base: Option<u32>,
+}
+
+impl Dimension {
+    /// Applies a change. `filled` tells whether facts lie at a coordinate.
+    ///
+    /// # Errors
+    /// The error of the rule that the change breaks, with the path that shows it; the dimension is then as before.
+    pub fn apply(&mut self, change: Change, filled: &dyn Fn(u32) -> bool) -> Result<Effect> {
+        let mut effect = Effect::default();
+        match change {
+            Change::Add { name, kind, position } => {
+                let id = self.append(&name, kind)?;
+                if let Some(position) = position {
+                    self.reposition(id, position);
+                }
+                effect.added = Some(id);
+            }
+            Change::Link { parent, child, weight, place } => {
+                self.check_new_edge(parent, child, weight, filled)?;
+                effect.freed_base = self.consolidate(parent);
+                self.insert_edge(parent, Edge { child, weight }, place);
+            }
+            Change::Unlink { parent, child } => {
+                self.edge(parent, child)?;
+                self.remove_edge(parent, child);
+            }
+            Change::Move { child, from, to, weight } => {
+                self.edge(from, child)?;
+                self.check_new_edge(to, child, weight, filled)?;
+                effect.freed_base = self.consolidate(to);
+                self.remove_edge(from, child);
+                self.insert_edge(to, Edge { child, weight }, None);
+            }
+            Change::Weigh { parent, child, weight } => {
+                let place = self.edge(parent, child)?;
+                self.check_weight(&[parent, child], weight)?;
+                self.element_mut(parent).children[place].weight = weight;
+            }
+            Change::Rename { element, name } => self.rename(element, name)?,
+            Change::Reposition { element, position } => {
+                self.living(element)?;
+                self.reposition(element, position);
+            }
+            Change::Remove { element } => effect.freed_base = self.remove(element)?,
+            Change::Caption { element, caption } => self.set_caption(element, caption.as_deref())?,
+            Change::Alias { element, alias } => self.add_alias(element, &alias)?,
+            Change::SetAttribute { element, attribute, value } => self.set_attribute(element, &attribute, value)?,
+            Change::SetDefault { element } => self.set_default(element)?,
+        }
+        self.topology.take();
+        Ok(effect)
+    }
+
+    /// Place of a child among its siblings.
+    fn edge(&self, parent: ElementId, child: ElementId) -> Result<usize> {
+        let (above, below) = (self.living(parent)?, self.living(child)?);
+        above.edge_to(child).ok_or_else(|| ModelError::NoSuchChild {
+            dimension: self.name.clone(),
+            parent: above.name.clone(),
+            child: below.name.clone(),
+        })
+    }
+
+    fn check_new_edge(
+        &self,
+        parent: ElementId,
+        child: ElementId,
+        weight: f64,
+        filled: &dyn Fn(u32) -> bool,
+    ) -> Result<()> {
+        let dimension = self.name.clone();
+        match self.living(parent)?.base {
+            Some(base) if filled(base) => {
+                return Err(ModelError::HasFacts { dimension, element: self.element(parent).name.clone() });
+            }
+            Some(_) => self.check_weight(&[parent, child], weight)?,
+            None => self.check_edge(parent, child, weight)?,
+        }
+        if self.element(parent).edge_to(child).is_some() {
+            return Err(ModelError::DuplicateChild { dimension, path: self.path(&[parent, child]) });
+        }
+        if let Some(down) = self.path_down(child, parent) {
+            let cycle: Vec<ElementId> = std::iter::once(parent).chain(down).collect();
+            return Err(ModelError::Cycle { dimension, path: self.path(&cycle) });
+        }
+        Ok(())
+    }
+
+    /// Turns a base element into a consolidated one; returns the coordinate that it gave up.
+    fn consolidate(&mut self, id: ElementId) -> Option<u32> {
+        let element = self.element_mut(id);
+        let base = element.base.take()?;
+        element.kind = ElementKind::Consolidated;
+        self.bases[base as usize] = None;
+        Some(base)
+    }
+
+    fn insert_edge(&mut self, parent: ElementId, edge: Edge, place: Option<usize>) {
+        let children = &mut self.element_mut(parent).children;
+        let place = place.unwrap_or(children.len()).min(children.len());
+        children.insert(place, edge);
+        self.element_mut(edge.child).parents.push(parent);
+    }
+
+    fn remove_edge(&mut self, parent: ElementId, child: ElementId) {
+        self.element_mut(parent).children.retain(|edge| edge.child != child);
+        self.element_mut(child).parents.retain(|id| *id != parent);
+    }
+
+    fn rename(&mut self, id: ElementId, name: String) -> Result<()> {
+        let old = self.living(id)?.name.clone();
+        // A name may change its case alone.
+        if super::names::folded(&old) == super::names::folded(&name) {
+            self.named(&name)?;
+        } else {
+            self.claim(&name, id)?;
+            self.names.release(&old);
+        }
+        self.element_mut(id).name = name;
+        Ok(())
+    }
+
+    fn reposition(&mut self, id: ElementId, position: usize) {
+        self.order.retain(|other| *other != id);
+        self.order.insert(position.min(self.order.len()), id);
+        self.topology.take();
+    }
+
+    fn remove(&mut self, id: ElementId) -> Result<Option<u32>> {
+        let element = self.living(id)?.clone();
+        for parent in &element.parents {
+            self.element_mut(*parent).children.retain(|edge| edge.child != id);
+        }
+        for edge in &element.children {
+            self.element_mut(edge.child).parents.retain(|parent| *parent != id);
+        }
+        std::iter::once(&element.name).chain(&element.aliases).for_each(|name| self.names.release(name));
+        if let Some(caption) = &element.caption {
+            self.names.remove_caption(caption, id);
+        }
+        if let Some(base) = element.base {
+            self.bases[base as usize] = None;
+        }
+        self.order.retain(|other| *other != id);
+        self.default = self.default.filter(|default| *default != id);
+        self.slots[id.index()] = None;
+        Ok(element.base)
+    }
+}

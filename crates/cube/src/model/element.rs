@@ -1,0 +1,149 @@
+//! Elements of a dimension: kinds, weighted edges and attributes.
+
+use serde::{Deserialize, Serialize};
+
+/// Number of an element within its dimension: dense from 0, stable under every change, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ElementId(pub(crate) u32);
+
+impl ElementId {
+    /// The id of the element with this number.
+    pub fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Kind of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ElementKind {
+    /// Facts lie at base elements; each has a coordinate.
+    Base,
+    /// Consolidates its children with their weights; a consolidated element without children is empty.
+    Consolidated,
+    /// Holds text cells alone; has no coordinate and contributes nothing to its parents.
+    Text,
+}
+
+/// Edge of a consolidation from a parent to a child.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// The child.
+    pub child: ElementId,
+    /// Factor of the child's value in the parent's; finite.
+    #[serde(with = "super::exact")]
+    pub weight: f64,
+}
+
+/// Value of an attribute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Attribute {
+    /// A finite number.
+    Number(#[serde(with = "super::exact")] f64),
+    /// A text.
+    Text(String),
+}
+
+/// Identity of an element in a level hierarchy: the row values that lead to it, whatever moves or names came after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Position of the hierarchy in [`super::Dimension::hierarchies`].
+    pub hierarchy: u16,
+    /// Position of the level in [`super::Hierarchy::levels`], 0 is the top.
+    pub level: u16,
+    /// Element of the next level above that is not NULL; `None` at the top.
+    pub parent: Option<ElementId>,
+    /// Value of the level's column.
+    pub value: String,
+}
+
+/// An element of a dimension. Names and edges change through [`super::Dimension::apply`] alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Element {
+    pub(super) name: String,
+    pub(super) kind: ElementKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) base: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) caption: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) aliases: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) attributes: Vec<(u16, Attribute)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) children: Vec<Edge>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) parents: Vec<ElementId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) member: Option<Member>,
+}
+
+impl Element {
+    /// An element without edges.
+    pub(super) fn new(name: String, kind: ElementKind, base: Option<u32>) -> Self {
+        Self {
+            name,
+            kind,
+            base,
+            caption: None,
+            aliases: Vec::new(),
+            attributes: Vec::new(),
+            children: Vec::new(),
+            parents: Vec::new(),
+            member: None,
+        }
+    }
+
+    /// Primary name, unique in the dimension, case ignored.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Text that output shows: the caption if one is set, else the name.
+    pub fn caption(&self) -> &str {
+        self.caption.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Alternative names, each unique in the dimension like names.
+    pub fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    /// Kind of the element.
+    pub fn kind(&self) -> ElementKind {
+        self.kind
+    }
+
+    /// Coordinate of a base element; `None` for other kinds.
+    pub fn base(&self) -> Option<u32> {
+        self.base
+    }
+
+    /// Weighted children in their order.
+    pub fn children(&self) -> &[Edge] {
+        &self.children
+    }
+
+    /// Parents in the order in which the edges were made; the first is the parent that indentation follows.
+    pub fn parents(&self) -> &[ElementId] {
+        &self.parents
+    }
+
+    /// Place in a level hierarchy, for elements made from level columns.
+    pub fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
+    }
+
+    /// Position of an edge to `child` among the children.
+    pub(super) fn edge_to(&self, child: ElementId) -> Option<usize> {
+        self.children.iter().position(|edge| edge.child == child)
+    }
+}

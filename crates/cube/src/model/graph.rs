@@ -1,0 +1,250 @@
+//! Order of a dimension's graph: children before parents, levels, roots, the default element, cycles.
+//!
+//! All passes are loops over a topological order (Kahn, Topological sorting of large networks, 1962): a hierarchy may
+//! be as deep as it has elements.
+
+use super::{Dimension, Element, ElementId, ElementKind};
+
+/// Mark of an element that was removed.
+const NONE: u32 = u32::MAX;
+
+/// Facts derived from the edges and positions of a dimension; computed once after a change.
+#[derive(Clone, Debug)]
+pub(super) struct Topology {
+    /// Rank by element number: every child has a lower rank than its parents.
+    pub(super) ranks: Vec<u32>,
+    /// Level by element number.
+    pub(super) levels: Vec<u32>,
+    /// Position by element number.
+    pub(super) positions: Vec<u32>,
+    /// Elements without parents, by position.
+    pub(super) roots: Vec<ElementId>,
+    /// True if every edge has a whole weight.
+    pub(super) whole: bool,
+    /// Sum of the weights of all base elements below an element, by element number.
+    pub(super) totals: Vec<f64>,
+}
+
+impl Topology {
+    /// The topology of a dimension.
+    ///
+    /// # Panics
+    /// If the graph holds a cycle: finished dimensions do not.
+    pub(super) fn of(dimension: &Dimension) -> Self {
+        let slots = &dimension.slots;
+        let sorted =
+            sorted(slots).unwrap_or_else(|cycle| panic!("a cycle of consolidations: {}", dimension.path(&cycle)));
+        let mut ranks = vec![NONE; slots.len()];
+        let mut levels = vec![0; slots.len()];
+        let mut totals = vec![0.0; slots.len()];
+        let mut whole = true;
+        for (rank, id) in sorted.iter().enumerate() {
+            let element = dimension.element(*id);
+            ranks[id.index()] = rank as u32;
+            levels[id.index()] = match element.kind {
+                ElementKind::Consolidated => {
+                    1 + element.children.iter().map(|edge| levels[edge.child.index()]).max().unwrap_or(0)
+                }
+                ElementKind::Base | ElementKind::Text => 0,
+            };
+            totals[id.index()] = match element.kind {
+                ElementKind::Base => 1.0,
+                _ => element.children.iter().map(|edge| edge.weight * totals[edge.child.index()]).sum(),
+            };
+            whole &= element.children.iter().all(|edge| edge.weight.fract() == 0.0);
+        }
+        let mut positions = vec![NONE; slots.len()];
+        for (position, id) in dimension.order.iter().enumerate() {
+            positions[id.index()] = position as u32;
+        }
+        let roots = dimension.order.iter().copied().filter(|id| dimension.element(*id).parents.is_empty()).collect();
+        Self { ranks, levels, positions, roots, whole, totals }
+    }
+}
+
+/// Living elements, every child before its parents; the cycle, first id repeated at the end, if there is one.
+pub(super) fn sorted(slots: &[Option<Element>]) -> Result<Vec<ElementId>, Vec<ElementId>> {
+    let mut open: Vec<u32> = slots.iter().map(|slot| slot.as_ref().map_or(0, |e| e.children.len() as u32)).collect();
+    let mut sorted: Vec<ElementId> = Vec::with_capacity(slots.len());
+    let living = || (0..slots.len()).filter(|i| slots[*i].is_some());
+    sorted.extend(living().filter(|i| open[*i] == 0).map(|i| ElementId(i as u32)));
+    let mut next = 0;
+    while next < sorted.len() {
+        let parents = slots[sorted[next].index()].as_ref().map_or(&[][..], |element| &element.parents);
+        for parent in parents {
+            open[parent.index()] -= 1;
+            if open[parent.index()] == 0 {
+                sorted.push(*parent);
+            }
+        }
+        next += 1;
+    }
+    match living().find(|i| open[*i] > 0) {
+        None => Ok(sorted),
+        Some(start) => Err(cycle_from(slots, &open, ElementId(start as u32))),
+    }
+}
+
+/// The cycle reached from an element that Kahn's pass left open: each such element has an open child.
+fn cycle_from(slots: &[Option<Element>], open: &[u32], start: ElementId) -> Vec<ElementId> {
+    let mut seen = vec![NONE; slots.len()];
+    let mut path = vec![start];
+    loop {
+        let last = path[path.len() - 1];
+        if seen[last.index()] != NONE {
+            return path.split_off(seen[last.index()] as usize);
+        }
+        seen[last.index()] = path.len() as u32 - 1;
+        let children = slots[last.index()].as_ref().map_or(&[][..], |element| &element.children);
+        match children.iter().find(|edge| open[edge.child.index()] > 0) {
+            Some(edge) => path.push(edge.child),
+            None => return path,
+        }
+    }
+}
+
+impl Dimension {
+    /// Level of an element: 0 for base and text elements, one above the highest child for others; a consolidated
+    /// element without children has level 1.
+    pub fn level(&self, id: ElementId) -> u32 {
+        self.topology().levels[id.index()]
+    }
+
+    /// Elements of a level by position.
+    pub fn of_level(&self, level: u32) -> Vec<ElementId> {
+        let levels = &self.topology().levels;
+        self.order.iter().copied().filter(|id| levels[id.index()] == level).collect()
+    }
+
+    /// The highest level; `None` if the dimension has no element.
+    pub fn highest_level(&self) -> Option<u32> {
+        let levels = &self.topology().levels;
+        self.order.iter().map(|id| levels[id.index()]).max()
+    }
+
+    /// Elements without parents by position.
+    pub fn roots(&self) -> &[ElementId] {
+        &self.topology().roots
+    }
+
+    /// Position of an element in the order of the dimension, from 0.
+    pub fn position(&self, id: ElementId) -> u32 {
+        self.topology().positions[id.index()]
+    }
+
+    /// All elements, every parent before its children.
+    pub fn parents_first(&self) -> Vec<ElementId> {
+        let ranks = &self.topology().ranks;
+        let mut sorted = self.order.clone();
+        sorted.sort_unstable_by_key(|id| std::cmp::Reverse(ranks[id.index()]));
+        sorted
+    }
+
+    /// Elements below `id`, itself excluded, each once: depth first, parents before children, children in their order.
+    pub fn descendants(&self, id: ElementId) -> Vec<ElementId> {
+        self.depth_first(id, |_| true)
+    }
+
+    /// Descendants that a path of at most `edges` edges reaches, in the order of [`Dimension::descendants`].
+    pub fn descendants_within(&self, id: ElementId, edges: usize) -> Vec<ElementId> {
+        let mut near = vec![false; self.slots.len()];
+        let mut layer = vec![id];
+        for _ in 0..edges {
+            let mut below = Vec::new();
+            for edge in layer.iter().flat_map(|id| self.element(*id).children()) {
+                if !std::mem::replace(&mut near[edge.child.index()], true) {
+                    below.push(edge.child);
+                }
+            }
+            if below.is_empty() {
+                break;
+            }
+            layer = below;
+        }
+        self.depth_first(id, |child| near[child.index()])
+    }
+
+    /// Elements that some path of exactly `edges` edges reaches, each once; `children_at(id, 1)` are the children.
+    pub fn children_at(&self, id: ElementId, edges: usize) -> Vec<ElementId> {
+        let mut stamps = vec![0; self.slots.len()];
+        let mut layer = vec![id];
+        for step in 1..=edges {
+            let mut below = Vec::new();
+            for edge in layer.iter().flat_map(|id| self.element(*id).children()) {
+                if std::mem::replace(&mut stamps[edge.child.index()], step) != step {
+                    below.push(edge.child);
+                }
+            }
+            layer = below;
+            if layer.is_empty() {
+                break;
+            }
+        }
+        layer
+    }
+
+    /// Base elements at or below `id`, each once, in the order of [`Dimension::descendants`].
+    pub fn leaves(&self, id: ElementId) -> Vec<ElementId> {
+        if self.element(id).kind == ElementKind::Base {
+            return vec![id];
+        }
+        let mut leaves = self.descendants(id);
+        leaves.retain(|leaf| self.element(*leaf).kind == ElementKind::Base);
+        leaves
+    }
+
+    /// Elements above `id`, itself excluded, each once, those with the fewest edges between first.
+    pub fn ancestors(&self, id: ElementId) -> Vec<ElementId> {
+        let mut seen = vec![false; self.slots.len()];
+        let mut found = vec![id];
+        let mut next = 0;
+        while next < found.len() {
+            for parent in self.element(found[next]).parents() {
+                if !std::mem::replace(&mut seen[parent.index()], true) {
+                    found.push(*parent);
+                }
+            }
+            next += 1;
+        }
+        found.remove(0);
+        found
+    }
+
+    /// A path from `from` down to `to`, both included; `None` if `to` lies not at or below `from`.
+    pub(super) fn path_down(&self, from: ElementId, to: ElementId) -> Option<Vec<ElementId>> {
+        let mut above = vec![None; self.slots.len()];
+        let mut stack = vec![to];
+        while let Some(id) = stack.pop() {
+            if id == from {
+                let mut path = vec![id];
+                while let Some(below) = above[path[path.len() - 1].index()].filter(|_| path[path.len() - 1] != to) {
+                    path.push(below);
+                }
+                return Some(path);
+            }
+            for parent in self.element(id).parents() {
+                if above[parent.index()].is_none() {
+                    above[parent.index()] = Some(id);
+                    stack.push(*parent);
+                }
+            }
+        }
+        None
+    }
+
+    fn depth_first(&self, id: ElementId, enters: impl Fn(ElementId) -> bool) -> Vec<ElementId> {
+        let mut seen = vec![false; self.slots.len()];
+        let mut found = Vec::new();
+        let mut stack = vec![id];
+        while let Some(id) = stack.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            found.push(id);
+            let children = self.element(id).children.iter().rev().map(|edge| edge.child);
+            stack.extend(children.filter(|child| !seen[child.index()] && enters(*child)));
+        }
+        found.remove(0);
+        found
+    }
+}

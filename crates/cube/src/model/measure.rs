@@ -1,0 +1,97 @@
+//! Measures: what a cell holds and how it aggregates.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Digits after the point at most: 10¹⁸ is the highest power of ten within 64 bits.
+pub const SCALE_MAX: u8 = 18;
+
+/// Rule by which a measure aggregates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// Weighted sum along paths and over them.
+    Sum,
+    /// Filled rows of the distinct base cells, weights aside.
+    Count,
+    /// Sum of the distinct base cells over their count, weights aside.
+    Avg,
+    /// Least value of the distinct base cells.
+    Min,
+    /// Greatest value of the distinct base cells.
+    Max,
+}
+
+/// Type of a measure's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueType {
+    /// Decimal in 64 bits; overflow is an error.
+    Decimal {
+        /// Digits after the point, 0 to [`SCALE_MAX`].
+        scale: u8,
+    },
+    /// IEEE double.
+    Double,
+}
+
+/// How a time balance takes the base elements of its dimension below a target, by position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Span {
+    /// The first alone.
+    First,
+    /// The last alone.
+    Last,
+    /// Each with the same share.
+    Average,
+}
+
+/// Time balance of a measure: its rule over one dimension in place of the sum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Balance {
+    /// Name of the dimension.
+    pub dimension: String,
+    /// Base elements taken.
+    pub span: Span,
+}
+
+/// A measure of a cube.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Name, unique in the cube, case ignored.
+    pub name: String,
+    /// Rule of aggregation.
+    pub rule: Rule,
+    /// Type of the values.
+    pub value: ValueType,
+    /// Number format of output, for example `#,##0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Time balance; for rule [`Rule::Sum`] alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Balance>,
+}
+
+impl Measure {
+    /// The problem of a measure that has no meaning, as a predicate that says what to change.
+    pub(super) fn problem(&self, dimension_names: &[&str]) -> Option<String> {
+        if let ValueType::Decimal { scale } = self.value
+            && scale > SCALE_MAX
+        {
+            return Some(format!("has {scale} digits after the point; a decimal has 0 to {SCALE_MAX}"));
+        }
+        let over = self.over.as_ref()?;
+        if self.rule != Rule::Sum {
+            return Some("has a time balance ('over') and a rule other than sum; remove one of them".to_owned());
+        }
+        let wanted = super::names::folded(&over.dimension);
+        if dimension_names.iter().any(|name| super::names::folded(name) == wanted) {
+            return None;
+        }
+        let nearest = super::nearest(&over.dimension, dimension_names.iter().copied());
+        Some(format!("balances over '{}', which is no dimension of the cube{nearest}", over.dimension))
+    }
+}

@@ -1,0 +1,32 @@
+//! What a cube is made of: dimensions of weighted elements, measures, and the key that packs coordinates into bits.
+//!
+//! The model is that of a MOLAP cube (Meinke, section 2.2): a dimension is a graph of base and consolidated elements
+//! whose references carry weights. A dimension changes through [`Dimension::apply`], a cube through
+//! [`CubeModel::apply`]; each change is checked as a whole before anything moves. Stored models are checked again when
+//! they are read.
+
+mod build;
+mod change;
+mod cube;
+mod dimension;
+mod element;
+mod exact;
+mod graph;
+mod layout;
+mod levels;
+mod measure;
+mod names;
+mod stored;
+mod weights;
+
+pub use build::{Consolidation, DimensionBuilder, ParentRow};
+pub use change::{Change, Effect};
+pub use cube::{CubeEffect, CubeModel, DIMENSIONS_MAX, MODEL_VERSION};
+pub use dimension::{AttributeColumn, AttributeKind, Dimension, Hierarchy};
+pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member};
+pub use layout::{KEY_BITS_MAX, KeyLayout};
+pub use levels::LevelIndex;
+pub use measure::{Balance, Measure, Rule, SCALE_MAX, Span, ValueType};
+pub(crate) use names::folded;
+pub use names::nearest;
+pub use weights::{BaseMap, BaseWeights, SparseMatrix};

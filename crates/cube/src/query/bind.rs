@@ -1,0 +1,444 @@
+//! Binding: names of a query become elements of a cube.
+//!
+//! A name without a dimension is looked up in all of them: one that is unique is bound, one that several dimensions
+//! have is refused with the candidates. The measures of a cube are one more axis, named `Measures`; its elements are
+//! not summed.
+
+use super::{
+    Axis, CrossTab, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set, Span, Term,
+};
+use crate::error::{ModelError, Nearest};
+use crate::model::{Attribute, CubeModel, Dimension, ElementId, nearest};
+
+/// The name by which queries call the axis of measures.
+pub const MEASURES: &str = "Measures";
+
+/// An axis of a cube's cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CubeAxis {
+    /// A dimension, by its position.
+    Dimension(usize),
+    /// The measures.
+    Measures,
+}
+
+/// A place on an axis of a cube.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// An element of the dimension.
+    Element(ElementId),
+    /// The sum of elements of the dimension; an element may stand in it several times.
+    Sum(Vec<ElementId>),
+    /// A measure, by its position.
+    Measure(usize),
+}
+
+impl Target {
+    /// The element, if it is one.
+    pub fn element(&self) -> Option<ElementId> {
+        match self {
+            Target::Element(element) => Some(*element),
+            _ => None,
+        }
+    }
+
+    /// The measure's position, if it is one.
+    pub fn measure(&self) -> Option<usize> {
+        match self {
+            Target::Measure(position) => Some(*position),
+            _ => None,
+        }
+    }
+}
+
+/// A set with its elements found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundSet {
+    /// The axis that all of its targets lie on.
+    pub axis: CubeAxis,
+    /// Its targets in the order of the query.
+    pub targets: Vec<Target>,
+}
+
+/// A cross-tab with its elements found. Each axis of the cube stands once in rows, columns, pages or the point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundTable {
+    /// Sets laid out downwards.
+    pub rows: Vec<BoundSet>,
+    /// Sets laid out to the right.
+    pub columns: Vec<BoundSet>,
+    /// Sets of which each combination is a table of its own.
+    pub pages: Vec<BoundSet>,
+    /// The places of all other axes, in the order of the cube.
+    pub point: Vec<BoundPlace>,
+    /// Only the largest or smallest cells.
+    pub extreme: Option<Extreme>,
+    /// Rows and columns without a filled cell are shown.
+    pub shows_empty: bool,
+}
+
+/// The place of an axis in a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundPlace {
+    /// The axis.
+    pub axis: CubeAxis,
+    /// The place.
+    pub target: Target,
+    /// True if the query does not name it.
+    pub is_default: bool,
+}
+
+/// A query with its elements found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BoundQuery {
+    /// See [`Query::CrossTab`].
+    CrossTab(BoundTable),
+    /// See [`Query::Facts`].
+    Facts(Vec<BoundPlace>),
+    /// See [`Query::Source`].
+    Source(Vec<BoundPlace>),
+    /// See [`Query::Explain`].
+    Explain(Vec<BoundPlace>),
+    /// See [`Query::Nearest`].
+    Nearest {
+        /// How many.
+        count: u64,
+        /// The cell they are near to.
+        to: Vec<BoundPlace>,
+    },
+}
+
+/// Finds the elements that a query names. `text` is what it was parsed from.
+///
+/// # Errors
+/// Names that are unknown (with the nearest), ambiguous (with the candidates) or of a second dimension in one set;
+/// dimensions that stand twice; attributes that the dimension has not; dimensions without elements.
+pub fn bind(model: &CubeModel, query: &Query, text: &str) -> Result<BoundQuery, QueryError> {
+    let binder = Binder { model, text };
+    Ok(match query {
+        Query::CrossTab(table) => BoundQuery::CrossTab(binder.table(table)?),
+        Query::Facts(point) => BoundQuery::Facts(binder.whole_point(point)?),
+        Query::Source(point) => BoundQuery::Source(binder.whole_point(point)?),
+        Query::Explain(point) => BoundQuery::Explain(binder.whole_point(point)?),
+        Query::Nearest { count, to } => BoundQuery::Nearest { count: *count, to: binder.whole_point(to)? },
+    })
+}
+
+struct Binder<'a> {
+    model: &'a CubeModel,
+    text: &'a str,
+}
+
+/// What a name stands for.
+enum Named {
+    Element(usize, ElementId),
+    Measure(usize),
+    Axis(CubeAxis),
+}
+
+impl Binder<'_> {
+    fn table(&self, table: &CrossTab) -> Result<BoundTable, QueryError> {
+        let mut taken = Vec::new();
+        let rows = self.axis(&table.rows, &mut taken)?;
+        let columns = self.axis(&table.columns, &mut taken)?;
+        let pages = self.axis(&table.pages, &mut taken)?;
+        let point = self.point(&table.point, &mut taken)?;
+        let (extreme, shows_empty) = (table.extreme, table.shows_empty);
+        Ok(BoundTable { rows, columns, pages, point, extreme, shows_empty })
+    }
+
+    fn whole_point(&self, point: &Point) -> Result<Vec<BoundPlace>, QueryError> {
+        self.point(point, &mut Vec::new())
+    }
+
+    fn axis(&self, axis: &Axis, taken: &mut Vec<CubeAxis>) -> Result<Vec<BoundSet>, QueryError> {
+        let bind = |set: &Set| {
+            let bound = self.set(set)?;
+            self.take(bound.axis, set[0].span, taken)?;
+            Ok(bound)
+        };
+        axis.iter().map(bind).collect()
+    }
+
+    /// The places that are named, and the defaults of axes that no other part of the query names.
+    fn point(&self, point: &Point, taken: &mut Vec<CubeAxis>) -> Result<Vec<BoundPlace>, QueryError> {
+        let mut places = Vec::new();
+        for place in point {
+            let (bound, span) = match place {
+                Place::Element(name) => (self.set(&vec![term_of(name)])?, name.span),
+                Place::Sum(set, span) => {
+                    let bound = self.set(set)?;
+                    (BoundSet { targets: vec![self.sum(bound.targets, *span)?], ..bound }, *span)
+                }
+            };
+            let [target] = bound.targets.as_slice() else {
+                let message = "a dimension stands for all of its elements, and a point has one of each: name it";
+                return Err(self.error(span, message.to_string()));
+            };
+            self.take(bound.axis, span, taken)?;
+            places.push(BoundPlace { axis: bound.axis, target: target.clone(), is_default: false });
+        }
+        for (position, dimension) in self.model.dimensions().iter().enumerate() {
+            let axis = CubeAxis::Dimension(position);
+            if !taken.contains(&axis) {
+                let element = dimension.default_element().ok_or_else(|| {
+                    self.error(self.end(), format!("dimension {} has no elements yet", dimension.name()))
+                })?;
+                places.push(BoundPlace { axis, target: Target::Element(element), is_default: true });
+            }
+        }
+        if !taken.contains(&CubeAxis::Measures) {
+            places.push(BoundPlace { axis: CubeAxis::Measures, target: Target::Measure(0), is_default: true });
+        }
+        places.sort_by_key(|place| place.axis);
+        Ok(places)
+    }
+
+    /// Notes that the query names an axis.
+    fn take(&self, axis: CubeAxis, span: Span, taken: &mut Vec<CubeAxis>) -> Result<(), QueryError> {
+        if taken.contains(&axis) {
+            return Err(self.error(span, format!("dimension {} stands here a second time", self.axis_name(axis))));
+        }
+        taken.push(axis);
+        Ok(())
+    }
+
+    fn set(&self, set: &Set) -> Result<BoundSet, QueryError> {
+        let mut bound: Option<BoundSet> = None;
+        for term in set {
+            let (axis, targets) = self.term(term)?;
+            match &mut bound {
+                None => bound = Some(BoundSet { axis, targets }),
+                Some(held) if held.axis == axis => held.targets.extend(targets),
+                Some(held) => {
+                    let (one, other) = (self.axis_name(held.axis), self.axis_name(axis));
+                    let message = format!("this is of dimension {other}, and the set of {one}; sets are joined by *");
+                    return Err(self.error(term.span, message));
+                }
+            }
+        }
+        bound.ok_or_else(|| self.error(self.end(), "a set needs an element".to_string()))
+    }
+
+    fn term(&self, term: &Term) -> Result<(CubeAxis, Vec<Target>), QueryError> {
+        let (axis, targets) = self.selection(&term.selection, term.span)?;
+        match (&term.filter, axis) {
+            (None, _) => Ok((axis, targets)),
+            (Some(filter), CubeAxis::Dimension(position)) => {
+                let kept = self.filtered(&self.model.dimensions()[position], filter, targets, term.span)?;
+                Ok((axis, kept))
+            }
+            (Some(_), CubeAxis::Measures) => Err(self.error(term.span, "measures have no attributes".to_string())),
+        }
+    }
+
+    fn selection(&self, selection: &Selection, span: Span) -> Result<(CubeAxis, Vec<Target>), QueryError> {
+        let below = |name: &ElementName, elements: &dyn Fn(&Dimension, ElementId) -> Vec<ElementId>| {
+            let (position, element) = self.element(name)?;
+            let found = elements(&self.model.dimensions()[position], element);
+            Ok((CubeAxis::Dimension(position), found.into_iter().map(Target::Element).collect()))
+        };
+        match selection {
+            Selection::Name(name) => match self.named(name)? {
+                Named::Element(position, element) => {
+                    Ok((CubeAxis::Dimension(position), vec![Target::Element(element)]))
+                }
+                Named::Measure(position) => Ok((CubeAxis::Measures, vec![Target::Measure(position)])),
+                Named::Axis(axis) => Ok((axis, self.all(axis))),
+            },
+            Selection::Range(first, last) => {
+                let ((position, from), (other, to)) = (self.element(first)?, self.element(last)?);
+                if position != other {
+                    let message = "the two ends of a range are of one dimension".to_string();
+                    return Err(self.error(span, message));
+                }
+                let dimension = &self.model.dimensions()[position];
+                let (from, to) = (dimension.position(from) as usize, dimension.position(to) as usize);
+                if from > to {
+                    let message = format!("{last} stands before {first} in {}", dimension.name());
+                    return Err(self.error(span, message));
+                }
+                let elements = &dimension.elements()[from..=to];
+                Ok((CubeAxis::Dimension(position), elements.iter().copied().map(Target::Element).collect()))
+            }
+            Selection::Children(name, depth) => {
+                below(name, &|dimension, element| dimension.children_at(element, *depth as usize))
+            }
+            Selection::Descendants(name, depth) => below(name, &|dimension, element| match depth {
+                None => dimension.descendants(element),
+                Some(depth) => dimension.descendants_within(element, *depth as usize),
+            }),
+            Selection::Leaves(name) => below(name, &Dimension::leaves),
+            Selection::Level(name, level) => match self.named(name)? {
+                Named::Axis(axis @ CubeAxis::Dimension(position)) => {
+                    let elements = self.model.dimensions()[position].of_level(*level);
+                    Ok((axis, elements.into_iter().map(Target::Element).collect()))
+                }
+                _ => Err(self.error(name.span, format!("{name} is no dimension; level(dimension, number)"))),
+            },
+            Selection::Sum(set) => {
+                let bound = self.set(set)?;
+                Ok((bound.axis, vec![self.sum(bound.targets, span)?]))
+            }
+        }
+    }
+
+    /// One target of several.
+    fn sum(&self, targets: Vec<Target>, span: Span) -> Result<Target, QueryError> {
+        let mut parts = Vec::new();
+        for target in targets {
+            match target {
+                Target::Element(element) => parts.push(element),
+                Target::Sum(elements) => parts.extend(elements),
+                Target::Measure(_) => return Err(self.error(span, "measures are not summed".to_string())),
+            }
+        }
+        Ok(Target::Sum(parts))
+    }
+
+    fn all(&self, axis: CubeAxis) -> Vec<Target> {
+        match axis {
+            CubeAxis::Dimension(position) => {
+                self.model.dimensions()[position].elements().iter().copied().map(Target::Element).collect()
+            }
+            CubeAxis::Measures => (0..self.model.measures().len()).map(Target::Measure).collect(),
+        }
+    }
+
+    /// The targets whose attribute satisfies a filter; an element without the attribute does not.
+    fn filtered(
+        &self,
+        dimension: &Dimension,
+        filter: &Filter,
+        targets: Vec<Target>,
+        span: Span,
+    ) -> Result<Vec<Target>, QueryError> {
+        let Filter { attribute, comparison, literal } = filter;
+        if dimension.attribute_column(attribute).is_none() {
+            let names = dimension.attributes().iter().map(|column| column.name.as_str());
+            let message =
+                format!("dimension {} has no attribute {attribute}{}", dimension.name(), nearest(attribute, names));
+            return Err(self.error(span, message));
+        }
+        let holds = |element: ElementId| match (dimension.attribute(element, attribute), literal) {
+            (Some(Attribute::Number(value)), Literal::Number(wanted)) => {
+                value.partial_cmp(wanted).is_some_and(|order| comparison.holds(order))
+            }
+            (Some(Attribute::Text(value)), Literal::Text(wanted)) => comparison.holds(value.as_str().cmp(wanted)),
+            (Some(Attribute::Text(value)), Literal::Number(wanted)) => {
+                comparison.holds(value.as_str().cmp(wanted.to_string().as_str()))
+            }
+            _ => false,
+        };
+        let keeps = |target: &Target| match target {
+            Target::Element(element) => Ok(holds(*element)),
+            _ => Err(self.error(span, "a sum has no attributes; the filter belongs to its parts".to_string())),
+        };
+        let mut kept = Vec::new();
+        for target in targets {
+            if keeps(&target)? {
+                kept.push(target);
+            }
+        }
+        Ok(kept)
+    }
+
+    fn element(&self, name: &ElementName) -> Result<(usize, ElementId), QueryError> {
+        match self.named(name)? {
+            Named::Element(position, element) => Ok((position, element)),
+            Named::Measure(_) => {
+                Err(self.error(name.span, format!("{name} is a measure, which has no others below it")))
+            }
+            Named::Axis(_) => Err(self.error(name.span, format!("{name} is a dimension; an element is expected here"))),
+        }
+    }
+
+    fn named(&self, name: &ElementName) -> Result<Named, QueryError> {
+        match &name.dimension {
+            Some(dimension) => self.named_within(dimension, name),
+            None => self.named_alone(name),
+        }
+    }
+
+    fn named_within(&self, dimension: &str, name: &ElementName) -> Result<Named, QueryError> {
+        if let Some(position) = self.model.dimension_index(dimension) {
+            let found = self.model.dimensions()[position].find(&name.name);
+            return match found {
+                Ok(element) => Ok(Named::Element(position, element)),
+                Err(error) => Err(self.error(name.span, error.to_string())),
+            };
+        }
+        if dimension.eq_ignore_ascii_case(MEASURES) {
+            let names = self.model.measures().iter().map(|measure| measure.name.as_str());
+            return self.model.measure_index(&name.name).map(Named::Measure).ok_or_else(|| {
+                self.error(name.span, format!("no measure {}{}", name.name, nearest(&name.name, names)))
+            });
+        }
+        let names = self.model.dimensions().iter().map(Dimension::name);
+        Err(self.error(name.span, format!("no dimension {dimension}{}", nearest(dimension, names))))
+    }
+
+    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name.
+    fn named_alone(&self, name: &ElementName) -> Result<Named, QueryError> {
+        let (mut found, mut near) = (Vec::new(), Vec::new());
+        for (position, dimension) in self.model.dimensions().iter().enumerate() {
+            match dimension.find(&name.name) {
+                Ok(element) => found.push((dimension.name(), Named::Element(position, element))),
+                Err(ModelError::UnknownElement { nearest: Nearest(names), .. }) => {
+                    near.extend(names.into_iter().map(|near| (dimension.name(), near)));
+                }
+                Err(error) => return Err(self.error(name.span, error.to_string())),
+            }
+        }
+        found.extend(self.model.measure_index(&name.name).map(|position| (MEASURES, Named::Measure(position))));
+        match found.len() {
+            1 => return Ok(found.remove(0).1),
+            0 => {}
+            _ => {
+                let candidates: Vec<String> =
+                    found.iter().map(|(of, _)| format!("{of}:{}", quoted(&name.name))).collect();
+                let message = format!("{name} is several elements: {}", candidates.join(", "));
+                return Err(self.error(name.span, message));
+            }
+        }
+        if let Some(position) = self.model.dimension_index(&name.name) {
+            return Ok(Named::Axis(CubeAxis::Dimension(position)));
+        }
+        if name.name.eq_ignore_ascii_case(MEASURES) {
+            return Ok(Named::Axis(CubeAxis::Measures));
+        }
+        let candidates: Vec<String> = near.iter().map(|(of, near)| format!("{of}:{}", quoted(near))).take(5).collect();
+        let hint = if candidates.is_empty() { String::new() } else { format!("; near it: {}", candidates.join(", ")) };
+        Err(self.error(name.span, format!("no dimension has an element {name}{hint}")))
+    }
+
+    fn axis_name(&self, axis: CubeAxis) -> &str {
+        match axis {
+            CubeAxis::Dimension(position) => self.model.dimensions()[position].name(),
+            CubeAxis::Measures => MEASURES,
+        }
+    }
+
+    fn end(&self) -> Span {
+        Span { start: self.text.len(), end: self.text.len() }
+    }
+
+    fn error(&self, span: Span, message: String) -> QueryError {
+        QueryError::new(self.text, span, message)
+    }
+}
+
+/// A term that is one name.
+fn term_of(name: &ElementName) -> Term {
+    Term { selection: Selection::Name(name.clone()), filter: None, span: name.span }
+}
+
+/// A name as a query writes it.
+pub fn quoted(name: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '%');
+    if !name.is_empty() && name.chars().all(is_word) {
+        name.to_string()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}

@@ -1,0 +1,67 @@
+//! BESS, bit-encoded sparse storage: one array of sorted keys and one of values.
+//!
+//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.3. Keys take one word
+//! of 64 bits, or two where the bits of the dimensions sum to more than 64; above 128 the shape is refused.
+
+use std::slice::ChunksExact;
+
+use super::bit_layout::{BitLayout, Key};
+use super::sorted::{Sorted, SortedIndex, find_in_groups, gallop};
+use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value};
+
+/// Sorted bit-encoded indexes.
+#[derive(Debug)]
+struct Keys<K> {
+    layout: BitLayout,
+    /// Bits of the last dimension.
+    last: u32,
+    keys: Vec<K>,
+}
+
+impl<K: Key> SortedIndex for Keys<K> {
+    fn find(&self, tuple: &[u32]) -> Option<usize> {
+        self.keys.binary_search(&self.layout.encode(tuple)).ok()
+    }
+
+    fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
+        find_in_groups(&self.keys, tuples, |tuple| self.layout.encode(tuple), found);
+    }
+
+    fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {
+        let key: K = self.layout.encode(tuple);
+        gallop(from..self.keys.len(), |position| self.keys[position] < key)
+    }
+
+    fn decode(&self, position: usize, tuple: &mut [u32]) {
+        self.layout.decode(self.keys[position], tuple);
+    }
+
+    fn opens_group(&self, position: usize) -> bool {
+        self.keys[position].without(self.last) != self.keys[position - 1].without(self.last)
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of_val(self.keys.as_slice()) as u64
+    }
+
+    fn arrays<V>(&self) -> Vec<NamedArray<'_, V>> {
+        vec![NamedArray { name: "bei", data: K::array(&self.keys) }]
+    }
+}
+
+/// Builds BESS. An error gives the bits of a key that exceeds 128.
+pub(crate) fn build<V: Value>(cells: &Cells<V>) -> Result<Box<dyn Storage<V>>> {
+    let dimensions = cells.shape().dimensions();
+    let layout = BitLayout::new(cells.shape(), 0..dimensions);
+    match layout.total() {
+        0..=64 => Ok(with_keys::<V, u64>(cells, layout)),
+        65..=128 => Ok(with_keys::<V, [u64; 2]>(cells, layout)),
+        bits => Err(SchemeError::KeyWidth { scheme: Scheme::Bess, bits }),
+    }
+}
+
+fn with_keys<V: Value, K: Key>(cells: &Cells<V>, layout: BitLayout) -> Box<dyn Storage<V>> {
+    let keys: Vec<K> = cells.tuples().map(|tuple| layout.encode(tuple)).collect();
+    let last = layout.bits().last().copied().unwrap_or_default();
+    Box::new(Sorted::new(Scheme::Bess, cells, Keys { layout, last, keys }))
+}

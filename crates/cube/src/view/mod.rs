@@ -1,0 +1,5 @@
+//! What people see of cells: number formats and cross-tabs.
+
+mod format;
+
+pub use format::{Number, NumberFormat};

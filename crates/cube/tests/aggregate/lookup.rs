@@ -1,0 +1,127 @@
+//! Drill-through, nearest cells, top and bottom cells, counts of work.
+
+use proptest::prelude::*;
+use warpcube_cube::aggregate::{AggregateError, Progress, Request, aggregate, drill_through, nearest, work};
+
+use crate::random::{any_weight, cases, measures, whole_weight};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn drill_through_lists_the_cells_of_every_target(
+        case in cases(any_weight()),
+        skip in 0..4_usize,
+        count in 0..6_usize,
+    ) {
+        let (facts, maps, area) = (case.facts(), case.maps(), case.area());
+        let targets_of = |cell: usize| {
+            let lengths = maps.iter().zip(facts.cell(cell)).map(|(map, base)| map.targets_of(base).0.len());
+            lengths.product::<usize>() as u64
+        };
+        let drill = |target: &[u32], skip, count| {
+            drill_through(&facts, &area, 0, target, skip, count, &Progress::new()).unwrap()
+        };
+        let mut listed = 0;
+        for rank in 0..area.targets() as u64 {
+            let target = tuple(&area.shape(), rank);
+            let cells = drill(&target, 0, usize::MAX);
+            listed += cells.len() as u64;
+            prop_assert!(cells.is_sorted_by(|one, other| one.cell < other.cell));
+            for base_cell in &cells {
+                let bases = facts.cell(base_cell.cell).into_iter().zip(&maps).zip(&target);
+                let weights = bases.map(|((base, map), target)| {
+                    let (targets, weights) = map.targets_of(base);
+                    weights[targets.binary_search(target).unwrap()]
+                });
+                let weight: f64 = weights.product();
+                prop_assert!((base_cell.weight - weight).abs() <= 1e-12 * weight.abs());
+            }
+            let expected: Vec<_> = cells.into_iter().skip(skip).take(count).collect();
+            prop_assert_eq!(drill(&target, skip, count), expected);
+        }
+        let counted = work(&facts, &maps);
+        prop_assert_eq!(counted.additions, listed);
+        prop_assert_eq!(counted.additions, (0..facts.len()).map(targets_of).sum::<u64>());
+        let relevant = (0..facts.len()).filter(|&cell| targets_of(cell) > 0).count();
+        prop_assert_eq!(counted.relevant_cells, relevant as u64);
+    }
+
+    #[test]
+    fn nearest_cells_are_those_of_a_full_sort(
+        case in cases(whole_weight()),
+        point in prop::collection::vec(0..12_u32, 6),
+        count in 0..20_usize,
+        reversed in prop::collection::vec(any::<bool>(), 6),
+    ) {
+        let facts = case.facts();
+        let tables: Vec<Vec<u32>> = (0..case.sizes.len()).map(|dimension| case.positions(dimension)).collect();
+        let positions: Vec<Option<&[u32]>> =
+            tables.iter().zip(&reversed).map(|(table, reversed)| reversed.then_some(table.as_slice())).collect();
+        let point = &point[..case.sizes.len()];
+        let distance = |cell: usize| -> u64 {
+            let at = facts.cell(cell).into_iter().zip(&positions);
+            let at = at.map(|(base, positions)| positions.map_or(base, |positions| positions[base as usize]));
+            at.zip(point).map(|(at, &wanted)| u64::from(at.abs_diff(wanted))).sum()
+        };
+        let mut expected: Vec<(u64, usize)> = (0..facts.len()).map(|cell| (distance(cell), cell)).collect();
+        expected.sort_unstable();
+        expected.truncate(count);
+        let found = nearest(&facts, &positions, point, count, &Progress::new()).unwrap();
+        prop_assert_eq!(found.iter().map(|found| (found.distance, found.cell)).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn top_and_bottom_are_the_ends_of_a_sort(case in cases(whole_weight()), count in 0..12_usize) {
+        let measures: Vec<usize> = (0..measures().len()).collect();
+        let cells = aggregate(&case.facts(), &case.area(), &measures, &Request::default(), &Progress::new());
+        let Ok(cells) = cells else { return Err(TestCaseError::reject("overflow")) };
+        for column in 0..measures.len() {
+            let value = |cell: usize| match cells.columns()[column].value(cell) {
+                Some(warpcube_cube::aggregate::CellValue::Decimal { units, .. }) => Some((units, 0.0)),
+                Some(warpcube_cube::aggregate::CellValue::Double(double)) => Some((0, double)),
+                None => None,
+            };
+            let mut filled: Vec<usize> = (0..cells.len()).filter(|&cell| value(cell).is_some()).collect();
+            filled.sort_by(|&one, &other| value(one).partial_cmp(&value(other)).unwrap());
+            prop_assert_eq!(cells.bottom(count, column), filled[..count.min(filled.len())].to_vec());
+            filled.sort_unstable();
+            filled.sort_by(|&one, &other| value(other).partial_cmp(&value(one)).unwrap());
+            prop_assert_eq!(cells.top(count, column), filled[..count.min(filled.len())].to_vec());
+        }
+    }
+}
+
+fn tuple(shape: &[u32], mut rank: u64) -> Vec<u32> {
+    let mut tuple: Vec<u32> = Vec::new();
+    for &size in shape.iter().rev() {
+        tuple.insert(0, (rank % u64::from(size)) as u32);
+        rank /= u64::from(size);
+    }
+    tuple
+}
+
+#[test]
+fn bad_points_and_targets_are_refused() {
+    let case = crate::random::Case {
+        sizes: vec![3],
+        spare_bits: 0,
+        rows: vec![crate::random::Row { cell: vec![2], decimal: Some(1), double: None }],
+        targets: vec![vec![vec![(2, 1.0)]]],
+        balance: None,
+        page_cells: 4,
+    };
+    let (facts, area) = (case.facts(), case.area());
+    for target in [&[1][..], &[], &[0, 0]] {
+        let error = drill_through(&facts, &area, 0, target, 0, 9, &Progress::new());
+        assert!(matches!(error, Err(AggregateError::Shape { .. })), "{target:?}");
+    }
+    assert!(nearest(&facts, &[None], &[0, 0], 1, &Progress::new()).is_err());
+    let short = nearest(&facts, &[Some(&[0, 1])], &[0], 1, &Progress::new()).unwrap_err();
+    let expected = "the area does not fit the cube: base element 2 of dimension 0 has no position";
+    assert_eq!(short.to_string(), expected);
+    let stopped = Progress::new();
+    stopped.cancel();
+    assert_eq!(nearest(&facts, &[None], &[0], 1, &stopped), Err(AggregateError::Cancelled));
+    assert_eq!(drill_through(&facts, &area, 0, &[0], 0, 9, &stopped), Err(AggregateError::Cancelled));
+}
