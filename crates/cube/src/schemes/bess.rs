@@ -6,8 +6,8 @@
 use std::slice::ChunksExact;
 
 use super::bit_layout::{BitLayout, Key};
-use super::sorted::{Sorted, SortedIndex, find_in_groups, gallop};
-use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value};
+use super::sorted::{Sorted, SortedIndex, gallop};
+use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value, lockstep};
 
 /// Sorted bit-encoded indexes.
 #[derive(Debug)]
@@ -24,7 +24,8 @@ impl<K: Key> SortedIndex for Keys<K> {
     }
 
     fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
-        find_in_groups(&self.keys, tuples, |tuple| self.layout.encode(tuple), found);
+        let keys = &self.keys;
+        lockstep::find_all(keys, tuples, |tuple| (0..keys.len(), self.layout.encode(tuple)), found);
     }
 
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {
