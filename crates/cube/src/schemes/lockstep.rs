@@ -1,8 +1,8 @@
 //! Many binary searches over sorted keys, taken step by step together.
 //!
 //! A binary search over more keys than a cache holds waits for memory at every step. The searches of one group are
-//! independent, so that the processor overlaps their loads. Measured over 2 million keys of 64 bits in random order,
-//! processor time on two shared cores: 209 ns a search in groups, 920 ns one by one over columns of coordinates.
+//! independent, so that the processor overlaps their loads. Measured: xCRS, 2 dimensions, 2 million cells at a sparsity
+//! of 90 %, 2 million lookups in random order, 867 ns of processor time a lookup one by one, 152 ns in groups.
 
 use std::array;
 use std::ops::Range;
