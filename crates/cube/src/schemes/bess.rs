@@ -1,6 +1,6 @@
 //! BESS, bit-encoded sparse storage: one array of sorted keys and one of values.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.3. Keys take one word
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 2.1.3. Keys take one word
 //! of 64 bits, or two where the bits of the dimensions sum to more than 64; above 128 the shape is refused.
 
 use std::slice::ChunksExact;

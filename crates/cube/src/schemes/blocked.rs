@@ -1,8 +1,8 @@
 //! Blocked schemes: leading dimensions by pointer, trailing dimensions by key. xCRS, BxCRS and hybrid.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 3.2 to 3.4, 4.2, 4.3 and
-//! appendix A.1. A block is one tuple of the leading dimensions; its cells are the keys between two pointers, ascending.
-//! xCRS is the case of one trailing dimension, whose key is the coordinate itself.
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 3.2 to 3.4, 4.2, 4.3 and appendix A.1. A block is
+//! one tuple of the leading dimensions; its cells are the keys between two pointers, ascending. xCRS is the case of
+//! one trailing dimension, whose key is the coordinate itself.
 //!
 //! A sub-array asks for its blocks in runs that neighbour in the last leading dimension, and searches the first cell
 //! inside of each block where the thesis tests every cell of a row.

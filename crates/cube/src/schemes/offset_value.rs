@@ -1,6 +1,6 @@
 //! The offset-value scheme: row-major offsets of the cells, partitioned where an offset would overflow 64 bits.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.2. The trailing
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 2.1.2. The trailing
 //! dimensions whose sizes multiply to at most 2^64 make up one partition; the leading ones number the partitions. An
 //! array of at most 2^64 places has one partition.
 

@@ -1,7 +1,7 @@
 //! Schemes that keep one sorted index entry a cell: coordinate, offset-value and BESS.
 //!
-//! Lookups and sub-arrays are binary searches, lookups by key many at a time; a sub-array gallops from each run of cells inside to the next. Iteration
-//! and aggregation are one scan.
+//! Lookups and sub-arrays are binary searches, lookups by key many at a time; a sub-array gallops from each run of
+//! cells inside to the next. Iteration and aggregation are one scan.
 
 use std::fmt::Debug;
 use std::ops::Range;
