@@ -1,13 +1,13 @@
 //! BESS, bit-encoded sparse storage: one array of sorted keys and one of values.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.3. Keys take one word
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 2.1.3. Keys take one word
 //! of 64 bits, or two where the bits of the dimensions sum to more than 64; above 128 the shape is refused.
 
 use std::slice::ChunksExact;
 
 use super::bit_layout::{BitLayout, Key};
-use super::sorted::{Sorted, SortedIndex, find_in_groups, gallop};
-use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value};
+use super::sorted::{Sorted, SortedIndex, gallop};
+use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value, lockstep};
 
 /// Sorted bit-encoded indexes.
 #[derive(Debug)]
@@ -24,7 +24,8 @@ impl<K: Key> SortedIndex for Keys<K> {
     }
 
     fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
-        find_in_groups(&self.keys, tuples, |tuple| self.layout.encode(tuple), found);
+        let keys = &self.keys;
+        lockstep::find_all(keys, tuples, |tuple| (0..keys.len(), self.layout.encode(tuple)), found);
     }
 
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {

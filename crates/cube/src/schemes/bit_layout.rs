@@ -1,6 +1,7 @@
-//! Bit-encoded indexes: the coordinates of neighbouring dimensions in the bits of one integer, slowest dimension highest.
+//! Bit-encoded indexes: the coordinates of neighbouring dimensions in the bits of one integer, slowest dimension
+//! highest.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 2.1.3 and 3.5.2; the
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 2.1.3 and 3.5.2; the
 //! order of keys is the row-major order of tuples by its claim 4.1. A dimension of size D takes `⌈log2 D⌉` bits.
 
 use std::fmt::Debug;

@@ -1,8 +1,8 @@
 //! Blocked schemes: leading dimensions by pointer, trailing dimensions by key. xCRS, BxCRS and hybrid.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 3.2 to 3.4, 4.2, 4.3 and
-//! appendix A.1. A block is one tuple of the leading dimensions; its cells are the keys between two pointers, ascending.
-//! xCRS is the case of one trailing dimension, whose key is the coordinate itself.
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 3.2 to 3.4, 4.2, 4.3 and appendix A.1. A block is
+//! one tuple of the leading dimensions; its cells are the keys between two pointers, ascending. xCRS is the case of
+//! one trailing dimension, whose key is the coordinate itself.
 //!
 //! A sub-array asks for its blocks in runs that neighbour in the last leading dimension, and searches the first cell
 //! inside of each block where the thesis tests every cell of a row.
@@ -17,7 +17,7 @@ use super::sorted::gallop;
 use super::sub_array::Step;
 use super::{
     ArrayData, Cells, GroupBy, Limits, MAX_DIMENSIONS, NamedArray, PrefixSums, Result, Scheme, SchemeError, Shape,
-    Sizes, Storage, SubArray, Value,
+    Sizes, Storage, SubArray, Value, lockstep,
 };
 
 /// Scheme and names of arrays of a blocked array.
@@ -59,10 +59,15 @@ impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
         Ok(Self { names, split, leading, layout, pointers, keys, values: cells.values().to_vec(), shape })
     }
 
+    /// Positions of the cells of the tuple's block, and the tuple's key within it.
     #[inline]
-    fn find(&self, tuple: &[u32]) -> Option<usize> {
+    fn locate(&self, tuple: &[u32]) -> (Range<usize>, K) {
         let range = self.pointers.range(self.leading.encode(&tuple[..self.split]));
-        let key = self.layout.encode(&tuple[self.split..]);
+        (range, self.layout.encode(&tuple[self.split..]))
+    }
+
+    fn find(&self, tuple: &[u32]) -> Option<usize> {
+        let (range, key) = self.locate(tuple);
         self.keys[range.clone()].binary_search(&key).ok().map(|position| range.start + position)
     }
 
@@ -114,10 +119,10 @@ impl<V: Value, K: Key, P: Pointers> Storage<V> for Blocked<V, K, P> {
 
     fn get(&self, coordinates: &[u32]) -> Result<Vec<Option<V>>> {
         let mut found = Vec::with_capacity(self.shape.tuples(coordinates)?);
-        for (cell, tuple) in coordinates.chunks_exact(self.shape.dimensions()).enumerate() {
-            self.shape.check(cell, tuple)?;
-            found.push(self.find(tuple).map(|position| self.values[position]));
-        }
+        let tuples = coordinates.chunks_exact(self.shape.dimensions());
+        tuples.clone().enumerate().try_for_each(|(cell, tuple)| self.shape.check(cell, tuple))?;
+        let push = |position: Option<usize>| found.push(position.map(|position| self.values[position]));
+        lockstep::find_all(&self.keys, tuples, |tuple| self.locate(tuple), push);
         Ok(found)
     }
 

@@ -1,6 +1,6 @@
 //! BxCRS, bit-encoded extended compressed row storage: a pointer for every filled row, found by its rank in a bitmap.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 3.3. Arrays: `rptr_c`
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 3.3. Arrays: `rptr_c`
 //! (filled rows + 1), `compwrd` and `count1` (one a group of 31 rows), `cind` and `val` (one a cell).
 
 use super::blocked::{Blocked, Names};

@@ -1,6 +1,6 @@
 //! The choice of a scheme from statistics: predicted bytes first, then what the access is fast on.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 4.4 (aggregation), 7.1
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 4.4 (aggregation), 7.1
 //! (storage), 7.2.1.2 (random access, updates) and 7.2.1.3 (sub-arrays). The thesis orders schemes for each
 //! operation; the first of that order whose bytes stay near the smallest scheme's is chosen.
 
@@ -9,8 +9,8 @@ use super::{Cells, Limits, Result, Scheme, SchemeError, Value};
 
 /// Bytes that a scheme may take, in percent of the smallest scheme's, to be chosen for its speed.
 ///
-/// A pointer array as large as the smallest scheme itself is the point at which the thesis calls the storage of xCRS
-/// poor (section 7.1: it passes that point between 90 % and 99 % sparsity).
+/// The bound is a choice, not a measurement. Section 7.1 finds the storage of xCRS comparable to that of BESS at a
+/// sparsity of 90 % and worse at 99 %.
 const BYTES_PERCENT_MAX: u128 = 150;
 
 /// What an array is mostly asked for.

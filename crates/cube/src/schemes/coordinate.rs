@@ -1,6 +1,6 @@
 //! The coordinate scheme (index-value pairs): one array of coordinates a dimension, cells in row-major order.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.1. Any shape fits;
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 2.1.1. Any shape fits;
 //! a lookup is a binary search that compares tuples.
 
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
 //! Bytes of each scheme: the thesis's formulas, and the exact bytes of the layouts here.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 2.1.1 to 2.1.3, formulas
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 2.1.1 to 2.1.3, formulas
 //! 3.2 to 3.5 and section 7.1 (storage ratio).
 
 use super::pointers::{Dense, Pointers, Ranked};
@@ -120,8 +120,8 @@ pub fn thesis(scheme: Scheme, statistics: &Statistics, words: Words) -> Option<u
 
 /// Bytes that a scheme takes here, index and values: [`thesis`] with [`Words::OURS`], and what the formulas leave out.
 ///
-/// That is the pointer to the end of xCRS, xCCS, BxCRS and hybrid; the rank table of BxCRS, which the thesis builds when
-/// it runs; and the directory of a partitioned offset-value array.
+/// That is the pointer to the end of xCRS, xCCS, BxCRS and hybrid; the rank table of BxCRS, which the thesis builds
+/// when it runs; and the directory of a partitioned offset-value array.
 pub fn predicted(scheme: Scheme, statistics: &Statistics) -> Option<u128> {
     let dimensions = statistics.shape.dimensions();
     let long = u128::from(Words::OURS.long);

@@ -1,6 +1,6 @@
 //! The k - 1 aggregations in one scan of sorted cells.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, chapter 4. The group-bys are
+//! Source: Wang, *Sparse Array Representations … on GPUs*, chapter 4. The group-bys are
 //! the prefixes of the dimensions, of lengths 1 to k - 1. Cells are added to the finest group alone; a group that ends
 //! is added to the group of the next shorter prefix (the top-down approach of section 4.1).
 //!

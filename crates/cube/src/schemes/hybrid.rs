@@ -1,6 +1,6 @@
 //! Hybrid: a pointer for every block of r - 1 trailing dimensions, and a bit-encoded key for each cell of a block.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 3.4. r = 2 keeps what xCRS
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 3.4. r = 2 keeps what xCRS
 //! keeps; r = 1 has a pointer for every place. Arrays: `bptr` (blocks + 1), `bei` and `val` (one a cell). Keys take 32
 //! bits, 64 or twice 64, as the trailing dimensions need.
 
@@ -8,7 +8,8 @@ use super::blocked::{Blocked, Names};
 use super::pointers::Dense;
 use super::{Cells, Limits, Result, Scheme, SchemeError, Storage, Value};
 
-/// Builds hybrid for `r`. An error names an r that does not fit, too wide a key, or the bytes of pointers above the limit.
+/// Builds hybrid for `r`. An error names an r that does not fit, too wide a key, or the bytes of pointers above the
+/// limit.
 pub(crate) fn build<V: Value>(cells: &Cells<V>, r: usize, limits: &Limits) -> Result<Box<dyn Storage<V>>> {
     let dimensions = cells.shape().dimensions();
     if r == 0 || r > dimensions {

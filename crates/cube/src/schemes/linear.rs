@@ -1,6 +1,6 @@
 //! Linear addresses: the row-major offset of a tuple of neighbouring dimensions.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.2.
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 2.1.2.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Storage schemes for sparse arrays: how the filled cells of a k-dimensional array are kept, found and added up.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, chapters 3 and 4 ("the thesis"
-//! in the files of this module). A scheme is built from sorted [`Cells`] by [`Scheme::build`] and used by the trait
-//! [`Storage`].
+//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, chapters 3 and 4 ("the
+//! thesis" in the files of this module). A scheme is built from sorted [`Cells`] by [`Scheme::build`] and used by the
+//! trait [`Storage`].
 //!
 //! Invariants: every scheme gives the same answers; the map between tuples and index entries is a bijection; an empty
 //! cell is not zero. Arrays that kernels read are plain arrays, named by [`Storage::arrays`].
@@ -64,8 +64,8 @@ pub trait Storage<V: Value>: Debug + Send + Sync {
         self.len() == 0
     }
 
-    /// Values of many cells: one a tuple of the flat list `coordinates`, absent where the cell is empty. Tuples may come
-    /// in any order and repeat. An error names a coordinate outside of the shape.
+    /// Values of many cells: one a tuple of the flat list `coordinates`, absent where the cell is empty. Tuples may
+    /// come in any order and repeat. An error names a coordinate outside of the shape.
     fn get(&self, coordinates: &[u32]) -> Result<Vec<Option<V>>>;
 
     /// The filled cells of a sub-array, in row-major order.
@@ -81,8 +81,9 @@ pub trait Storage<V: Value>: Debug + Send + Sync {
         cells
     }
 
-    /// The k - 1 aggregations of one scan (chapter 4): sums by the prefixes of the scheme's order of dimensions, shortest
-    /// prefix first. That order is 0, 1, …, k - 1; of xCCS it is k - 1, …, 1, 0. An error names a sum that overflows.
+    /// The k - 1 aggregations of one scan (chapter 4): sums by the prefixes of the scheme's order of dimensions,
+    /// shortest prefix first. That order is 0, 1, …, k - 1; of xCCS it is k - 1, …, 1, 0. An error names a sum that
+    /// overflows.
     fn prefix_sums(&self) -> Result<Vec<GroupBy<V>>>;
 
     /// Bytes of the index and of the values.

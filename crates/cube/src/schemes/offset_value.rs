@@ -1,6 +1,6 @@
 //! The offset-value scheme: row-major offsets of the cells, partitioned where an offset would overflow 64 bits.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 2.1.2. The trailing
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 2.1.2. The trailing
 //! dimensions whose sizes multiply to at most 2^64 make up one partition; the leading ones number the partitions. An
 //! array of at most 2^64 places has one partition.
 
@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::slice::ChunksExact;
 
 use super::linear::Linear;
-use super::sorted::{Sorted, SortedIndex, find_in_groups, gallop};
-use super::{ArrayData, Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value};
+use super::sorted::{Sorted, SortedIndex, gallop};
+use super::{ArrayData, Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value, lockstep};
 
 /// Offsets of the cells by partition.
 #[derive(Debug)]
@@ -86,10 +86,14 @@ impl SortedIndex for Offsets {
     }
 
     fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
-        match self.split {
-            0 => find_in_groups(&self.offsets, tuples, |tuple| self.trailing.encode(tuple), found),
-            _ => tuples.map(|tuple| self.find(tuple)).for_each(found),
-        }
+        let locate = |tuple: &[u32]| {
+            let offset = self.trailing.encode(&tuple[self.split..]);
+            match self.partition(tuple) {
+                (partition, true) => (self.cells_of(partition), offset),
+                (_, false) => (0..0, offset),
+            }
+        };
+        lockstep::find_all(&self.offsets, tuples, locate, found);
     }
 
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {

@@ -1,6 +1,6 @@
 //! Pointer arrays of blocked schemes: where the cells of a block begin and end.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 3.2.1 (rptr), 3.3.2
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 3.2.1 (rptr), 3.3.2
 //! (rptr_c, compwrd) and 3.4.1 (bptr). The thesis marks an empty block by -1 and looks ahead for the end of a filled
 //! one; here an empty block begins where the next one does, so that two neighbouring entries bound each block.
 

@@ -1,6 +1,6 @@
 //! The bitmap of filled rows in words of the Word-Aligned Hybrid code (WAH), with a rank table.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 3.3.1 to 3.3.3 and
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 3.3.1 to 3.3.3 and
 //! appendix A.2, after Wu, Otoo and Shoshani, *Optimizing bitmap indices with efficient compression* (TODS 31, 2006).
 //! A word covers one group of 31 rows; a fill word covers one group as well, so that the word of a row follows from its
 //! number alone. The rank table holds the ones in front of each word.

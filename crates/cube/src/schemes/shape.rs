@@ -1,7 +1,7 @@
 //! Shape of a sparse array: the size of each dimension, with products checked in 128 bits.
 //!
-//! Dimension 0 varies slowest. Dimension `j` here is `d_(k-1-j)` of Wang, *Sparse Array Representations and Some Selected
-//! Array Operations on GPUs*, Table 2.1; the last dimension is its `d_0`.
+//! Dimension 0 varies slowest. Dimension `j` here is `d_(k-1-j)` of Wang, *Sparse Array Representations and Some
+//! Selected Array Operations on GPUs*, Table 2.1; the last dimension is its `d_0`.
 
 use std::ops::Range;
 

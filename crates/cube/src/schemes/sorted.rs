@@ -1,7 +1,7 @@
 //! Schemes that keep one sorted index entry a cell: coordinate, offset-value and BESS.
 //!
-//! Lookups and sub-arrays are binary searches, lookups by key many at a time; a sub-array gallops from each run of cells inside to the next. Iteration
-//! and aggregation are one scan.
+//! Lookups and sub-arrays are binary searches, lookups by key many at a time; a sub-array gallops from each run of
+//! cells inside to the next. Iteration and aggregation are one scan.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::shape::Tuple;
 use super::sub_array::Step;
 use super::{
     ArrayData, Cells, GroupBy, MAX_DIMENSIONS, NamedArray, PrefixSums, Result, Scheme, Shape, Sizes, Storage, SubArray,
-    Value, lockstep,
+    Value,
 };
 
 /// The index of a sorted scheme: one entry a cell, in row-major order.
@@ -135,25 +135,6 @@ impl<V: Value, I: SortedIndex> Storage<V> for Sorted<V, I> {
         self.shape.check_one(tuple)?;
         let position = self.index.find(tuple);
         Ok(position.map(|position| std::mem::replace(&mut self.values[position], value)))
-    }
-}
-
-/// Finds the keys of tuples in one ascending list, a group of searches at a time. `key` gives the key of a tuple.
-pub(crate) fn find_in_groups<K: Copy + Ord>(
-    keys: &[K],
-    tuples: ChunksExact<'_, u32>,
-    key: impl Fn(&[u32]) -> K,
-    mut found: impl FnMut(Option<usize>),
-) {
-    let mut wanted = tuples.map(key);
-    while let Some(first) = wanted.next() {
-        let mut filled = 1;
-        // The last group repeats its first key where tuples run out.
-        let group = std::array::from_fn(|index| match index {
-            0 => first,
-            _ => wanted.next().inspect(|_| filled += 1).unwrap_or(first),
-        });
-        lockstep::find(keys, &group)[..filled].iter().for_each(|position| found(*position));
     }
 }
 

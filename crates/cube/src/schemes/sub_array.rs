@@ -1,6 +1,6 @@
 //! Sub-arrays: a range of coordinates for each dimension, and the walk of an ordered list of cells through one.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 3.1 (bounds L and H)
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 3.1 (bounds L and H)
 //! and 7.2.1.3 (the three measured sub-arrays). A scan of sorted cells skips to the next tuple inside of the bounds
 //! where the thesis tests every cell.
 

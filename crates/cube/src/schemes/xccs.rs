@@ -1,6 +1,6 @@
 //! xCCS, extended compressed column storage: xCRS of the array with its dimensions in reverse order.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 3.2.1. A column is one
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 3.2.1. A column is one
 //! tuple of all dimensions but the first. Iteration and aggregation follow the columns: the last dimension is slowest.
 //! Sub-arrays are sorted into row-major order before they are returned.
 

@@ -1,6 +1,6 @@
 //! xCRS, extended compressed row storage: a pointer for every row, filled or not, and the column of each cell.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 3.2. A row is one tuple of
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 3.2. A row is one tuple of
 //! all dimensions but the last. Arrays: `rptr` (rows + 1), `cind` and `val` (one a cell).
 
 use super::blocked::{Blocked, Names};

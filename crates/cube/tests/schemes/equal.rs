@@ -124,7 +124,8 @@ proptest! {
         for access in [Access::Random, Access::SubArray, Access::Aggregation, Access::Update] {
             let choice = choose(&array.cells(), access, &Limits::default()).unwrap();
             let stored = choice.scheme.build(&array.cells(), &Limits::default()).unwrap();
-            prop_assert_eq!(u128::from(stored.sizes().total()), choice.bytes, "{}: {:?}", choice.scheme, choice.reasons);
+            let total = u128::from(stored.sizes().total());
+            prop_assert_eq!(total, choice.bytes, "{}: {:?}", choice.scheme, choice.reasons);
         }
     }
 }

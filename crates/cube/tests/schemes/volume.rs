@@ -101,6 +101,7 @@ fn time(scheme: Scheme, cells: &Cells<i64>, sparsity: f64, asked: [&[u32]; 2]) {
     let (dimensions, count) = (cells.shape().dimensions(), cells.len() as f64);
     let (build, [sorted, random], sub, sum) = (build / count, get, sub / inside as f64, sum / count);
     println!(
-        "{scheme:<14} {dimensions} {sparsity:>8} {ratio:>6.3} {build:>6.1} {sorted:>6.1} {random:>6.1} {sub:>6.1} {sum:>6.1}"
+        "{scheme:<14} {dimensions} {sparsity:>8} {ratio:>6.3} {build:>6.1} {sorted:>6.1} {random:>6.1} {sub:>6.1} \
+         {sum:>6.1}"
     );
 }

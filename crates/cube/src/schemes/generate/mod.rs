@@ -1,6 +1,6 @@
 //! The thesis's synthetic arrays: uniformly spread cells of a given number, dimensionality and sparsity.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 6.2 and algorithm 11.
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 6.2 and algorithm 11.
 //! Cells follow each other by random steps through the row-major order. The algorithm draws steps `rand() % q` for the
 //! mean distance q of two cells, which repeats cells (step 0) and fills half of the array. Steps here are drawn from
 //! `1..=2q - 1`: their mean is q and no cell repeats. Steps that pass the end of the array are drawn again, smaller.

@@ -1,6 +1,6 @@
 //! PTCS, PATRICIA trie compressed storage: a trie of bit-encoded keys, the scheme that takes insertions and removals.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, section 3.5 and appendix A.3.
+//! Source: Wang, *Sparse Array Representations … on GPUs*, section 3.5 and appendix A.3.
 //! Keys are those of BESS. A sub-array leaves out every sub-trie whose common bits lie outside of the bounds, where the
 //! thesis finds the one sub-trie that holds both corners and tests its cells.
 

@@ -1,12 +1,13 @@
 //! A PATRICIA trie: N nodes for N keys, each both a branch and a leaf.
 //!
-//! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, sections 3.5.1 to 3.5.4 and
+//! Source: Wang, *Sparse Array Representations … on GPUs*, sections 3.5.1 to 3.5.4 and
 //! algorithms 5 and 6, after Knuth, *The Art of Computer Programming*, volume 3, section 6.3. Removal is not in the
 //! thesis; construction from sorted keys is linear where the thesis inserts one by one.
 //!
-//! Invariants: bits are counted from 1 at the highest bit of a key; the header's bit is 0 and its first link leads to the
-//! root. Bits ascend along links downwards; a link to a node whose bit is no greater leads up, to the leaf that the node
-//! is. The key of a node lies below the node. Nodes are numbered in 32 bits; free nodes are chained by their first link.
+//! Invariants: bits are counted from 1 at the highest bit of a key; the header's bit is 0 and its first link leads to
+//! the root. Bits ascend along links downwards; a link to a node whose bit is no greater leads up, to the leaf that
+//! the node is. The key of a node lies below the node. Nodes are numbered in 32 bits; free nodes are chained by their
+//! first link.
 
 use crate::schemes::bit_layout::Key;
 use crate::schemes::{Result, SchemeError, Sizes, Value};
