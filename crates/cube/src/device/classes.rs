@@ -25,9 +25,8 @@ pub(super) struct Classes {
 impl Classes {
     /// The classes of a map with whole weights; `None` if a weight is not whole or takes more than 32 bits.
     pub(super) fn of(map: &TargetMap) -> Option<Classes> {
-        let whole = |weight: f64| {
-            (weight.fract() == 0.0 && weight.abs() <= f64::from(i32::MAX)).then_some(weight as i64)
-        };
+        let whole =
+            |weight: f64| (weight.fract() == 0.0 && weight.abs() <= f64::from(i32::MAX)).then_some(weight as i64);
         let mut known: HashMap<Vec<(u32, i64)>, u32> = HashMap::new();
         let mut of_base = Vec::with_capacity(map.bases() as usize);
         for base in 0..map.bases() {

@@ -140,9 +140,10 @@ impl Plan {
         }
         // No sum passes the sum of all magnitudes, each times the largest weights.
         let all = values.iter().map(|value| u128::from(value.unsigned_abs())).sum::<u128>();
-        let bound = plan.classes.iter().fold(all, |bound, classes| {
-            bound.saturating_mul(u128::from(classes.growth().unsigned_abs().max(1)))
-        });
+        let bound = plan
+            .classes
+            .iter()
+            .fold(all, |bound, classes| bound.saturating_mul(u128::from(classes.growth().unsigned_abs().max(1))));
         if bound > i64::MAX as u128 {
             return unsupported(format!("sums may pass 64 bits: {bound} is their bound"));
         }

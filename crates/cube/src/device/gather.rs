@@ -43,9 +43,7 @@ impl Gather<'_> {
 
     /// The words that the kernel looks up, dimension by dimension.
     fn words(&self) -> Vec<u32> {
-        let word = |stride: u64| {
-            move |class: &u32| if *class == NO_CLASS { NO_CLASS } else { *class * stride as u32 }
-        };
+        let word = |stride: u64| move |class: &u32| if *class == NO_CLASS { NO_CLASS } else { *class * stride as u32 };
         self.dimensions()
             .into_iter()
             .flat_map(|dimension| self.classes[dimension].of_base.iter().map(word(self.strides[dimension])))
@@ -77,9 +75,12 @@ impl Gather<'_> {
         });
         let grid = (device.info().multiprocessors * BLOCKS).min(tickets.min(1 << 20) as u32).max(1);
         let shape = LaunchShape { grid, block: THREADS, shared_bytes: (shared * size_of::<u32>()) as u32 };
-        let keeps = self.relation.columns.iter().flat_map(|column| column.segments()).flat_map(|segment| {
-            [Some(segment.values()), segment.validity()].into_iter().flatten()
-        });
+        let keeps = self
+            .relation
+            .columns
+            .iter()
+            .flat_map(|column| column.segments())
+            .flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten());
         let params = keeps.fold(params, |params, buffer| params.keep(buffer));
         stream.launch(&kernel, shape, &params)?;
         Ok(())
@@ -202,7 +203,6 @@ WC_KERNEL(wc_cube_gather, GatherParams, {THREADS}, {BLOCKS}) {{
         (Program::new("cube classes", ["#define WC_LIMBS 1\n", &library, arithmetic, &text].concat()), constants)
     }
 }
-
 
 /// A buffer with these bytes; one of no bytes has a word.
 pub(super) fn uploaded(
