@@ -17,8 +17,8 @@ pub(super) const SUM: OrderedForm =
     OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
 
 /// Counts wrong runs. Keys are 1, 2, 3, …; `starts` are sums of counts before each run, `prefixes` sums of values
-/// before each row. A run is right if its key is its number, a run begins at its start, the last one ends with the rows,
-/// and its sum is the difference of prefixes; the host compares the number of runs with the last key.
+/// before each row. A run is right if its key is its number, a run begins at its start, the last run ends with the
+/// rows, and its sum is the difference of prefixes; the host compares the number of runs with the last key.
 const CHECK: &str = "struct CheckParams {
     const uint32_t* keys; const uint32_t* found; const uint32_t* starts; const uint32_t* counts;
     const uint64_t* prefixes; const uint64_t* sums; uint64_t* wrong; uint64_t n; uint64_t runs; uint64_t last;
@@ -28,7 +28,8 @@ WC_KERNEL(ordered_check, CheckParams, 256, 1) {
     uint64_t wrong = 0;
     for (uint64_t run = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; run < p.runs; run += stride) {
         const uint64_t start = p.starts[run], end = start + p.counts[run];
-        if (start >= p.n || end > p.n || (run + 1 == p.runs && end != p.n) || p.found[run] != (uint32_t)run + 1 || p.keys[start] != (uint32_t)run + 1 ||
+        if (start >= p.n || end > p.n || (run + 1 == p.runs && end != p.n) ||
+            p.found[run] != (uint32_t)run + 1 || p.keys[start] != (uint32_t)run + 1 ||
             (start > 0 && p.keys[start - 1] != (uint32_t)run)) {
             wrong++;
         } else if (p.sums != nullptr) {

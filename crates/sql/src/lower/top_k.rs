@@ -45,8 +45,8 @@ fn reads_one_table(plan: &LogicalPlan) -> bool {
 /// `Sort(Projection(x)) → Projection(Sort(x))`. An expression that could raise an error, or take long, is then not
 /// computed for rows that are not in the result.
 ///
-/// Names of subqueries, views and common table expressions, and projections of columns alone, do not stand in the way of
-/// one below them.
+/// Names of subqueries, views and common table expressions, and projections of columns alone, do not stand in the way
+/// of one below them.
 ///
 /// Only sorts for at most `batch_rows` rows: DataFusion repartitions below a projection that computes something, and
 /// the rows of several batches would lose their order.
