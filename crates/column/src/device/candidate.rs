@@ -1,4 +1,4 @@
-//! A column that is to be encoded, with its facts.
+//! Columns before their encoding.
 
 use warpcube_gpu::Device;
 
@@ -9,32 +9,32 @@ use crate::error::Result;
 use crate::format::{DICTIONARY_MAX, Dictionary, Encoding, Profile};
 use crate::units::Storage;
 
-/// Estimates of distinct values past which a dictionary is not tried: no column with one would have that many.
+/// Largest estimate of distinct values at which a dictionary is tried: the error of the estimate is smaller than the margin.
 const DISTINCT_TRIED: u64 = DICTIONARY_MAX as u64 * 5 / 4;
 
-/// The facts of a column's values before its profile.
+/// Facts of a column's values before its profile.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct ValueFacts {
     pub(crate) storage: Storage,
     /// Smallest and largest valid integer.
     pub(crate) range: Option<(i128, i128)>,
-    /// Whether values are codes for strings.
-    pub(crate) strings: bool,
+    /// Whether values are codes of strings.
+    pub(crate) is_string: bool,
 }
 
-/// A column to be encoded: plain segments, and what is known of them.
+/// A column to be encoded: its plain segments, with facts and profile.
 pub(crate) struct Candidate<'a> {
     pub(crate) device: &'a Device,
     pub(crate) room: &'a dyn Room,
-    pub(crate) known: Known,
+    pub(crate) facts: ValueFacts,
     pub(crate) profile: &'a Profile,
     pub(crate) segments: &'a [Segment],
 }
 
 impl Candidate<'_> {
-    /// A dictionary with packed codes; `None` if there are more distinct values than that.
+    /// A dictionary with packed codes; `None` past `limit` distinct values.
     pub(crate) fn dictionary(&self, limit: usize) -> Result<Option<Encoding>> {
-        let Known { storage, .. } = self.known;
+        let storage = self.facts.storage;
         if self.profile.distinct.estimate() > DISTINCT_TRIED {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Columns on the device: how their values lie, how kernels read them, how plain segments become encoded ones.
+//! Columns on the device: layouts of segments, readers for kernels, profiles, encoders.
 
 mod candidate;
 mod choice;
@@ -12,7 +12,7 @@ mod room;
 mod segment;
 mod transcode;
 
-pub(crate) use candidate::Known;
+pub(crate) use candidate::ValueFacts;
 pub(crate) use encode::{encode_best, encode_column};
 pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
 pub(crate) use profile::profile;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
-use warpcube_column::{LoadLimits, Pinned, Residency, Whereabouts};
+use warpcube_column::{LoadLimits, Location, Pinned, Residency};
 use warpcube_gpu::size_class;
 
 use crate::source::*;
@@ -21,13 +21,13 @@ fn admit_keeping(residency: &Residency, source: &Source, column: usize, host_byt
     admit_with(residency, &[source.request(&[column])], 0, &limits).unwrap()
 }
 
-fn places(residency: &Residency, columns: usize) -> Vec<Whereabouts> {
-    (0..columns).map(|column| residency.whereabouts("t", "1", column)).collect()
+fn places(residency: &Residency, columns: usize) -> Vec<Location> {
+    (0..columns).map(|column| residency.location("t", "1", column)).collect()
 }
 
 #[test]
 fn what_left_comes_back_from_its_copy() {
-    use Whereabouts::{Device, Host, Source as Files};
+    use Location::{Device, Host, Source as Files};
     let source = Source::integers("t", 4, ROWS);
     let residency = residency(2 * column_bytes());
     for column in [0, 1, 2] {
@@ -61,7 +61,7 @@ fn strings_and_nulls_come_back() {
     let before = (download(&residency, &first.tables[0], 0), first.tables[0].columns[0].facts().statistics.clone());
     drop(first);
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
-    assert_eq!(residency.whereabouts("t", "1", 0), Whereabouts::Host);
+    assert_eq!(residency.location("t", "1", 0), Location::Host);
     let again = admit_keeping(&residency, &source, 0, u64::MAX);
     let column = &again.tables[0].columns[0];
     assert_eq!((download(&residency, &again.tables[0], 0), column.facts().statistics.clone()), before);
@@ -74,7 +74,7 @@ fn strings_and_nulls_come_back() {
 
 #[test]
 fn copies_keep_within_their_budget() {
-    use Whereabouts::{Device, Host, Source as Files};
+    use Location::{Device, Host, Source as Files};
     let source = Source::integers("t", 4, ROWS);
     let residency = residency(column_bytes());
     let room_for_two = 2 * (ROWS * 8) as u64;
@@ -93,14 +93,14 @@ fn copies_are_of_one_version_and_go_with_their_table() {
     let residency = residency(column_bytes());
     drop(admit_keeping(&residency, &source, 0, u64::MAX));
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
-    assert_eq!(residency.whereabouts("t", "2", 0), Whereabouts::Source);
+    assert_eq!(residency.location("t", "2", 0), Location::Source);
     source.0.version.store(2, Ordering::SeqCst);
     drop(admit_keeping(&residency, &source, 0, u64::MAX));
     assert_eq!(source.scans().len(), 3, "a copy of the old version is of no use");
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
     let changes = residency.changes();
     assert_eq!(residency.evict_by_name("t").map(|table| table.columns.len()), Some(2));
-    assert!(residency.summaries().is_empty() && residency.changes().left == changes.left + 1);
+    assert!(residency.summaries().is_empty() && residency.changes().evictions == changes.evictions + 1);
     assert_eq!(residency.device().pool().usage().reserved, 0);
 }
 

@@ -156,7 +156,7 @@ impl ColumnScan for Scan {
         Ok(())
     }
 
-    fn columns_apart(&self) -> bool {
+    fn reads_single_columns(&self) -> bool {
         self.source.0.apart.load(Ordering::SeqCst)
     }
 
