@@ -6,10 +6,14 @@
 //! name them. NSF is never smaller than packed. Runs compete if they are long enough. In sorted columns they do not
 //! compete: filters and joins drop whole vectors there by vector bounds, which runs do not have.
 
-use super::candidate::Candidate;
-use super::transcode::{Source, fitting_delta};
+use warpcube_gpu::Device;
+
+use super::segment::{Room, Segment};
+use super::transcode::{Source, distinct, fitting_delta};
 use crate::error::Result;
-use crate::format::{Alp, Delta, Encoding, Packed, Sample, WIDTHS, encode, ladder};
+use crate::format::{
+    Alp, DICTIONARY_MAX, Delta, Dictionary, Encoding, Packed, Profile, Sample, WIDTHS, encode, ladder,
+};
 use crate::units::{Storage, VECTOR_ROWS};
 
 /// Share of the plain bits that an encoding must stay below.
@@ -42,6 +46,41 @@ const DELTA_ROWS_PER_DESCENT: u64 = 1024;
 const DELTA_ROWS_MIN: u64 = 16 << 10;
 /// Vectors of a sample.
 const SAMPLE_VECTORS: usize = 16;
+
+/// Most distinct values, by the estimate, for which a dictionary is built: the margin is larger than the error.
+const DISTINCT_TRIED: u64 = DICTIONARY_MAX as u64 * 5 / 4;
+
+/// Facts of a column's values before its profile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ValueFacts {
+    pub(crate) storage: Storage,
+    /// Smallest and largest valid integer.
+    pub(crate) range: Option<(i128, i128)>,
+    /// Whether values are codes of strings.
+    pub(crate) is_string: bool,
+}
+
+/// A column to be encoded: its plain segments, with facts and profile.
+pub(crate) struct Candidate<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) room: &'a dyn Room,
+    pub(crate) facts: ValueFacts,
+    pub(crate) profile: &'a Profile,
+    pub(crate) segments: &'a [Segment],
+}
+
+impl Candidate<'_> {
+    /// A dictionary with packed codes; `None` past `limit` distinct values.
+    pub(crate) fn dictionary(&self, limit: usize) -> Result<Option<Encoding>> {
+        let storage = self.facts.storage;
+        if self.profile.distinct.estimate() > DISTINCT_TRIED {
+            return Ok(None);
+        }
+        let Some(values) = distinct(self.device, self.room, storage, self.segments, limit)? else { return Ok(None) };
+        let codes = Dictionary::codes_for(values.len());
+        Ok(Some(Encoding::Dictionary(Dictionary::new(storage, values, codes)?)))
+    }
+}
 
 /// An encoding in the competition.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,11 +5,9 @@
 
 use warpcube_gpu::Device;
 
-use super::candidate::{Candidate, ValueFacts};
-use super::choice::{best, best_packed, sampled_alp};
+use super::choice::{Candidate, ValueFacts, best, best_packed, sampled_alp};
 use super::profile::profile;
-use super::room::Room;
-use super::segment::{Encoded, Lookup, Segment};
+use super::segment::{Encoded, Lookup, Room, Segment};
 use super::transcode::{encode_copies, encode_segments, fitting_delta};
 use crate::error::{ColumnError, Result};
 use crate::format::{DICTIONARY_MAX, Encoding, EncodingChoice, Nsf, Nsv};
@@ -32,19 +30,17 @@ pub(crate) fn encode_column(
     };
     let traits = Some(profile.traits(facts.storage));
     let column = Candidate { device, room, facts, profile: &profile, segments: &segments };
-    let (encoding, lookup) = match column.encoding(choice) {
-        Err(ColumnError::OverBudget { .. }) => return Ok((Encoded::plain(segments), traits)),
-        found => found?,
+    let encoded = match column.encoding(choice) {
+        Ok((Encoding::Plain, _)) => return Ok((Encoded::plain(segments), traits)),
+        Ok((encoding, lookup)) => encode_segments(device, room, facts.storage, &encoding, segments)
+            .map(|segments| Encoded { encoding, lookup, segments }),
+        Err(error) => Err((error, segments)),
     };
-    if encoding == Encoding::Plain {
-        return Ok((Encoded::plain(segments), traits));
-    }
-    match encode_segments(device, room, facts.storage, &encoding, segments) {
-        Ok(segments) => Ok((Encoded { encoding, lookup, segments }, traits)),
+    match encoded {
         Err((ColumnError::OverBudget { .. }, segments)) if !segments.is_empty() => {
             Ok((Encoded::plain(segments), traits))
         }
-        Err((error, _)) => Err(error),
+        encoded => encoded.map(|encoded| (encoded, traits)).map_err(|(error, _)| error),
     }
 }
 

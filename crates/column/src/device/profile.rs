@@ -2,8 +2,7 @@
 
 use warpcube_gpu::{Device, Params};
 
-use super::room::Room;
-use super::segment::Segment;
+use super::segment::{Room, Segment};
 use super::transcode::{
     BASICS, BLOCK_WARPS, KernelContext, PACKED, PROFILE_ANY, Parts, Scratch, Source, flip, profile_words,
 };
@@ -27,9 +26,6 @@ const VECTOR_BYTES: usize = 2 * size_of::<u64>();
 const TOTALS: usize = 7;
 
 /// The profile of plain segments.
-///
-/// # Errors
-/// [`ColumnError::OverBudget`](crate::ColumnError::OverBudget) without room for the bounds and ends of vectors.
 pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segments: &[Segment]) -> Result<Profile> {
     let mut context = KernelContext::new(device, room)?;
     let sources: Vec<Source> = segments.iter().map(|segment| Source::of(segment, storage)).collect();

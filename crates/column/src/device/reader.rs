@@ -1,8 +1,8 @@
 //! Readers: the kernel text that loads whole vectors of a column and gathers single rows.
 //!
 //! Plain vectors are loaded into arrays. Packed vectors without patches stay packed in registers until the use of a
-//! value. A view for each chunk reads all other layouts: it fetches a step and decodes it into an array. A column with a
-//! lookup is read as codes; a code becomes a value at its use.
+//! value. A view for each chunk reads all other layouts: it fetches a step and decodes it into an array. A column with
+//! a lookup is read as codes; a code becomes a value at its use.
 
 use super::kernels::{Constant, View};
 use super::segment::ResidentColumn;
@@ -207,56 +207,52 @@ impl ColumnReader {
     /// Declares the loaded vectors of a step; names are `prefix` and the number of the column.
     pub fn declaration(&self, prefix: &str, slots: usize) -> String {
         let ColumnReader { column, layout, .. } = self;
-        let mut text = match layout.access() {
+        let values = match layout.access() {
             Access::Arrays => format!("            {} {prefix}{column}[{slots}];\n", layout.stored().c_name()),
             Access::View => format!("            {}::Step<{slots}> {prefix}{column};\n", self.view),
             Access::Words(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
         };
-        if self.with_references().is_some() {
-            text.push_str(&format!("            {} {prefix}f{column};\n", self.sum_type()));
-        }
-        if self.nullable {
-            text.push_str(&format!("            uint32_t {prefix}n{column};\n"));
-        }
-        text
+        let references = format!("            {} {prefix}f{column};\n", self.sum_type());
+        self.join(values, &references, &format!("            uint32_t {prefix}n{column};\n"))
     }
 
     /// Loads the vectors of the step at `base`.
     pub fn load(&self, prefix: &str, base: &str, slots: usize) -> String {
         let column = self.column;
-        let mut text = match self.layout.access() {
+        let values = match self.layout.access() {
             Access::Arrays => {
                 format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
             }
             Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
             Access::View => format!("            c{column}.fetch({prefix}{column}, {base}, lane);\n"),
         };
-        if self.with_references().is_some() {
-            text.push_str(&format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n"));
-        }
-        if self.nullable {
-            let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
-            text.push_str(&format!("            {prefix}n{column} = {load};\n"));
-        }
-        text
+        let references = format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n");
+        let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
+        self.join(values, &references, &format!("            {prefix}n{column} = {load};\n"))
     }
 
     /// Moves loaded vectors from prefix `from` to prefix `to`.
     pub fn move_step(&self, from: &str, to: &str, slots: usize) -> String {
         let column = self.column;
-        let mut text = match self.layout.access() {
+        let values = match self.layout.access() {
             Access::Arrays => {
                 format!("            for (int k = 0; k < {slots}; ++k) {to}{column}[k] = {from}{column}[k];\n")
             }
             Access::Words(_) | Access::View => format!("            {to}{column} = {from}{column};\n"),
         };
+        let references = format!("            {to}f{column} = {from}f{column};\n");
+        self.join(values, &references, &format!("            {to}n{column} = {from}n{column};\n"))
+    }
+
+    /// The text of values, then those of references and validity if the column has them.
+    fn join(&self, mut values: String, references: &str, validity: &str) -> String {
         if self.with_references().is_some() {
-            text.push_str(&format!("            {to}f{column} = {from}f{column};\n"));
+            values.push_str(references);
         }
         if self.nullable {
-            text.push_str(&format!("            {to}n{column} = {from}n{column};\n"));
+            values.push_str(validity);
         }
-        text
+        values
     }
 
     /// Declares the prefix `to` as an alias of `from`.

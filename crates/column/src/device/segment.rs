@@ -1,13 +1,21 @@
-//! Resident columns: facts and segments.
+//! Resident columns: facts and segments, and the memory for them.
 
 use std::sync::Arc;
 
 use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
-use super::room::Room;
 use crate::error::Result;
 use crate::format::Encoding;
 use crate::units::{ColumnFacts, Storage};
+
+/// Reserves device memory for segments; residency evicts other columns for it.
+pub(crate) trait Room: Sync {
+    /// Reserves `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`ColumnError::OverBudget`](crate::error::ColumnError::OverBudget) without room.
+    fn reserve(&self, bytes: u64) -> Result<Reservation>;
+}
 
 /// An encoded run of one column on the device.
 #[derive(Debug)]

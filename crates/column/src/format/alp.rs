@@ -64,25 +64,21 @@ trait Float: Copy {
     fn to_bits(value: f64) -> Self::Bits;
 }
 
-impl Float for f32 {
-    type Bits = u32;
-    fn from_bits(bits: u32) -> f64 {
-        f64::from(f32::from_bits(bits))
-    }
-    fn to_bits(value: f64) -> u32 {
-        (value as f32).to_bits()
-    }
+macro_rules! floats {
+    ($($float:ty => $bits:ty),*) => {$(
+        impl Float for $float {
+            type Bits = $bits;
+            fn from_bits(bits: $bits) -> f64 {
+                <$float>::from_bits(bits).into()
+            }
+            fn to_bits(value: f64) -> $bits {
+                (value as $float).to_bits()
+            }
+        }
+    )*};
 }
 
-impl Float for f64 {
-    type Bits = u64;
-    fn from_bits(bits: u64) -> f64 {
-        f64::from_bits(bits)
-    }
-    fn to_bits(value: f64) -> u64 {
-        value.to_bits()
-    }
-}
+floats!(f32 => u32, f64 => u64);
 
 /// Evaluates an expression in which `$float` is the float of a storage; integers are not applicable.
 macro_rules! with_float {
@@ -137,9 +133,6 @@ impl Alp {
     }
 
     /// The factors of encoding, then those of decoding, each in the order in which they apply.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if exponent or factor is out of range.
     pub(crate) fn scales(&self) -> Result<[f64; 4]> {
         let Scale { exponent, factor } = self.scale()?;
         Ok([POWERS[exponent], INVERSES[factor], POWERS[factor], INVERSES[exponent]])
@@ -186,16 +179,6 @@ impl Alp {
         Ok(values)
     }
 
-    fn get_float<F: Float>(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let (scale, (packed, exceptions)) = (self.scale()?, self.parts::<F>(segment)?);
-        let exception = exceptions.group::<F::Bits>(row / GROUP_ROWS)?.find(|(found, _)| *found == row % GROUP_ROWS);
-        if let Some((_, bits)) = exception {
-            return Ok(bits.to_u64());
-        }
-        let integer = self.integers.get(packed, row)?;
-        Ok(scale.value::<F>(integer as i64).to_u64())
-    }
-
     /// The packed integers and the exceptions of a buffer.
     fn parts<'a, F: Float>(&self, segment: EncodedBytes<'a>) -> Result<(EncodedBytes<'a>, PatchReader<'a>)> {
         let damaged = EncodingError::Damaged("the length of an ALP segment contradicts its head");
@@ -224,10 +207,6 @@ impl Codec for Alp {
 
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         with_float!(segment.storage, Value => self.decode_floats::<Value>(segment))
-    }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        with_float!(segment.storage, Value => self.get_float::<Value>(segment, row))
     }
 }
 

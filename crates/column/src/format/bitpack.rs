@@ -1,7 +1,7 @@
 //! Groups of packed segments: 256 offsets as 32 lane strings, cut into planes.
 //!
-//! A group of offsets of `width` bits has `32 * width` bytes. The width is a compile-time constant of the inner loops over
-//! the 32 lanes, which compile to vector instructions.
+//! A group of offsets of `width` bits has `32 * width` bytes. The width is a compile-time constant of the inner loops
+//! over the 32 lanes, which compile to vector instructions.
 //!
 //! ```text
 //! offset of row r:  half h = r / 128, lane i = r % 128 / 4, slot k = 4 * h + r % 4
@@ -160,22 +160,12 @@ fn pieces(width: usize) -> impl Iterator<Item = usize> {
 
 /// Packs offsets of more than 32 bits. Their widths are whole bytes; a lane string has as many 64-bit words.
 pub(crate) fn pack_wide(width: u32, offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
-    match width {
-        40 => pack_bytes::<5>(offsets, planes),
-        48 => pack_bytes::<6>(offsets, planes),
-        56 => pack_bytes::<7>(offsets, planes),
-        _ => pack_bytes::<8>(offsets, planes),
-    }
+    by_width!(pack_bytes, width / 8; 5 6 7 8)(offsets, planes);
 }
 
 /// Unpacks offsets of more than 32 bits.
 pub(crate) fn unpack_wide(width: u32, planes: &[u8], offsets: &mut [u64; GROUP_ROWS]) {
-    match width {
-        40 => unpack_bytes::<5>(planes, offsets),
-        48 => unpack_bytes::<6>(planes, offsets),
-        56 => unpack_bytes::<7>(planes, offsets),
-        _ => unpack_bytes::<8>(planes, offsets),
-    }
+    by_width!(unpack_bytes, width / 8; 5 6 7 8)(planes, offsets);
 }
 
 fn pack_bytes<const BYTES: usize>(offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
@@ -210,42 +200,16 @@ fn unpack_bytes<const BYTES: usize>(planes: &[u8], offsets: &mut [u64; GROUP_ROW
     }
 }
 
-/// Place in the group of a 64-bit word of a lane string: two in each piece of 16 bytes, an odd last word in a piece of 8.
+/// Place in the group of a 64-bit word of a lane string: two in each piece of 16 bytes, an odd last word in a piece of
+/// 8.
 fn wide_place<const BYTES: usize>(lane: usize, word: usize) -> usize {
     let piece = if word / 2 < BYTES / 2 { 16 } else { 8 };
     LANES * 16 * (word / 2) + lane * piece + 8 * (word % 2)
 }
 
-/// One offset of a group.
-pub(crate) fn get(width: u32, planes: &[u8], row: usize) -> u64 {
-    let (width, lane, slot) = (width as usize, row % 128 / 4, 4 * (row / 128) + row % 4);
-    // A lane string has at most 64 bytes; the read of a slot takes 16.
-    let mut lane_string = [0; 80];
-    for (piece, at) in piece_places(width, lane) {
-        let length = piece.len();
-        lane_string[piece].copy_from_slice(&planes[at..at + length]);
-    }
-    let (byte, shift) = (slot * width / 8, slot * width % 8);
-    let bytes = lane_string[byte..byte + 16].try_into().expect("sixteen bytes");
-    let wide = (u128::from_le_bytes(bytes) >> shift) as u64;
-    if width == 64 { wide } else { wide & ((1 << width) - 1) }
-}
-
 /// Row in the group of a lane's slot.
 fn row_of(lane: usize, slot: usize) -> usize {
     128 * (slot / 4) + 4 * lane + slot % 4
-}
-
-/// Pieces of a lane: ranges of its string, and their places in the group.
-fn piece_places(width: usize, lane: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
-    let digits = [8, 4, 2, 1].into_iter().filter(move |digit| width & digit != 0);
-    let mut start = 0;
-    std::iter::repeat_n(16, width / 16).chain(digits).map(move |length| {
-        let piece = start..start + length;
-        start += length;
-        let at = LANES * piece.start + lane * length;
-        (piece, at)
-    })
 }
 
 #[cfg(test)]
@@ -270,9 +234,6 @@ mod tests {
                 unpack_wide(width, &planes, &mut back);
             }
             assert_eq!(back, offsets, "width {width}");
-            for (row, offset) in offsets.iter().enumerate() {
-                assert_eq!(get(width, &planes, row), *offset, "width {width}, row {row}");
-            }
         }
     }
 

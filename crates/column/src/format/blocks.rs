@@ -11,8 +11,8 @@
 //!         miniblocks  [4] of `width` words: offset j at bits [j * width, (j + 1) * width), lowest first
 //! ```
 //!
-//! A vector has 8 of the `B` blocks. Values of storages of up to 4 bytes are sign-extended to 32 bits, values of 8 bytes
-//! have 64. Source: section 5.3 of Shanbhag, "Interactive Data Analytics Using GPUs"; the 64-bit form is ours.
+//! A vector has 8 of the `B` blocks. Values of storages of up to 4 bytes are sign-extended to 32 bits, values of 8
+//! bytes have 64. Source: section 5.3 of Shanbhag, "Interactive Data Analytics Using GPUs"; the 64-bit form is ours.
 
 use super::plain::padded;
 use super::word::{Native, Word, append, word_at};
@@ -86,9 +86,6 @@ pub(crate) struct BlockReader<'a> {
 
 impl<'a> BlockReader<'a> {
     /// Splits a buffer into starts and data.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if header or length are not those of `rows` rows of words `W`.
     pub(crate) fn new<W: Word>(bytes: &'a [u8], rows: usize) -> Result<BlockReader<'a>> {
         let header = [BLOCK_ROWS as u32, MINIBLOCKS as u32, rows as u32, W::BITS];
         if header.iter().enumerate().any(|(index, expected)| word_at::<u32>(bytes, index) != Some(*expected)) {
@@ -137,17 +134,6 @@ impl<'a> BlockReader<'a> {
             at += width as usize;
         }
         Ok(values)
-    }
-
-    /// One value of a block.
-    pub(crate) fn get<W: Word>(&self, block: usize, row: usize) -> Result<W> {
-        let head = self.start(block)?;
-        let widths_at = head + W::BITS as usize / 32;
-        let widths = self.word(widths_at)?.to_le_bytes();
-        let (miniblock, row) = (row / MINIBLOCK_ROWS, row % MINIBLOCK_ROWS);
-        let before: usize = widths[..miniblock].iter().map(|width| usize::from(*width)).sum();
-        let offset: W = self.offset(widths_at + 1 + before, u32::from(widths[miniblock]), row)?;
-        Ok(self.value::<W>(head)?.plus(offset))
     }
 
     /// An offset of the miniblock that begins at word `at`.

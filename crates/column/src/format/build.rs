@@ -51,9 +51,6 @@ pub(crate) struct HostSegment {
 
 impl SegmentBuilder {
     /// A builder for a column of an Arrow type; string columns need a dictionary.
-    ///
-    /// # Errors
-    /// [`ColumnError::Unsupported`] if columns of the type stay on the CPU.
     pub(crate) fn new(
         column: &str,
         data_type: &DataType,

@@ -47,7 +47,7 @@ pub(crate) trait Codec {
         Ok(())
     }
 
-    /// True if a segment of `rows` rows can take this many bytes. [`Codec::decode`] and [`Codec::get`] rely on it.
+    /// True if a segment of `rows` rows can take this many bytes. [`Codec::decode`] relies on it.
     fn takes(&self, _bytes: usize, _storage: Storage, _rows: usize) -> bool {
         true
     }
@@ -63,10 +63,4 @@ pub(crate) trait Codec {
     /// # Errors
     /// [`EncodingError::Damaged`] if the bytes contradict the parameters or themselves.
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>>;
-
-    /// The bits of a valid row, zero-extended.
-    ///
-    /// # Errors
-    /// As [`Codec::decode`].
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64>;
 }

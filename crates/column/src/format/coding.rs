@@ -1,8 +1,8 @@
 //! Arrays of strings to arrival codes.
 //!
 //! Three caches save lookups. A dictionary array looks each of its strings up once; the batches of a row group share
-//! their dictionary. Views are compared by their 16 bytes, which contain short strings whole. Other strings are compared
-//! with the string before.
+//! their dictionary. Views are compared by their 16 bytes, which contain short strings whole. Other strings are
+//! compared with the string before.
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray};
 use arrow::buffer::NullBuffer;
@@ -56,9 +56,6 @@ impl StringCoder {
     }
 
     /// Codes of the rows of an array; 0 for nulls.
-    ///
-    /// # Errors
-    /// [`ColumnError::Unsupported`] if the column has too many distinct strings.
     pub(crate) fn codes(&mut self, array: &ArrayRef) -> Result<&[u32]> {
         self.codes.clear();
         self.codes.reserve(array.len());

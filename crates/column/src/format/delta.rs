@@ -15,17 +15,17 @@
 //! next rows of a quad              =  row before + least + offset
 //! ```
 //!
-//! `W` and `D` are constants of the column; `H` is the smaller of 4 * W - 3 * D and the bits of a word. If `W` is a whole
-//! word, so is `D`. The line of a vector is flat or leads from its first to its last quad: the one with the smaller
-//! distances. `far` is its step over 32 quads, `near` its step over one quad, both rounded down.
+//! `W` and `D` are constants of the column; `H` is the smaller of 4 * W - 3 * D and the bits of a word. If `W` is a
+//! whole word, so is `D`. The line of a vector is flat or leads from its first to its last quad: the one with the
+//! smaller distances. `far` is its step over 32 quads, `near` its step over one quad, both rounded down.
 //!
 //! Null slots, and padding in the quad of the last row, repeat the value before them. Strings of later quads are zeros;
 //! readers replace their values by the first value that they read. Words are those of packed segments, 4 or 8 bytes.
-//! Source: ours. GPU-DFOR (section 5.4 of Shanbhag, "Interactive Data Analytics Using GPUs") sums differences over whole
-//! tiles, so that lanes wait for each other; here a lane decodes its quads alone.
+//! Source: ours. GPU-DFOR (section 5.4 of Shanbhag, "Interactive Data Analytics Using GPUs") sums differences over
+//! whole tiles, so that lanes wait for each other; here a lane decodes its quads alone.
 
 use super::WIDTHS;
-use super::bitpack::{GROUP_ROWS, get as get_offset};
+use super::bitpack::GROUP_ROWS;
 use super::codec::{Codec, EncodedBytes};
 use super::packed::{ladder, pack_group, unpack_group};
 use super::plain::Plain;
@@ -238,17 +238,6 @@ impl Delta {
         values
     }
 
-    fn get_native<T: Native>(&self, segment: EncodedBytes<'_>, row: usize) -> u64 {
-        let (groups, heads) = self.split(segment);
-        let head = Head::<T::Word>::read(heads, row / VECTOR_ROWS);
-        let at = head.line().nth(row % VECTOR_ROWS / QUAD).expect("a quad of the vector");
-        let (group, quad) = (self.group(groups, row / GROUP_ROWS), row % GROUP_ROWS / QUAD * QUAD);
-        let offsets = [0, 1, 2, 3].map(|number| T::Word::from_u64(get_offset(self.width, group, quad + number)));
-        let [distance, parts @ ..] = self.parts(&self.fields(segment.storage), offsets);
-        let differences = parts.iter().take(row % QUAD).map(|part| head.least.plus(*part));
-        T::from_word(differences.fold(at.plus(distance), Word::plus)).bits()
-    }
-
     /// Groups and heads.
     fn split<'a>(&self, segment: EncodedBytes<'a>) -> (&'a [u8], &'a [u8]) {
         segment.bytes.split_at(segment.padded() / 8 * self.width as usize)
@@ -284,10 +273,6 @@ impl Codec for Delta {
 
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         Ok(with_native!(segment.storage, Value => self.decode_native::<Value>(segment)))
-    }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        Ok(with_native!(segment.storage, Value => self.get_native::<Value>(segment, row)))
     }
 }
 

@@ -5,9 +5,9 @@
 //! bytes       the codes of the segment, 32-bit unsigned values in the encoding of codes
 //! ```
 //!
-//! A code is the position of a value in the dictionary, so that codes order as values do. All segments of a column share
-//! the dictionary. Source: order-preserving dictionary compression (Antoshenkov, "Dictionary-based order-preserving string
-//! compression"), for numbers.
+//! A code is the position of a value in the dictionary, so that codes order as values do. All segments of a column
+//! share the dictionary. Source: order-preserving dictionary compression (Antoshenkov, "Dictionary-based
+//! order-preserving string compression"), for numbers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::codec::{Codec, EncodedBytes};
 use super::packed::{Packed, ladder};
 use super::plain::{Plain, is_valid_in, padded};
 use super::word::{Native, with_native};
-use super::{Encoding, decode as decode_codes, encode_into, get as get_code};
+use super::{Encoding, decode as decode_codes, encode_into};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};
 
@@ -142,18 +142,10 @@ impl Codec for Dictionary {
                     Some(bits) => Value::from_u64(*bits).write(value),
                     // All codes of a column of NULLs are 0, and its dictionary is empty.
                     None if row >= rows || self.values.is_empty() => {}
-                    None => return Err(OUT_OF_RANGE),
+                    None => return Err(EncodingError::Damaged("a code is past the end of the dictionary")),
                 }
             }
         });
         Ok(values)
     }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let EncodedBytes { bytes, validity, rows, .. } = segment;
-        let code = get_code(&self.codes, bytes, Storage::U32, validity, rows, row)?.ok_or(OUT_OF_RANGE)?;
-        self.values.get(code as usize).copied().ok_or(OUT_OF_RANGE)
-    }
 }
-
-const OUT_OF_RANGE: EncodingError = EncodingError::Damaged("a code is past the end of the dictionary");

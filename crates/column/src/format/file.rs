@@ -214,7 +214,8 @@ impl FileWriter {
     /// column; others may follow unless it is [`FileError::Io`].
     ///
     /// # Errors
-    /// [`FileError::Io`]; [`FileError::Damaged`] if the rows of the chunks are not those of the file; errors of `chunks`.
+    /// [`FileError::Io`]; [`FileError::Damaged`] if the rows of the chunks are not those of the file; errors of
+    /// `chunks`.
     pub fn column<E: From<FileError>>(
         &mut self,
         column: &EncodedColumn,

@@ -34,20 +34,6 @@ impl Codec for GpuDfor {
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         with_native!(segment.storage, Value => decode::<Value>(segment))
     }
-
-    /// Sums up to four blocks.
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        with_native!(segment.storage, Value => {
-            let reader = BlockReader::new::<<Value as Native>::Word>(segment.bytes, segment.rows)?;
-            let first = row / TILE_ROWS * TILE_BLOCKS;
-            let mut sum: <Value as Native>::Word = reader.before(first)?;
-            for block in first..=row / BLOCK_ROWS {
-                let rows = (row + 1 - block * BLOCK_ROWS).min(BLOCK_ROWS);
-                sum = reader.block(block)?[..rows].iter().fold(sum, |sum, difference| sum.plus(*difference));
-            }
-            Ok(Value::from_word(sum).bits())
-        })
-    }
 }
 
 fn encode<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {

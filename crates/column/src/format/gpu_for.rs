@@ -22,13 +22,6 @@ impl Codec for GpuFor {
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         with_native!(segment.storage, Value => decode::<Value>(segment))
     }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        with_native!(segment.storage, Value => {
-            let reader = BlockReader::new::<<Value as Native>::Word>(segment.bytes, segment.rows)?;
-            Ok(Value::from_word(reader.get(row / BLOCK_ROWS, row % BLOCK_ROWS)?).bits())
-        })
-    }
 }
 
 fn encode<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {

@@ -45,7 +45,6 @@ pub use profile::{DistinctSketch, Profile};
 use crate::units::Storage;
 use codec::EncodedBytes;
 use plain::{check_shape, clear_nulls};
-use word::is_valid;
 
 /// Encodes a segment.
 ///
@@ -87,28 +86,4 @@ pub fn decode(
     let mut values = encoding.codec().decode(segment)?;
     clear_nulls(&mut values, storage.width(), validity, rows);
     Ok(values)
-}
-
-/// One value, its bits zero-extended to 64; `None` if the row is null.
-///
-/// # Errors
-/// As [`decode`]; [`EncodingError::Shape`] for a row past the segment.
-pub fn get(
-    encoding: &Encoding,
-    bytes: &[u8],
-    storage: Storage,
-    validity: Option<&[u32]>,
-    rows: usize,
-    row: usize,
-) -> Result<Option<u64>> {
-    check_shape(storage, validity, rows)?;
-    if row >= rows {
-        return Err(EncodingError::Shape(format!("row {row} is past the end, the segment has {rows} rows")));
-    }
-    if !is_valid(validity, row) {
-        return Ok(None);
-    }
-    let segment = EncodedBytes { bytes, storage, validity, rows };
-    segment.check(encoding.codec())?;
-    encoding.codec().get(segment, row).map(Some)
 }

@@ -61,14 +61,6 @@ impl Codec for Nsf {
             _ => decode::<Value, 8>(segment.bytes),
         }))
     }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let width = self.bytes as usize;
-        let mut value = [0; 8];
-        value[..width].copy_from_slice(&segment.bytes[row * width..(row + 1) * width]);
-        let value = u64::from_le_bytes(value);
-        Ok(with_native!(segment.storage, Value => Value::from_u64(extend::<Value>(value, self.bytes)).bits()))
-    }
 }
 
 /// The low bytes of a value, sign-extended if the type is signed, else zero-extended.

@@ -36,23 +36,15 @@ impl Codec for Nsv {
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         let (parts, width) = (Parts::new(segment)?, segment.storage.width());
         let mut values = vec![0; segment.padded() * width];
-        with_native!(segment.storage, Value => for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * width).enumerate() {
+        for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * width).enumerate() {
             let mut at = parts.start(vector)?;
-            for (row, value) in values.chunks_exact_mut(width).enumerate() {
+            with_native!(segment.storage, Value => for (row, value) in values.chunks_exact_mut(width).enumerate() {
                 let length = parts.length(vector * VECTOR_ROWS + row);
                 self.value::<Value>(parts.offset(at, length)?).write(value);
                 at += length;
-            }
-        });
+            });
+        }
         Ok(values)
-    }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let parts = Parts::new(segment)?;
-        let vector = row / VECTOR_ROWS;
-        let before: usize = (vector * VECTOR_ROWS..row).map(|row| parts.length(row)).sum();
-        let offset = parts.offset(parts.start(vector)? + before, parts.length(row))?;
-        Ok(with_native!(segment.storage, Value => self.value::<Value>(offset).bits()))
     }
 }
 

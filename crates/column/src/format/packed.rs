@@ -19,7 +19,7 @@
 //! offsets of patches at a multiple of 8. Source: ours, after SIMD-BP128 (Lemire and Boytsov, "Decoding billions of
 //! integers per second through vectorization") and chapter 5 of Shanbhag, "Interactive Data Analytics Using GPUs".
 
-use super::bitpack::{GROUP_ROWS, get as get_offset, pack_wide, packer, unpack_wide, unpacker};
+use super::bitpack::{GROUP_ROWS, pack_wide, packer, unpack_wide, unpacker};
 use super::codec::{Codec, EncodedBytes};
 use super::patches::{PatchReader, PatchWriter};
 use super::plain::{Plain, VectorValidity};
@@ -246,18 +246,6 @@ impl Packed {
         Ok(values)
     }
 
-    fn get_native<T: Native>(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let parts = self.parts::<T::Word>(segment)?;
-        let (group, row_in_group) = (row / GROUP_ROWS, row % GROUP_ROWS);
-        let group_bytes = 32 * self.width as usize;
-        let planes = &parts.groups[group * group_bytes..(group + 1) * group_bytes];
-        let mut offset = T::Word::from_u64(get_offset(self.width, planes, row_in_group));
-        if let Some(patches) = &parts.patches {
-            offset = patches.group(group)?.find(|(row, _)| *row == row_in_group).map_or(offset, |(_, offset)| offset);
-        }
-        Ok(T::from_word(parts.reference(row / VECTOR_ROWS).plus(offset)).bits())
-    }
-
     /// Splits a buffer whose length was checked.
     fn parts<'a, W: Word>(&self, segment: EncodedBytes<'a>) -> Result<Parts<'a, W>> {
         let (bytes, vectors) = (segment.bytes, segment.vectors());
@@ -303,10 +291,6 @@ impl Codec for Packed {
     /// Null slots and padding hold the reference of their vector.
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         with_native!(segment.storage, Value => self.decode_native::<Value>(segment))
-    }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        with_native!(segment.storage, Value => self.get_native::<Value>(segment, row))
     }
 }
 

@@ -58,9 +58,6 @@ pub(crate) struct PatchReader<'a> {
 
 impl<'a> PatchReader<'a> {
     /// Reads the section from byte `at` to the end of the buffer.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if its length contradicts its starts.
     pub(crate) fn read<W: Word>(bytes: &'a [u8], at: usize, groups: usize) -> Result<PatchReader<'a>> {
         let damaged = EncodingError::Damaged("the length of patches contradicts their starts");
         let rows_at = at + 4 * (groups + 1);
@@ -77,9 +74,6 @@ impl<'a> PatchReader<'a> {
     }
 
     /// Rows in the group and values of a group's patches.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if starts or rows are out of range.
     pub(crate) fn group<W: Word>(&self, group: usize) -> Result<impl Iterator<Item = (usize, W)> + use<'a, W>> {
         let start = |group| word_at::<u32>(self.starts, group).unwrap_or(u32::MAX) as usize;
         let (start, end) = (start(group), start(group + 1));

@@ -8,7 +8,7 @@
 //! Decoded segments have zeros in null slots and padding. The plain encoding is the values with these zeros.
 
 use super::codec::{Codec, EncodedBytes};
-use super::word::{Native, is_valid, with_native};
+use super::word::{Native, is_valid};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{CHUNK_ROWS, Storage, VECTOR_ROWS};
 
@@ -143,12 +143,6 @@ impl Codec for PlainCodec {
 
     fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
         Ok(segment.bytes.to_vec())
-    }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let width = segment.storage.width();
-        let bytes = &segment.bytes[row * width..(row + 1) * width];
-        Ok(with_native!(segment.storage, Value => Value::read(bytes).bits()))
     }
 }
 

@@ -45,15 +45,6 @@ impl Codec for Rle {
         }
         Ok(values)
     }
-
-    fn get(&self, segment: EncodedBytes<'_>, row: usize) -> Result<u64> {
-        let width = segment.storage.width();
-        let (values, starts) = Parts::new(segment)?.vector(row / VECTOR_ROWS)?;
-        let row = (row % VECTOR_ROWS) as u16;
-        let run = starts.partition_point(|start| u16::from_le_bytes(*start) <= row).checked_sub(1).ok_or(DAMAGED)?;
-        let value = &values[run * width..(run + 1) * width];
-        Ok(with_native!(segment.storage, Value => Value::read(value).bits()))
-    }
 }
 
 fn encode<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {

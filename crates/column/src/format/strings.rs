@@ -179,9 +179,6 @@ impl SharedDictionary {
     }
 
     /// Merges the returned local dictionaries to a sorted one.
-    ///
-    /// # Errors
-    /// [`ColumnError::Unsupported`] past the limit, or if the distinct strings take more than 2 GiB.
     pub(crate) fn merge(&self) -> Result<Merged> {
         let mut locals = std::mem::take(&mut *self.idle.lock());
         locals.sort_unstable_by_key(|local| local.number);

@@ -106,7 +106,8 @@ natives!(u8, u8 => u32; u16, u16 => u32; u32, u32 => u32; u64, u64 => u64);
 macro_rules! with_native {
     ($storage:expr, $native:ident => $body:expr) => {
         $crate::format::word::with_native!(@ $storage, $native, $body;
-            I8 => i8; I16 => i16; I32 => i32; I64 => i64; U8 | Bool => u8; U16 => u16; U32 | F32 => u32; U64 | F64 => u64)
+            I8 => i8; I16 => i16; I32 => i32; I64 => i64;
+            U8 | Bool => u8; U16 => u16; U32 | F32 => u32; U64 | F64 => u64)
     };
     (@ $storage:expr, $native:ident, $body:expr; $($($variant:ident)|+ => $type:ty);+) => {
         match $storage {

@@ -1,8 +1,8 @@
 //! Loads from column files, and the writing of column files after loads from the source.
 //!
-//! The bytes of a segment are the same in the file and on the device: columns are checked and uploaded without decoding.
-//! A file has columns of one table version, all with the same chunks; a load that adds columns writes a new file. Of
-//! concurrent writers the last one stays; the next load adds the columns of the others again.
+//! The bytes of a segment are the same in the file and on the device: columns are checked and uploaded without
+//! decoding. A file has columns of one table version, all with the same chunks; a load that adds columns writes a new
+//! file. Of concurrent writers the last one stays; the next load adds the columns of the others again.
 //!
 //! Invariant: no statement fails because of a defective file. The source gives a column that the file does not, with a
 //! warning. After a failed write the path is not written again.

@@ -88,11 +88,18 @@ struct Job<'a> {
     table: &'a str,
     load_columns: Vec<LoadColumn>,
     tasks: Vec<Task>,
-    next: AtomicUsize,
     /// Unfinished tasks by column, for tasks of single columns.
     open: Vec<AtomicUsize>,
     /// Closed columns.
     closed: Vec<Mutex<Option<ResidentColumn>>>,
+    progress: Progress,
+}
+
+/// Counters of a load.
+#[derive(Default)]
+struct Progress {
+    /// Position of the next task.
+    next: AtomicUsize,
     /// Bytes of all plain segments, and the set of their sizes.
     bytes: AtomicU64,
     sizes: Mutex<BTreeSet<usize>>,
@@ -131,27 +138,22 @@ pub(crate) fn load(
         room,
         staging,
         table: source.name(),
-        next: AtomicUsize::new(0),
         open: load_columns.iter().map(|_| AtomicUsize::new(scan.partitions())).collect(),
         closed: load_columns.iter().map(|_| Mutex::default()).collect(),
         load_columns,
         tasks,
-        bytes: AtomicU64::new(0),
-        sizes: Mutex::default(),
-        encode_ns: AtomicU64::new(0),
-        busy_ns: AtomicU64::new(0),
-        failed: AtomicBool::new(false),
+        progress: Progress::default(),
     };
     let failure = Failure::default();
     let work = |_| {
         if let Err(error) = job.work(scan.as_ref()) {
-            job.failed.store(true, Ordering::Relaxed);
+            job.progress.failed.store(true, Ordering::Relaxed);
             failure.note(error);
         }
     };
     Threads::run(limits.threads.clamp(1, job.tasks.len().max(1)), work);
     failure.end()?;
-    let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
+    let (encode, busy) = (job.progress.encode_ns.load(Ordering::Relaxed), job.progress.busy_ns.load(Ordering::Relaxed));
     let mut loaded = job.close(scan.partitions())?;
     loaded.report.elapsed = start.elapsed();
     loaded.report.encode = Duration::from_nanos(encode);
@@ -200,8 +202,8 @@ impl Job<'_> {
         let mut uploader = Uploader::new(self.device, self.staging)?;
         let mut spare: Vec<Vec<u8>> = Vec::new();
         loop {
-            let position = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = self.tasks.get(position).filter(|_| !self.failed.load(Ordering::Relaxed)) else {
+            let position = self.progress.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(position).filter(|_| !self.progress.failed.load(Ordering::Relaxed)) else {
                 return uploader.finish();
             };
             let start = Instant::now();
@@ -215,7 +217,7 @@ impl Job<'_> {
             *task.loaded.lock() = loader.finish(&mut spare)?;
             // The close of the column reads the segments on another stream.
             uploader.wait()?;
-            self.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            self.progress.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
             if task.columns.len() == 1 && self.open[task.columns.start].fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.close_column(task.columns.start)?;
             }
@@ -243,12 +245,12 @@ impl Job<'_> {
         });
         failure.end()?;
         // The memory of plain segments returns to the device: in the pool it would count as in use.
-        self.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
+        self.progress.sizes.lock().iter().for_each(|bytes| self.device.let_go(*bytes));
         let closed = std::mem::take(&mut self.closed);
         let columns =
             closed.into_iter().map(|column| Arc::new(column.into_inner().expect("every column is closed"))).collect();
         let relation = Relation::new(rows.into_iter().flatten().flatten().collect(), columns);
-        let (rows, bytes) = (relation.rows_max(), self.bytes.load(Ordering::Relaxed));
+        let (rows, bytes) = (relation.rows_max(), self.progress.bytes.load(Ordering::Relaxed));
         Ok(Loaded { relation, report: LoadReport { rows, bytes, ..LoadReport::default() } })
     }
 
@@ -265,8 +267,8 @@ impl Job<'_> {
         }
         let parts: Vec<LoadedSegment> = parts.into_iter().flatten().collect();
         let sizes = parts.iter().map(|part| part.segment.values().bytes());
-        self.sizes.lock().extend(sizes);
-        self.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
+        self.progress.sizes.lock().extend(sizes);
+        self.progress.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
         let resident = close_column(self.device, &self.load_columns[column], parts, self.room, self.limits)?;
         *self.closed[column].lock() = Some(resident);
         Ok(())
@@ -326,7 +328,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         }
         let done = batch.num_rows() * self.columns.len().max(1) / self.job.load_columns.len().max(1);
         self.job.limits.rows_done.fetch_add(done as u64, Ordering::Relaxed);
-        self.job.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.job.progress.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         Ok(())
     }
 

@@ -101,9 +101,6 @@ impl<'a> Uploader<'a> {
 }
 
 /// Copies an encoded column to the device.
-///
-/// # Errors
-/// Errors of `chunks` and of the device; [`ColumnError::OverBudget`] without room.
 pub(super) fn upload_column<E: From<ColumnError>>(
     (device, room, staging): Target<'_>,
     index: usize,

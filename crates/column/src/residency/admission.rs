@@ -219,7 +219,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         let copies = residency.ledger.lock().missing(&key, columns);
         for (column, copy) in copies {
             match copy {
-                Some(copy) => fresh.extend(self.restore(&key, &version, &copy, &room)?),
+                Some(copy) => fresh.extend(self.restore(source, &version, &copy, &room)?),
                 None => missing.push(column),
             }
         }
@@ -287,16 +287,18 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
     /// Restores a column from its host copy.
     fn restore(
         &mut self,
-        key: &str,
+        source: &dyn ColumnSource,
         version: &str,
         copy: &HostColumn,
         room: &dyn Room,
-    ) -> Result<Option<Arc<ResidentColumn>>> {
+    ) -> Result<Vec<Arc<ResidentColumn>>> {
         let (residency, start) = (self.residency, Instant::now());
         let column = copy.restore((&residency.device, room, &residency.staging))?;
         let bytes = column.bytes();
         self.report.add(&LoadReport { bytes, restored: bytes, elapsed: start.elapsed(), ..LoadReport::default() });
-        Ok(residency.ledger.lock().restored(key, version, column))
+        let chunks = column.segments().iter().map(|segment| segment.rows()).collect();
+        let relation = Relation::new(chunks, vec![Arc::new(column)]);
+        residency.ledger.lock().enter(&source.key(), version, source, (relation, Origin::Host))
     }
 
     /// Writes the pinned columns that came from their source to the column files.

@@ -2,7 +2,7 @@
 //!
 //! One lock guards the ledger. Its functions call neither device nor source.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::device::{Relation, ResidentColumn};
@@ -234,21 +234,6 @@ impl Ledger {
         Ok(relation.columns)
     }
 
-    /// Adds a column restored from its copy; `None` if the version or the chunks of the table changed.
-    pub(crate) fn restored(&mut self, key: &str, version: &str, column: ResidentColumn) -> Option<Arc<ResidentColumn>> {
-        let entry = self.tables.get_mut(key).filter(|entry| entry.version == version)?;
-        self.clock += 1;
-        self.changes.loads += 1;
-        let column = Arc::new(column);
-        let lengths = column.segments().iter().map(|segment| segment.rows());
-        if !lengths.eq(entry.chunks.iter().copied()) {
-            return None;
-        }
-        let known = ColumnEntry { column: column.clone(), origin: Origin::Host, last_use: self.clock, hits: 0 };
-        entry.columns.insert(column.index(), known);
-        Some(column)
-    }
-
     /// Removes the least recently used column without a pin. Its table stays for a host copy.
     pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let mut victim: Option<(u64, &String, usize)> = None;
@@ -347,8 +332,7 @@ impl Ledger {
 
 fn summary(table: &TableEntry) -> TableSummary {
     let host_bytes = |index: &usize| table.copies.get(index).map_or(0, |entry| entry.copy.bytes());
-    let mut columns: Vec<(usize, ColumnSummary)> = Vec::new();
-    for (index, ColumnEntry { column, origin, hits, .. }) in &table.columns {
+    let resident = table.columns.iter().map(|(index, ColumnEntry { column, origin, hits, .. })| {
         let summary = ColumnSummary {
             facts: column.facts().clone(),
             encoding: column.encoding().to_string(),
@@ -359,9 +343,10 @@ fn summary(table: &TableEntry) -> TableSummary {
             hits: *hits,
             pinned: Arc::strong_count(column) > 1,
         };
-        columns.push((*index, summary));
-    }
-    for (index, CopyEntry { copy, .. }) in table.copies.iter().filter(|(index, _)| !table.columns.contains_key(index)) {
+        (*index, summary)
+    });
+    let copies = table.copies.iter().filter(|(index, _)| !table.columns.contains_key(index));
+    let copies = copies.map(|(index, CopyEntry { copy, .. })| {
         let summary = ColumnSummary {
             facts: copy.facts().clone(),
             encoding: copy.encoding().to_string(),
@@ -372,12 +357,9 @@ fn summary(table: &TableEntry) -> TableSummary {
             hits: 0,
             pinned: false,
         };
-        columns.push((*index, summary));
-    }
-    columns.sort_by_key(|(index, _)| *index);
-    TableSummary {
-        table: table.name.clone(),
-        rows: table.chunks.iter().map(|rows| u64::from(*rows)).sum(),
-        columns: columns.into_iter().map(|(_, column)| column).collect(),
-    }
+        (*index, summary)
+    });
+    let columns: BTreeMap<usize, ColumnSummary> = resident.chain(copies).collect();
+    let rows = table.chunks.iter().map(|rows| u64::from(*rows)).sum();
+    TableSummary { table: table.name.clone(), rows, columns: columns.into_values().collect() }
 }

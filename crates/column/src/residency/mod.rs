@@ -1,11 +1,11 @@
 //! Residency: the columns on a device, their admission for statements and their eviction.
 //!
-//! The unit is a column of a table version. [`Residency::admit`] loads the missing columns of a statement (one load at a
-//! time), pins all columns, and reserves transient memory in one step. A statement never waits while it holds pins or
+//! The unit is a column of a table version. [`Residency::admit`] loads the missing columns of a statement (one load at
+//! a time), pins all columns, and reserves transient memory in one step. A statement never waits while it holds pins or
 //! reservations. Without room it drops them and tries again: once with exclusive admission, since two concurrent loads
 //! could block each other for ever, then after each end of a running statement. A statement with resident columns alone
-//! takes no lock of loads. Other statements overtake an exclusive one for half a second; later arrivals then wait for its
-//! admission. Cancellation ends every wait.
+//! takes no lock of loads. Other statements overtake an exclusive one for half a second; later arrivals then wait for
+//! its admission. Cancellation ends every wait.
 //!
 //! Columns without pins are evicted by least recent use. Host copies of them stay within a budget of their own, and
 //! return without decoding. Column files replace the source; columns read from the source are added to the file after

@@ -1,4 +1,4 @@
-//! Files of encoded columns: written, read, and not believed when they are damaged.
+//! Column files: writes, reads, and errors of damaged files.
 
 use std::path::Path;
 
@@ -81,13 +81,13 @@ fn read(path: &Path, segments: &[Vec<Segment>]) -> Result<(), FileError> {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_columns_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sales.cols");
     let segments = write(&path);
     read(&path, &segments).unwrap();
     let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["sales.cols"], "nothing is left beside it");
+    assert_eq!(names, ["sales.cols"], "the temporary file is gone");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn damage_names_column_and_chunk() {
     let error = read(&path, &segments).unwrap_err().to_string();
     assert!(error.contains("damaged at column 'nulls', chunk 0: its checksum differs"), "{error}");
     let file = EncodedFile::open(&path, &identity()).unwrap();
-    assert!(decoded(&file, 0, 1).is_ok() && decoded(&file, 1, 0).is_ok(), "others can still be read");
+    assert!(decoded(&file, 0, 1).is_ok() && decoded(&file, 1, 0).is_ok(), "other chunks are readable");
 }
 
 #[test]

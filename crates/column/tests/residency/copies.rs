@@ -1,4 +1,4 @@
-//! Copies on the host of columns that left the device.
+//! Host copies of evicted columns.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ fn places(residency: &Residency, columns: usize) -> Vec<Location> {
 }
 
 #[test]
-fn what_left_comes_back_from_its_copy() {
+fn an_evicted_column_returns_from_its_copy() {
     use Location::{Device, Host, Source as Files};
     let source = Source::integers("t", 4, ROWS);
     let residency = residency(2 * column_bytes());
@@ -43,7 +43,7 @@ fn what_left_comes_back_from_its_copy() {
     assert!(pinned.tables[0].columns[0].facts().statistics.strictly_ascending);
     assert_eq!(places(&residency, 4), [Device, Host, Device, Files]);
     drop(pinned);
-    // Both the column and its copy are there now: it leaves again without being copied again.
+    // The column has a copy now: its next eviction copies nothing.
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
     drop(admit_keeping(&residency, &source, 2, u64::MAX));
     assert_eq!(places(&residency, 4), [Host, Device, Device, Files]);
@@ -51,7 +51,7 @@ fn what_left_comes_back_from_its_copy() {
 }
 
 #[test]
-fn strings_and_nulls_come_back() {
+fn strings_and_nulls_return() {
     let text: ArrayRef =
         Arc::new(StringArray::from_iter((0..ROWS).map(|row| (row % 3 > 0).then(|| format!("{row:x}")))));
     let other: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
@@ -73,7 +73,7 @@ fn strings_and_nulls_come_back() {
 }
 
 #[test]
-fn copies_keep_within_their_budget() {
+fn copies_stay_within_their_budget() {
     use Location::{Device, Host, Source as Files};
     let source = Source::integers("t", 4, ROWS);
     let residency = residency(column_bytes());
@@ -88,7 +88,7 @@ fn copies_keep_within_their_budget() {
 }
 
 #[test]
-fn copies_are_of_one_version_and_go_with_their_table() {
+fn copies_belong_to_a_version_and_a_table() {
     let source = Source::integers("t", 2, ROWS);
     let residency = residency(column_bytes());
     drop(admit_keeping(&residency, &source, 0, u64::MAX));
@@ -96,7 +96,7 @@ fn copies_are_of_one_version_and_go_with_their_table() {
     assert_eq!(residency.location("t", "2", 0), Location::Source);
     source.0.version.store(2, Ordering::SeqCst);
     drop(admit_keeping(&residency, &source, 0, u64::MAX));
-    assert_eq!(source.scans().len(), 3, "a copy of the old version is of no use");
+    assert_eq!(source.scans().len(), 3, "a copy of the old version is not used");
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
     let changes = residency.changes();
     assert_eq!(residency.evict_by_name("t").map(|table| table.columns.len()), Some(2));
@@ -105,8 +105,8 @@ fn copies_are_of_one_version_and_go_with_their_table() {
 }
 
 #[test]
-fn threads_that_make_room_at_once_do_not_fail_each_other() {
-    // Four columns of four segments leave while four others are loaded by four threads.
+fn concurrent_evictions_do_not_fail() {
+    // Four threads load four columns of four segments, which evict four others.
     let source = Source::integers("t", 8, ROWS);
     source.0.apart.store(true, Ordering::SeqCst);
     let residency = residency(4 * column_bytes());

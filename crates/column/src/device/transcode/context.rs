@@ -6,8 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
 
 use super::programs::{Parts, program};
-use crate::device::room::Room;
-use crate::device::segment::Segment;
+use crate::device::segment::{Room, Segment};
 use crate::error::Result;
 use crate::format::Sample;
 use crate::units::{Storage, VECTOR_ROWS};

@@ -43,9 +43,6 @@ struct AlpForm {
 
 impl Prepared {
     /// Counts the bytes of segments; kernels raise `flag` if the encoding cannot hold a value.
-    ///
-    /// # Errors
-    /// [`EncodingError::NotApplicable`](crate::format::EncodingError::NotApplicable) for the storage of a segment.
     pub(super) fn new(
         context: &mut KernelContext<'_>,
         flag: &Scratch,

@@ -23,8 +23,7 @@ pub(crate) use programs::{
 pub use programs::{programs_of_first_loads, programs_of_plain_loads};
 pub(crate) use scratch::Scratch;
 
-use crate::device::room::Room;
-use crate::device::segment::Segment;
+use crate::device::segment::{Room, Segment};
 use crate::error::{ColumnError, Result};
 use crate::format::{Encoding, EncodingError};
 use crate::units::Storage;
@@ -65,9 +64,6 @@ pub(crate) fn encode_segments<S: AsRef<Segment>>(
 }
 
 /// Encoded copies of plain segments.
-///
-/// # Errors
-/// As [`encode_segments`].
 pub(crate) fn encode_copies(
     device: &Device,
     room: &dyn Room,

@@ -111,7 +111,8 @@ impl Patches {
         rows_end.next_multiple_of(8) + patches * source.storage.word_bytes()
     }
 
-    /// Launches the kernels that write the sections; `of` gives the parameters of a segment and the byte of its section.
+    /// Launches the kernels that write the sections; `of` gives the parameters of a segment and the byte of its
+    /// section.
     pub(super) fn write(
         &self,
         context: &mut KernelContext<'_>,

@@ -45,38 +45,35 @@ pub(super) fn program(device: &Device, parts: Parts) -> Program {
     if is_better { better } else { quick }
 }
 
+/// The text of a file of kernels.
+macro_rules! kernels {
+    ($name:literal) => {
+        include_str!(concat!("../../../kernels/", $name, ".cuh"))
+    };
+}
+
 /// The beginning of all programs.
-const COMMON: &str = include_str!("../../../kernels/encode.cuh");
-const WALK: &str = include_str!("../../../kernels/encode_walk.cuh");
-const OFFSETS: &str = include_str!("../../../kernels/encode_offsets.cuh");
-pub(super) const SUMS: Parts = ("encode_sums", &[COMMON, include_str!("../../../kernels/encode_sums.cuh")]);
-pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../../kernels/encode_bytes.cuh")]);
-pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../../kernels/encode_runs.cuh")]);
-pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../../kernels/encode_blocks.cuh")]);
-pub(crate) const PACKED: Parts =
-    ("encode_packed", &[COMMON, OFFSETS, include_str!("../../../kernels/encode_packed.cuh")]);
-pub(super) const PATCHES: Parts =
-    ("encode_patches", &[COMMON, OFFSETS, include_str!("../../../kernels/encode_patches.cuh")]);
-pub(super) const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../../kernels/encode_alp.cuh")]);
-pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../../kernels/encode_delta.cuh")]);
-const PASS: &str = include_str!("../../../kernels/profile.cuh");
-const WORDS: &str = include_str!("../../../kernels/profile_words.cuh");
+const COMMON: &str = kernels!("encode");
+const WALK: &str = kernels!("encode_walk");
+const OFFSETS: &str = kernels!("encode_offsets");
+pub(super) const SUMS: Parts = ("encode_sums", &[COMMON, kernels!("encode_sums")]);
+pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, kernels!("encode_bytes")]);
+pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, kernels!("encode_runs")]);
+pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, kernels!("encode_blocks")]);
+pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, kernels!("encode_packed")]);
+pub(super) const PATCHES: Parts = ("encode_patches", &[COMMON, OFFSETS, kernels!("encode_patches")]);
+pub(super) const ALP: Parts = ("encode_alp", &[COMMON, kernels!("encode_alp")]);
+pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, kernels!("encode_delta")]);
+const PASS: &str = kernels!("profile");
+const WORDS: &str = kernels!("profile_words");
 const PROFILE_WORDS4: Parts = ("profile_words4", &[COMMON, PASS, "#define WC_PROFILE_WORD uint32_t\n", WORDS]);
 const PROFILE_WORDS8: Parts = ("profile_words8", &[COMMON, PASS, "#define WC_PROFILE_WORD uint64_t\n", WORDS]);
-pub(crate) const PROFILE_ANY: Parts =
-    ("profile_any", &[COMMON, PASS, WALK, include_str!("../../../kernels/profile_any.cuh")]);
-/// Profiles of columns, vector bounds and codes: one program, since each part compiles as fast as an empty program.
-pub(crate) const BASICS: Parts = (
-    "encode_basics",
-    &[
-        COMMON,
-        OFFSETS,
-        PASS,
-        include_str!("../../../kernels/profile_column.cuh"),
-        include_str!("../../../kernels/encode_bounds.cuh"),
-        include_str!("../../../kernels/encode_codes.cuh"),
-    ],
-);
+pub(crate) const PROFILE_ANY: Parts = ("profile_any", &[COMMON, PASS, WALK, kernels!("profile_any")]);
+/// The parts of [`BASICS`]: profiles of columns, vector bounds and codes in one program, since each of them compiles as
+/// fast as an empty program.
+const BASIC_PARTS: [&str; 6] =
+    [COMMON, OFFSETS, PASS, kernels!("profile_column"), kernels!("encode_bounds"), kernels!("encode_codes")];
+pub(crate) const BASICS: Parts = ("encode_basics", &BASIC_PARTS);
 /// Programs that each first load needs after the profile of vectors.
 const FIRST: [Parts; 2] = [PACKED, BASICS];
 /// Programs that encode most columns.
