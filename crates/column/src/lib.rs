@@ -1,12 +1,12 @@
-//! What data *is*: storage types, statistics, dictionaries, segments on the device and the tables made of them.
+//! Columns: storage types, facts, encodings, segments on the device, loads and residency.
 //!
-//! Columns enter as Arrow arrays and become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and
-//! encoded ones where that is worth it or asked for ([`format::Encoding`], [`EncodingChoice`]). No reader code goes
-//! past this crate. Invariants: statistics bound every valid value of a column; a null slot is never read as a value;
-//! all columns of a resident table share one list of chunks.
+//! Arrow arrays become plain segments, padded to whole vectors of [`VECTOR_ROWS`] rows, and then encoded segments
+//! ([`format::Encoding`], [`EncodingChoice`]). Readers of table files are outside of this crate. Invariants: statistics
+//! bound every valid value of a column; no null slot is read as a value; all columns of a resident table have the same
+//! chunks.
 //!
-//! Modules are layers, each of which uses those before it alone: `units`, `error`, `source`; [`mod@format`], the bytes
-//! of columns on the CPU; `device`, segments and the kernels over them; `load`; `residency`.
+//! Modules are layers; a layer uses the layers before it: `units`, `error`, `source`; [`mod@format`], columns as bytes
+//! on the CPU; `device`, segments and their kernels; `load`; `residency`.
 
 mod device;
 mod error;
@@ -22,7 +22,7 @@ pub use device::{
 };
 pub use error::{ColumnError, Result};
 pub use format::EncodingChoice;
-pub use load::{LoadLimits, LoadReport, OwnThreads};
-pub use residency::{Changes, ColumnSummary, Origin, Pinned, Residency, TableRequest, TableSummary, Whereabouts};
+pub use load::{LoadLimits, LoadReport, LoadThreads};
+pub use residency::{ChangeCounts, ColumnSummary, Location, Origin, Pinned, Residency, TableRequest, TableSummary};
 pub use source::{ColumnFile, ColumnScan, ColumnSource};
 pub use units::{CHUNK_ROWS, ColumnFacts, Dictionary, Statistics, Storage, Traits, VECTOR_ROWS, is_string};

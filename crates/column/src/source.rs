@@ -1,6 +1,4 @@
-//! Where columns come from: the one interface between tables and the code that keeps them on a device.
-//!
-//! No code that reads files goes past [`ColumnSource`].
+//! The interface between tables and loads. Readers of table files are behind [`ColumnSource`].
 
 use std::path::PathBuf;
 
@@ -9,52 +7,52 @@ use arrow::datatypes::SchemaRef;
 
 use crate::error::{ColumnError, Result};
 
-/// Where a table's rows come from.
+/// The source of a table's rows.
 pub trait ColumnSource: Send + Sync {
-    /// Name of the table for people.
+    /// Name of the table in messages.
     fn name(&self) -> &str;
 
     /// Identity of the table across statements.
     fn key(&self) -> String;
 
-    /// Version of the content: equal versions hold equal rows in equal order.
+    /// Version of the content: equal versions have equal rows in equal order.
     fn version(&self) -> String;
 
-    /// Looks at the table once more: the version of its content now, which [`ColumnSource::version`] gives from then
-    /// on. Called after each load, so that content that changed meanwhile is not taken for that of another version.
-    fn look_again(&self) -> Result<String> {
+    /// Reads the present version of the content, which [`ColumnSource::version`] returns from then on. A load calls it
+    /// at its end to detect changes.
+    fn refresh_version(&self) -> Result<String> {
         Ok(self.version())
     }
 
     /// All columns of the table.
     fn schema(&self) -> SchemaRef;
 
-    /// Rows, where that is known beforehand.
+    /// Number of rows, if known before a scan.
     fn rows(&self) -> Option<u64>;
 
-    /// Where encoded columns of the table are kept beside it; the version is then the same in every process.
+    /// The column file of the table. Its version must be the same in every process.
     fn column_file(&self) -> Option<ColumnFile> {
         None
     }
 
-    /// Opens a scan of some columns; every scan of one version has the same partitions with the same rows in order.
+    /// Opens a scan of columns. All scans of a version have the same partitions with the same rows in the same order.
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>>;
 }
 
-/// A scan in progress; partitions are read by several threads.
+/// A scan in progress; several threads read its partitions.
 pub trait ColumnScan: Send + Sync {
     /// Number of partitions.
     fn partitions(&self) -> usize;
 
-    /// Hands the partition's batches to `sink`, in order. Runs on a thread that may block.
+    /// Passes the batches of a partition to `sink` in order. Runs on a thread that may block.
     fn read(&self, partition: usize, sink: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()>;
 
-    /// Whether [`ColumnScan::read_column`] reads no more than that column, so that threads may share a partition.
-    fn columns_apart(&self) -> bool {
+    /// Whether [`ColumnScan::read_column`] reads a single column, so that threads can share a partition.
+    fn reads_single_columns(&self) -> bool {
         false
     }
 
-    /// As [`ColumnScan::read`], with one column alone, named by its position among those of the scan.
+    /// As [`ColumnScan::read`] for one column, by its position in the scan.
     fn read_column(
         &self,
         partition: usize,
@@ -62,19 +60,18 @@ pub trait ColumnScan: Send + Sync {
         sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         self.read(partition, &mut |batch| {
-            let one = batch.project(&[column]).map_err(|error| ColumnError::source(error.to_string()))?;
-            sink(one)
+            sink(batch.project(&[column]).map_err(|error| ColumnError::source(error.to_string()))?)
         })
     }
 }
 
-/// A file that encoded columns of a table are kept in.
+/// The file of a table's encoded columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Identity of the table and of the way it is read; the same in every process.
+    /// Identity of the table and of the options of its reader, the same in every process.
     pub table: String,
-    /// Whether columns that are loaded from their source are added.
+    /// Whether loads add columns from the source.
     pub write: bool,
 }

@@ -48,7 +48,7 @@ impl Planned {
     /// Whether fragments may belong elsewhere by now: what was too dear to load may be there or be worth it, and what
     /// was there may have left.
     pub(crate) fn is_misplaced(&self, now: Basis) -> bool {
-        self.basis.columns.left != now.columns.left || !self.declined.is_empty() && self.basis != now
+        self.basis.columns.evictions != now.columns.evictions || !self.declined.is_empty() && self.basis != now
     }
 
     /// Whether the CPU only sorts, projects, filters and cuts what comes back from the device: a few rows in one

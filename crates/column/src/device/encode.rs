@@ -1,80 +1,76 @@
-//! Which encoding a column gets once all of it is there, as its load asks for.
+//! The encoding of a column after its load.
 //!
-//! A pass over the column on the device gives its profile; parameters come from that and hold every value. Where a
-//! named encoding is not for the column, and where none is named, all that the device reads well compete.
+//! The profile of the whole column gives parameters that hold every value. If the load names no encoding, or one that
+//! is not for the column, the encodings of `choice.rs` compete.
 
 use warpcube_gpu::Device;
 
-use super::candidate::{Candidate, Known};
-use super::choice::{best, best_packed, sampled_alp};
+use super::choice::{Candidate, ValueFacts, best, best_packed, sampled_alp};
 use super::profile::profile;
-use super::room::Room;
-use super::segment::{Encoded, Lookup, Segment};
+use super::segment::{Encoded, Lookup, Room, Segment};
 use super::transcode::{encode_copies, encode_segments, fitting_delta};
 use crate::error::{ColumnError, Result};
 use crate::format::{DICTIONARY_MAX, Encoding, EncodingChoice, Nsf, Nsv};
 use crate::units::Traits;
 
-/// Encodes the plain segments of a column, and what a pass over them told; without room to do so they stay plain.
+/// Encodes the plain segments of a column, and returns its traits. Without room the segments stay plain.
 pub(crate) fn encode_column(
     device: &Device,
     room: &dyn Room,
     choice: EncodingChoice,
-    known: Known,
+    facts: ValueFacts,
     segments: Vec<Segment>,
 ) -> Result<(Encoded, Option<Traits>)> {
     if choice == EncodingChoice::Plain || segments.is_empty() {
         return Ok((Encoded::plain(segments), None));
     }
-    let profile = match profile(device, room, known.storage, &segments) {
+    let profile = match profile(device, room, facts.storage, &segments) {
         Err(ColumnError::OverBudget { .. }) => return Ok((Encoded::plain(segments), None)),
         profile => profile?,
     };
-    let traits = Some(profile.traits(known.storage));
-    let column = Candidate { device, room, known, profile: &profile, segments: &segments };
-    let (encoding, lookup) = match column.encoding(choice) {
-        Err(ColumnError::OverBudget { .. }) => return Ok((Encoded::plain(segments), traits)),
-        found => found?,
+    let traits = Some(profile.traits(facts.storage));
+    let column = Candidate { device, room, facts, profile: &profile, segments: &segments };
+    let encoded = match column.encoding(choice) {
+        Ok((Encoding::Plain, _)) => return Ok((Encoded::plain(segments), traits)),
+        Ok((encoding, lookup)) => encode_segments(device, room, facts.storage, &encoding, segments)
+            .map(|segments| Encoded { encoding, lookup, segments }),
+        Err(error) => Err((error, segments)),
     };
-    if encoding == Encoding::Plain {
-        return Ok((Encoded::plain(segments), traits));
-    }
-    match encode_segments(device, room, known.storage, &encoding, segments) {
-        Ok(segments) => Ok((Encoded { encoding, lookup, segments }, traits)),
+    match encoded {
         Err((ColumnError::OverBudget { .. }, segments)) if !segments.is_empty() => {
             Ok((Encoded::plain(segments), traits))
         }
-        Err((error, _)) => Err(error),
+        encoded => encoded.map(|encoded| (encoded, traits)).map_err(|(error, _)| error),
     }
 }
 
-/// Copies of a column's plain segments in the encoding of a load that names none, and that encoding.
+/// The encoding of [`EncodingChoice::Auto`] for a column, and copies of its plain segments in this encoding.
 pub(crate) fn encode_best(
     device: &Device,
     room: &dyn Room,
-    known: Known,
+    facts: ValueFacts,
     segments: &[Segment],
 ) -> Result<(Encoding, Vec<Segment>)> {
-    let profile = profile(device, room, known.storage, segments)?;
-    let encoding = best(&Candidate { device, room, known, profile: &profile, segments })?;
-    let copies = encode_copies(device, room, known.storage, &encoding, segments)?;
+    let profile = profile(device, room, facts.storage, segments)?;
+    let encoding = best(&Candidate { device, room, facts, profile: &profile, segments })?;
+    let copies = encode_copies(device, room, facts.storage, &encoding, segments)?;
     Ok((encoding, copies))
 }
 
 impl Candidate<'_> {
-    /// The encoding for a choice, with its lookup on the device.
+    /// The encoding of a choice, with its lookup on the device.
     fn encoding(&self, choice: EncodingChoice) -> Result<(Encoding, Option<Lookup>)> {
         let encoding = match self.named(choice)? {
             Some(encoding) => encoding,
             None => best(self)?,
         };
-        let lookup = Lookup::of(&encoding, self.known.storage, self.device, self.room)?;
+        let lookup = Lookup::of(&encoding, self.facts.storage, self.device, self.room)?;
         Ok((encoding, lookup))
     }
 
-    /// The encoding that a choice names, with its parameters; `None` if it names none or the column cannot have it.
+    /// The encoding that a choice names, with parameters; `None` for no name, or if it is not for the column.
     fn named(&self, choice: EncodingChoice) -> Result<Option<Encoding>> {
-        let Known { storage, range, strings } = self.known;
+        let ValueFacts { storage, range, is_string } = self.facts;
         let (low, high) = range.unwrap_or_default();
         let integers = !storage.is_float();
         Ok(match choice {
@@ -89,7 +85,7 @@ impl Candidate<'_> {
                 Some(Encoding::Delta(fitting_delta(self.device, self.room, storage, self.segments)?))
             }
             EncodingChoice::Packed if integers => Some(best_packed(self).encoding),
-            EncodingChoice::Dictionary if !strings => self.dictionary(DICTIONARY_MAX)?,
+            EncodingChoice::Dictionary if !is_string => self.dictionary(DICTIONARY_MAX)?,
             EncodingChoice::Alp if !integers => sampled_alp(self)?.map(|(encoding, _)| encoding),
             _ => None,
         })

@@ -1,15 +1,15 @@
 //! Device functions that read encoded segments, for kernels of all crates.
 //!
-//! Each layout has a header that loads whole vectors of a warp and gets single rows; programs get those they use.
+//! The header of a layout loads whole vectors of a warp and gets single rows. A program gets the headers that it uses.
 
 use crate::format::{Alp, Encoding, Packed};
 
-/// Where rows lie in a warp, and loads of plain columns: what all others rest on.
+/// The map of rows to the lanes of a warp, and loads of plain columns; the base of all other headers.
 pub const PLAIN_LIBRARY: &str = include_str!("../../kernels/plain.cuh");
 
-/// Packed columns, and the sums of references and offsets that most others rest on.
+/// Packed columns, and the sums of references and offsets that most headers use.
 const PACKED: &str = include_str!("../../kernels/packed.cuh");
-/// Headers besides, each with the names that mark its use, in the order in which they go into a program.
+/// The other headers, each with the names that mark its use, in their order in a program.
 const HEADERS: [(&[&str], &str); 6] = [
     (&["WcNsf<", "WcNsv<"], include_str!("../../kernels/nullsupp.cuh")),
     (&["WcRle<"], include_str!("../../kernels/runs.cuh")),
@@ -19,7 +19,7 @@ const HEADERS: [(&[&str], &str); 6] = [
     (&["WcAlp<"], include_str!("../../kernels/alp.cuh")),
 ];
 
-/// The device functions that a program's text calls to read encoded columns; they go between [`PLAIN_LIBRARY`] and it.
+/// The headers of encoded columns that a program's text uses; their place is between [`PLAIN_LIBRARY`] and the text.
 pub fn decoding_library(text: &str) -> String {
     let marks = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
     let own: String = HEADERS.iter().filter(|(names, _)| marks(names)).map(|(_, header)| *header).collect();
@@ -27,7 +27,7 @@ pub fn decoding_library(text: &str) -> String {
     format!("{}{own}", if packed { PACKED } else { "" })
 }
 
-/// A constant that a view is made of.
+/// A constant of a view.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Constant {
     /// A `uint64_t`.
@@ -37,7 +37,7 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// Its type in kernel source.
+    /// The type of the constant in kernel source.
     pub fn c_type(self) -> &'static str {
         match self {
             Constant::Word(_) => "uint64_t",
@@ -46,14 +46,14 @@ impl Constant {
     }
 }
 
-/// The device type that reads segments of a layout: it is made of a segment's address, the segment's rows and the
-/// constants. `fetch` asks for a lane's values of a step and `decode` makes them, `wc_view_load` does both; `get` is a
-/// single value.
+/// The device type that reads segments of a layout, constructed from the address of a segment, its rows and the
+/// constants. `fetch` loads the bytes of a lane's values of a step and `decode` decodes them; `wc_view_load` does both.
+/// `get` reads a single value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// Name of the type.
     pub c_type: String,
-    /// Its constants, after address and rows.
+    /// Constants after address and rows.
     pub constants: Vec<Constant>,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_get_what_they_use() {
+    fn programs_get_the_headers_that_they_use() {
         assert_eq!(decoding_library("wc_load_slots<8>(d0, c0 + base, lane);"), "");
         assert_eq!(decoding_library("WcPacked<12, 8> d0;"), PACKED);
         let alp = decoding_library("const WcAlp<double, 12, true, true> c0(pointers[0], rows_here);");

@@ -1,9 +1,8 @@
-//! The profile of a column, taken on the device: equal to the sum of the CPU's over its segments.
+//! The profile of a column by kernels, equal to the sum of [`Profile::of`] over its segments.
 
 use warpcube_gpu::{Device, Params};
 
-use super::room::Room;
-use super::segment::Segment;
+use super::segment::{Room, Segment};
 use super::transcode::{
     BASICS, BLOCK_WARPS, KernelContext, PACKED, PROFILE_ANY, Parts, Scratch, Source, flip, profile_words,
 };
@@ -11,25 +10,22 @@ use crate::error::Result;
 use crate::format::{DistinctSketch, OffsetBits, Profile};
 use crate::units::{CHUNK_ROWS, Storage, VECTOR_ROWS};
 
-/// Widths of offsets, 0 to 64.
+/// Widths of offsets: 0 to 64.
 const WIDTHS: usize = 65;
 /// Shared memory: counts of widths by lane, and a sketch.
 const SHARED_BYTES: u32 = (WIDTHS as u32 * 32 + DistinctSketch::REGISTERS as u32) * 4;
 /// Segments of a launch: `WC_PROFILE_SEGMENTS`.
 const SEGMENTS: usize = 64;
-// `WC_SEGMENT_VECTORS`: a vector's segment is looked for from its number on.
+// `WC_SEGMENT_VECTORS`: the number of a vector bounds the number of its segment.
 const _: () = assert!(CHUNK_ROWS <= 1024 * VECTOR_ROWS);
-/// Blocks a multiprocessor: all that are there at a time, since each adds a sketch of its own to the column's.
+/// Blocks a multiprocessor: no more than are resident, since each block adds a sketch to that of the column.
 const BLOCKS: u32 = 4;
-/// Bytes of a vector's bounds, and of its first and last key.
+/// Bytes of the bounds of a vector, and of its first and last key.
 const VECTOR_BYTES: usize = 2 * size_of::<u64>();
-/// Totals before those of widths: `WC_TOTAL_…` in profile.cuh.
+/// Totals before the counts of widths: `WC_TOTAL_…` in profile.cuh.
 const TOTALS: usize = 7;
 
-/// The profile of a column's plain segments.
-///
-/// # Errors
-/// [`ColumnError::OverBudget`](crate::ColumnError::OverBudget) without room for what is known of each vector.
+/// The profile of plain segments.
 pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segments: &[Segment]) -> Result<Profile> {
     let mut context = KernelContext::new(device, room)?;
     let sources: Vec<Source> = segments.iter().map(|segment| Source::of(segment, storage)).collect();
@@ -48,7 +44,7 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     let words = |source: &Source| profile_words(storage.width()).filter(|_| !source.has_nulls());
     let passes =
         [sources.iter().find_map(words), sources.iter().any(|source| words(source).is_none()).then_some(PROFILE_ANY)];
-    // Most columns are packed: compilers that work side by side cost no more time.
+    // The packed encoder compiles concurrently: most columns need it next.
     let programs: Vec<Parts> = passes.into_iter().flatten().chain([BASICS, PACKED]).collect();
     context.prepare(&programs)?;
     let of_column = context.kernel(BASICS, "profile_column")?;
@@ -79,7 +75,7 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
     context.launch(&of_column, vectors.div_ceil(BLOCK_WARPS as usize), BLOCKS, 0, &params)?;
     let (counted, sketched) = (bytemuck::cast_slice_mut(&mut totals), bytemuck::cast_slice_mut(&mut registers));
     context.stream.download_all(buffer, &mut [(totals_at, counted), (registers_at, sketched)])?;
-    let [valid, runs, descents, low, high, first, last] = *totals.first_chunk().expect("as many as there are");
+    let [valid, runs, descents, low, high, first, last] = *totals.first_chunk().expect("there are as many totals");
     let mut ends = None;
     if valid > 0 {
         let [mut first_keys, mut last_keys] = [[0u64; 2]; 2];
@@ -95,8 +91,8 @@ pub(crate) fn profile(device: &Device, room: &dyn Room, storage: Storage, segmen
         bounds: (valid > 0).then(|| (number(storage, low), number(storage, high))),
         runs,
         descents,
-        distinct: DistinctSketch::from_registers(registers.into_iter().map(|bits| bits.count_ones() as u8).collect()),
-        offsets: OffsetBits::from_counts(*totals.last_chunk().expect("as many as there are")),
+        distinct: DistinctSketch { registers: registers.into_iter().map(|bits| bits.count_ones() as u8).collect() },
+        offsets: OffsetBits(*totals.last_chunk().expect("there are totals of all widths")),
         ends,
     })
 }

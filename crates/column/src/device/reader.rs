@@ -1,48 +1,47 @@
-//! How kernels read a column: vectors loaded whole, single rows gathered, whatever its encoding.
+//! Readers: the kernel text that loads whole vectors of a column and gathers single rows.
 //!
-//! Plain vectors are loaded into arrays. Packed ones without patches stay packed in registers until a value is used.
-//! All other layouts are read through a view, made for each chunk: what it has fetched of a step is decoded into an
-//! array before the step is worked on.
-//! A column with a lookup is read as its codes; a code becomes a value where it is used.
+//! Plain vectors are loaded into arrays. Packed vectors without patches stay packed in registers until the use of a
+//! value. A view for each chunk reads all other layouts: it fetches a step and decodes it into an array. A column with
+//! a lookup is read as codes; a code becomes a value at its use.
 
 use super::kernels::{Constant, View};
 use super::segment::ResidentColumn;
 use crate::format::{Delta, Encoding, GROUP_ROWS, Packed};
 use crate::units::{Storage, VECTOR_ROWS};
 
-/// Bytes that device memory is read by.
+/// Bytes of a read of device memory.
 pub const LINE_BYTES: f64 = 64.0;
 
-/// Values of a packed column that a lane unpacks together: steps have at least as many.
+/// Values of a packed column that a lane unpacks together: the fewest of a step.
 pub const GROUP_SLOTS: usize = GROUP_ROWS / 32;
 
-/// Values of a lane in a tile of differences.
+/// Values of a lane in a tile of GPU-DFOR.
 pub const TILE_SLOTS: usize = 16;
 
-/// The properties of a resident column that decide how kernels read it.
+/// The properties of a resident column that select its reader.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnLayout {
     /// Machine type of the values.
     pub storage: Storage,
-    /// Encoding of what its segments hold: values, or codes for them.
+    /// Encoding of stored values, or of their codes.
     segments: Encoding,
-    /// Address of its distinct values, where its segments hold codes for them.
+    /// Address of the distinct values of a dictionary column.
     lookup: Option<u64>,
-    /// How many values there are at that address.
+    /// Number of distinct values at this address.
     pub codes: usize,
-    /// Bytes of a value on average.
+    /// Average bytes of a value.
     bytes: f64,
-    /// Whether values never get smaller from row to row.
+    /// Whether values are in ascending order.
     sorted: bool,
 }
 
-/// How kernels read a layout.
+/// The form of loaded values.
 enum Access {
-    /// As arrays of values.
+    /// Arrays of values.
     Arrays,
-    /// As words that values are unpacked from where they are used.
+    /// Packed words; a value is unpacked at its use.
     Words(Packed),
-    /// Through a view that decodes.
+    /// Steps of a view, decoded as a whole.
     View,
 }
 
@@ -59,16 +58,16 @@ impl ColumnLayout {
         }
     }
 
-    /// Bytes a value takes in memory, references apart.
+    /// Bytes of a value in memory, without references.
     pub fn bytes(&self) -> f64 {
-        // A column of one value takes next to nothing.
+        // A column of a single value has a width of 0 bits.
         self.bytes.max(1.0 / 64.0)
     }
 
-    /// The same where single rows are read: as if all rows that one of them is decoded from lay in one line.
+    /// Bytes of a value for reads of single rows: a line of memory holds the rows that decode one of them.
     pub fn gathered_bytes(&self) -> f64 {
         let rows = match &self.segments {
-            // The differences of half a tile on average, or the lengths of half a vector.
+            // On average the differences of half a tile, or the lengths of half a vector.
             Encoding::GpuDfor => 256.0,
             Encoding::Nsv(_) => 512.0,
             _ => return self.bytes(),
@@ -76,7 +75,7 @@ impl ColumnLayout {
         self.bytes().min(LINE_BYTES / rows)
     }
 
-    /// Whether each vector has bounds of its own: a reference, or a line, and at most 32 bits beside it.
+    /// Whether the layout has vector bounds: a reference or a line for each vector, and offsets of at most 32 bits.
     pub fn has_bounds(&self) -> bool {
         match &self.segments {
             Encoding::Packed(packed) => packed.reference.is_none() && packed.width <= 32,
@@ -85,12 +84,12 @@ impl ColumnLayout {
         }
     }
 
-    /// Whether what drops values of it drops whole vectors, but for a few.
+    /// Whether a filter on the column drops mostly whole vectors.
     pub fn is_clustered(&self) -> bool {
         self.sorted && self.lookup.is_none() && self.has_bounds()
     }
 
-    /// Bytes of registers that a loaded value takes.
+    /// Bytes of registers of a loaded value.
     pub fn register_bytes(&self) -> f64 {
         match self.access() {
             Access::Words(packed) => f64::from(packed.width.next_multiple_of(4)) / 8.0,
@@ -102,17 +101,17 @@ impl ColumnLayout {
         }
     }
 
-    /// Whether a lane's values come in groups of eight.
+    /// Whether a lane loads values in groups of eight.
     pub fn is_packed(&self) -> bool {
         !matches!(self.access(), Access::Arrays)
     }
 
-    /// Whether steps shorter than [`TILE_SLOTS`] are decoded twice in part.
+    /// Whether steps shorter than [`TILE_SLOTS`] decode parts of a tile twice.
     pub fn is_tiled(&self) -> bool {
         self.segments == Encoding::GpuDfor
     }
 
-    /// Whether its steps are decoded as a whole.
+    /// Whether steps are decoded as a whole.
     pub fn is_viewed(&self) -> bool {
         matches!(self.access(), Access::View)
     }
@@ -125,30 +124,29 @@ impl ColumnLayout {
         }
     }
 
-    /// Machine type of what its segments hold: values, or codes for them.
+    /// Machine type of stored values, or of their codes.
     fn stored(&self) -> Storage {
         if self.lookup.is_some() { Storage::U32 } else { self.storage }
     }
 }
 
-/// The texts by which one column of a pipeline is read.
+/// The kernel text that reads one column of a pipeline.
 #[derive(Debug, Clone)]
 pub struct ColumnReader {
     column: usize,
     layout: ColumnLayout,
     nullable: bool,
-    /// The reference of all vectors of a column read as words: a parameter, or zero.
+    /// The reference of all vectors of packed words: a parameter, or zero.
     reference: Option<String>,
-    /// The type of the column's view, and what it is made of besides segment and rows.
+    /// Type and constants of the view.
     view: String,
     constants: String,
-    /// The distinct values that codes stand for.
+    /// Address of the distinct values.
     lookup: Option<String>,
 }
 
 impl ColumnReader {
-    /// The reader of a column; `add` makes a parameter of a C type of a constant, and gives its expression in the
-    /// kernel.
+    /// The reader of a column; `add` adds a kernel parameter with its C type, and returns its expression.
     pub fn new(
         column: usize,
         layout: ColumnLayout,
@@ -176,7 +174,7 @@ impl ColumnReader {
         ColumnReader { column, layout, nullable, reference, view, constants, lookup }
     }
 
-    /// Declares the column's pointers for one chunk of `rows_here` rows.
+    /// Declares the pointers of the column for a chunk of `rows_here` rows.
     pub fn pointers(&self) -> String {
         let ColumnReader { column, nullable, .. } = self;
         let at = column * 2;
@@ -206,62 +204,58 @@ impl ColumnReader {
         text
     }
 
-    /// Declares what holds the vectors of a step, by the name `prefix` and the column's number.
+    /// Declares the loaded vectors of a step; names are `prefix` and the number of the column.
     pub fn declaration(&self, prefix: &str, slots: usize) -> String {
         let ColumnReader { column, layout, .. } = self;
-        let mut text = match layout.access() {
+        let values = match layout.access() {
             Access::Arrays => format!("            {} {prefix}{column}[{slots}];\n", layout.stored().c_name()),
             Access::View => format!("            {}::Step<{slots}> {prefix}{column};\n", self.view),
             Access::Words(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
         };
-        if self.with_references().is_some() {
-            text.push_str(&format!("            {} {prefix}f{column};\n", self.sum_type()));
-        }
-        if self.nullable {
-            text.push_str(&format!("            uint32_t {prefix}n{column};\n"));
-        }
-        text
+        let references = format!("            {} {prefix}f{column};\n", self.sum_type());
+        self.join(values, &references, &format!("            uint32_t {prefix}n{column};\n"))
     }
 
     /// Loads the vectors of the step at `base`.
     pub fn load(&self, prefix: &str, base: &str, slots: usize) -> String {
         let column = self.column;
-        let mut text = match self.layout.access() {
+        let values = match self.layout.access() {
             Access::Arrays => {
                 format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
             }
             Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
             Access::View => format!("            c{column}.fetch({prefix}{column}, {base}, lane);\n"),
         };
-        if self.with_references().is_some() {
-            text.push_str(&format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n"));
-        }
-        if self.nullable {
-            let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
-            text.push_str(&format!("            {prefix}n{column} = {load};\n"));
-        }
-        text
+        let references = format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n");
+        let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
+        self.join(values, &references, &format!("            {prefix}n{column} = {load};\n"))
     }
 
-    /// Moves vectors loaded as `from` to `to`.
-    pub fn move_on(&self, from: &str, to: &str, slots: usize) -> String {
+    /// Moves loaded vectors from prefix `from` to prefix `to`.
+    pub fn move_step(&self, from: &str, to: &str, slots: usize) -> String {
         let column = self.column;
-        let mut text = match self.layout.access() {
+        let values = match self.layout.access() {
             Access::Arrays => {
                 format!("            for (int k = 0; k < {slots}; ++k) {to}{column}[k] = {from}{column}[k];\n")
             }
             Access::Words(_) | Access::View => format!("            {to}{column} = {from}{column};\n"),
         };
-        if self.with_references().is_some() {
-            text.push_str(&format!("            {to}f{column} = {from}f{column};\n"));
-        }
-        if self.nullable {
-            text.push_str(&format!("            {to}n{column} = {from}n{column};\n"));
-        }
-        text
+        let references = format!("            {to}f{column} = {from}f{column};\n");
+        self.join(values, &references, &format!("            {to}n{column} = {from}n{column};\n"))
     }
 
-    /// Gives what was loaded as `from` another name.
+    /// The text of values, then those of references and validity if the column has them.
+    fn join(&self, mut values: String, references: &str, validity: &str) -> String {
+        if self.with_references().is_some() {
+            values.push_str(references);
+        }
+        if self.nullable {
+            values.push_str(validity);
+        }
+        values
+    }
+
+    /// Declares the prefix `to` as an alias of `from`.
     pub fn alias(&self, from: &str, to: &str) -> String {
         let column = self.column;
         let mut names = vec![format!("{column}")];
@@ -270,8 +264,7 @@ impl ColumnReader {
         names.iter().map(|name| format!("            auto& {to}{name} = {from}{name};\n")).collect()
     }
 
-    /// Decodes what was loaded for the present step, where that is not done value by value; behind a test, values that
-    /// no lane reads are left out.
+    /// Decodes the loaded step of a view; behind a test, only if a lane reads values.
     pub fn decode(&self, prefix: &str, slots: usize, test: &str) -> String {
         let (column, c_type) = (self.column, self.layout.stored().c_name());
         match self.layout.is_viewed() {
@@ -286,10 +279,10 @@ impl ColumnReader {
 
     /// The loaded value in slot `k`, in storage type.
     pub fn value(&self, prefix: &str) -> String {
-        self.looked_up(self.code(prefix))
+        self.lookup(self.code(prefix))
     }
 
-    /// What lies in slot `k`: the value, or its code where there is a lookup.
+    /// The stored value in slot `k`: the code if there is a lookup.
     pub fn code(&self, prefix: &str) -> String {
         let column = self.column;
         match self.layout.access() {
@@ -302,15 +295,14 @@ impl ColumnReader {
         }
     }
 
-    /// How integers, or codes, are packed, and their reference, if offsets of less than 32 bits can be looked at alone.
+    /// The packing and the reference of integers or codes, if offsets of less than 32 bits can be compared alone.
     pub fn packed(&self) -> Option<(Packed, i128)> {
         let Access::Words(packed) = self.layout.access() else { return None };
         let reference = packed.reference.filter(|_| (1..32).contains(&packed.width))?;
-        let is_signed = matches!(self.layout.stored(), Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64);
-        Some((packed, if is_signed { (reference as i64).into() } else { reference.into() }))
+        Some((packed, if self.layout.stored().is_signed() { (reference as i64).into() } else { reference.into() }))
     }
 
-    /// Whether a loaded value is zero where the row is NULL.
+    /// Whether the loaded value of a NULL is zero.
     pub fn is_zero_where_null(&self) -> bool {
         let is_zero = match self.layout.access() {
             Access::Arrays => true,
@@ -320,12 +312,12 @@ impl ColumnReader {
         is_zero && self.lookup.is_none()
     }
 
-    /// Whether what lies in slots are codes.
+    /// Whether stored values are codes.
     pub fn is_coded(&self) -> bool {
         self.lookup.is_some()
     }
 
-    /// Whether each vector has bounds of its own.
+    /// Whether the layout has vector bounds.
     pub fn has_bounds(&self) -> bool {
         self.layout.has_bounds()
     }
@@ -342,12 +334,12 @@ impl ColumnReader {
         }
     }
 
-    /// The offset in slot `k` at the top of a word of 32 bits, with anything below.
+    /// A word of 32 bits with the offset in slot `k` in its high bits and any low bits.
     pub fn top(&self, prefix: &str) -> String {
         format!("{prefix}{}.top(k)", self.column)
     }
 
-    /// Most values between the bounds of a vector without patches.
+    /// Most values between the bounds of a packed vector.
     pub fn vector_values_max(&self) -> Option<u64> {
         match &self.layout.segments {
             Encoding::Packed(packed) if packed.width < 64 => Some(1 << packed.width),
@@ -355,7 +347,7 @@ impl ColumnReader {
         }
     }
 
-    /// Bytes of a vector's packed values, one behind the other from the segment's start; none for other layouts.
+    /// Bytes of the packed values of a vector at the start of a segment; `None` for other layouts.
     pub fn vector_bytes(&self) -> Option<usize> {
         match &self.layout.segments {
             Encoding::Packed(Packed { width, .. }) | Encoding::Delta(Delta { width, .. }) if *width > 0 => {
@@ -370,10 +362,10 @@ impl ColumnReader {
         self.nullable
     }
 
-    /// The value of the row `row` of the chunk, in storage type.
+    /// The value of row `row` of the chunk, in storage type.
     pub fn gather(&self) -> String {
         let column = self.column;
-        self.looked_up(match self.layout.access() {
+        self.lookup(match self.layout.access() {
             Access::Arrays => format!("wc_load_cached(c{column} + row)"),
             Access::Words(packed) => {
                 let reference = self.reference_or(&format!("wc_load_cached(f{column} + row / 1024)"));
@@ -384,20 +376,20 @@ impl ColumnReader {
         })
     }
 
-    /// The value that a code stands for, where there is a lookup.
-    pub fn looked_up(&self, code: String) -> String {
+    /// The value of a code if there is a lookup, else the code itself.
+    pub fn lookup(&self, code: String) -> String {
         match &self.lookup {
             Some(values) => format!("wc_load_cached({values} + {code})"),
             None => code,
         }
     }
 
-    /// The type that offsets and references are added in, and that references are stored in.
+    /// The type of references and of their sums with offsets.
     fn sum_type(&self) -> &'static str {
         if self.layout.stored().width() == 8 { "uint64_t" } else { "uint32_t" }
     }
 
-    /// The packing of a column that is read as words, where each vector has a reference of its own.
+    /// The packing of words with a reference for each vector.
     fn with_references(&self) -> Option<Packed> {
         match self.layout.access() {
             Access::Words(packed) => Some(packed).filter(|packed| packed.reference.is_none()),

@@ -1,7 +1,7 @@
-//! Relations: rows on the device as columns that share one list of chunks.
+//! Relations: columns on the device that share one list of chunks.
 //!
-//! A relation is what operators take and give: a version of a table, the output of a pipeline, the facts of a cube. It
-//! owns nothing alone; its columns stay on the device as long as someone holds them.
+//! Operators take and return relations: a version of a table, the output of a pipeline, the facts of a cube. A relation
+//! shares the ownership of its columns.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use super::segment::ResidentColumn;
 use crate::error::Result;
 use crate::units::ColumnFacts;
 
-/// How many rows a relation has.
+/// The number of rows of a relation.
 #[derive(Debug, Clone)]
 pub enum RowCount {
-    /// The host knows it.
+    /// A number on the host.
     Known(u64),
-    /// Only the device does: a `uint64_t` there, of at most as many rows as the chunks have.
+    /// A `uint64_t` on the device, at most the rows of the chunks.
     OnDevice(DeviceBuffer),
 }
 
 /// Columns on the device whose segments are cut into the same chunks.
 #[derive(Debug, Clone)]
 pub struct Relation {
-    /// Rows of each chunk; where only the device knows how many rows there are, those that there is room for.
+    /// Rows of each chunk; capacity in rows if the number of rows is on the device.
     pub chunks: Arc<[u32]>,
     /// The columns in order.
     pub columns: Vec<Arc<ResidentColumn>>,
-    /// Rows of all chunks.
+    /// Number of rows.
     pub rows: RowCount,
 }
 
 impl Relation {
-    /// A relation that fills its chunks.
+    /// A relation whose chunks are full.
     pub fn new(chunks: Arc<[u32]>, columns: Vec<Arc<ResidentColumn>>) -> Relation {
         let rows = RowCount::Known(chunks.iter().map(|rows| u64::from(*rows)).sum());
         Relation { chunks, columns, rows }
     }
 
-    /// What is known of a column.
+    /// Facts of a column.
     pub fn facts(&self, column: usize) -> &ColumnFacts {
         self.columns[column].facts()
     }
@@ -50,7 +50,7 @@ impl Relation {
         Schema::new(self.columns.iter().map(|column| field(column.facts())).collect::<Vec<_>>())
     }
 
-    /// Most rows that it may have.
+    /// Most rows of the relation.
     pub fn rows_max(&self) -> u64 {
         match self.rows {
             RowCount::Known(rows) => rows,
@@ -58,7 +58,7 @@ impl Relation {
         }
     }
 
-    /// Its rows; a count that only the device has is read after the work on the stream.
+    /// Number of rows; a number on the device is read after the work on the stream.
     pub fn count(&self, stream: &mut Stream) -> Result<u64> {
         match &self.rows {
             RowCount::Known(rows) => Ok(*rows),

@@ -1,4 +1,4 @@
-//! Codes of arrival to sorted codes, on the device.
+//! Arrival codes to sorted codes, on the device.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,10 +6,10 @@ use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Module, Params, Program, S
 
 use crate::error::Result;
 
-/// Purpose: replace each code by its final code when a string column closes.
+/// Purpose: replaces each arrival code by its final code when a string column closes.
 /// Inputs: codes u32 `[rows]`, in place; table u32 `[codes]`. Mapping: one thread a row, grid-stride.
-/// Bytes: 8 a row (read and write), the table from cache. Valid for any number of rows; padding holds code 0, which is
-/// mapped too: it is never read as a value.
+/// Bytes: 8 a row (read and write), the table from cache. Valid for any number of rows. Null slots hold code 0, and are
+/// mapped too.
 const SOURCE: &str = r"
 struct RemapParams { uint32_t* codes; const uint32_t* table; uint64_t rows; };
 
@@ -23,13 +23,13 @@ WC_KERNEL(remap_codes, RemapParams, 256, 1) {
 
 const BLOCK: u32 = 256;
 
-/// The program that remaps.
+/// The program of the kernel.
 pub(crate) fn program() -> Program {
     static PROGRAM: LazyLock<Program> = LazyLock::new(|| Program::new("remap_codes", SOURCE));
     PROGRAM.clone()
 }
 
-/// Launches the remapping of `rows` codes by a table that begins in a buffer at an offset in bytes.
+/// Launches the remapping of `rows` codes by the table at a byte offset of a buffer.
 pub(crate) fn remap_codes(
     device: &Device,
     stream: &mut Stream,

@@ -1,13 +1,21 @@
-//! A column on the device: its segments with all that is known of it.
+//! Resident columns: facts and segments, and the memory for them.
 
 use std::sync::Arc;
 
 use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
-use super::room::Room;
 use crate::error::Result;
 use crate::format::Encoding;
 use crate::units::{ColumnFacts, Storage};
+
+/// Reserves device memory for segments; residency evicts other columns for it.
+pub(crate) trait Room: Sync {
+    /// Reserves `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`ColumnError::OverBudget`](crate::error::ColumnError::OverBudget) without room.
+    fn reserve(&self, bytes: u64) -> Result<Reservation>;
+}
 
 /// An encoded run of one column on the device.
 #[derive(Debug)]
@@ -28,7 +36,7 @@ impl Segment {
         Segment { values, validity, rows, reservation }
     }
 
-    /// Values, padded to whole vectors, in the column's encoding.
+    /// Encoded values, padded to whole vectors.
     pub fn values(&self) -> &DeviceBuffer {
         &self.values
     }
@@ -38,7 +46,7 @@ impl Segment {
         self.validity.as_ref()
     }
 
-    /// Device memory it takes, as reserved.
+    /// Reserved device memory in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.reservation.bytes()
     }
@@ -49,17 +57,17 @@ impl Segment {
     }
 }
 
-/// Distinct values of a numeric column whose segments hold codes for them.
+/// Distinct values of a dictionary column of numbers.
 #[derive(Debug)]
 pub(crate) struct Lookup {
     values: DeviceBuffer,
-    /// The same on the host, in the order of the codes, where they are integers.
+    /// Integers on the host too, by code.
     integers: Option<Arc<[i128]>>,
     reservation: Reservation,
 }
 
 impl Lookup {
-    /// Sends the distinct values of a column's encoding to the device, if it is a dictionary.
+    /// Uploads the distinct values of a dictionary encoding.
     pub(crate) fn of(
         encoding: &Encoding,
         storage: Storage,
@@ -67,7 +75,7 @@ impl Lookup {
         room: &dyn Room,
     ) -> Result<Option<Lookup>> {
         let Encoding::Dictionary(dictionary) = encoding else { return Ok(None) };
-        // At least one, for the codes of null slots.
+        // Null slots have code 0, so that there is at least one value.
         let distinct: &[u64] = if dictionary.values().is_empty() { &[0] } else { dictionary.values() };
         let bytes = distinct.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(storage.width()));
         let bytes: Vec<u8> = bytes.collect();
@@ -81,13 +89,10 @@ impl Lookup {
     }
 }
 
-/// The value of an integer storage that has these bits, zero-extended.
+/// The integer of zero-extended bits.
 fn integer(bits: u64, storage: Storage) -> i128 {
     let above = 64 - 8 * storage.width() as u32;
-    match storage {
-        Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64 => ((bits << above) as i64 >> above).into(),
-        _ => bits.into(),
-    }
+    if storage.is_signed() { ((bits << above) as i64 >> above).into() } else { bits.into() }
 }
 
 impl AsRef<Segment> for Segment {
@@ -96,23 +101,23 @@ impl AsRef<Segment> for Segment {
     }
 }
 
-/// The segments of a column in its encoding.
+/// An encoding with the segments of a column.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) encoding: Encoding,
-    /// Distinct values, where the segments hold codes for them.
+    /// Distinct values of a dictionary column.
     pub(crate) lookup: Option<Lookup>,
     pub(crate) segments: Vec<Segment>,
 }
 
 impl Encoded {
-    /// Plain segments as they are.
+    /// The plain encoding.
     pub(crate) fn plain(segments: Vec<Segment>) -> Encoded {
         Encoded { encoding: Encoding::Plain, lookup: None, segments }
     }
 }
 
-/// A column on the device with all that is known of it.
+/// A column on the device.
 #[derive(Debug)]
 pub struct ResidentColumn {
     index: usize,
@@ -135,53 +140,54 @@ impl ResidentColumn {
         &self.facts.name
     }
 
-    /// What is known of its values.
+    /// Facts of the values.
     pub fn facts(&self) -> &Arc<ColumnFacts> {
         &self.facts
     }
 
-    /// Machine type of its values.
+    /// Machine type of the values.
     pub fn storage(&self) -> Storage {
         self.facts.storage
     }
 
-    /// How its segments hold its values.
+    /// Encoding of the segments.
     pub fn encoding(&self) -> &Encoding {
         &self.encoded.encoding
     }
 
-    /// Its distinct values in storage width, where its segments hold codes for them: values of
-    /// [`Storage::U32`], whatever the column's storage.
+    /// Distinct values of a dictionary column in storage width; its segments hold codes of [`Storage::U32`].
     pub fn lookup(&self) -> Option<&DeviceBuffer> {
         self.encoded.lookup.as_ref().map(|lookup| &lookup.values)
     }
 
-    /// The values of its lookup where they are integers, ascending: the value at a code's place is the code's.
+    /// The integers of the lookup by code, ascending.
     pub fn distinct_integers(&self) -> Option<&Arc<[i128]>> {
         self.encoded.lookup.as_ref()?.integers.as_ref()
     }
 
-    /// Bytes of a value on average, references of vectors apart.
+    /// Average bytes of an encoded value, without references of vectors.
     pub fn bytes_per_value(&self) -> f64 {
-        self.encoding().bytes_per_value(self.storage().width()).unwrap_or_else(|| {
-            let bytes: usize = self.segments().iter().map(|segment| segment.values.bytes()).sum();
-            bytes as f64 / self.facts.statistics.rows.max(1) as f64
-        })
+        let constant = self.encoding().bytes_per_value(self.storage().width());
+        constant.unwrap_or_else(|| self.value_bytes() as f64 / self.facts.statistics.rows.max(1) as f64)
     }
 
-    /// Its segments, one a chunk.
+    /// Bytes of the encoded values of all segments.
+    fn value_bytes(&self) -> usize {
+        self.segments().iter().map(|segment| segment.values.bytes()).sum()
+    }
+
+    /// Segments by chunk.
     pub fn segments(&self) -> &[Segment] {
         &self.encoded.segments
     }
 
-    /// Bits of a value on average, with all that its encoding has beside values; validity is not counted.
+    /// Average bits of a value with references, patches and lookup, without validity.
     pub fn bits_per_value(&self) -> f64 {
-        let values = self.segments().iter().map(|segment| segment.values.bytes()).sum::<usize>();
-        let lookup = self.lookup().map_or(0, DeviceBuffer::bytes);
-        8.0 * (values + lookup) as f64 / self.facts.statistics.rows.max(1) as f64
+        let bytes = self.value_bytes() + self.lookup().map_or(0, DeviceBuffer::bytes);
+        8.0 * bytes as f64 / self.facts.statistics.rows.max(1) as f64
     }
 
-    /// Device memory it takes, as reserved.
+    /// Reserved device memory in bytes.
     pub fn bytes(&self) -> u64 {
         let lookup = self.encoded.lookup.as_ref().map_or(0, |lookup| lookup.reservation.bytes());
         self.segments().iter().map(Segment::bytes).sum::<u64>() + lookup

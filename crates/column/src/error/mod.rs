@@ -12,18 +12,18 @@ use self::encoding::EncodingError;
 /// Result of a column operation.
 pub type Result<T, E = ColumnError> = std::result::Result<T, E>;
 
-/// An error of the column layer.
+/// An error of columns and their residency.
 #[derive(Debug, Clone, Error)]
 pub enum ColumnError {
-    /// The column cannot be kept on the device; queries that need it run on the CPU.
+    /// The column cannot be resident; its queries run on the CPU.
     #[error("COL-001 column '{column}' stays on the CPU: {reason}")]
     Unsupported {
         /// Name of the column.
         column: String,
-        /// Why it cannot be kept.
+        /// Why it cannot be resident.
         reason: String,
     },
-    /// The budget has no room for the columns of the statement, even with all others evicted.
+    /// The columns of the statement exceed the device budget, with all other columns evicted.
     #[error(
         "COL-002 the statement's columns do not fit the device budget: table '{table}' wants {wanted} more bytes, \
          {available} of {budget} are available; raise warpcube.device_memory or use placement cpu"
@@ -35,18 +35,18 @@ pub enum ColumnError {
         wanted: u64,
         /// Bytes available.
         available: u64,
-        /// The whole budget.
+        /// The budget in bytes.
         budget: u64,
     },
-    /// The data changed while it was being loaded.
+    /// The table changed during its load.
     #[error("COL-003 table '{table}' changed while it was loaded: {detail}")]
     Changed {
         /// The table.
         table: String,
-        /// What was seen.
+        /// The difference.
         detail: String,
     },
-    /// An encoding's parameters do not belong to the column's values: always a defect of Warpcube.
+    /// The parameters of an encoding contradict the values of the column: always a defect of Warpcube.
     #[error("COL-004 {0}")]
     Encoding(#[from] EncodingError),
     /// The source of the data failed.
@@ -58,12 +58,22 @@ pub enum ColumnError {
 }
 
 impl ColumnError {
+    /// [`ColumnError::Unsupported`].
+    pub(crate) fn unsupported(column: &str, reason: impl Into<String>) -> ColumnError {
+        ColumnError::Unsupported { column: column.to_string(), reason: reason.into() }
+    }
+
+    /// [`ColumnError::Changed`].
+    pub(crate) fn changed(table: &str, detail: impl Into<String>) -> ColumnError {
+        ColumnError::Changed { table: table.to_string(), detail: detail.into() }
+    }
+
     /// The error of a table's reader.
     pub fn source(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ColumnError {
         ColumnError::Source(Arc::from(error.into()))
     }
 
-    /// Whether the statement should simply run on the CPU.
+    /// Whether the statement can run on the CPU instead.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, ColumnError::Unsupported { .. })
     }

@@ -1,13 +1,13 @@
-//! ALP: floats that were decimals, as packed integers; all others as exceptions.
+//! ALP: floats that are decimals as packed integers, all other floats as exceptions.
 //!
-//! A value `v` is held as the integer `d = round(v * 10^exponent * 10^-factor)` where decoding gives its bits back:
+//! A value `v` becomes the integer `d = round(v * 10^exponent * 10^-factor)` if decoding gives its bits back:
 //!
 //! ```text
 //! v = d * 10^factor * 10^-exponent      both products rounded to 64-bit floats, in this order; F32 rounds once more
 //! ```
 //!
-//! Rows where it does not (NaN, infinities, -0.0, numbers with too many digits) are exceptions: their bits are patches,
-//! and `d` repeats the integer before. Exponent and factor are the column's.
+//! All other rows (NaN, infinities, -0.0, numbers with too many digits) are exceptions: their bits are patches, and `d`
+//! repeats the integer before. All segments of a column share exponent and factor.
 //!
 //! ```text
 //! 0         length      u64: bytes P of the packed integers
@@ -17,14 +17,15 @@
 //! then      exceptions  patches (see `patches.rs`) of bits: u32 for F32, u64 for F64
 //! ```
 //!
-//! Source: Afroozeh, Kuffo and Boncz, "ALP: Adaptive Lossless floating-Point Compression"; integers go to our packed
-//! layout, and F32 is computed in 64 bits too.
+//! Source: Afroozeh, Kuffo and Boncz, "ALP: Adaptive Lossless floating-Point Compression". The packed layout of the
+//! integers and 64-bit arithmetic for F32 are ours.
 
 use super::bitpack::GROUP_ROWS;
+use super::codec::{Codec, EncodedBytes};
 use super::packed::{OffsetBits, Packed, PackedWriter};
 use super::patches::{PatchReader, PatchWriter};
-use super::plain::{Plain, VectorValidity, is_valid_in, padded};
-use super::word::{Word, is_valid, word_at};
+use super::plain::{Plain, VectorValidity, is_valid_in};
+use super::word::{Native, Word, is_valid, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};
 
@@ -38,21 +39,21 @@ const INVERSES: [f64; 23] = [
     1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
     1e-18, 1e-19, 1e-20, 1e-21, 1e-22,
 ];
-/// Largest exponent that is tried.
+/// Largest exponent that [`Alp::fit`] tries.
 const EXPONENT_MAX: u32 = 18;
-/// Added and subtracted again it rounds numbers of less than 2^51 to integers.
+/// A number below 2^51 plus this, minus this, is the nearest integer.
 const ROUNDING: f64 = 6_755_399_441_055_744.0;
-/// Values that exponent and factor are chosen by.
+/// Values of the sample that exponent and factor are chosen by.
 const SAMPLE: usize = 256;
 
 /// Parameters of an ALP column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alp {
-    /// Power of ten that values are multiplied by, at most 22.
+    /// Power of ten by which values are multiplied, at most 22.
     pub exponent: u32,
-    /// Power of ten that they are divided by again, no more than the exponent.
+    /// Power of ten by which the products are divided, at most the exponent.
     pub factor: u32,
-    /// How the integers are packed, as values of [`Storage::I64`].
+    /// Packing of the integers, values of [`Storage::I64`].
     pub integers: Packed,
 }
 
@@ -63,24 +64,37 @@ trait Float: Copy {
     fn to_bits(value: f64) -> Self::Bits;
 }
 
-impl Float for f32 {
-    type Bits = u32;
-    fn from_bits(bits: u32) -> f64 {
-        f64::from(f32::from_bits(bits))
-    }
-    fn to_bits(value: f64) -> u32 {
-        (value as f32).to_bits()
-    }
+macro_rules! floats {
+    ($($float:ty => $bits:ty),*) => {$(
+        impl Float for $float {
+            type Bits = $bits;
+            fn from_bits(bits: $bits) -> f64 {
+                <$float>::from_bits(bits).into()
+            }
+            fn to_bits(value: f64) -> $bits {
+                (value as $float).to_bits()
+            }
+        }
+    )*};
 }
 
-impl Float for f64 {
-    type Bits = u64;
-    fn from_bits(bits: u64) -> f64 {
-        f64::from_bits(bits)
-    }
-    fn to_bits(value: f64) -> u64 {
-        value.to_bits()
-    }
+floats!(f32 => u32, f64 => u64);
+
+/// Evaluates an expression in which `$float` is the float of a storage; integers are not applicable.
+macro_rules! with_float {
+    ($storage:expr, $float:ident => $body:expr) => {
+        match $storage {
+            Storage::F32 => {
+                type $float = f32;
+                $body
+            }
+            Storage::F64 => {
+                type $float = f64;
+                $body
+            }
+            storage => Err(not_floats(storage)),
+        }
+    };
 }
 
 /// A pair of exponent and factor.
@@ -91,7 +105,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// The integer of a value, if decoding it gives the value back.
+    /// The integer of a value; `None` if decoding gives another value.
     fn integer<F: Float>(self, bits: F::Bits) -> Option<i64> {
         let scaled = F::from_bits(bits) * POWERS[self.exponent] * INVERSES[self.factor];
         let integer = ((scaled + ROUNDING) - ROUNDING) as i64;
@@ -105,35 +119,20 @@ impl Scale {
 }
 
 impl Alp {
-    /// The parameters that take the fewest bytes for a sample of a segment's valid values; `None` if it has none.
+    /// The smallest parameters for a sample of a segment's valid values; `None` without valid values.
     ///
     /// # Errors
-    /// [`EncodingError::NotApplicable`] if the values are no floats.
+    /// [`EncodingError::NotApplicable`] for integers.
     pub fn fit(plain: &Plain<'_>) -> Result<Option<Alp>> {
-        match plain.storage() {
-            Storage::F32 => fit::<f32>(plain),
-            Storage::F64 => fit::<f64>(plain),
-            storage => Err(not_floats(storage)),
-        }
+        with_float!(plain.storage(), Value => fit::<Value>(plain))
     }
 
-    /// What integers are multiplied by to decode them, one after the other.
+    /// The factors of decoding, in the order in which they apply.
     pub fn factors(&self) -> (f64, f64) {
         (POWERS[self.factor as usize], INVERSES[self.exponent as usize])
     }
 
-    /// Whether a storage's values are floats.
-    ///
-    /// # Errors
-    /// [`EncodingError::NotApplicable`] if they are not.
-    pub(crate) fn check(storage: Storage) -> Result<()> {
-        if storage.is_float() { Ok(()) } else { Err(not_floats(storage)) }
-    }
-
-    /// What values are multiplied by to encode them, one after the other, and then what integers are to decode them.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if exponent and factor are none that there are.
+    /// The factors of encoding, then those of decoding, each in the order in which they apply.
     pub(crate) fn scales(&self) -> Result<[f64; 4]> {
         let Scale { exponent, factor } = self.scale()?;
         Ok([POWERS[exponent], INVERSES[factor], POWERS[factor], INVERSES[exponent]])
@@ -142,28 +141,15 @@ impl Alp {
     fn scale(&self) -> Result<Scale> {
         let (exponent, factor) = (self.exponent as usize, self.factor as usize);
         if factor > exponent || exponent >= POWERS.len() {
-            return Err(EncodingError::Damaged("exponent and factor are no powers of ten that ALP has"));
+            return Err(EncodingError::Damaged("exponent or factor of ALP is out of range"));
         }
         Ok(Scale { exponent, factor })
-    }
-
-    /// Appends a segment to an empty buffer.
-    ///
-    /// # Errors
-    /// [`EncodingError::NotApplicable`] if the values are no floats, [`EncodingError::Overflow`] if the integers'
-    /// packing has no patches and cannot hold one.
-    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        match plain.storage() {
-            Storage::F32 => self.encode_floats::<f32>(plain, out),
-            Storage::F64 => self.encode_floats::<f64>(plain, out),
-            storage => Err(not_floats(storage)),
-        }
     }
 
     fn encode_floats<F: Float>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (scale, mut exceptions) = (self.scale()?, PatchWriter::new());
         out.resize(16, 0);
-        let mut writer = PackedWriter::new(self.integers, Storage::I64, plain.vectors(), out)?;
+        let mut writer = PackedWriter::new(self.integers, plain.vectors(), out);
         for vector in 0..plain.vectors() {
             let valid = plain.vector_validity(vector);
             writer.push(&integers::<F>(scale, plain, vector, &valid, &mut exceptions), &valid)?;
@@ -176,55 +162,51 @@ impl Alp {
         Ok(())
     }
 
-    /// Decodes a segment.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if the bytes contradict the parameters or themselves.
-    pub(crate) fn decode(&self, bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
-        match storage {
-            Storage::F32 => self.decode_floats::<f32>(bytes, rows),
-            Storage::F64 => self.decode_floats::<f64>(bytes, rows),
-            storage => Err(not_floats(storage)),
-        }
-    }
-
-    fn decode_floats<F: Float>(&self, bytes: &[u8], rows: usize) -> Result<Vec<u8>> {
-        let (scale, (packed, exceptions)) = (self.scale()?, parts::<F>(bytes, rows)?);
-        let integers = self.integers.decode(packed, Storage::I64, rows)?;
+    fn decode_floats<F: Float>(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        let (scale, (packed, exceptions)) = (self.scale()?, self.parts::<F>(segment)?);
+        let integers = self.integers.decode(packed)?;
         let width = F::Bits::BYTES;
-        let mut values = vec![0; padded(rows) * width];
+        let mut values = vec![0; segment.padded() * width];
         let groups = integers.chunks_exact(8 * GROUP_ROWS).zip(values.chunks_exact_mut(width * GROUP_ROWS));
         for (group, (integers, values)) in groups.enumerate() {
             for (integer, value) in integers.as_chunks::<8>().0.iter().zip(values.chunks_exact_mut(width)) {
-                scale.value::<F>(i64::from_le_bytes(*integer)).write_word(value);
+                scale.value::<F>(i64::from_le_bytes(*integer)).write(value);
             }
             for (row, bits) in exceptions.group::<F::Bits>(group)? {
-                bits.write_word(&mut values[row * width..(row + 1) * width]);
+                bits.write(&mut values[row * width..(row + 1) * width]);
             }
         }
         Ok(values)
     }
 
-    /// One value's bits, zero-extended.
-    ///
-    /// # Errors
-    /// As [`Alp::decode`].
-    pub(crate) fn get(&self, bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
-        match storage {
-            Storage::F32 => self.get_float::<f32>(bytes, rows, row),
-            Storage::F64 => self.get_float::<f64>(bytes, rows, row),
-            storage => Err(not_floats(storage)),
+    /// The packed integers and the exceptions of a buffer.
+    fn parts<'a, F: Float>(&self, segment: EncodedBytes<'a>) -> Result<(EncodedBytes<'a>, PatchReader<'a>)> {
+        let damaged = EncodingError::Damaged("the length of an ALP segment contradicts its head");
+        let length = word_at::<u64>(segment.bytes, 0).and_then(|length| usize::try_from(length).ok());
+        let end = length.and_then(|length| length.checked_add(16)).filter(|end| *end <= segment.bytes.len());
+        let end = end.ok_or(damaged)?;
+        let exceptions = PatchReader::read::<F::Bits>(segment.bytes, end.next_multiple_of(8), 4 * segment.vectors())?;
+        let packed = EncodedBytes { bytes: &segment.bytes[16..end], storage: Storage::I64, ..segment };
+        packed.check(&self.integers)?;
+        Ok((packed, exceptions))
+    }
+}
+
+impl Codec for Alp {
+    fn check(&self, storage: Storage) -> Result<()> {
+        if !storage.is_float() {
+            return Err(not_floats(storage));
         }
+        self.integers.check(Storage::I64)?;
+        self.scale().map(drop)
     }
 
-    fn get_float<F: Float>(&self, bytes: &[u8], rows: usize, row: usize) -> Result<u64> {
-        let (scale, (packed, exceptions)) = (self.scale()?, parts::<F>(bytes, rows)?);
-        let exception = exceptions.group::<F::Bits>(row / GROUP_ROWS)?.find(|(found, _)| *found == row % GROUP_ROWS);
-        if let Some((_, bits)) = exception {
-            return Ok(bits.to_u64());
-        }
-        let integer = self.integers.get(packed, Storage::I64, rows, row)?;
-        Ok(scale.value::<F>(integer as i64).to_u64())
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        with_float!(plain.storage(), Value => self.encode_floats::<Value>(plain, out))
+    }
+
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        with_float!(segment.storage, Value => self.decode_floats::<Value>(segment))
     }
 }
 
@@ -232,17 +214,7 @@ fn not_floats(storage: Storage) -> EncodingError {
     EncodingError::NotApplicable { encoding: "alp", storage, reason: "it is for floats" }
 }
 
-/// The packed integers and the exceptions of a buffer.
-fn parts<F: Float>(bytes: &[u8], rows: usize) -> Result<(&[u8], PatchReader<'_>)> {
-    let damaged = EncodingError::Damaged("an ALP segment is not as long as it says");
-    let length = word_at::<u64>(bytes, 0).ok_or(damaged.clone())?;
-    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(16)).filter(|end| *end <= bytes.len());
-    let end = end.ok_or(damaged)?;
-    let exceptions = PatchReader::read::<F::Bits>(bytes, end.next_multiple_of(8), 4 * rows.div_ceil(VECTOR_ROWS))?;
-    Ok((&bytes[16..end], exceptions))
-}
-
-/// Integers of a vector; its exceptions go to the patches.
+/// Integers of a vector; adds its exceptions to the patches.
 fn integers<F: Float>(
     scale: Scale,
     plain: &Plain<'_>,
@@ -253,7 +225,7 @@ fn integers<F: Float>(
     let mut integers = [0; VECTOR_ROWS];
     let groups = plain.vector(vector).chunks_exact(F::Bits::BYTES * GROUP_ROWS);
     for (group, (values, integers)) in groups.zip(integers.as_chunks_mut::<GROUP_ROWS>().0).enumerate() {
-        let bits = values.chunks_exact(F::Bits::BYTES).map(F::Bits::read_word);
+        let bits = values.chunks_exact(F::Bits::BYTES).map(F::Bits::read);
         let mut last = bits.clone().find_map(|bits| scale.integer::<F>(bits)).unwrap_or(0);
         for (row, (bits, to)) in bits.zip(integers).enumerate() {
             match scale.integer::<F>(bits) {
@@ -272,15 +244,14 @@ fn fit<F: Float>(plain: &Plain<'_>) -> Result<Option<Alp>> {
     let width = F::Bits::BYTES;
     let step = (plain.rows() / SAMPLE).max(1);
     let rows = (0..plain.rows()).step_by(step).filter(|row| is_valid(plain.validity(), *row));
-    let sample: Vec<F::Bits> =
-        rows.map(|row| F::Bits::read_word(&plain.values()[row * width..(row + 1) * width])).collect();
+    let sample: Vec<F::Bits> = rows.map(|row| F::Bits::read(&plain.values()[row * width..(row + 1) * width])).collect();
     if sample.is_empty() {
         return Ok(None);
     }
     let exponents = 0..=EXPONENT_MAX as usize;
     let scales = exponents.flat_map(|exponent| (0..=exponent).map(move |factor| Scale { exponent, factor }));
-    // A high exponent is exact more often: of equals, the last.
-    let scale = scales.rev().min_by_key(|scale| estimate::<F>(*scale, &sample)).expect("some were tried");
+    // Higher exponents are exact more often, so that the last of equals wins.
+    let scale = scales.rev().min_by_key(|scale| estimate::<F>(*scale, &sample)).expect("there are scales");
     let mut counts = OffsetBits::none();
     for vector in 0..plain.vectors() {
         let valid = plain.vector_validity(vector);
@@ -290,7 +261,7 @@ fn fit<F: Float>(plain: &Plain<'_>) -> Result<Option<Alp>> {
     Ok(Some(Alp { exponent: scale.exponent as u32, factor: scale.factor as u32, integers: packed }))
 }
 
-/// Bits that a sample takes: the widest offset of each, and the exceptions.
+/// Bits of a sample: offsets of the widest width, and exceptions.
 fn estimate<F: Float>(scale: Scale, sample: &[F::Bits]) -> u64 {
     let (mut low, mut high, mut exceptions) = (i64::MAX, i64::MIN, 0);
     for bits in sample {

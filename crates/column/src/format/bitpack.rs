@@ -1,17 +1,17 @@
-//! Packing of one group of the packed layout: 256 offsets to 32 lane strings, cut into planes.
+//! Groups of packed segments: 256 offsets as 32 lane strings, cut into planes.
 //!
-//! Purpose: `pack` and `unpack` turn 256 offsets of `width` bits into `32 * width` bytes and back; `width` is a
-//! compile-time constant of the inner loops, which run over the 32 lanes so that they become vector instructions.
+//! A group of offsets of `width` bits has `32 * width` bytes. The width is a compile-time constant of the inner loops
+//! over the 32 lanes, which compile to vector instructions.
 //!
 //! ```text
 //! offset of row r:  half h = r / 128, lane i = r % 128 / 4, slot k = 4 * h + r % 4
 //! lane string:      slot k at bits [k * width, (k + 1) * width), slot 0 lowest; 8 * width bits = width bytes
-//! pieces of it:     width / 16 of 16 bytes, then one each of 8, 4, 2, 1 bytes by the binary digits of width % 16
+//! pieces:           width / 16 of 16 bytes, then one each of 8, 4, 2, 1 bytes by the binary digits of width % 16
 //! plane:            the piece of lane i at i * piece; a group is its planes in the order of the pieces
 //! ```
 //!
 //! Source: the vertical layout of SIMD-BP128 (Lemire and Boytsov, "Decoding billions of integers per second through
-//! vectorization") turned to 32 lanes with whole 16-byte loads for each.
+//! vectorization"), here with 32 lanes and loads of whole 16 bytes for each lane.
 
 /// Rows of a group.
 pub const GROUP_ROWS: usize = 256;
@@ -20,14 +20,14 @@ const LANES: usize = 32;
 /// Values of a lane.
 const SLOTS: usize = 8;
 
-/// A row of lanes.
+/// A word or a slot of every lane.
 type Row = [u32; LANES];
-/// Packs offsets of up to 32 bits; bits past the width are dropped.
+/// Packs offsets of up to 32 bits; drops bits past the width.
 type Pack = fn(&[u32; GROUP_ROWS], &mut [u8]);
 /// Unpacks offsets of up to 32 bits.
 type Unpack = fn(&[u8], &mut [u32; GROUP_ROWS]);
 
-/// The function for a width of up to 32 bits.
+/// The instance of a function for a width of up to 32 bits.
 macro_rules! by_width {
     ($function:ident, $width:expr; $($known:literal)*) => {
         match $width {
@@ -37,12 +37,12 @@ macro_rules! by_width {
     };
 }
 
-/// Packs groups of offsets of a width of the ladder up to 32 bits.
+/// The function that packs groups at a width of the ladder up to 32 bits.
 pub(crate) fn packer(width: u32) -> Pack {
     by_width!(pack, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
 }
 
-/// Unpacks groups of offsets of a width of the ladder up to 32 bits.
+/// The function that unpacks groups at a width of the ladder up to 32 bits.
 pub(crate) fn unpacker(width: u32) -> Unpack {
     by_width!(unpack, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
 }
@@ -98,7 +98,7 @@ fn unpack<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
     }
 }
 
-/// Word j of every lane string, in rows, to planes.
+/// Writes the words of all lane strings to planes.
 fn write_planes<const WIDTH: usize>(words: &[Row; SLOTS], planes: &mut [u8]) {
     let mut rest = planes;
     let mut word = 0;
@@ -153,29 +153,19 @@ fn read_planes<const WIDTH: usize>(planes: &[u8]) -> [Row; SLOTS] {
     words
 }
 
-/// Pieces of whole words, in words: fours, then a two and a one by the digits of the width.
+/// Lengths in words of the pieces of 16, 8 and 4 bytes.
 fn pieces(width: usize) -> impl Iterator<Item = usize> {
     std::iter::repeat_n(4, width / 16).chain((width & 8 != 0).then_some(2)).chain((width & 4 != 0).then_some(1))
 }
 
-/// Packs offsets of more than 32 bits: widths of whole bytes, so that a lane string is as many 64-bit words.
+/// Packs offsets of more than 32 bits. Their widths are whole bytes; a lane string has as many 64-bit words.
 pub(crate) fn pack_wide(width: u32, offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
-    match width {
-        40 => pack_bytes::<5>(offsets, planes),
-        48 => pack_bytes::<6>(offsets, planes),
-        56 => pack_bytes::<7>(offsets, planes),
-        _ => pack_bytes::<8>(offsets, planes),
-    }
+    by_width!(pack_bytes, width / 8; 5 6 7 8)(offsets, planes);
 }
 
 /// Unpacks offsets of more than 32 bits.
 pub(crate) fn unpack_wide(width: u32, planes: &[u8], offsets: &mut [u64; GROUP_ROWS]) {
-    match width {
-        40 => unpack_bytes::<5>(planes, offsets),
-        48 => unpack_bytes::<6>(planes, offsets),
-        56 => unpack_bytes::<7>(planes, offsets),
-        _ => unpack_bytes::<8>(planes, offsets),
-    }
+    by_width!(unpack_bytes, width / 8; 5 6 7 8)(planes, offsets);
 }
 
 fn pack_bytes<const BYTES: usize>(offsets: &[u64; GROUP_ROWS], planes: &mut [u8]) {
@@ -210,54 +200,16 @@ fn unpack_bytes<const BYTES: usize>(planes: &[u8], offsets: &mut [u64; GROUP_ROW
     }
 }
 
-/// Where a 64-bit word of a lane string is in its group: two in each piece of 16 bytes, a last odd one by itself.
+/// Place in the group of a 64-bit word of a lane string: two in each piece of 16 bytes, an odd last word in a piece of
+/// 8.
 fn wide_place<const BYTES: usize>(lane: usize, word: usize) -> usize {
     let piece = if word / 2 < BYTES / 2 { 16 } else { 8 };
     LANES * 16 * (word / 2) + lane * piece + 8 * (word % 2)
 }
 
-/// Room for a lane string, and for reading past its end.
-type LaneString = [u8; 80];
-
-/// One offset of a group.
-pub(crate) fn get(width: u32, planes: &[u8], row: usize) -> u64 {
-    let (lane, slot) = (row % 128 / 4, 4 * (row / 128) + row % 4);
-    slot_of(&lane_string(width as usize, planes, lane), width as usize, slot)
-}
-
 /// Row in the group of a lane's slot.
 fn row_of(lane: usize, slot: usize) -> usize {
     128 * (slot / 4) + 4 * lane + slot % 4
-}
-
-/// The bytes of a lane, followed by zeros.
-fn lane_string(width: usize, planes: &[u8], lane: usize) -> LaneString {
-    let mut lane_string = [0; 80];
-    for (piece, at) in piece_places(width, lane) {
-        let length = piece.len();
-        lane_string[piece].copy_from_slice(&planes[at..at + length]);
-    }
-    lane_string
-}
-
-/// Slot of a lane string.
-fn slot_of(lane_string: &LaneString, width: usize, slot: usize) -> u64 {
-    let (byte, shift) = (slot * width / 8, slot * width % 8);
-    let bytes = lane_string[byte..byte + 16].try_into().expect("sixteen bytes");
-    let wide = (u128::from_le_bytes(bytes) >> shift) as u64;
-    if width == 64 { wide } else { wide & ((1 << width) - 1) }
-}
-
-/// Pieces of a lane: the bytes of its string, and where in the group they are.
-fn piece_places(width: usize, lane: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
-    let digits = [8, 4, 2, 1].into_iter().filter(move |digit| width & digit != 0);
-    let mut start = 0;
-    std::iter::repeat_n(16, width / 16).chain(digits).map(move |length| {
-        let piece = start..start + length;
-        start += length;
-        let at = LANES * piece.start + lane * length;
-        (piece, at)
-    })
 }
 
 #[cfg(test)]
@@ -282,9 +234,6 @@ mod tests {
                 unpack_wide(width, &planes, &mut back);
             }
             assert_eq!(back, offsets, "width {width}");
-            for (row, offset) in offsets.iter().enumerate() {
-                assert_eq!(get(width, &planes, row), *offset, "width {width}, row {row}");
-            }
         }
     }
 

@@ -1,21 +1,21 @@
-//! Blocks of GPU-FOR and GPU-DFOR: 128 offsets in four miniblocks of 32, each with its own width.
+//! Blocks of GPU-FOR and GPU-DFOR: 128 offsets in four miniblocks of 32; each miniblock has its own width.
 //!
 //! ```text
 //! 0                 header  4 × u32: rows of a block (128), its miniblocks (4), rows, bits of a value (32 or 64)
-//! 16                starts  [B + 1] × u32   word of the data at which each block begins, and the end of the last one
-//! 20 + 4 * B        data    u32 words: blocks, and what an encoding has between them
-//! then              3 zero words, so that three words may be read from anywhere in a miniblock
+//! 16                starts  [B + 1] × u32   first word of each block in the data, and the end of the last block
+//! 20 + 4 * B        data    u32 words: blocks, and the words that an encoding has between them
+//! then              3 zero words, so that a read of three words may begin anywhere in a miniblock
 //!
 //! block:  reference   1 word of 32 bits, or 2 (low half first) for 64-bit values
 //!         widths      1 word: bits of an offset of miniblock m in byte m
 //!         miniblocks  [4] of `width` words: offset j at bits [j * width, (j + 1) * width), lowest first
 //! ```
 //!
-//! `B` is 8 a vector. Storages of up to 4 bytes have 32-bit values (extended by their sign), those of 8 have 64-bit
-//! ones. Source: section 5.3 of Shanbhag, "Interactive Data Analytics Using GPUs"; the 64-bit form is ours.
+//! A vector has 8 of the `B` blocks. Values of storages of up to 4 bytes are sign-extended to 32 bits, values of 8
+//! bytes have 64. Source: section 5.3 of Shanbhag, "Interactive Data Analytics Using GPUs"; the 64-bit form is ours.
 
 use super::plain::padded;
-use super::word::{Word, word_at};
+use super::word::{Native, Word, append, word_at};
 use crate::error::encoding::{EncodingError, Result};
 
 /// Rows of a block.
@@ -29,19 +29,15 @@ const TAIL_WORDS: usize = 3;
 
 const DAMAGED: EncodingError = EncodingError::Damaged("starts or widths of blocks contradict the data");
 
-/// Blocks being written.
+/// A buffer of blocks being written.
+#[derive(Default)]
 pub(crate) struct BlockWriter {
     starts: Vec<u32>,
     data: Vec<u32>,
 }
 
 impl BlockWriter {
-    /// No blocks.
-    pub(crate) fn new() -> BlockWriter {
-        BlockWriter { starts: Vec::new(), data: Vec::new() }
-    }
-
-    /// Appends a value that belongs to no block.
+    /// Appends a value between blocks.
     pub(crate) fn push_word<W: Word>(&mut self, word: W) {
         let value = word.to_u64();
         self.data.push(value as u32);
@@ -78,8 +74,7 @@ impl BlockWriter {
         self.starts.push(self.data.len() as u32);
         self.data.resize(self.data.len() + TAIL_WORDS, 0);
         let header = [BLOCK_ROWS as u32, MINIBLOCKS as u32, rows as u32, W::BITS];
-        let words = header.iter().chain(&self.starts).chain(&self.data);
-        out.extend(words.flat_map(|word| word.to_le_bytes()));
+        [&header[..], &self.starts, &self.data].into_iter().for_each(|words| append(words, out));
     }
 }
 
@@ -90,14 +85,11 @@ pub(crate) struct BlockReader<'a> {
 }
 
 impl<'a> BlockReader<'a> {
-    /// Takes a buffer apart.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if header or length are not those of `rows` rows of words `W`.
+    /// Splits a buffer into starts and data.
     pub(crate) fn new<W: Word>(bytes: &'a [u8], rows: usize) -> Result<BlockReader<'a>> {
         let header = [BLOCK_ROWS as u32, MINIBLOCKS as u32, rows as u32, W::BITS];
         if header.iter().enumerate().any(|(index, expected)| word_at::<u32>(bytes, index) != Some(*expected)) {
-            return Err(EncodingError::Damaged("the header of blocks is another segment's"));
+            return Err(EncodingError::Damaged("the header of blocks contradicts rows or storage"));
         }
         let blocks = padded(rows) / BLOCK_ROWS;
         let data_at = 16 + 4 * (blocks + 1);
@@ -122,7 +114,7 @@ impl<'a> BlockReader<'a> {
         word_at::<u32>(self.starts, block).map(|start| start as usize).ok_or(DAMAGED)
     }
 
-    /// The value that stands before a block.
+    /// The value before a block.
     pub(crate) fn before<W: Word>(&self, block: usize) -> Result<W> {
         self.value(self.start(block)?.checked_sub(W::BITS as usize / 32).ok_or(DAMAGED)?)
     }
@@ -144,17 +136,6 @@ impl<'a> BlockReader<'a> {
         Ok(values)
     }
 
-    /// One value of a block.
-    pub(crate) fn get<W: Word>(&self, block: usize, row: usize) -> Result<W> {
-        let head = self.start(block)?;
-        let widths_at = head + W::BITS as usize / 32;
-        let widths = self.word(widths_at)?.to_le_bytes();
-        let (miniblock, row) = (row / MINIBLOCK_ROWS, row % MINIBLOCK_ROWS);
-        let before: usize = widths[..miniblock].iter().map(|width| usize::from(*width)).sum();
-        let offset: W = self.offset(widths_at + 1 + before, u32::from(widths[miniblock]), row)?;
-        Ok(self.value::<W>(head)?.plus(offset))
-    }
-
     /// An offset of the miniblock that begins at word `at`.
     fn offset<W: Word>(&self, at: usize, width: u32, row: usize) -> Result<W> {
         if width > W::BITS {
@@ -162,8 +143,8 @@ impl<'a> BlockReader<'a> {
         }
         let (first, shift) = (at + row * width as usize / 32, row as u32 * width % 32);
         let words = self.data.get(4 * first..4 * first + 12).ok_or(DAMAGED)?;
-        let low = u64::read_word(&words[..8]) >> shift;
-        let high = u64::from(u32::read_word(&words[8..])) << 1 << (63 - shift);
+        let low = u64::read(&words[..8]) >> shift;
+        let high = u64::from(u32::read(&words[8..])) << 1 << (63 - shift);
         let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
         Ok(W::from_u64((low | high) & mask))
     }

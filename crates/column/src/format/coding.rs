@@ -1,27 +1,28 @@
-//! From arrays of strings to codes of arrival.
+//! Arrays of strings to arrival codes.
 //!
-//! What was coded a moment ago is not looked up again: the strings of a dictionary array once for each dictionary (the
-//! batches of one row group share theirs), views by their 16 bytes, which hold a short string whole, other strings if
-//! they equal the one before.
+//! Three caches save lookups. A dictionary array looks each of its strings up once; the batches of a row group share
+//! their dictionary. Views are compared by their 16 bytes, which contain short strings whole. Other strings are
+//! compared with the string before.
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 
+use super::build::nulls_of;
 use super::strings::LocalDictionary;
 use crate::error::{ColumnError, Result};
 
-/// Views remembered with their codes.
+/// Views in the cache.
 const RECENT_VIEWS: usize = 512;
-/// Longest string that a view holds.
+/// Longest string in a view, in bytes.
 const INLINE_BYTES: u32 = 12;
-/// No view: its length would be past all strings.
+/// An empty entry: no string has this length.
 const NO_VIEW: u128 = u128::MAX;
-/// No code yet.
-const UNKNOWN: u32 = u32::MAX;
+/// A string without a code.
+const NO_CODE: u32 = u32::MAX;
 
-/// Codes the strings of one column on one thread.
+/// The coder of a column's strings on one thread.
 #[derive(Debug)]
 pub(crate) struct StringCoder {
     dictionary: LocalDictionary,
@@ -34,12 +35,12 @@ pub(crate) struct StringCoder {
 #[derive(Debug)]
 struct Translation {
     values: ArrayRef,
-    /// By position in `values`; [`UNKNOWN`] for strings that no row has used.
+    /// By position in `values`; [`NO_CODE`] for strings that no row used.
     codes: Vec<u32>,
 }
 
 impl StringCoder {
-    /// A coder that enters strings into `dictionary`.
+    /// A coder with a local dictionary.
     pub(crate) fn new(dictionary: LocalDictionary) -> StringCoder {
         StringCoder { dictionary, codes: Vec::new(), recent: Vec::new(), translation: None }
     }
@@ -49,15 +50,12 @@ impl StringCoder {
         self.dictionary.number()
     }
 
-    /// The dictionary with all strings so far.
+    /// The dictionary of all coded strings.
     pub(crate) fn into_dictionary(self) -> LocalDictionary {
         self.dictionary
     }
 
-    /// The codes of an array's rows; 0 for nulls.
-    ///
-    /// # Errors
-    /// [`ColumnError::Unsupported`] if the column has too many distinct strings.
+    /// Codes of the rows of an array; 0 for nulls.
     pub(crate) fn codes(&mut self, array: &ArrayRef) -> Result<&[u32]> {
         self.codes.clear();
         self.codes.reserve(array.len());
@@ -89,10 +87,10 @@ impl StringCoder {
     }
 
     fn views(&mut self, array: &StringViewArray) -> Result<()> {
-        // Views of long strings point into this array's own buffers.
+        // Views of long strings point into the buffers of their array.
         self.recent.clear();
         self.recent.resize(RECENT_VIEWS, (NO_VIEW, 0));
-        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        let nulls = nulls_of(array);
         let mut repeated = 0;
         for (row, view) in array.views().iter().enumerate() {
             if nulls.is_some_and(|nulls| nulls.is_null(row)) {
@@ -112,23 +110,23 @@ impl StringCoder {
         Ok(())
     }
 
-    /// Looks each string of the array's dictionary up once, when a row first uses it.
+    /// Codes a dictionary array; looks up each of its strings at the first row that uses it.
     fn coded(&mut self, array: &ArrayRef) -> Result<()> {
         let any = array.as_any_dictionary();
         let values = any.values();
         let is_known = |known: &Translation| known.values.to_data().ptr_eq(&values.to_data());
         if !self.translation.as_ref().is_some_and(is_known) {
-            self.translation = Some(Translation { values: values.clone(), codes: vec![UNKNOWN; values.len()] });
+            self.translation = Some(Translation { values: values.clone(), codes: vec![NO_CODE; values.len()] });
         }
         if values.is_empty() {
-            // There are no keys to look at; all rows are NULL.
+            // Every row is NULL.
             self.codes.resize(array.len(), 0);
             return Ok(());
         }
         let last = values.len() - 1;
-        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        let nulls = nulls_of(array);
         match array.as_any().downcast_ref::<DictionaryArray<Int32Type>>() {
-            // The key of a null may be anything.
+            // The key of a null slot is any number.
             Some(array) => {
                 let keys = array.keys().values().iter().map(|key| (*key as usize).min(last));
                 self.translate(keys, nulls, values)
@@ -143,7 +141,7 @@ impl StringCoder {
         nulls: Option<&NullBuffer>,
         values: &ArrayRef,
     ) -> Result<()> {
-        let translation = self.translation.as_mut().expect("made by the caller");
+        let translation = self.translation.as_mut().expect("`coded` sets it");
         let (rows, mut entered) = (keys.len() as u64, 0);
         for (row, key) in keys.enumerate() {
             if nulls.is_some_and(|nulls| nulls.is_null(row)) {
@@ -151,7 +149,7 @@ impl StringCoder {
                 continue;
             }
             let mut code = translation.codes[key];
-            if code == UNKNOWN {
+            if code == NO_CODE {
                 code = enter(&mut self.dictionary, values, key)?;
                 translation.codes[key] = code;
                 entered += 1;
@@ -163,7 +161,7 @@ impl StringCoder {
     }
 }
 
-/// Enters a string of a dictionary array; 0 for a null among its values.
+/// The code of a string of a dictionary array; 0 for a null.
 #[cold]
 fn enter(dictionary: &mut LocalDictionary, values: &ArrayRef, position: usize) -> Result<u32> {
     if values.is_null(position) {
@@ -181,7 +179,7 @@ fn enter(dictionary: &mut LocalDictionary, values: &ArrayRef, position: usize) -
     }
 }
 
-/// A view whose bytes past a short string are zero, so that equal strings have equal views.
+/// A view with zeros after a short string: equal short strings have equal views.
 fn canonical(view: u128) -> u128 {
     let length = view as u32;
     match length < INLINE_BYTES {
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dictionary_is_translated_anew_and_only_what_is_used_enters() {
+    fn each_dictionary_has_its_own_translation_and_unused_strings_get_no_code() {
         let strings = SharedDictionary::new("c", 10, None);
         let mut coder = StringCoder::new(strings.take());
         let array = |keys: Vec<Option<i32>>, values: &[Option<&str>]| -> ArrayRef {
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_short_string_in_its_view_does_not_count() {
+    fn bytes_after_a_short_string_do_not_change_its_view() {
         let view = |text: &[u8]| {
             let mut bytes = [0xAA; 16];
             bytes[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());

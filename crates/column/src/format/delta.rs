@@ -1,34 +1,34 @@
-//! Delta: the first of every four rows as its distance from a line, the three after it as differences.
+//! Delta: the first of every four rows as its distance from a line, the next three as differences.
 //!
-//! Four rows that follow each other, a quad, are decoded from their own string and the head of their vector, with no
-//! look at other quads. Everything is modulo 2^32 or 2^64; least ones are those of signed numbers.
+//! A quad is four consecutive rows. Its string and the head of its vector decode it, independently of other quads.
+//! Arithmetic is modulo 2^32 or 2^64; the smallest of several differences is that of signed numbers.
 //!
 //! ```text
-//! 0             groups  [4 V] × 32 * W bytes, as in packed segments: the four offsets of a quad, W bits each, put
-//!                       together are its string of 4 * W bits
+//! 0             groups  [4 V] × 32 * W bytes, as in packed segments: the four offsets of a quad, W bits each, are
+//!                       its string of 4 * W bits
 //! 128 * W * V   heads   [V] × 4 words: base, near, far, least
 //! ```
 //!
 //! ```text
 //! string of a quad:  H bits of distance, then three offsets of D bits; zeros above them
 //! first row of quad q of a vector  =  base + q % 32 * near + q / 32 * far + distance
-//! row after another in a quad      =  that one + least + offset
+//! next rows of a quad              =  row before + least + offset
 //! ```
 //!
-//! `W` and `D` are constants of the column, `H` is 4 * W - 3 * D, but no more than a word has; where `W` is a whole
-//! word, so is `D`. A vector's line is flat or goes from its first quad to its last one, whichever leaves smaller
-//! distances; `far` is its step over 32 quads, `near` the one over a quad, both rounded down.
+//! `W` and `D` are constants of the column; `H` is the smaller of 4 * W - 3 * D and the bits of a word. If `W` is a
+//! whole word, so is `D`. The line of a vector is flat or leads from its first to its last quad: the one with the
+//! smaller distances. `far` is its step over 32 quads, `near` its step over one quad, both rounded down.
 //!
-//! Null slots repeat the value before them, so does padding in the quad of the last row; the strings of quads behind it
-//! are zeros, and readers put the first value of what they read in the place of what those would be. Words are those of
-//! packed segments, 4 or 8 bytes. Source: ours.
-//! GPU-DFOR (section 5.4 of Shanbhag, "Interactive Data Analytics Using GPUs") sums up differences over whole tiles,
-//! for which lanes have to wait for each other; a value in four that stands alone makes that unnecessary.
+//! Null slots, and padding in the quad of the last row, repeat the value before them. Strings of later quads are zeros;
+//! readers replace their values by the first value that they read. Words are those of packed segments, 4 or 8 bytes.
+//! Source: ours. GPU-DFOR (section 5.4 of Shanbhag, "Interactive Data Analytics Using GPUs") sums differences over
+//! whole tiles, so that lanes wait for each other; here a lane decodes its quads alone.
 
 use super::WIDTHS;
-use super::bitpack::{GROUP_ROWS, get as get_offset};
-use super::packed::{ladder, pack_group, unpack_group, word_bytes};
-use super::plain::{Plain, padded};
+use super::bitpack::GROUP_ROWS;
+use super::codec::{Codec, EncodedBytes};
+use super::packed::{ladder, pack_group, unpack_group};
+use super::plain::Plain;
 use super::word::{Native, Word, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};
@@ -45,7 +45,7 @@ const HEAD_WORDS: usize = 4;
 /// Parameters of a delta segment or column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Delta {
-    /// Bits of a row, a quarter of a quad's string: one of [`WIDTHS`] and no more than a word of the storage has.
+    /// Bits of a row, a quarter of a quad's string: one of [`WIDTHS`], at most a word of the storage.
     pub width: u32,
     /// Bits of the offset of a difference.
     pub differences: u32,
@@ -61,7 +61,7 @@ struct Head<W> {
 }
 
 impl<W: Word> Head<W> {
-    /// The head that goes with the quads of a vector, and the bits of its widest distance and offset.
+    /// The head of a vector, and the bits of its widest distance and its widest offset.
     fn of<T: Native<Word = W>>(quads: &[[T; QUAD]]) -> (Head<W>, u32, u32) {
         let first = |quad: usize| quads[quad][0].to_word();
         let (rise, run) = (number(first(quads.len() - 1).minus(first(0))), quads.len().max(2) as i64 - 1);
@@ -76,14 +76,14 @@ impl<W: Word> Head<W> {
             (Head { base: line.base.plus(low), ..line }, high.minus(low).significant())
         };
         let lines = [along(W::default(), W::default()), along(near, far)];
-        let (line, distance) = lines.into_iter().min_by_key(|(_, bits)| *bits).expect("two");
+        let (line, distance) = lines.into_iter().min_by_key(|(_, bits)| *bits).expect("there are two lines");
         let differences = || quads.iter().flat_map(|quad| quad.windows(2).map(difference));
         let least = W::from_u64(differences().min().expect("there are quads") as u64);
         let most = W::from_u64(differences().max().expect("there are quads") as u64);
         (Head { least, ..line }, distance, most.minus(least).significant())
     }
 
-    /// What the distances of quads are measured from.
+    /// The points of the line, one for each quad.
     fn line(self) -> impl Iterator<Item = W> {
         let steps = |from: W, step: W| std::iter::successors(Some(from), move |at| Some(at.plus(step)));
         steps(self.base, self.far).take(QUADS / LANES).flat_map(move |at| steps(at, self.near).take(LANES))
@@ -96,7 +96,7 @@ impl<W: Word> Head<W> {
 
     fn write(self, bytes: &mut [u8]) {
         let words = [self.base, self.near, self.far, self.least];
-        bytes.chunks_exact_mut(W::BYTES).zip(words).for_each(|(bytes, word)| word.write_word(bytes));
+        bytes.chunks_exact_mut(W::BYTES).zip(words).for_each(|(bytes, word)| word.write(bytes));
     }
 }
 
@@ -106,18 +106,18 @@ fn quads<'a, T>(plain: &Plain<'_>, vector: usize, values: &'a [T; VECTOR_ROWS]) 
     &values.as_chunks::<QUAD>().0[..rows.div_ceil(QUAD)]
 }
 
-/// How much larger the second of two values is.
+/// The second of two values less the first.
 fn difference<T: Native>(pair: &[T]) -> i64 {
     number(pair[1].to_word().minus(pair[0].to_word()))
 }
 
-/// A word as a number with a sign.
+/// A word as a signed number.
 fn number<W: Word>(word: W) -> i64 {
     let above = 64 - W::BITS;
     (word.to_u64() << above) as i64 >> above
 }
 
-/// Bits shifted to higher places, or to lower ones.
+/// Bits shifted left, or right by a negative distance.
 fn shifted(bits: u64, by: i32) -> u64 {
     match by {
         0..64 => bits << by,
@@ -132,9 +132,9 @@ fn low(word: u64, bits: u32) -> u64 {
 }
 
 impl Delta {
-    /// The narrowest parameters for distances and offsets of so many bits.
+    /// The narrowest parameters for distances and offsets of these bits.
     pub(crate) fn narrowest(storage: Storage, distance: u32, differences: u32) -> Delta {
-        let word = 8 * word_bytes(storage) as u32;
+        let word = 8 * storage.word_bytes() as u32;
         let width = ladder((distance + 3 * differences).div_ceil(4));
         if width < word { Delta { width, differences } } else { Delta { width: word, differences: word } }
     }
@@ -154,44 +154,19 @@ impl Delta {
 
     /// Bits of a quad's distance.
     pub fn distance(&self, storage: Storage) -> u32 {
-        (4 * self.width - 3 * self.differences).min(8 * word_bytes(storage) as u32)
-    }
-
-    /// Whether parameters and storage belong together.
-    ///
-    /// # Errors
-    /// [`EncodingError::NotApplicable`] if they do not.
-    pub(crate) fn check(&self, storage: Storage) -> Result<()> {
-        let word = 8 * word_bytes(storage) as u32;
-        let fits = WIDTHS.contains(&self.width) && self.width <= word && 3 * self.differences <= 4 * self.width;
-        let reason = match storage.is_float() {
-            true => "floats have no differences",
-            false if fits && (self.width < word || self.differences == word) => return Ok(()),
-            false => "its words have other bits",
-        };
-        Err(EncodingError::NotApplicable { encoding: "delta", storage, reason })
+        (4 * self.width - 3 * self.differences).min(8 * storage.word_bytes() as u32)
     }
 
     /// Bytes of a segment.
     pub(crate) fn bytes(&self, storage: Storage, vectors: usize) -> usize {
-        vectors * (VECTOR_ROWS / 8 * self.width as usize + HEAD_WORDS * word_bytes(storage))
+        vectors * (VECTOR_ROWS / 8 * self.width as usize + HEAD_WORDS * storage.word_bytes())
     }
 
-    /// The fields of a quad's string: their first bits, and how many they are.
+    /// The fields of a quad's string: first bit and number of bits.
     fn fields(&self, storage: Storage) -> [(i32, u32); QUAD] {
         let distance = self.distance(storage);
         let offset = |number: u32| ((distance + number * self.differences) as i32, self.differences);
         [(0, distance), offset(0), offset(1), offset(2)]
-    }
-
-    /// Appends a segment to an empty buffer.
-    ///
-    /// # Errors
-    /// [`EncodingError::Overflow`] names the first row whose distance or difference is too wide.
-    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.check(plain.storage())?;
-        out.resize(self.bytes(plain.storage(), plain.vectors()), 0);
-        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain, out))
     }
 
     fn encode_native<T: Native>(&self, plain: &Plain<'_>, out: &mut [u8]) -> Result<()> {
@@ -213,7 +188,7 @@ impl Delta {
                 });
                 if let Some(wide) = parts.iter().zip(&fields).position(|(part, field)| part.significant() > field.1) {
                     let row = vector * VECTOR_ROWS + quad * QUAD + wide;
-                    let reason = format!("it needs more than {} bits", fields[wide].1);
+                    let reason = format!("its value needs more than {} bits", fields[wide].1);
                     return Err(EncodingError::Overflow { encoding: "delta", row, reason });
                 }
                 for (number, offset) in offsets.iter_mut().enumerate() {
@@ -229,7 +204,7 @@ impl Delta {
         Ok(())
     }
 
-    /// The distance and the offsets of a quad.
+    /// Distance and offsets of a quad.
     fn parts<W: Word>(&self, fields: &[(i32, u32); QUAD], offsets: [W; QUAD]) -> [W; QUAD] {
         fields.map(|(at, bits)| {
             let place = |number: usize| (number as u32 * self.width) as i32 - at;
@@ -238,19 +213,10 @@ impl Delta {
         })
     }
 
-    /// Decodes a segment.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if there are not as many bytes as there should be.
-    pub(crate) fn decode(&self, bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
-        self.check_bytes(bytes, storage, rows)?;
-        Ok(with_native!(storage, Value => self.decode_native::<Value>(bytes, storage, rows)))
-    }
-
-    fn decode_native<T: Native>(&self, bytes: &[u8], storage: Storage, rows: usize) -> Vec<u8> {
-        let fields = self.fields(storage);
-        let (groups, heads) = self.split(bytes, rows);
-        let mut values = vec![0; padded(rows) * T::BYTES];
+    fn decode_native<T: Native>(&self, segment: EncodedBytes<'_>) -> Vec<u8> {
+        let (fields, rows) = (self.fields(segment.storage), segment.rows);
+        let (groups, heads) = self.split(segment);
+        let mut values = vec![0; segment.padded() * T::BYTES];
         let mut offsets = [T::Word::default(); GROUP_ROWS];
         for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * T::BYTES).enumerate() {
             let head = Head::<T::Word>::read(heads, vector);
@@ -272,29 +238,9 @@ impl Delta {
         values
     }
 
-    /// One value, its bits zero-extended.
-    ///
-    /// # Errors
-    /// As [`Delta::decode`].
-    pub(crate) fn get(&self, bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
-        self.check_bytes(bytes, storage, rows)?;
-        Ok(with_native!(storage, Value => self.get_native::<Value>(bytes, storage, rows, row)))
-    }
-
-    fn get_native<T: Native>(&self, bytes: &[u8], storage: Storage, rows: usize, row: usize) -> u64 {
-        let (groups, heads) = self.split(bytes, rows);
-        let head = Head::<T::Word>::read(heads, row / VECTOR_ROWS);
-        let at = head.line().nth(row % VECTOR_ROWS / QUAD).expect("a quad of the vector");
-        let (group, quad) = (self.group(groups, row / GROUP_ROWS), row % GROUP_ROWS / QUAD * QUAD);
-        let offsets = [0, 1, 2, 3].map(|number| T::Word::from_u64(get_offset(self.width, group, quad + number)));
-        let [distance, parts @ ..] = self.parts(&self.fields(storage), offsets);
-        let differences = parts.iter().take(row % QUAD).map(|part| head.least.plus(*part));
-        T::from_word(differences.fold(at.plus(distance), Word::plus)).bits()
-    }
-
     /// Groups and heads.
-    fn split<'a>(&self, bytes: &'a [u8], rows: usize) -> (&'a [u8], &'a [u8]) {
-        bytes.split_at(padded(rows) / 8 * self.width as usize)
+    fn split<'a>(&self, segment: EncodedBytes<'a>) -> (&'a [u8], &'a [u8]) {
+        segment.bytes.split_at(segment.padded() / 8 * self.width as usize)
     }
 
     /// A group's planes.
@@ -302,13 +248,31 @@ impl Delta {
         let bytes = 32 * self.width as usize;
         &groups[number * bytes..(number + 1) * bytes]
     }
+}
 
-    fn check_bytes(&self, bytes: &[u8], storage: Storage, rows: usize) -> Result<()> {
-        self.check(storage)?;
-        if bytes.len() != self.bytes(storage, rows.div_ceil(VECTOR_ROWS)) {
-            return Err(EncodingError::Damaged("a delta segment is not as long as its width and rows say"));
-        }
-        Ok(())
+impl Codec for Delta {
+    fn check(&self, storage: Storage) -> Result<()> {
+        let word = 8 * storage.word_bytes() as u32;
+        let fits = WIDTHS.contains(&self.width) && self.width <= word && 3 * self.differences <= 4 * self.width;
+        let reason = match storage.is_float() {
+            true => "floats have no differences",
+            false if fits && (self.width < word || self.differences == word) => return Ok(()),
+            false => "its fields do not fit the words of the storage",
+        };
+        Err(EncodingError::NotApplicable { encoding: "delta", storage, reason })
+    }
+
+    fn takes(&self, bytes: usize, storage: Storage, rows: usize) -> bool {
+        bytes == self.bytes(storage, rows.div_ceil(VECTOR_ROWS))
+    }
+
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        out.resize(self.bytes(plain.storage(), plain.vectors()), 0);
+        with_native!(plain.storage(), Value => self.encode_native::<Value>(plain, out))
+    }
+
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        Ok(with_native!(segment.storage, Value => self.decode_native::<Value>(segment)))
     }
 }
 
@@ -316,16 +280,17 @@ impl Delta {
 mod tests {
     use super::*;
 
-    /// Codes of a dictionary are looked up whatever row they are of.
+    /// Kernels look up the codes of padding too.
     #[test]
-    fn behind_the_last_row_are_values_that_there_are() {
+    fn padding_decodes_to_values_of_the_segment() {
         let values: Vec<u8> = (0..2048i32).flat_map(|row| row.min(1099).to_le_bytes()).collect();
         let plain = Plain::new(Storage::I32, &values, None, 1_100).unwrap();
         let delta = Delta::fit(&plain).unwrap();
         assert_eq!(delta, Delta { width: 0, differences: 0 }, "a line");
         let mut bytes = Vec::new();
         delta.encode(&plain, &mut bytes).unwrap();
-        let decoded = delta.decode(&bytes, Storage::I32, 1_100).unwrap();
+        let segment = EncodedBytes { bytes: &bytes, storage: Storage::I32, validity: None, rows: 1_100 };
+        let decoded = delta.decode(segment).unwrap();
         let decoded: Vec<i32> = decoded.as_chunks().0.iter().map(|value| i32::from_le_bytes(*value)).collect();
         assert_eq!(decoded[..1_100], (0..1_100).collect::<Vec<_>>());
         assert!(decoded[1_100..].iter().all(|value| *value == 1_024), "{:?}", &decoded[1_100..]);

@@ -1,26 +1,27 @@
-//! Dictionary: the column's distinct values once, and codes for them in another encoding.
+//! Dictionary: the distinct values of the column, and codes in another encoding.
 //!
 //! ```text
-//! dictionary  held by the encoding: the distinct values of the column, ascending
-//! bytes       the codes of the segment, as the encoding of codes holds a segment of 32-bit unsigned values
+//! dictionary  a parameter of the encoding: the distinct values of the column, ascending
+//! bytes       the codes of the segment, 32-bit unsigned values in the encoding of codes
 //! ```
 //!
-//! A code is a value's position in the dictionary, so that codes sort like values; all segments of a column share the
-//! dictionary. Source: order-preserving dictionary compression (Antoshenkov, "Dictionary-based order-preserving string
-//! compression"), for numbers.
+//! A code is the position of a value in the dictionary, so that codes order as values do. All segments of a column
+//! share the dictionary. Source: order-preserving dictionary compression (Antoshenkov, "Dictionary-based
+//! order-preserving string compression"), for numbers.
 
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::codec::{Codec, EncodedBytes};
 use super::packed::{Packed, ladder};
 use super::plain::{Plain, is_valid_in, padded};
 use super::word::{Native, with_native};
-use super::{Encoding, decode as decode_codes, encode_into, get as get_code};
+use super::{Encoding, decode as decode_codes, encode_into};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};
 
-/// Distinct values past which a dictionary is not worth its lookups: they would leave the caches.
+/// Most distinct values of a dictionary: lookups in a larger one miss the caches.
 pub const DICTIONARY_MAX: usize = 1 << 16;
 
 /// Parameters of a dictionary column.
@@ -31,13 +32,13 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary of distinct values by their bits, zero-extended and in any order, with the encoding of its codes.
+    /// A dictionary of values by their zero-extended bits, in any order, with the encoding of its codes.
     ///
     /// # Errors
-    /// [`EncodingError::NotApplicable`] if codes would be values of a dictionary or of floats in turn.
+    /// [`EncodingError::NotApplicable`] if the encoding of codes is a dictionary or ALP.
     pub fn new(storage: Storage, mut values: Vec<u64>, codes: Encoding) -> Result<Dictionary> {
         if matches!(codes, Encoding::Dictionary(_) | Encoding::Alp(_)) {
-            let reason = "codes are plain integers";
+            let reason = "it cannot hold the codes of a dictionary";
             return Err(EncodingError::NotApplicable { encoding: codes.name(), storage, reason });
         }
         with_native!(storage, Value => values.sort_unstable_by_key(|bits| Value::from_u64(*bits)));
@@ -45,13 +46,13 @@ impl Dictionary {
         Ok(Dictionary { values: values.into(), codes: Box::new(codes) })
     }
 
-    /// Packed codes for so many values.
+    /// The packing of codes for this many values.
     pub(crate) fn codes_for(values: usize) -> Encoding {
         let width = ladder(usize::BITS - values.saturating_sub(1).leading_zeros());
         Encoding::Packed(Packed { width, reference: Some(0), patches: false })
     }
 
-    /// Bits of the distinct values, zero-extended; the values ascend.
+    /// Zero-extended bits of the distinct values, in ascending order of the values.
     pub fn values(&self) -> &Arc<[u64]> {
         &self.values
     }
@@ -61,11 +62,11 @@ impl Dictionary {
         &self.codes
     }
 
-    /// The distinct valid values of a segment by their bits; `None` if there are more than `limit`.
+    /// Zero-extended bits of the distinct valid values of a segment; `None` past `limit` values.
     pub fn distinct(plain: &Plain<'_>, limit: usize) -> Option<Vec<u64>> {
         let mut seen = HashSet::new();
         with_native!(plain.storage(), Value => for vector in 0..plain.vectors() {
-            // A vector without valid rows is filled with a value of its own.
+            // A vector of NULLs is filled with zeros.
             if plain.vector_validity(vector).is_some_and(|words| words.iter().all(|word| *word == 0)) {
                 continue;
             }
@@ -86,7 +87,7 @@ impl Dictionary {
     /// Codes of a segment as plain values of [`Storage::U32`], padded; null slots and padding have code 0.
     ///
     /// # Errors
-    /// [`EncodingError::Overflow`] names the first value that the dictionary does not have.
+    /// [`EncodingError::Overflow`] names the first row whose value is not in the dictionary.
     pub fn codes_of(&self, plain: &Plain<'_>) -> Result<Vec<u8>> {
         let positions: HashMap<u64, u32> = self.values.iter().zip(0..).map(|(bits, code)| (*bits, code)).collect();
         with_native!(plain.storage(), Value => {
@@ -104,7 +105,7 @@ impl Dictionary {
                         _ => *positions.get(&value.bits()).ok_or_else(|| EncodingError::Overflow {
                             encoding: "dictionary",
                             row: vector * VECTOR_ROWS + row,
-                            reason: "the dictionary does not have its value".to_string(),
+                            reason: "its value is not in the dictionary".to_string(),
                         })?,
                     };
                     last = Some((value, known));
@@ -114,52 +115,37 @@ impl Dictionary {
             Ok(codes)
         })
     }
+}
 
-    /// Appends a segment to an empty buffer.
-    ///
-    /// # Errors
-    /// As [`Dictionary::codes_of`], and those of the codes' encoding.
-    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let codes = self.codes_of(plain)?;
-        let codes = &Plain::new(Storage::U32, &codes, plain.validity(), plain.rows())?;
-        encode_into(&self.codes, codes, out)
+impl Codec for Dictionary {
+    fn check(&self, _storage: Storage) -> Result<()> {
+        self.codes.codec().check(Storage::U32)
     }
 
-    /// Decodes a segment.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if a row's code is past the dictionary, and errors of the codes' encoding.
-    pub(crate) fn decode(
-        &self,
-        bytes: &[u8],
-        storage: Storage,
-        validity: Option<&[u32]>,
-        rows: usize,
-    ) -> Result<Vec<u8>> {
+    fn takes(&self, bytes: usize, _storage: Storage, rows: usize) -> bool {
+        self.codes.codec().takes(bytes, Storage::U32, rows)
+    }
+
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let codes = self.codes_of(plain)?;
+        encode_into(&self.codes, &Plain::new(Storage::U32, &codes, plain.validity(), plain.rows())?, out)
+    }
+
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        let EncodedBytes { bytes, storage, validity, rows } = segment;
         let codes = decode_codes(&self.codes, bytes, Storage::U32, validity, rows)?;
-        let mut values = vec![0; padded(rows) * storage.width()];
+        let mut values = vec![0; segment.padded() * storage.width()];
         with_native!(storage, Value => {
             let slots = values.chunks_exact_mut(Value::BYTES).zip(codes.as_chunks::<4>().0);
             for (row, (value, code)) in slots.enumerate() {
                 match self.values.get(u32::from_le_bytes(*code) as usize) {
                     Some(bits) => Value::from_u64(*bits).write(value),
-                    // A column with nothing but nulls has no values: all codes are 0.
+                    // All codes of a column of NULLs are 0, and its dictionary is empty.
                     None if row >= rows || self.values.is_empty() => {}
-                    None => return Err(PAST),
+                    None => return Err(EncodingError::Damaged("a code is past the end of the dictionary")),
                 }
             }
         });
         Ok(values)
     }
-
-    /// One value, its bits zero-extended.
-    ///
-    /// # Errors
-    /// As [`Dictionary::decode`].
-    pub(crate) fn get(&self, bytes: &[u8], rows: usize, row: usize) -> Result<u64> {
-        let code = get_code(&self.codes, bytes, Storage::U32, None, rows, row)?.ok_or(PAST)?;
-        self.values.get(code as usize).copied().ok_or(PAST)
-    }
 }
-
-const PAST: EncodingError = EncodingError::Damaged("a code is past the dictionary");

@@ -1,23 +1,28 @@
-//! The encodings there are, with their parameters, and their names.
+//! The list of encodings, with their parameters and names.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::alp::Alp;
+use super::codec::Codec;
 use super::delta::Delta;
 use super::dictionary::Dictionary;
+use super::gpu_dfor::GpuDfor;
+use super::gpu_for::GpuFor;
 use super::nsf::Nsf;
 use super::nsv::Nsv;
 use super::packed::Packed;
-use crate::units::{Storage, VECTOR_ROWS};
+use super::plain::PlainCodec;
+use super::rle::Rle;
+use crate::units::Storage;
 
-/// How the bytes of a segment hold its values; the same on the CPU, in files and on the device.
+/// The layout of a segment's values; the same on the host, in files and on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// The values themselves.
     #[default]
     Plain,
-    /// Packed offsets to references, the default.
+    /// Packed offsets to references.
     Packed(Packed),
     /// The same number of bytes for each value.
     Nsf(Nsf),
@@ -27,77 +32,64 @@ pub enum Encoding {
     Rle,
     /// Blocks of 128 offsets, packed by miniblocks of 32.
     GpuFor,
-    /// Differences within tiles of four blocks, packed like GPU-FOR.
+    /// Differences within tiles of four blocks, packed as in GPU-FOR.
     GpuDfor,
-    /// Differences to the row before, packed like offsets.
+    /// Differences within quads of rows, packed as offsets.
     Delta(Delta),
     /// Codes for the column's distinct values.
     Dictionary(Dictionary),
-    /// Floats that were decimals, as packed integers.
+    /// Floats that are decimals, as packed integers.
     Alp(Alp),
 }
 
-/// Which encoding columns are loaded into. A named one that a column cannot have leaves it as [`EncodingChoice::Auto`]
-/// would.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EncodingChoice {
-    /// The smallest that is worth it.
-    #[default]
-    Auto,
-    /// Values as they are.
-    Plain,
-    /// Packed wherever it is possible, worth it or not.
-    Packed,
-    /// Integers in the fewest bytes that hold all of them.
-    Nsf,
-    /// Integers less the smallest, in 1 to 4 bytes each.
-    Nsv,
-    /// Runs of equal values.
-    Rle,
-    /// Integers in blocks of 128.
-    GpuFor,
-    /// Differences of integers in blocks of 128.
-    GpuDfor,
-    /// Differences of integers, packed as [`EncodingChoice::Packed`] packs offsets.
-    Delta,
-    /// Numbers as codes for their distinct values, where those are few.
-    Dictionary,
-    /// Floats as decimals.
-    Alp,
+/// Declares the choices with their names.
+macro_rules! choices {
+    ($($(#[$attribute:meta])* $choice:ident = $name:literal,)*) => {
+        /// The encoding that a load gives its columns. A column that cannot have the named one is loaded as with
+        /// [`EncodingChoice::Auto`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum EncodingChoice {
+            $($(#[$attribute])* $choice,)*
+        }
+
+        impl EncodingChoice {
+            /// All choices.
+            pub const ALL: [EncodingChoice; [$($name),*].len()] = [$(EncodingChoice::$choice),*];
+
+            /// Name of the choice: that of the encoding, or `auto`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(EncodingChoice::$choice => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl EncodingChoice {
-    /// All choices.
-    pub const ALL: [EncodingChoice; 11] = [
-        EncodingChoice::Auto,
-        EncodingChoice::Plain,
-        EncodingChoice::Packed,
-        EncodingChoice::Nsf,
-        EncodingChoice::Nsv,
-        EncodingChoice::Rle,
-        EncodingChoice::GpuFor,
-        EncodingChoice::GpuDfor,
-        EncodingChoice::Delta,
-        EncodingChoice::Dictionary,
-        EncodingChoice::Alp,
-    ];
-
-    /// The choice's name: that of the encoding, or `auto`.
-    pub fn name(self) -> &'static str {
-        match self {
-            EncodingChoice::Auto => "auto",
-            EncodingChoice::Plain => "plain",
-            EncodingChoice::Packed => "packed",
-            EncodingChoice::Nsf => "nsf",
-            EncodingChoice::Nsv => "nsv",
-            EncodingChoice::Rle => "rle",
-            EncodingChoice::GpuFor => "gpu-for",
-            EncodingChoice::GpuDfor => "gpu-dfor",
-            EncodingChoice::Delta => "delta",
-            EncodingChoice::Dictionary => "dictionary",
-            EncodingChoice::Alp => "alp",
-        }
-    }
+choices! {
+    /// The encoding with the lowest estimated time to read.
+    #[default]
+    Auto = "auto",
+    /// Values as they are.
+    Plain = "plain",
+    /// Packed, also if that saves nothing.
+    Packed = "packed",
+    /// Integers in the fewest bytes that hold all of them.
+    Nsf = "nsf",
+    /// Integers less the smallest, in 1 to 4 bytes each.
+    Nsv = "nsv",
+    /// Runs of equal values.
+    Rle = "rle",
+    /// Integers in blocks of 128.
+    GpuFor = "gpu-for",
+    /// Differences of integers in blocks of 128.
+    GpuDfor = "gpu-dfor",
+    /// Differences of integers, packed as [`EncodingChoice::Packed`] packs offsets.
+    Delta = "delta",
+    /// Codes for the distinct values of numbers, if those are few.
+    Dictionary = "dictionary",
+    /// Floats as decimals.
+    Alp = "alp",
 }
 
 impl fmt::Display for EncodingChoice {
@@ -111,12 +103,12 @@ impl FromStr for EncodingChoice {
 
     fn from_str(text: &str) -> Result<EncodingChoice, String> {
         let named = EncodingChoice::ALL.into_iter().find(|choice| choice.name() == text);
-        named.ok_or_else(|| format!("'{text}' is no encoding"))
+        named.ok_or_else(|| format!("'{text}' is not an encoding"))
     }
 }
 
 impl Encoding {
-    /// The choice that names it.
+    /// The choice that names the encoding.
     pub fn choice(&self) -> EncodingChoice {
         match self {
             Encoding::Plain => EncodingChoice::Plain,
@@ -131,12 +123,13 @@ impl Encoding {
             Encoding::Alp(_) => EncodingChoice::Alp,
         }
     }
-    /// The encoding's name.
+
+    /// Name of the encoding.
     pub fn name(&self) -> &'static str {
         self.choice().name()
     }
 
-    /// The encoding of what lies in segments: of a dictionary, that of its codes.
+    /// The encoding of stored values: that of its codes for a dictionary.
     pub fn stored(&self) -> &Encoding {
         match self {
             Encoding::Dictionary(dictionary) => dictionary.codes(),
@@ -144,43 +137,34 @@ impl Encoding {
         }
     }
 
-    /// Machine type of what lies in segments of a column of that storage: of a dictionary, that of codes.
+    /// Machine type of stored values of a column of this storage: that of codes for a dictionary.
     pub fn stored_as(&self, storage: Storage) -> Storage {
         if matches!(self, Encoding::Dictionary(_)) { Storage::U32 } else { storage }
     }
 
     /// Whether columns of a storage may have this encoding with its parameters.
     pub(crate) fn is_for(&self, storage: Storage) -> bool {
+        let floats = matches!(self, Encoding::Plain | Encoding::Rle | Encoding::Dictionary(_) | Encoding::Alp(_));
+        (floats || !storage.is_float()) && self.codec().check(storage).is_ok()
+    }
+
+    /// The codec with the parameters of the encoding.
+    pub(crate) fn codec(&self) -> &dyn Codec {
         match self {
-            Encoding::Plain | Encoding::Rle => true,
-            Encoding::Dictionary(dictionary) => dictionary.codes().is_for(Storage::U32),
-            Encoding::Packed(packed) => !storage.is_float() && packed.check(storage).is_ok(),
-            Encoding::Nsf(nsf) => !storage.is_float() && nsf.check(storage).is_ok(),
-            Encoding::Nsv(_) | Encoding::GpuFor | Encoding::GpuDfor => !storage.is_float(),
-            Encoding::Delta(delta) => delta.check(storage).is_ok(),
-            Encoding::Alp(alp) => Alp::check(storage).is_ok() && alp.scales().is_ok(),
+            Encoding::Plain => &PlainCodec,
+            Encoding::Packed(packed) => packed,
+            Encoding::Nsf(nsf) => nsf,
+            Encoding::Nsv(nsv) => nsv,
+            Encoding::Rle => &Rle,
+            Encoding::GpuFor => &GpuFor,
+            Encoding::GpuDfor => &GpuDfor,
+            Encoding::Delta(delta) => delta,
+            Encoding::Dictionary(dictionary) => dictionary,
+            Encoding::Alp(alp) => alp,
         }
     }
 
-    /// Whether the values of a segment of `rows` rows may take that many bytes.
-    pub(crate) fn takes(&self, bytes: usize, storage: Storage, rows: usize) -> bool {
-        let vectors = rows.div_ceil(VECTOR_ROWS);
-        match self {
-            Encoding::Plain => bytes == vectors * VECTOR_ROWS * storage.width(),
-            Encoding::Packed(packed) => {
-                let reference = if packed.reference.is_none() { storage.width().max(4) } else { 0 };
-                let least = vectors * (VECTOR_ROWS / 8 * packed.width as usize + reference);
-                bytes == least || packed.patches && bytes > least
-            }
-            Encoding::Nsf(nsf) => bytes == vectors * VECTOR_ROWS * nsf.bytes as usize,
-            Encoding::Delta(delta) => bytes == delta.bytes(storage, vectors),
-            Encoding::Dictionary(dictionary) => dictionary.codes().takes(bytes, Storage::U32, rows),
-            // That depends on the values.
-            Encoding::Nsv(_) | Encoding::Rle | Encoding::GpuFor | Encoding::GpuDfor | Encoding::Alp(_) => true,
-        }
-    }
-
-    /// Bytes of a value of `width` bytes, references apart; `None` where that depends on the values.
+    /// Encoded bytes of a value of `width` bytes, without references; `None` if they depend on the values.
     pub fn bytes_per_value(&self, width: usize) -> Option<f64> {
         match self {
             Encoding::Plain => Some(width as f64),
@@ -193,8 +177,8 @@ impl Encoding {
     }
 }
 
-/// What a packing's name has in brackets.
-fn in_brackets(f: &mut fmt::Formatter<'_>, packed: Packed) -> fmt::Result {
+/// Writes the parameters of a packing.
+fn packed_parameters(f: &mut fmt::Formatter<'_>, packed: Packed) -> fmt::Result {
     let references = if packed.reference.is_none() { ", references" } else { "" };
     let patches = if packed.patches { ", patches" } else { "" };
     write!(f, "({}{references}{patches})", packed.width)
@@ -206,7 +190,7 @@ impl fmt::Display for Encoding {
             Encoding::Plain => f.write_str("plain"),
             Encoding::Packed(packed) => {
                 f.write_str("packed")?;
-                in_brackets(f, *packed)
+                packed_parameters(f, *packed)
             }
             Encoding::Nsf(nsf) => write!(f, "nsf({})", nsf.bytes),
             Encoding::Nsv(_) => f.write_str("nsv"),
@@ -219,7 +203,7 @@ impl fmt::Display for Encoding {
             }
             Encoding::Alp(alp) => {
                 f.write_str("alp")?;
-                in_brackets(f, alp.integers)
+                packed_parameters(f, alp.integers)
             }
         }
     }
@@ -263,17 +247,18 @@ mod tests {
 
     #[test]
     fn bytes_of_segments_are_those_of_whole_vectors() {
-        assert!(Encoding::Plain.takes(2048 * 8, Storage::I64, 1025));
-        assert!(!Encoding::Plain.takes(1025 * 8, Storage::I64, 1025));
+        let takes = |encoding: &Encoding, bytes, storage, rows| encoding.codec().takes(bytes, storage, rows);
+        assert!(takes(&Encoding::Plain, 2048 * 8, Storage::I64, 1025));
+        assert!(!takes(&Encoding::Plain, 1025 * 8, Storage::I64, 1025));
         let own = |patches| Encoding::Packed(Packed { width: 3, reference: None, patches });
-        assert!(own(false).takes(2 * (3 * 128 + 4), Storage::I8, 1025) && own(true).takes(999, Storage::I8, 1025));
-        assert!(own(false).takes(3 * 128 + 8, Storage::U64, 1024) && !own(false).takes(999, Storage::I8, 1025));
+        assert!(takes(&own(false), 2 * (3 * 128 + 4), Storage::I8, 1025) && takes(&own(true), 999, Storage::I8, 1025));
+        assert!(takes(&own(false), 3 * 128 + 8, Storage::U64, 1024) && !takes(&own(false), 999, Storage::I8, 1025));
         let none = Encoding::Packed(Packed { width: 0, reference: Some(7), patches: false });
-        assert!(none.takes(0, Storage::I32, 5) && !none.takes(4, Storage::I32, 5));
-        assert!(Encoding::Nsf(Nsf { bytes: 2 }).takes(2048, Storage::I32, 5));
+        assert!(takes(&none, 0, Storage::I32, 5) && !takes(&none, 4, Storage::I32, 5));
+        assert!(takes(&Encoding::Nsf(Nsf { bytes: 2 }), 2048, Storage::I32, 5));
         let delta = Encoding::Delta(Delta { width: 3, differences: 4 });
-        assert!(delta.takes(2 * (3 * 128 + 16), Storage::I8, 1025) && !delta.takes(2 * 3 * 128, Storage::I8, 1025));
-        assert!(delta.takes(3 * 128 + 32, Storage::U64, 1024));
+        assert!(takes(&delta, 2 * (3 * 128 + 16), Storage::I8, 1025) && !takes(&delta, 2 * 3 * 128, Storage::I8, 1025));
+        assert!(takes(&delta, 3 * 128 + 32, Storage::U64, 1024));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Encoded columns of a table in a file, to be loaded again without reading the source.
+//! Column files: the encoded columns of a table, which a load takes in place of the source.
 //!
 //! ```text
 //! 0          magic      8 bytes "WARPCOLS"
@@ -6,10 +6,10 @@
 //! 12         zeros      4
 //! 16         payloads   each at a multiple of 64, zeros between them; of a chunk:
 //!                         encoded bytes, zeros to a multiple of 16, validity words if it has nulls
-//!                       of a column's strings:
+//!                       of the strings of a column:
 //!                         number u32, then each as length u32 and bytes in UTF-8
 //! D          directory  fields (see `serial.rs`), below
-//! end - 24   D          u64: where the directory begins, it ends here
+//! end - 24   D          u64: first byte of the directory, which ends here
 //! end - 16   checksum   u32: CRC-32 (IEEE) of the directory
 //! end - 12   version    u32 again
 //! end - 8    magic      8 bytes again
@@ -17,14 +17,13 @@
 //! directory:  table string, table version string, number of chunks u32, rows of each chunk u32,
 //!             number of columns u32, columns
 //! column:     name string, type string, storage, encoding, statistics, traits, strings: option of piece;
-//!             a piece for each chunk, before it u8: 1 if it has validity words
+//!             for each chunk u8, 1 if it has validity words, and a piece
 //! piece:      position u64, bytes u64, checksum u32 (CRC-32 of the payload)
 //! ```
 //!
-//! A chunk's `bytes` are those of its encoding; validity words follow from its rows. A file is written under another
-//! name, synchronised and renamed, so that whoever opens it sees all of it or none; those who write at once each write
-//! a file of their own, and the last one stays. Readers check every checksum, and every length against the file before
-//! memory is taken.
+//! The `bytes` of a chunk are those of its encoding; its rows give the number of validity words. A writer writes to a
+//! temporary file, synchronises it and renames it, so that readers see a whole file or none. Of concurrent writers the
+//! last one stays. Readers check every checksum, and every length against the file before they allocate.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,31 +37,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::StringArray;
 use thiserror::Error;
 
+use super::Encoding;
 use super::plain::padded;
 use super::serial::{FieldReader, Fields};
-use super::{Encoding, decode};
 use crate::units::{CHUNK_ROWS, Dictionary, Statistics, Storage, Traits};
 
-/// First and last bytes of a file.
+/// The first and the last bytes of a file.
 const MAGIC: &[u8; 8] = b"WARPCOLS";
-/// Version of the format that is written and read; since version 3 every NaN is the one that loads make.
+/// Version of the format. Since version 3 all NaNs have the bits that loads give them.
 pub const FORMAT_VERSION: u32 = 3;
-/// Payloads begin at multiples of this.
+/// Alignment of payloads.
 const PAYLOAD_ALIGN: u64 = 64;
 /// Bytes before the payloads.
 const HEAD_BYTES: u64 = 16;
 /// Bytes after the directory.
 const TAIL_BYTES: u64 = 24;
 
-/// An error of a file of encoded columns. In each case the table's source can be read instead.
+/// An error of a column file. The source of the table can be read instead.
 #[derive(Debug, Clone, Error)]
 pub enum FileError {
-    /// The system could not read or write.
+    /// A call to the system failed.
     #[error("encoded columns in '{path}': {error}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: Arc<std::io::Error>,
     },
     /// The file has another format.
@@ -73,7 +72,7 @@ pub enum FileError {
         /// Version found.
         found: u32,
     },
-    /// The file belongs to another table or another version of it.
+    /// The file is of another table or of another version of it.
     #[error("'{path}' holds version '{found}' of another table or of other files, wanted '{wanted}'")]
     Stale {
         /// The file.
@@ -83,26 +82,36 @@ pub enum FileError {
         /// Table and version wanted.
         wanted: String,
     },
-    /// Bytes of the file are not those that were written.
+    /// The bytes of the file differ from those that were written.
     #[error("'{path}' is damaged at {place}: {reason}")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Column and chunk, or part of the file.
         place: String,
-        /// What is wrong.
+        /// The contradiction.
         reason: String,
     },
 }
 
+impl FileError {
+    fn io(path: &Path, error: std::io::Error) -> FileError {
+        FileError::Io { path: path.to_path_buf(), error: Arc::new(error) }
+    }
+
+    fn damaged(path: &Path, place: impl Into<String>, reason: impl Into<String>) -> FileError {
+        FileError::Damaged { path: path.to_path_buf(), place: place.into(), reason: reason.into() }
+    }
+}
+
 type Result<T, E = FileError> = std::result::Result<T, E>;
 
-/// Which table a file is of.
+/// The table and the version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableIdentity {
-    /// What tells the table from others.
+    /// Identity of the table.
     pub table: String,
-    /// What changes when its files do.
+    /// Version of its content.
     pub version: String,
 }
 
@@ -111,7 +120,7 @@ pub struct TableIdentity {
 pub struct EncodedColumn {
     /// Name of the column.
     pub name: String,
-    /// Its type, in words that the writer and the reader agree on.
+    /// Name of its type.
     pub data_type: String,
     /// Machine type of its values.
     pub storage: Storage,
@@ -119,14 +128,14 @@ pub struct EncodedColumn {
     pub encoding: Encoding,
     /// Bounds and counts.
     pub statistics: Statistics,
-    /// What a pass over its values told, if there was one.
+    /// Traits from its profile, if there is one.
     pub traits: Option<Traits>,
 }
 
-/// A chunk of a column as it was encoded.
+/// An encoded chunk of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedChunk {
-    /// Bytes of its encoding.
+    /// Encoded bytes.
     pub bytes: Vec<u8>,
     /// Validity words, padded to whole vectors; `None` if every row is valid.
     pub validity: Option<Vec<u32>>,
@@ -134,8 +143,8 @@ pub struct EncodedChunk {
     pub rows: usize,
 }
 
-/// A payload's place.
-#[derive(Debug, Clone, Copy)]
+/// Place and checksum of a payload.
+#[derive(Debug, Clone, Copy, Default)]
 struct Piece {
     position: u64,
     bytes: u64,
@@ -154,7 +163,7 @@ impl Piece {
     }
 }
 
-/// A file being written; it is nowhere until [`FileWriter::finish`].
+/// A file being written; readers see it after [`FileWriter::finish`].
 #[derive(Debug)]
 pub struct FileWriter {
     path: PathBuf,
@@ -162,24 +171,24 @@ pub struct FileWriter {
     file: Option<BufWriter<File>>,
     position: u64,
     chunk_rows: Vec<u32>,
-    /// The directory up to the number of columns, and its columns.
+    /// The directory up to the number of columns, then the columns.
     head: Fields,
     columns: Fields,
     columns_written: u32,
 }
 
 impl FileWriter {
-    /// Begins a file of a table whose rows are cut into chunks of `chunk_rows` rows.
+    /// Begins the file of a table with chunks of `chunk_rows` rows.
     ///
     /// # Errors
     /// [`FileError::Io`].
     pub fn create(path: &Path, identity: &TableIdentity, chunk_rows: &[u32]) -> Result<FileWriter> {
         static FILES: AtomicU64 = AtomicU64::new(0);
-        // Hidden, and with the ending that the file will have: who leaves out files of that ending leaves out this too.
+        // The temporary file is hidden and has the extension of the file, so that filters by extension apply to it.
         let mut name = format!(".{}-{}.", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed)).into_bytes();
         name.extend_from_slice(path.file_name().unwrap_or_default().as_bytes());
         let temporary = path.with_file_name(OsString::from_vec(name));
-        let file = File::create(&temporary).map_err(|error| io(&temporary, error))?;
+        let file = File::create(&temporary).map_err(|error| FileError::io(&temporary, error))?;
         let mut head = Fields::default();
         head.string(&identity.table);
         head.string(&identity.version);
@@ -201,12 +210,12 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// Writes a column: its head, its dictionary if it is one of strings, and all its chunks as they come, each with
-    /// its validity words if it has nulls. After an error the file is without this column, and others may follow
-    /// unless the file cannot be written.
+    /// Writes a column: its head, the dictionary of a string column, its chunks. After an error the file is without the
+    /// column; others may follow unless it is [`FileError::Io`].
     ///
     /// # Errors
-    /// [`FileError::Io`]; [`FileError::Damaged`] if the chunks are not those that were announced; errors of `chunks`.
+    /// [`FileError::Io`]; [`FileError::Damaged`] if the rows of the chunks are not those of the file; errors of
+    /// `chunks`.
     pub fn column<E: From<FileError>>(
         &mut self,
         column: &EncodedColumn,
@@ -228,18 +237,18 @@ impl FileWriter {
                 strings.values().iter().for_each(|text| fields.string(text.unwrap_or_default()));
                 self.payload(&[&fields.0])?
             }
-            None => Piece { position: 0, bytes: 0, checksum: 0 },
+            None => Piece::default(),
         };
         strings.write(&mut fields);
-        let mut announced = self.chunk_rows.clone().into_iter();
-        let other = |path: &Path| {
-            let reason = "its chunks are not those that were announced".to_string();
-            FileError::Damaged { path: path.to_path_buf(), place: place(&column.name, None), reason }
+        let mut expected = self.chunk_rows.clone().into_iter();
+        let mismatch = |path: &Path| {
+            let place = format!("column '{}'", column.name);
+            FileError::damaged(path, place, "its chunks have other rows than the chunks of the file")
         };
         for chunk in chunks {
             let chunk = chunk?;
-            if announced.next().is_none_or(|rows| rows as usize != chunk.rows) {
-                return Err(other(&self.path).into());
+            if expected.next().is_none_or(|rows| rows as usize != chunk.rows) {
+                return Err(mismatch(&self.path).into());
             }
             let padding = vec![0; chunk.bytes.len().next_multiple_of(16) - chunk.bytes.len()];
             let words: Vec<u8> = chunk.validity.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
@@ -251,15 +260,15 @@ impl FileWriter {
             fields.u8(u8::from(chunk.validity.is_some()));
             piece.write(&mut fields);
         }
-        if announced.next().is_some() {
-            return Err(other(&self.path).into());
+        if expected.next().is_some() {
+            return Err(mismatch(&self.path).into());
         }
         self.columns.0.append(&mut fields.0);
         self.columns_written += 1;
         Ok(())
     }
 
-    /// Writes the directory and gives the file its name; its bytes.
+    /// Writes the directory and renames the file; returns its bytes.
     ///
     /// # Errors
     /// [`FileError::Io`].
@@ -273,10 +282,10 @@ impl FileWriter {
         self.put(&crc32fast::hash(&directory.0).to_le_bytes())?;
         self.put(&FORMAT_VERSION.to_le_bytes())?;
         self.put(MAGIC)?;
-        let file = self.file.take().expect("there until here");
+        let file = self.file.take().expect("only `finish` takes it");
         let done = file.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
         let done = done.and_then(|()| std::fs::rename(&self.temporary, &self.path));
-        done.map(|()| self.position).map_err(|error| io(&self.path, error))
+        done.map(|()| self.position).map_err(|error| FileError::io(&self.path, error))
     }
 
     fn payload(&mut self, parts: &[&[u8]]) -> Result<Piece> {
@@ -292,62 +301,43 @@ impl FileWriter {
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.position += bytes.len() as u64;
-        let file = self.file.as_mut().expect("there until finished");
-        file.write_all(bytes).map_err(|error| io(&self.temporary, error))
+        let file = self.file.as_mut().expect("only `finish` takes it");
+        file.write_all(bytes).map_err(|error| FileError::io(&self.temporary, error))
     }
 }
 
 impl Drop for FileWriter {
     fn drop(&mut self) {
-        // After a finish there is nothing of that name; otherwise what is left of a failure has no use.
+        // `finish` renames the temporary file; after a failure it has no use.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
-fn io(path: &Path, error: std::io::Error) -> FileError {
-    FileError::Io { path: path.to_path_buf(), error: Arc::new(error) }
-}
-
-fn place(column: &str, chunk: Option<usize>) -> String {
-    match chunk {
-        Some(chunk) => format!("column '{column}', chunk {chunk}"),
-        None => format!("column '{column}'"),
-    }
-}
-
-/// A file of encoded columns, opened and its directory checked.
+/// A column file whose directory was checked.
 #[derive(Debug)]
 pub struct EncodedFile {
     path: PathBuf,
     file: File,
-    chunk_rows: Vec<u32>,
-    columns: Vec<EncodedColumn>,
-    /// Of each column its strings, if it has any.
-    strings: Vec<Option<Piece>>,
-    /// Of each column and chunk: whether it has validity words, and its payload.
-    chunks: Vec<Vec<(bool, Piece)>>,
+    directory: Directory,
 }
 
 impl EncodedFile {
     /// Opens a file of a table.
     ///
     /// # Errors
-    /// [`FileError::Version`] if another version of the format wrote it, [`FileError::Stale`] if it is of another
-    /// version of the table, [`FileError::Damaged`] if its directory is not what was written.
+    /// [`FileError::Version`] for another version of the format, [`FileError::Stale`] for another version of the table,
+    /// [`FileError::Damaged`] if the directory differs from the written one.
     pub fn open(path: &Path, identity: &TableIdentity) -> Result<EncodedFile> {
-        let file = File::open(path).map_err(|error| io(path, error))?;
-        let length = file.metadata().map_err(|error| io(path, error))?.len();
-        let damaged = |place: &str, reason: &str| FileError::Damaged {
-            path: path.to_path_buf(),
-            place: place.to_string(),
-            reason: reason.to_string(),
-        };
+        let io = |error| FileError::io(path, error);
+        let damaged = |place: &str, reason: &str| FileError::damaged(path, place, reason);
+        let file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
         if length < HEAD_BYTES + TAIL_BYTES {
-            return Err(damaged("its end", "it is shorter than an empty one"));
+            return Err(damaged("its end", "the file is shorter than an empty one"));
         }
-        let head = read_at(&file, 0, HEAD_BYTES as usize).map_err(|error| io(path, error))?;
+        let head = read_at(&file, 0, HEAD_BYTES as usize).map_err(io)?;
         if head[..8] != MAGIC[..] {
-            return Err(damaged("its beginning", "it is no file of encoded columns"));
+            return Err(damaged("its beginning", "it is not a file of encoded columns"));
         }
         let mut fields = FieldReader(&head[8..]);
         let found = fields.u32().unwrap_or_default();
@@ -355,76 +345,69 @@ impl EncodedFile {
             return Err(FileError::Version { path: path.to_path_buf(), found });
         }
         if fields.u32() != Some(0) {
-            return Err(damaged("its beginning", "zeros are expected after the version"));
+            return Err(damaged("its beginning", "the bytes after the version are not zeros"));
         }
         let tail_at = length - TAIL_BYTES;
-        let tail = read_at(&file, tail_at, TAIL_BYTES as usize).map_err(|error| io(path, error))?;
+        let tail = read_at(&file, tail_at, TAIL_BYTES as usize).map_err(io)?;
         let mut fields = FieldReader(&tail);
         let (start, checksum, again) = (fields.u64(), fields.u32(), fields.u32());
         let start = start.filter(|start| (HEAD_BYTES..=tail_at).contains(start));
         let (Some(start), Some(FORMAT_VERSION), true) = (start, again, fields.0 == MAGIC) else {
-            return Err(damaged("its end", "it was cut off, or never written to its end"));
+            return Err(damaged("its end", "it was cut off or never finished"));
         };
-        let directory = read_at(&file, start, (tail_at - start) as usize).map_err(|error| io(path, error))?;
+        let directory = read_at(&file, start, (tail_at - start) as usize).map_err(io)?;
         if Some(crc32fast::hash(&directory)) != checksum {
             return Err(damaged("the directory", "its checksum differs"));
         }
-        let read =
-            Directory::read(&directory, start).ok_or_else(|| damaged("the directory", "it contradicts itself"))?;
-        if read.identity != *identity {
-            let words = |identity: &TableIdentity| format!("{} {}", identity.table, identity.version);
-            let (found, wanted) = (words(&read.identity), words(identity));
+        let directory = Directory::read(&directory, start)
+            .ok_or_else(|| damaged("the directory", "its fields are no directory"))?;
+        if directory.identity != *identity {
+            let name = |identity: &TableIdentity| format!("{} {}", identity.table, identity.version);
+            let (found, wanted) = (name(&directory.identity), name(identity));
             return Err(FileError::Stale { path: path.to_path_buf(), found, wanted });
         }
-        Ok(EncodedFile {
-            path: path.to_path_buf(),
-            file,
-            chunk_rows: read.chunk_rows,
-            columns: read.columns,
-            strings: read.strings,
-            chunks: read.chunks,
-        })
+        Ok(EncodedFile { path: path.to_path_buf(), file, directory })
     }
 
     /// Rows of each chunk.
     pub fn chunk_rows(&self) -> &[u32] {
-        &self.chunk_rows
+        &self.directory.chunk_rows
     }
 
     /// The columns.
     pub fn columns(&self) -> &[EncodedColumn] {
-        &self.columns
+        &self.directory.columns
     }
 
     /// Reads the dictionary of a column of strings; `None` for other columns.
     ///
     /// # Errors
-    /// [`FileError::Damaged`] names the column if its strings are not those that were written.
+    /// [`FileError::Damaged`] names the column if its strings differ from the written ones.
     pub fn strings(&self, column: usize) -> Result<Option<Dictionary>> {
-        let Some(piece) = &self.strings[column] else { return Ok(None) };
-        let place = format!("the strings of column '{}'", self.columns[column].name);
+        let Some(piece) = &self.directory.strings[column] else { return Ok(None) };
+        let place = format!("the strings of column '{}'", self.columns()[column].name);
         let bytes = self.payload(piece, piece.bytes, &place)?;
-        let reason = "they are no strings in ascending order".to_string();
-        match strings(&bytes) {
-            Some(strings) => Ok(Some(strings)),
-            None => Err(FileError::Damaged { path: self.path.clone(), place, reason }),
-        }
+        let not_ascending = || FileError::damaged(&self.path, place, "they are not strings in ascending order");
+        strings(&bytes).map(Some).ok_or_else(not_ascending)
     }
 
-    /// The error of a chunk whose bytes make no sense, though they are those that were written.
+    /// The error of a chunk with a valid checksum and invalid bytes.
     pub(crate) fn damaged(&self, column: usize, chunk: usize, reason: &str) -> FileError {
-        let place = place(&self.columns[column].name, Some(chunk));
-        FileError::Damaged { path: self.path.clone(), place, reason: reason.to_string() }
+        FileError::damaged(&self.path, self.place(column, chunk), reason)
     }
 
-    /// Reads a chunk of a column as it was encoded.
+    fn place(&self, column: usize, chunk: usize) -> String {
+        format!("column '{}', chunk {chunk}", self.columns()[column].name)
+    }
+
+    /// Reads an encoded chunk of a column.
     ///
     /// # Errors
-    /// [`FileError::Damaged`] names column and chunk if its bytes are not those that were written.
+    /// [`FileError::Damaged`] names column and chunk if the bytes differ from the written ones.
     pub fn chunk(&self, column: usize, chunk: usize) -> Result<EncodedChunk> {
-        let (has_validity, piece) = self.chunks[column][chunk];
-        let rows = self.chunk_rows[chunk] as usize;
-        let place = place(&self.columns[column].name, Some(chunk));
+        let (has_validity, piece) = self.directory.chunks[column][chunk];
+        let rows = self.chunk_rows()[chunk] as usize;
+        let place = self.place(column, chunk);
         let mut bytes = self.payload(&piece, payload_bytes(piece.bytes, has_validity, rows), &place)?;
         let validity = has_validity.then(|| {
             let words = bytes.split_off((piece.bytes as usize).next_multiple_of(16));
@@ -434,23 +417,11 @@ impl EncodedFile {
         Ok(EncodedChunk { bytes, validity, rows })
     }
 
-    /// Reads a chunk of a column and decodes it to padded plain values.
-    ///
-    /// # Errors
-    /// As [`EncodedFile::chunk`], also if the bytes contradict the encoding.
-    pub fn decode(&self, column: usize, chunk: usize) -> Result<Vec<u8>> {
-        let head = &self.columns[column];
-        let EncodedChunk { bytes, validity, rows } = self.chunk(column, chunk)?;
-        decode(&head.encoding, &bytes, head.storage, validity.as_deref(), rows)
-            .map_err(|error| self.damaged(column, chunk, &error.to_string()))
-    }
-
     fn payload(&self, piece: &Piece, length: u64, place: &str) -> Result<Vec<u8>> {
         let bytes = read_at(&self.file, piece.position, length as usize);
-        let bytes = bytes.map_err(|error| io(&self.path, error))?;
+        let bytes = bytes.map_err(|error| FileError::io(&self.path, error))?;
         if crc32fast::hash(&bytes) != piece.checksum {
-            let reason = "its checksum differs".to_string();
-            return Err(FileError::Damaged { path: self.path.clone(), place: place.to_string(), reason });
+            return Err(FileError::damaged(&self.path, place, "its checksum differs"));
         }
         Ok(bytes)
     }
@@ -478,17 +449,20 @@ fn strings(bytes: &[u8]) -> Option<Dictionary> {
     (ascend && fields.0.is_empty()).then(|| Dictionary::from_sorted(StringArray::from_iter_values(texts)))
 }
 
-/// A directory taken apart.
+/// The directory of a file.
+#[derive(Debug)]
 struct Directory {
     identity: TableIdentity,
     chunk_rows: Vec<u32>,
     columns: Vec<EncodedColumn>,
+    /// The strings of each string column.
     strings: Vec<Option<Piece>>,
+    /// By column and chunk: whether there are validity words, and the payload.
     chunks: Vec<Vec<(bool, Piece)>>,
 }
 
 impl Directory {
-    /// Reads a directory; all its payloads end before `end`.
+    /// Reads a directory whose payloads end before `end`.
     fn read(bytes: &[u8], end: u64) -> Option<Directory> {
         let mut fields = FieldReader(bytes);
         let identity = TableIdentity { table: fields.string()?.into(), version: fields.string()?.into() };
@@ -519,7 +493,7 @@ impl Directory {
             let mut chunks = Vec::new();
             for rows in &directory.chunk_rows {
                 let (has_validity, piece) = (fields.bool()?, Piece::read(&mut fields)?);
-                // No sum of lengths below overflows.
+                // The test of `bytes` excludes overflow of the length.
                 let length = (piece.bytes <= end).then(|| payload_bytes(piece.bytes, has_validity, *rows as usize))?;
                 inside(piece.position, length).then_some(())?;
                 chunks.push((has_validity, piece));

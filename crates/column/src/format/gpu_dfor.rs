@@ -1,8 +1,8 @@
-//! GPU-DFOR: differences within tiles of four blocks, packed as GPU-FOR packs values.
+//! GPU-DFOR: differences within tiles of four blocks, packed by miniblocks of 32.
 //!
-//! The buffer is that of `blocks.rs`. A tile is 4 blocks, 512 rows; right before its first block stands the tile's
-//! first value (1 word of 32 bits, or 2). The blocks hold differences of each row to the row before it, modulo 2^32 or
-//! 2^64; that of a tile's first row is 0. A block's reference is the smallest of its differences as signed numbers.
+//! The layout is that of `blocks.rs`. A tile is 4 blocks, 512 rows; its first value (1 word of 32 bits, or 2) stands
+//! before its first block. A block holds the differences of its rows to the rows before, modulo 2^32 or 2^64; the
+//! difference of a tile's first row is 0. A block's reference is the smallest of its differences as signed numbers.
 //!
 //! ```text
 //! value of row r of a tile  =  first value + sum of the differences of rows 0 to r
@@ -12,23 +12,32 @@
 //! Using GPUs", with its D = 4.
 
 use super::blocks::{BLOCK_ROWS, BlockReader, BlockWriter};
-use super::plain::{Plain, padded};
+use super::codec::{Codec, EncodedBytes};
+use super::plain::Plain;
 use super::word::{Native, Word, signed, with_native};
 use crate::error::encoding::Result;
-use crate::units::Storage;
 
 /// Blocks of a tile.
 const TILE_BLOCKS: usize = 4;
 /// Rows of a tile.
 const TILE_ROWS: usize = TILE_BLOCKS * BLOCK_ROWS;
 
-/// Appends a segment to an empty buffer.
-pub(crate) fn encode(plain: &Plain<'_>, out: &mut Vec<u8>) {
-    with_native!(plain.storage(), Value => encode_native::<Value>(plain, out));
+/// The GPU-DFOR codec.
+pub(crate) struct GpuDfor;
+
+impl Codec for GpuDfor {
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        with_native!(plain.storage(), Value => encode::<Value>(plain, out));
+        Ok(())
+    }
+
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        with_native!(segment.storage, Value => decode::<Value>(segment))
+    }
 }
 
-fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
-    let mut writer = BlockWriter::new();
+fn encode<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
+    let mut writer = BlockWriter::default();
     for vector in 0..plain.vectors() {
         for tile in plain.filled::<T>(vector).as_chunks::<TILE_ROWS>().0 {
             let mut last = tile[0].to_word();
@@ -40,7 +49,7 @@ fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
                     difference
                 });
                 let reference = differences.iter().copied().min_by_key(|difference| signed(*difference));
-                let reference = reference.expect("128 of them");
+                let reference = reference.expect("a block has 128 differences");
                 writer.push_block(reference, &differences.map(|difference| difference.minus(reference)));
             }
         }
@@ -48,17 +57,9 @@ fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
     writer.finish::<T::Word>(plain.rows(), out);
 }
 
-/// Decodes a segment.
-///
-/// # Errors
-/// [`EncodingError::Damaged`](crate::format::EncodingError::Damaged) if starts or widths contradict the data.
-pub(crate) fn decode(bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
-    with_native!(storage, Value => decode_native::<Value>(bytes, rows))
-}
-
-fn decode_native<T: Native>(bytes: &[u8], rows: usize) -> Result<Vec<u8>> {
-    let reader = BlockReader::new::<T::Word>(bytes, rows)?;
-    let mut values = vec![0; padded(rows) * T::BYTES];
+fn decode<T: Native>(segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+    let reader = BlockReader::new::<T::Word>(segment.bytes, segment.rows)?;
+    let mut values = vec![0; segment.padded() * T::BYTES];
     for (tile, values) in values.chunks_exact_mut(TILE_ROWS * T::BYTES).enumerate() {
         let mut last: T::Word = reader.before(tile * TILE_BLOCKS)?;
         for (block, values) in values.chunks_exact_mut(BLOCK_ROWS * T::BYTES).enumerate() {
@@ -70,21 +71,4 @@ fn decode_native<T: Native>(bytes: &[u8], rows: usize) -> Result<Vec<u8>> {
         }
     }
     Ok(values)
-}
-
-/// One value, its bits zero-extended: up to four blocks are summed.
-///
-/// # Errors
-/// As [`decode`].
-pub(crate) fn get(bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
-    with_native!(storage, Value => {
-        let reader = BlockReader::new::<<Value as Native>::Word>(bytes, rows)?;
-        let first = row / TILE_ROWS * TILE_BLOCKS;
-        let mut sum: <Value as Native>::Word = reader.before(first)?;
-        for block in first..=row / BLOCK_ROWS {
-            let rows = (row + 1 - block * BLOCK_ROWS).min(BLOCK_ROWS);
-            sum = reader.block(block)?[..rows].iter().fold(sum, |sum, difference| sum.plus(*difference));
-        }
-        Ok(Value::from_word(sum).bits())
-    })
 }

@@ -1,41 +1,54 @@
-//! NSV: 1 to 4 bytes a value, whose number stands beside them in 2 bits.
+//! NSV: 1 to 4 bytes for each value, with the number of bytes in 2 bits beside them.
 //!
 //! ```text
 //! 0              lengths  [V * 64] × u32   bytes of row i, less one, in bits 2 * (i % 16) of word i / 16
-//! 256 * V        starts   [V + 1] × u32    byte of the data at which each vector begins, and its end
+//! 256 * V        starts   [V + 1] × u32    first byte of each vector in the data, and the end of the data
 //! 260 * V + 4    data     the low bytes of each value less the reference, row after row
-//! then           4 zeros, so that four bytes may be read from anywhere in the data
+//! then           4 zeros, so that a read of four bytes may begin anywhere in the data
 //! ```
 //!
-//! The one reference is held by the encoding; values less it have to fit 32 bits. Null slots and padding take one byte,
-//! zero. Source: null suppression with variable length (Fang, He and Luo, "Database compression on graphics
-//! processors") as section 5.6 of Shanbhag, "Interactive Data Analytics Using GPUs", has it; starts are ours, so that a
-//! vector is decoded by itself.
+//! The encoding holds the reference of the column. Values less the reference fit 32 bits. Null slots and padding take
+//! one byte, zero. Source: null suppression with variable length (Fang, He and Luo, "Database compression on graphics
+//! processors") as in section 5.6 of Shanbhag, "Interactive Data Analytics Using GPUs". Starts are ours: they make
+//! vectors independent.
 
-use super::plain::{Plain, is_valid_in, padded};
+use super::codec::{Codec, EncodedBytes};
+use super::plain::{Plain, is_valid_in};
 use super::word::{Native, Word, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
-use crate::units::{Storage, VECTOR_ROWS};
+use crate::units::VECTOR_ROWS;
 
 /// Parameters of an NSV column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Nsv {
-    /// What is subtracted from each value, extended to 64 bits by its sign; 0 is the paper's form.
+    /// The value subtracted from all values, sign-extended to 64 bits; 0 is the form of the paper.
     pub reference: u64,
 }
 
-/// Zeros behind the data.
+/// Zeros after the data.
 const TAIL: usize = 4;
 
-impl Nsv {
-    /// Appends a segment to an empty buffer.
-    ///
-    /// # Errors
-    /// [`EncodingError::Overflow`] names the first value that is too far from the reference.
-    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+impl Codec for Nsv {
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         with_native!(plain.storage(), Value => self.encode_native::<Value>(plain, out))
     }
 
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        let (parts, width) = (Parts::new(segment)?, segment.storage.width());
+        let mut values = vec![0; segment.padded() * width];
+        for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * width).enumerate() {
+            let mut at = parts.start(vector)?;
+            with_native!(segment.storage, Value => for (row, value) in values.chunks_exact_mut(width).enumerate() {
+                let length = parts.length(vector * VECTOR_ROWS + row);
+                self.value::<Value>(parts.offset(at, length)?).write(value);
+                at += length;
+            });
+        }
+        Ok(values)
+    }
+}
+
+impl Nsv {
     fn encode_native<T: Native>(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
         let reference = T::Word::from_u64(self.reference);
         let starts_at = 256 * plain.vectors();
@@ -48,7 +61,7 @@ impl Nsv {
                 let offset = if is_valid_in(&valid, row) { value.minus(reference).to_u64() } else { 0 };
                 let row = vector * VECTOR_ROWS + row;
                 let Ok(narrow) = u32::try_from(offset) else {
-                    let reason = format!("less {} it needs more than 32 bits", self.reference as i64);
+                    let reason = format!("its value less {} needs more than 32 bits", self.reference as i64);
                     return Err(EncodingError::Overflow { encoding: "nsv", row, reason });
                 };
                 let length = narrow.significant().div_ceil(8).max(1) as usize;
@@ -62,44 +75,12 @@ impl Nsv {
         Ok(())
     }
 
-    /// Decodes a segment.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if lengths and starts do not belong together.
-    pub(crate) fn decode(&self, bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
-        let parts = Parts::new(bytes, rows)?;
-        with_native!(storage, Value => {
-            let mut values = vec![0; padded(rows) * storage.width()];
-            for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * storage.width()).enumerate() {
-                let mut at = parts.start(vector)?;
-                for (row, value) in values.chunks_exact_mut(storage.width()).enumerate() {
-                    let length = parts.length(vector * VECTOR_ROWS + row);
-                    self.value::<Value>(parts.offset(at, length)?).write(value);
-                    at += length;
-                }
-            }
-            Ok(values)
-        })
-    }
-
-    /// One value, its bits zero-extended.
-    ///
-    /// # Errors
-    /// As [`Nsv::decode`].
-    pub(crate) fn get(&self, bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
-        let parts = Parts::new(bytes, rows)?;
-        let vector = row / VECTOR_ROWS;
-        let before: usize = (vector * VECTOR_ROWS..row).map(|row| parts.length(row)).sum();
-        let offset = parts.offset(parts.start(vector)? + before, parts.length(row))?;
-        Ok(with_native!(storage, Value => self.value::<Value>(offset).bits()))
-    }
-
     fn value<T: Native>(&self, offset: u32) -> T {
         T::from_word(T::Word::from_u64(self.reference).plus(T::Word::from_u64(u64::from(offset))))
     }
 }
 
-/// An NSV buffer taken apart.
+/// The parts of an NSV buffer.
 struct Parts<'a> {
     lengths: &'a [u8],
     starts: &'a [u8],
@@ -109,8 +90,8 @@ struct Parts<'a> {
 const DAMAGED: EncodingError = EncodingError::Damaged("lengths and starts of an NSV segment contradict its data");
 
 impl<'a> Parts<'a> {
-    fn new(bytes: &'a [u8], rows: usize) -> Result<Parts<'a>> {
-        let vectors = rows.div_ceil(VECTOR_ROWS);
+    fn new(segment: EncodedBytes<'a>) -> Result<Parts<'a>> {
+        let (bytes, vectors) = (segment.bytes, segment.vectors());
         let (starts_at, data_at) = (256 * vectors, 260 * vectors + 4);
         if bytes.len() < data_at + TAIL {
             return Err(DAMAGED);
@@ -128,6 +109,6 @@ impl<'a> Parts<'a> {
 
     fn offset(&self, at: usize, length: usize) -> Result<u32> {
         let four = self.data.get(at..at + 4).ok_or(DAMAGED)?;
-        Ok(u32::read_word(four) & (u32::MAX >> (32 - 8 * length)))
+        Ok(u32::read(four) & (u32::MAX >> (32 - 8 * length)))
     }
 }

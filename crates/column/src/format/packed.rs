@@ -1,8 +1,8 @@
-//! Packed: what most columns get. Interleaved vectors of 1,024 rows, one width for the segment, references, patches.
+//! Packed: offsets to references in a fixed number of bits, with patches for wider offsets. The default of integers.
 //!
-//! The offset of a row is its value minus its reference, modulo 2^32 for storages of up to 4 bytes (values extended to
-//! 32 bits by their sign) and 2^64 for those of 8. Null slots and padding hold offset 0. `W` is the width in bits, `V`
-//! the vectors, `G = 4 V` the groups of 256 rows, a word 4 or 8 bytes as above; everything is little endian.
+//! The offset of a row is its value minus its reference, modulo 2^32 for storages of up to 4 bytes (values are
+//! sign-extended to 32 bits) and modulo 2^64 for storages of 8 bytes. Null slots and padding have offset 0. `W` is the
+//! width in bits, `V` the number of vectors, `G = 4 V` the number of groups of 256 rows; a word has 4 or 8 bytes.
 //!
 //! ```text
 //! 0             groups      [G] × 32 * W bytes; within a group:
@@ -10,23 +10,24 @@
 //!                           lane i at i * (plane / 32); bits of a lane's pieces, concatenated: 8 slots of W bits;
 //!                           slot k of lane i is row 128 * (k / 4) + 4 * i + k % 4 of the group
 //! 128 * W * V   references  [V] × word, the smallest valid value of each vector or 0 if it has none;
-//!                           absent if the whole segment has one reference, which the encoding holds
+//!                           absent if the encoding holds one reference for all vectors
 //! then          patches     only if the encoding has them: see `patches.rs`; values are whole offsets,
-//!                           the slots of patched rows hold the low W bits of them
+//!                           slots of patched rows hold the low W bits
 //! ```
 //!
 //! Groups begin at multiples of 32 bytes, references at a multiple of 128, starts of patches at a multiple of 4,
-//! offsets of patches at a multiple of 8. Source: our own trial, after SIMD-BP128 and chapter 5 of Shanbhag,
-//! "Interactive Data Analytics Using GPUs" (frames of reference).
+//! offsets of patches at a multiple of 8. Source: ours, after SIMD-BP128 (Lemire and Boytsov, "Decoding billions of
+//! integers per second through vectorization") and chapter 5 of Shanbhag, "Interactive Data Analytics Using GPUs".
 
-use super::bitpack::{GROUP_ROWS, get as get_offset, pack_wide, packer, unpack_wide, unpacker};
-use super::patches::{PatchReader, PatchWriter, patch_bytes};
-use super::plain::{Plain, VectorValidity, padded};
-use super::word::{Native, Word, with_native, word_at};
+use super::bitpack::{GROUP_ROWS, pack_wide, packer, unpack_wide, unpacker};
+use super::codec::{Codec, EncodedBytes};
+use super::patches::{PatchReader, PatchWriter};
+use super::plain::{Plain, VectorValidity};
+use super::word::{Native, Word, append, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};
 
-/// Widths that packed columns may have, in bits: kernels are compiled for each one.
+/// The ladder: widths of packed columns in bits. Kernels are compiled for each width.
 pub const WIDTHS: [u32; 24] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 17, 18, 20, 22, 24, 28, 32, 40, 48, 56, 64];
 
 /// The smallest width of the ladder that holds `bits` bits, at most 64.
@@ -39,20 +40,18 @@ pub fn ladder(bits: u32) -> u32 {
 pub struct Packed {
     /// Bits of an offset, one of [`WIDTHS`] and no more than the storage has.
     pub width: u32,
-    /// The one reference of all vectors, extended to 64 bits by its sign; `None` where each vector has its own.
+    /// The reference of all vectors, sign-extended to 64 bits; `None` if each vector has its own.
     pub reference: Option<u64>,
-    /// Whether rows with wider offsets are kept as patches.
+    /// True if wider offsets are patches.
     pub patches: bool,
 }
 
-/// How many offsets need how many bits.
+/// Numbers of offsets by their significant bits, 0 to 64.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OffsetBits {
-    counts: [u64; 65],
-}
+pub struct OffsetBits(pub(crate) [u64; 65]);
 
 impl OffsetBits {
-    /// Counts the offsets of valid rows against the segment's one reference, or against each vector's smallest value.
+    /// Counts the offsets of valid rows to one reference, or to the smallest value of each vector.
     pub fn of(plain: &Plain<'_>, reference: Option<u64>) -> OffsetBits {
         let mut counts = OffsetBits::none();
         with_native!(plain.storage(), Value => for vector in 0..plain.vectors() {
@@ -61,14 +60,9 @@ impl OffsetBits {
         counts
     }
 
-    /// No offsets.
+    /// Counts of no offsets.
     pub(crate) fn none() -> OffsetBits {
-        OffsetBits { counts: [0; 65] }
-    }
-
-    /// Offsets counted elsewhere: those of each width from 0 bits to 64.
-    pub(crate) fn from_counts(counts: [u64; 65]) -> OffsetBits {
-        OffsetBits { counts }
+        OffsetBits([0; 65])
     }
 
     /// Counts the offsets of a vector.
@@ -80,54 +74,49 @@ impl OffsetBits {
     ) {
         let mut offsets = [T::Word::default(); VECTOR_ROWS];
         offsets_of(values, valid, reference.map(T::Word::from_u64), &mut offsets);
-        offsets.iter().for_each(|offset| self.counts[offset.significant() as usize] += 1);
+        offsets.iter().for_each(|offset| self.0[offset.significant() as usize] += 1);
     }
 
     /// Adds the counts of another segment of the column.
     pub fn add(&mut self, other: &OffsetBits) {
-        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
     }
 
-    /// Bits of the widest offset.
+    /// Significant bits of the widest offset.
     pub fn widest(&self) -> u32 {
-        self.counts.iter().rposition(|count| *count > 0).unwrap_or(0) as u32
+        self.0.iter().rposition(|count| *count > 0).unwrap_or(0) as u32
     }
 
-    /// Offsets that need more than `width` bits.
+    /// Number of offsets of more than `width` bits.
     pub fn wider_than(&self, width: u32) -> u64 {
-        self.counts[width as usize + 1..].iter().sum()
+        self.0[width as usize + 1..].iter().sum()
     }
 
-    /// The cheapest packing of a column with these offsets: the narrowest width that holds all of them, or a narrower
-    /// one with patches, if they are allowed and take fewer bytes. Values below the reference are patches in any case.
+    /// The smallest packing of a column with these offsets. Patches compete if `patches` is set; values below the
+    /// reference are patches in any case.
     pub fn fit(&self, storage: Storage, reference: Option<u64>, patches: bool) -> Packed {
         let most = 8 * storage.width() as u32;
         let narrowest = WIDTHS.into_iter().find(|width| *width >= most || self.wider_than(*width) == 0);
         let below = self.wider_than(most) > 0;
-        let whole = Packed { width: narrowest.expect("the last holds all"), reference, patches: below };
+        let whole = Packed { width: narrowest.expect("the last width holds all offsets"), reference, patches: below };
         let narrower = WIDTHS.into_iter().filter(|width| (patches || below) && *width < whole.width);
         let patched = narrower.map(|width| Packed { width, reference, patches: true });
-        patched.chain([whole]).min_by_key(|packed| self.bytes(storage, packed)).expect("one at least")
+        patched.chain([whole]).min_by_key(|packed| self.bytes(storage, packed)).expect("`whole` is one")
     }
 
-    /// Bytes of a column with these offsets, packed.
+    /// Bytes of a packed column with these offsets.
     pub fn bytes(&self, storage: Storage, packed: &Packed) -> u64 {
-        let rows: u64 = self.counts.iter().sum();
-        let word = word_bytes(storage);
-        let references = if packed.reference.is_none() { word as u64 } else { 0 };
-        let starts = if packed.patches { 4 * 4 } else { 0 };
-        let patches = if packed.patches { self.wider_than(packed.width) * patch_bytes(word) as u64 } else { 0 };
+        let rows: u64 = self.0.iter().sum();
         let vectors = rows.div_ceil(VECTOR_ROWS as u64);
-        vectors * (128 * u64::from(packed.width) + references + starts) + patches
+        let body = packed.body_bytes(storage, vectors as usize) as u64;
+        // A patch is a row of two bytes and an offset; a vector has four starts.
+        let patch = 2 + storage.word_bytes() as u64;
+        let patches = if packed.patches { vectors * 16 + self.wider_than(packed.width) * patch } else { 0 };
+        body + patches
     }
 }
 
-/// Bytes of a reference or a patch's offset.
-pub(crate) fn word_bytes(storage: Storage) -> usize {
-    storage.width().max(4)
-}
-
-/// Offsets of a vector, 0 for null slots and padding; returns the reference.
+/// Computes the offsets of a vector, 0 for null slots and padding; returns the reference.
 fn offsets_of<T: Native>(
     values: &[T; VECTOR_ROWS],
     valid: &Option<VectorValidity>,
@@ -140,7 +129,7 @@ fn offsets_of<T: Native>(
         offsets.iter_mut().zip(values).for_each(|(offset, value)| *offset = value.to_word().minus(reference));
         return reference;
     };
-    // By words of 32 rows with a bit of the word for each: compilers make masks of vectors of that.
+    // Loops over the 32 bits of a word compile to vector masks.
     let rows = values.as_chunks::<32>().0;
     let smallest = || {
         let mut least = T::MAX;
@@ -161,14 +150,14 @@ fn offsets_of<T: Native>(
     reference
 }
 
-/// Rows that are looked at together for one that is to be a patch.
-const ROWS_TOGETHER: usize = 16;
+/// Rows that one test for wide offsets covers: patches are rare.
+const TESTED_ROWS: usize = 16;
 
-/// A packed segment being written vector after vector.
+/// Writes a packed segment vector by vector.
 pub(crate) struct PackedWriter<'a, W> {
     packed: Packed,
     out: &'a mut Vec<u8>,
-    /// Where the next vector's groups begin.
+    /// First byte of the next group.
     at: usize,
     vector: usize,
     references: Vec<W>,
@@ -176,21 +165,17 @@ pub(crate) struct PackedWriter<'a, W> {
 }
 
 impl<'a, W: Word> PackedWriter<'a, W> {
-    /// Appends a segment of `vectors` vectors to a buffer, from a multiple of 16 bytes on.
-    ///
-    /// # Errors
-    /// [`EncodingError::NotApplicable`] if the storage has fewer bits.
-    pub(crate) fn new(packed: Packed, storage: Storage, vectors: usize, out: &'a mut Vec<u8>) -> Result<Self> {
-        packed.check(storage)?;
+    /// Appends a segment of `vectors` vectors to a buffer whose length is a multiple of 16.
+    pub(crate) fn new(packed: Packed, vectors: usize, out: &'a mut Vec<u8>) -> Self {
         let at = out.len();
         out.resize(at + vectors * 128 * packed.width as usize, 0);
-        Ok(PackedWriter { packed, out, at, vector: 0, references: Vec::new(), patches: PatchWriter::new() })
+        PackedWriter { packed, out, at, vector: 0, references: Vec::new(), patches: PatchWriter::new() }
     }
 
     /// Packs the next vector.
     ///
     /// # Errors
-    /// [`EncodingError::Overflow`] names the first row whose offset is too wide, where there are no patches.
+    /// Without patches, [`EncodingError::Overflow`] names the first row whose offset is too wide.
     pub(crate) fn push<T: Native<Word = W>>(
         &mut self,
         values: &[T; VECTOR_ROWS],
@@ -200,7 +185,7 @@ impl<'a, W: Word> PackedWriter<'a, W> {
         let mut offsets = [W::default(); VECTOR_ROWS];
         self.references.push(offsets_of(values, valid, self.packed.reference.map(W::from_u64), &mut offsets));
         for (group, offsets) in offsets.as_chunks::<GROUP_ROWS>().0.iter().enumerate() {
-            let wider = self.packed.wider(offsets, &mut self.patches);
+            let wider = self.packed.patch_wide(offsets, &mut self.patches);
             if let Some(row) = wider.filter(|_| !self.packed.patches) {
                 let row = self.vector * VECTOR_ROWS + group * GROUP_ROWS + row;
                 let reason = format!("its offset needs more than {width} bits");
@@ -214,57 +199,27 @@ impl<'a, W: Word> PackedWriter<'a, W> {
         Ok(())
     }
 
-    /// Appends what follows the groups.
+    /// Appends references and patches.
     pub(crate) fn finish(self) {
-        let PackedWriter { packed, out, references, patches, .. } = self;
-        if packed.reference.is_none() {
-            let at = out.len();
-            out.resize(at + references.len() * W::BYTES, 0);
-            out[at..].chunks_exact_mut(W::BYTES).zip(&references).for_each(|(bytes, value)| value.write_word(bytes));
+        if self.packed.reference.is_none() {
+            append(&self.references, self.out);
         }
-        if packed.patches {
-            patches.write(out);
+        if self.packed.patches {
+            self.patches.write(self.out);
         }
     }
 }
 
 impl Packed {
-    /// Whether width and storage belong together.
-    ///
-    /// # Errors
-    /// [`EncodingError::NotApplicable`] if they do not.
-    pub(crate) fn check(&self, storage: Storage) -> Result<()> {
-        if WIDTHS.contains(&self.width) && self.width <= 8 * storage.width() as u32 {
-            return Ok(());
-        }
-        Err(EncodingError::NotApplicable { encoding: "packed", storage, reason: "its values have fewer bits" })
-    }
-
-    /// Appends a segment to an empty buffer.
-    ///
-    /// # Errors
-    /// [`EncodingError::Overflow`] names the first row whose offset is too wide, where there are no patches.
-    pub(crate) fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
-        with_native!(plain.storage(), Value => {
-            let mut writer = PackedWriter::new(*self, plain.storage(), plain.vectors(), out)?;
-            for vector in 0..plain.vectors() {
-                writer.push::<Value>(&plain.vector_values(vector), &plain.vector_validity(vector))?;
-            }
-            writer.finish();
-        });
-        Ok(())
-    }
-
-    /// Makes patches of a group's offsets that are too wide; the first of their rows.
-    fn wider<W: Word>(&self, offsets: &[W; GROUP_ROWS], patches: &mut PatchWriter<W>) -> Option<usize> {
+    /// Adds the wide offsets of a group to the patches; returns the first row of them.
+    fn patch_wide<W: Word>(&self, offsets: &[W; GROUP_ROWS], patches: &mut PatchWriter<W>) -> Option<usize> {
         let mut first = None;
         let is_wider = |offset: W| offset.significant() > self.width;
         let has_wider = |offsets: &[W]| is_wider(offsets.iter().fold(W::default(), |all, offset| all | *offset));
-        let parts: &[[W; ROWS_TOGETHER]] = if has_wider(offsets) { offsets.as_chunks().0 } else { &[] };
-        // Few of them, so several rows are looked at together.
-        for (number, together) in parts.iter().enumerate().filter(|(_, together)| has_wider(*together)) {
-            for (row, offset) in together.iter().enumerate().filter(|(_, offset)| is_wider(**offset)) {
-                let row = number * ROWS_TOGETHER + row;
+        let parts: &[[W; TESTED_ROWS]] = if has_wider(offsets) { offsets.as_chunks().0 } else { &[] };
+        for (number, part) in parts.iter().enumerate().filter(|(_, part)| has_wider(*part)) {
+            for (row, offset) in part.iter().enumerate().filter(|(_, offset)| is_wider(**offset)) {
+                let row = number * TESTED_ROWS + row;
                 first.get_or_insert(row);
                 patches.push(row, *offset);
             }
@@ -273,19 +228,10 @@ impl Packed {
         first
     }
 
-    /// Decodes a segment; null slots and padding hold its references.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if the bytes contradict the parameters or themselves.
-    pub(crate) fn decode(&self, bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
-        self.check(storage)?;
-        with_native!(storage, Value => self.decode_native::<Value>(bytes, rows))
-    }
-
-    fn decode_native<T: Native>(&self, bytes: &[u8], rows: usize) -> Result<Vec<u8>> {
-        let parts = self.parts::<T::Word>(bytes, rows)?;
+    fn decode_native<T: Native>(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        let parts = self.parts::<T::Word>(segment)?;
         let group_bytes = 32 * self.width as usize;
-        let mut values = vec![0; padded(rows) * T::BYTES];
+        let mut values = vec![0; segment.padded() * T::BYTES];
         let mut offsets = [T::Word::default(); GROUP_ROWS];
         for (group, values) in values.chunks_exact_mut(GROUP_ROWS * T::BYTES).enumerate() {
             unpack_group(self.width, &parts.groups[group * group_bytes..(group + 1) * group_bytes], &mut offsets);
@@ -300,45 +246,55 @@ impl Packed {
         Ok(values)
     }
 
-    /// One value, its bits zero-extended; a null slot has its reference.
-    ///
-    /// # Errors
-    /// As [`Packed::decode`].
-    pub(crate) fn get(&self, bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
-        self.check(storage)?;
-        with_native!(storage, Value => self.get_native::<Value>(bytes, rows, row))
-    }
-
-    fn get_native<T: Native>(&self, bytes: &[u8], rows: usize, row: usize) -> Result<u64> {
-        let parts = self.parts::<T::Word>(bytes, rows)?;
-        let (group, row_in_group) = (row / GROUP_ROWS, row % GROUP_ROWS);
-        let group_bytes = 32 * self.width as usize;
-        let planes = &parts.groups[group * group_bytes..(group + 1) * group_bytes];
-        let mut offset = T::Word::from_u64(get_offset(self.width, planes, row_in_group));
-        if let Some(patches) = &parts.patches {
-            offset = patches.group(group)?.find(|(row, _)| *row == row_in_group).map_or(offset, |(_, offset)| offset);
-        }
-        Ok(T::from_word(parts.reference(row / VECTOR_ROWS).plus(offset)).bits())
-    }
-
-    fn parts<'a, W: Word>(&self, bytes: &'a [u8], rows: usize) -> Result<Parts<'a, W>> {
-        let vectors = rows.div_ceil(VECTOR_ROWS);
-        let references_at = vectors * 128 * self.width as usize;
-        let own = if self.reference.is_none() { vectors * W::BYTES } else { 0 };
-        let patches_at = references_at + own;
-        if bytes.len() < patches_at || !self.patches && bytes.len() != patches_at {
-            return Err(EncodingError::Damaged("a packed segment is not as long as its width and rows say"));
-        }
-        let patches = match self.patches {
-            true => Some(PatchReader::read::<W>(bytes, patches_at, 4 * vectors)?),
-            false => None,
-        };
-        let (groups, references) = (&bytes[..references_at], &bytes[references_at..patches_at]);
+    /// Splits a buffer whose length was checked.
+    fn parts<'a, W: Word>(&self, segment: EncodedBytes<'a>) -> Result<Parts<'a, W>> {
+        let (bytes, vectors) = (segment.bytes, segment.vectors());
+        let (groups, _) = bytes.split_at(vectors * 128 * self.width as usize);
+        let patches_at = self.body_bytes(segment.storage, vectors);
+        let references = &bytes[groups.len()..patches_at];
+        let patches = self.patches.then(|| PatchReader::read::<W>(bytes, patches_at, 4 * vectors)).transpose()?;
         Ok(Parts { groups, references, reference: self.reference.map(W::from_u64), patches })
+    }
+
+    /// Bytes of a segment up to its patches.
+    fn body_bytes(&self, storage: Storage, vectors: usize) -> usize {
+        let reference = if self.reference.is_none() { storage.word_bytes() } else { 0 };
+        vectors * (VECTOR_ROWS / 8 * self.width as usize + reference)
     }
 }
 
-/// A packed buffer taken apart.
+impl Codec for Packed {
+    fn check(&self, storage: Storage) -> Result<()> {
+        if WIDTHS.contains(&self.width) && self.width <= 8 * storage.width() as u32 {
+            return Ok(());
+        }
+        let reason = "its width is not on the ladder or more than the bits of a value";
+        Err(EncodingError::NotApplicable { encoding: "packed", storage, reason })
+    }
+
+    fn takes(&self, bytes: usize, storage: Storage, rows: usize) -> bool {
+        let body = self.body_bytes(storage, rows.div_ceil(VECTOR_ROWS));
+        bytes == body || self.patches && bytes > body
+    }
+
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        with_native!(plain.storage(), Value => {
+            let mut writer = PackedWriter::new(*self, plain.vectors(), out);
+            for vector in 0..plain.vectors() {
+                writer.push::<Value>(&plain.vector_values(vector), &plain.vector_validity(vector))?;
+            }
+            writer.finish();
+        });
+        Ok(())
+    }
+
+    /// Null slots and padding hold the reference of their vector.
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        with_native!(segment.storage, Value => self.decode_native::<Value>(segment))
+    }
+}
+
+/// The parts of a packed buffer.
 struct Parts<'a, W> {
     groups: &'a [u8],
     references: &'a [u8],
@@ -348,7 +304,7 @@ struct Parts<'a, W> {
 
 impl<W: Word> Parts<'_, W> {
     fn reference(&self, vector: usize) -> W {
-        self.reference.unwrap_or_else(|| word_at(self.references, vector).expect("one a vector"))
+        self.reference.unwrap_or_else(|| word_at(self.references, vector).expect("each vector has a reference"))
     }
 }
 

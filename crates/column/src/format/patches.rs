@@ -1,4 +1,4 @@
-//! Patches: values of single rows that the body of an encoding cannot hold, by groups of 256 rows.
+//! Patches: values of rows that the body of an encoding cannot hold, by groups of 256 rows.
 //!
 //! ```text
 //! starts  [groups + 1] × u32   patches of group g are numbers starts[g] to starts[g + 1]; starts[0] is 0
@@ -7,14 +7,14 @@
 //! values  [patches] × word     u32 for storages of up to 4 bytes, u64 for those of 8
 //! ```
 //!
-//! Starts begin where the section does, at a multiple of 4. Source: patched frames of reference (Zukowski et al.,
-//! "Super-scalar RAM-CPU cache compression"), stored beside the body instead of within it.
+//! The section begins at a multiple of 4. Source: patched frames of reference (Zukowski et al., "Super-scalar RAM-CPU
+//! cache compression"), stored beside the body instead of within it.
 
 use super::bitpack::GROUP_ROWS;
-use super::word::{Word, word_at};
+use super::word::{Word, append, word_at};
 use crate::error::encoding::{EncodingError, Result};
 
-/// Patches being collected, group after group.
+/// The patches of a segment being encoded, group by group.
 #[derive(Debug)]
 pub(crate) struct PatchWriter<W> {
     starts: Vec<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct PatchWriter<W> {
 }
 
 impl<W: Word> PatchWriter<W> {
-    /// No patches, before the first group.
+    /// An empty section before its first group.
     pub(crate) fn new() -> PatchWriter<W> {
         PatchWriter { starts: vec![0], rows: Vec::new(), values: Vec::new() }
     }
@@ -41,18 +41,11 @@ impl<W: Word> PatchWriter<W> {
 
     /// Appends the section to a buffer.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.starts.iter().for_each(|start| out.extend_from_slice(&start.to_le_bytes()));
-        self.rows.iter().for_each(|row| out.extend_from_slice(&row.to_le_bytes()));
+        append(&self.starts, out);
+        append(&self.rows, out);
         out.resize(out.len().next_multiple_of(8), 0);
-        let at = out.len();
-        out.resize(at + self.values.len() * W::BYTES, 0);
-        out[at..].chunks_exact_mut(W::BYTES).zip(&self.values).for_each(|(bytes, value)| value.write_word(bytes));
+        append(&self.values, out);
     }
-}
-
-/// Bytes that one patch takes.
-pub(crate) fn patch_bytes(word_bytes: usize) -> usize {
-    2 + word_bytes
 }
 
 /// The patches of a buffer.
@@ -64,15 +57,12 @@ pub(crate) struct PatchReader<'a> {
 }
 
 impl<'a> PatchReader<'a> {
-    /// Reads the section that begins at `at` and ends with the buffer.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if it is not as long as it says.
+    /// Reads the section from byte `at` to the end of the buffer.
     pub(crate) fn read<W: Word>(bytes: &'a [u8], at: usize, groups: usize) -> Result<PatchReader<'a>> {
-        let damaged = EncodingError::Damaged("the patches are not as long as their starts say");
+        let damaged = EncodingError::Damaged("the length of patches contradicts their starts");
         let rows_at = at + 4 * (groups + 1);
         let starts = bytes.get(at..rows_at).ok_or(damaged.clone())?;
-        let count = word_at::<u32>(starts, groups).expect("one more than groups") as usize;
+        let count = word_at::<u32>(starts, groups).expect("the slice has groups + 1 words") as usize;
         if count > groups * GROUP_ROWS {
             return Err(damaged);
         }
@@ -83,14 +73,11 @@ impl<'a> PatchReader<'a> {
         Ok(PatchReader { starts, rows: &bytes[rows_at..rows_at + 2 * count], values: &bytes[values_at..] })
     }
 
-    /// Patches of a group: rows in the group and values.
-    ///
-    /// # Errors
-    /// [`EncodingError::Damaged`] if starts or rows are none.
+    /// Rows in the group and values of a group's patches.
     pub(crate) fn group<W: Word>(&self, group: usize) -> Result<impl Iterator<Item = (usize, W)> + use<'a, W>> {
         let start = |group| word_at::<u32>(self.starts, group).unwrap_or(u32::MAX) as usize;
         let (start, end) = (start(group), start(group + 1));
-        let damaged = EncodingError::Damaged("starts or rows of patches are out of order");
+        let damaged = EncodingError::Damaged("starts or rows of patches are out of range");
         if start > end || end > self.rows.len() / 2 {
             return Err(damaged);
         }
@@ -99,6 +86,6 @@ impl<'a> PatchReader<'a> {
             return Err(damaged);
         }
         let values = self.values[W::BYTES * start..W::BYTES * end].chunks_exact(W::BYTES);
-        Ok(rows.iter().map(|row| usize::from(u16::from_le_bytes(*row))).zip(values.map(W::read_word)))
+        Ok(rows.iter().map(|row| usize::from(u16::from_le_bytes(*row))).zip(values.map(W::read)))
     }
 }

@@ -1,13 +1,14 @@
-//! Plain segments: what encodings take in and give back.
+//! Plain segments: the input of encoding and the output of decoding.
 //!
 //! ```text
 //! values   [vectors * 1024] × width bytes, row i at i * width, little endian; padding and null slots are no values
-//! validity [vectors * 32] × u32, bit i % 32 of word i / 32 is 1 where row i is valid; absent if all rows are
+//! validity [vectors * 32] × u32, bit i % 32 of word i / 32 is 1 if row i is valid; absent if all rows are valid
 //! ```
 //!
-//! Decoding gives the values back with zeros in null slots and padding. The plain encoding is these bytes themselves.
+//! Decoded segments have zeros in null slots and padding. The plain encoding is the values with these zeros.
 
-use super::word::{Native, is_valid, with_native};
+use super::codec::{Codec, EncodedBytes};
+use super::word::{Native, is_valid};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{CHUNK_ROWS, Storage, VECTOR_ROWS};
 
@@ -17,7 +18,7 @@ const VECTOR_WORDS: usize = VECTOR_ROWS / 32;
 /// Validity words of one vector.
 pub(crate) type VectorValidity = [u32; VECTOR_WORDS];
 
-/// Whether a row of a vector is valid; all are where there are no words.
+/// Whether a row of a vector is valid; without validity words every row is.
 pub(crate) fn is_valid_in(valid: &Option<VectorValidity>, row: usize) -> bool {
     is_valid(valid.as_ref().map(|words| words.as_slice()), row)
 }
@@ -31,16 +32,25 @@ pub struct Plain<'a> {
     rows: usize,
 }
 
-/// Rows with the padding to whole vectors.
+/// Rows with padding to whole vectors.
 pub(crate) fn padded(rows: usize) -> usize {
     rows.next_multiple_of(VECTOR_ROWS)
 }
 
+/// Bits of validity word number `word` that belong to the first `rows` rows.
+pub(crate) fn rows_mask(rows: usize, word: usize) -> u32 {
+    match rows.saturating_sub(32 * word) {
+        0 => 0,
+        left @ 1..32 => (1 << left) - 1,
+        _ => u32::MAX,
+    }
+}
+
 impl<'a> Plain<'a> {
-    /// A segment of `rows` values, padded to whole vectors, with its validity words if there are nulls.
+    /// A segment of `rows` rows: values padded to whole vectors, and validity words if there are nulls.
     ///
     /// # Errors
-    /// [`EncodingError::Shape`] if lengths and rows do not belong together or there are more than [`CHUNK_ROWS`].
+    /// [`EncodingError::Shape`] if a length contradicts `rows`, or past [`CHUNK_ROWS`] rows.
     pub fn new(storage: Storage, values: &'a [u8], validity: Option<&'a [u32]>, rows: usize) -> Result<Plain<'a>> {
         check_shape(storage, validity, rows)?;
         let expected = padded(rows) * storage.width();
@@ -82,30 +92,25 @@ impl<'a> Plain<'a> {
         &self.values[vector * bytes..(vector + 1) * bytes]
     }
 
-    /// Validity of a vector with its padding as null; `None` if all of its 1,024 rows are valid.
+    /// Validity words of a vector with padding as null; `None` if all 1,024 rows are valid.
     pub(crate) fn vector_validity(&self, vector: usize) -> Option<VectorValidity> {
-        let rows = (self.rows - vector * VECTOR_ROWS).min(VECTOR_ROWS);
-        let within = |word: usize| match rows.saturating_sub(32 * word) {
-            0 => 0,
-            left @ 1..32 => (1 << left) - 1,
-            _ => u32::MAX,
-        };
+        let rows = self.rows - vector * VECTOR_ROWS;
         let words = std::array::from_fn(|word| {
             let valid = self.validity.map_or(u32::MAX, |words| words[vector * VECTOR_WORDS + word]);
-            valid & within(word)
+            valid & rows_mask(rows, word)
         });
         words.iter().any(|word| *word != u32::MAX).then_some(words)
     }
 
-    /// Values of a vector, whatever null slots and padding hold.
+    /// Values of a vector; null slots and padding as they are.
     pub(crate) fn vector_values<T: Native>(&self, vector: usize) -> [T; VECTOR_ROWS] {
         let mut values = [T::default(); VECTOR_ROWS];
         values.iter_mut().zip(self.vector(vector).chunks_exact(T::BYTES)).for_each(|(to, from)| *to = T::read(from));
         values
     }
 
-    /// Values of a vector. Null slots and padding repeat the valid value before them, those at the front the first
-    /// valid one: what runs and differences compress best. Zeros, if no row is valid.
+    /// Values of a vector in which null slots and padding repeat the valid value before them, or the first valid value.
+    /// Runs and differences compress them best. Zeros if no row is valid.
     pub(crate) fn filled<T: Native>(&self, vector: usize) -> [T; VECTOR_ROWS] {
         let mut values = self.vector_values::<T>(vector);
         let Some(valid) = self.vector_validity(vector) else { return values };
@@ -120,19 +125,28 @@ impl<'a> Plain<'a> {
         }
         values
     }
+}
 
-    /// Bits of a row's value, zero-extended.
-    pub(crate) fn bits(&self, row: usize) -> u64 {
-        with_native!(self.storage, Value => self.value::<Value>(row).bits())
+/// The codec of the plain encoding.
+pub(crate) struct PlainCodec;
+
+impl Codec for PlainCodec {
+    fn takes(&self, bytes: usize, storage: Storage, rows: usize) -> bool {
+        bytes == padded(rows) * storage.width()
     }
 
-    /// The value of a row, whatever a null slot holds.
-    pub(crate) fn value<T: Native>(&self, row: usize) -> T {
-        T::read(&self.values[row * T::BYTES..(row + 1) * T::BYTES])
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(plain.values);
+        clear_nulls(out, plain.storage.width(), plain.validity, plain.rows);
+        Ok(())
+    }
+
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        Ok(segment.bytes.to_vec())
     }
 }
 
-/// Whether rows and validity words of a segment belong together.
+/// Checks rows and validity words of a segment against each other.
 pub(crate) fn check_shape(storage: Storage, validity: Option<&[u32]>, rows: usize) -> Result<()> {
     if rows > CHUNK_ROWS {
         return Err(EncodingError::Shape(format!("{rows} rows of {storage:?} are more than {CHUNK_ROWS}")));
@@ -147,7 +161,7 @@ pub(crate) fn check_shape(storage: Storage, validity: Option<&[u32]>, rows: usiz
     }
 }
 
-/// Puts zeros into null slots and padding.
+/// Writes zeros to null slots and padding.
 pub(crate) fn clear_nulls(values: &mut [u8], width: usize, validity: Option<&[u32]>, rows: usize) {
     values[rows * width..].fill(0);
     let Some(words) = validity else { return };

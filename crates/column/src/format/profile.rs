@@ -1,59 +1,50 @@
-//! What one pass over a segment's values tells of a column: bounds, runs, order, distinct values, widths of offsets.
+//! Profiles: bounds, runs, order, distinct values and widths of offsets, from one pass over a column.
 //!
-//! Profiles of a column's segments add up to the column's. Floats are looked at as bit patterns here.
+//! The profile of a column is the sum of the profiles of its segments. Floats count by their bits.
 
 use super::packed::OffsetBits;
-use super::plain::Plain;
+use super::plain::{Plain, padded, rows_mask};
 use super::word::{Native, with_native};
 use crate::error::encoding::Result;
 use crate::units::{Storage, Traits, VECTOR_ROWS};
 
-/// Registers of a distinct sketch, a power of two: the estimate's standard error is 1.04 / √registers, 1.6 %.
-const REGISTERS: usize = DistinctSketch::REGISTERS;
-
-/// An estimate of how many distinct values were seen.
+/// An estimate of the number of distinct values.
 ///
 /// Source: Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation
 /// algorithm", with linear counting for few values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DistinctSketch {
-    registers: Vec<u8>,
+    pub(crate) registers: Vec<u8>,
 }
 
 impl DistinctSketch {
-    /// Registers of a sketch.
+    /// Registers of a sketch, a power of two: the standard error of the estimate is 1.04 / √registers, 1.6 %.
     pub(crate) const REGISTERS: usize = 4096;
 
-    /// A sketch with these registers.
-    pub(crate) fn from_registers(registers: Vec<u8>) -> DistinctSketch {
-        debug_assert_eq!(registers.len(), REGISTERS);
-        DistinctSketch { registers }
-    }
-
     fn new() -> DistinctSketch {
-        DistinctSketch { registers: vec![0; REGISTERS] }
+        DistinctSketch { registers: vec![0; DistinctSketch::REGISTERS] }
     }
 
-    /// Takes a value in by its bits.
+    /// Adds a value by its bits.
     fn insert(&mut self, bits: u64) {
-        // Two rounds of multiplying and folding: both halves of the value reach every bit of the hash.
+        // Two rounds of multiplication and folding spread both halves of the value over all bits of the hash.
         let (low, high) = (bits & 0xffff_ffff, bits >> 32);
         let mixed = low.wrapping_mul(0xbf58_476d_1ce4_e5b9).wrapping_add(high.wrapping_mul(0xd6e8_feb8_6659_fd93));
         let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let hash = mixed ^ (mixed >> 32);
-        let register = &mut self.registers[(hash >> (64 - REGISTERS.ilog2())) as usize];
+        let register = &mut self.registers[(hash >> (64 - DistinctSketch::REGISTERS.ilog2())) as usize];
         let rank = (hash as u32 | 1 << 31).trailing_zeros() as u8 + 1;
         *register = (*register).max(rank);
     }
 
-    /// Takes in what another sketch has seen.
+    /// Adds the values of another sketch.
     pub fn add(&mut self, other: &DistinctSketch) {
         self.registers.iter_mut().zip(&other.registers).for_each(|(mine, other)| *mine = (*mine).max(*other));
     }
 
-    /// About how many distinct values were seen.
+    /// The estimated number of distinct values.
     pub fn estimate(&self) -> u64 {
-        let count = REGISTERS as f64;
+        let count = DistinctSketch::REGISTERS as f64;
         let sum: f64 = self.registers.iter().map(|rank| 0.5f64.powi(i32::from(*rank))).sum();
         let estimate = 0.7213 / (1.0 + 1.079 / count) * count * count / sum;
         let empty = self.registers.iter().filter(|rank| **rank == 0).count();
@@ -64,7 +55,7 @@ impl DistinctSketch {
     }
 }
 
-/// What is known of the values of a column, or of some of its segments.
+/// The profile of a column, or of consecutive segments of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// Rows, nulls included.
@@ -73,25 +64,25 @@ pub struct Profile {
     pub nulls: u64,
     /// Smallest and largest valid value; floats by their bits.
     pub bounds: Option<(i128, i128)>,
-    /// Runs of equal values where null slots repeat the value before them, cut where a vector ends.
+    /// Runs of equal values. A run ends with its vector; null slots repeat the value before them.
     pub runs: u64,
-    /// Valid values that are smaller than the valid one before them: none in a sorted column.
+    /// Valid values smaller than the valid value before them: 0 in a sorted column.
     pub descents: u64,
     /// Sketch of the distinct valid values.
     pub distinct: DistinctSketch,
-    /// Widths of the offsets to each vector's smallest value.
+    /// Widths of the offsets to the smallest value of each vector.
     pub offsets: OffsetBits,
     /// First and last valid value.
     pub(crate) ends: Option<(i128, i128)>,
 }
 
 impl Profile {
-    /// Looks at all values of a segment.
+    /// The profile of a segment.
     pub fn of(plain: &Plain<'_>) -> Profile {
         with_native!(plain.storage(), Value => of::<Value>(plain))
     }
 
-    /// Adds the profile of the segment that follows.
+    /// Adds the profile of the next segment.
     pub fn add(&mut self, next: &Profile) {
         self.rows += next.rows;
         self.nulls += next.nulls;
@@ -106,12 +97,12 @@ impl Profile {
         self.offsets.add(&next.offsets);
     }
 
-    /// Whether no valid value is smaller than one before it.
+    /// Whether no valid value is smaller than the valid value before it.
     pub fn is_sorted(&self) -> bool {
         self.descents == 0
     }
 
-    /// The traits of a column of that storage.
+    /// The traits of a column of this storage.
     pub fn traits(&self, storage: Storage) -> Traits {
         let is_sorted = self.is_sorted() && !storage.is_float();
         Traits { distinct: self.distinct.estimate(), runs: self.runs, is_sorted }
@@ -146,7 +137,7 @@ fn of<T: Native>(plain: &Plain<'_>) -> Profile {
         if valid == 0 {
             continue;
         }
-        // Filled slots repeat valid values: neither bounds nor order nor distinct values change by them.
+        // Filled slots repeat valid values, which changes neither bounds nor order nor distinct values.
         let (low, high) =
             values.iter().fold((values[0], values[0]), |(low, high), value| (low.min(*value), high.max(*value)));
         let mut before = None;
@@ -172,56 +163,33 @@ fn number<T: Native>(value: T) -> i128 {
     if T::SIGNED { i128::from(value.extend() as i64) } else { i128::from(value.extend()) }
 }
 
-/// Some vectors of a segment, evenly spread, as a segment of their own.
+/// Vectors of a column as a segment of their own.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub(crate) struct Sample {
     values: Vec<u8>,
-    validity: Option<Vec<u32>>,
+    validity: Vec<u32>,
     rows: usize,
     storage: Storage,
 }
 
 impl Sample {
-    /// No vectors yet.
+    /// A sample without vectors.
     pub(crate) fn empty(storage: Storage) -> Sample {
-        Sample { values: Vec::new(), validity: None, rows: 0, storage }
+        Sample { values: Vec::new(), validity: Vec::new(), rows: 0, storage }
     }
 
-    /// Adds a vector: its values, padded, its validity words, if there are any, and its rows. Where it is not the last
-    /// one, it is whole.
+    /// Adds a vector of `rows` rows with its padded values; its padding becomes null.
     pub(crate) fn push(&mut self, values: &[u8], validity: Option<&[u32]>, rows: usize) {
-        let words = VECTOR_ROWS / 32;
-        // Rows that padding lies between are null.
-        let padding = self.rows.next_multiple_of(VECTOR_ROWS) / 32;
-        if validity.is_some() || self.validity.is_some() || !self.rows.is_multiple_of(VECTOR_ROWS) {
-            let before = self.validity.get_or_insert_with(|| all_valid(self.rows, padding));
-            match validity {
-                Some(validity) => before.extend_from_slice(validity),
-                None => before.extend(all_valid(rows, words)),
-            }
-        }
+        let word = |word: usize| validity.map_or(u32::MAX, |words| words[word]) & rows_mask(rows, word);
+        self.validity.extend((0..VECTOR_ROWS / 32).map(word));
         self.values.extend_from_slice(values);
-        self.rows = self.rows.next_multiple_of(VECTOR_ROWS) + rows;
+        self.rows = padded(self.rows) + rows;
     }
 
     /// The sample as a segment.
-    ///
-    /// # Errors
-    /// None: lengths and rows belong together.
-    pub fn plain(&self) -> Result<Plain<'_>> {
-        Plain::new(self.storage, &self.values, self.validity.as_deref(), self.rows)
+    pub(crate) fn plain(&self) -> Result<Plain<'_>> {
+        Plain::new(self.storage, &self.values, Some(&self.validity), self.rows)
     }
-}
-
-/// Validity words of `rows` rows, padded with null ones.
-fn all_valid(rows: usize, words: usize) -> Vec<u32> {
-    (0..words)
-        .map(|word| match rows.saturating_sub(32 * word) {
-            0 => 0,
-            left @ 1..32 => (1 << left) - 1,
-            _ => u32::MAX,
-        })
-        .collect()
 }
 
 #[cfg(test)]

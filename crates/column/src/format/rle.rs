@@ -1,30 +1,53 @@
-//! RLE: runs of equal values, cut where a vector ends, so that each vector is decoded by itself.
+//! RLE: runs of equal values. A run ends with its vector, so that vectors are decoded independently.
 //!
 //! ```text
 //! 0           blocks  [V + 1] × u32         number of the first run of each vector, and the number R of all runs
 //! 4 * V + 4   padding to a multiple of 8
 //!             values  [R] × storage width   the value of each run
 //!             padding to a multiple of 2
-//!             starts  [R] × u16             the row in its vector at which a run begins; 0 for the first of a vector
+//!             starts  [R] × u16             the first row of each run in its vector; 0 for a vector's first run
 //! ```
 //!
-//! A run ends where the next one of its vector begins, or at row 1,024. Null slots and padding belong to the run before
-//! them. Source: run-length encoding as section 5.2 of Shanbhag, "Interactive Data Analytics Using GPUs", takes it from
-//! Fang, He and Luo; starts in place of lengths and the cuts are ours.
+//! A run ends at the start of the next run of its vector, or at row 1,024. Null slots and padding belong to the run
+//! before them. Source: run-length encoding of Fang, He and Luo, "Database compression on graphics processors", as in
+//! section 5.2 of Shanbhag, "Interactive Data Analytics Using GPUs". Starts in place of lengths and runs that end with
+//! vectors are ours.
 
-use super::plain::{Plain, padded};
-use super::word::{Native, with_native, word_at};
+use super::codec::{Codec, EncodedBytes};
+use super::plain::Plain;
+use super::word::{Native, append, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
-use crate::units::{Storage, VECTOR_ROWS};
+use crate::units::VECTOR_ROWS;
 
 const DAMAGED: EncodingError = EncodingError::Damaged("blocks and starts of runs contradict each other");
 
-/// Appends a segment to an empty buffer.
-pub(crate) fn encode(plain: &Plain<'_>, out: &mut Vec<u8>) {
-    with_native!(plain.storage(), Value => encode_native::<Value>(plain, out));
+/// The RLE codec.
+pub(crate) struct Rle;
+
+impl Codec for Rle {
+    fn encode(&self, plain: &Plain<'_>, out: &mut Vec<u8>) -> Result<()> {
+        with_native!(plain.storage(), Value => encode::<Value>(plain, out));
+        Ok(())
+    }
+
+    fn decode(&self, segment: EncodedBytes<'_>) -> Result<Vec<u8>> {
+        let width = segment.storage.width();
+        let parts = Parts::new(segment)?;
+        let mut values = vec![0; segment.padded() * width];
+        for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * width).enumerate() {
+            let (run_values, starts) = parts.vector(vector)?;
+            for (run, value) in run_values.chunks_exact(width).enumerate() {
+                let start = usize::from(u16::from_le_bytes(starts[run]));
+                let end = starts.get(run + 1).map_or(VECTOR_ROWS, |next| usize::from(u16::from_le_bytes(*next)));
+                let slots = values.get_mut(start * width..end * width).ok_or(DAMAGED)?;
+                slots.chunks_exact_mut(width).for_each(|slot| slot.copy_from_slice(value));
+            }
+        }
+        Ok(values)
+    }
 }
 
-fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
+fn encode<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
     let mut blocks = vec![0u32];
     let mut values: Vec<T> = Vec::new();
     let mut starts: Vec<u16> = Vec::new();
@@ -38,49 +61,14 @@ fn encode_native<T: Native>(plain: &Plain<'_>, out: &mut Vec<u8>) {
         }
         blocks.push(values.len() as u32);
     }
-    out.extend(blocks.iter().flat_map(|block| block.to_le_bytes()));
+    append(&blocks, out);
     out.resize(out.len().next_multiple_of(8), 0);
-    let at = out.len();
-    out.resize(at + values.len() * T::BYTES, 0);
-    out[at..].chunks_exact_mut(T::BYTES).zip(&values).for_each(|(bytes, value)| value.write(bytes));
+    append(&values, out);
     out.resize(out.len().next_multiple_of(2), 0);
-    starts.iter().for_each(|start| out.extend_from_slice(&start.to_le_bytes()));
+    append(&starts, out);
 }
 
-/// Decodes a segment.
-///
-/// # Errors
-/// [`EncodingError::Damaged`] if blocks, values and starts do not belong together.
-pub(crate) fn decode(bytes: &[u8], storage: Storage, rows: usize) -> Result<Vec<u8>> {
-    let width = storage.width();
-    let parts = Parts::new(bytes, width, rows)?;
-    let mut values = vec![0; padded(rows) * width];
-    for (vector, values) in values.chunks_exact_mut(VECTOR_ROWS * width).enumerate() {
-        let (run_values, starts) = parts.vector(vector)?;
-        for (run, value) in run_values.chunks_exact(width).enumerate() {
-            let start = usize::from(u16::from_le_bytes(starts[run]));
-            let end = starts.get(run + 1).map_or(VECTOR_ROWS, |next| usize::from(u16::from_le_bytes(*next)));
-            let slots = values.get_mut(start * width..end * width).ok_or(DAMAGED)?;
-            slots.chunks_exact_mut(width).for_each(|slot| slot.copy_from_slice(value));
-        }
-    }
-    Ok(values)
-}
-
-/// One value, its bits zero-extended.
-///
-/// # Errors
-/// As [`decode`].
-pub(crate) fn get(bytes: &[u8], storage: Storage, rows: usize, row: usize) -> Result<u64> {
-    let width = storage.width();
-    let (values, starts) = Parts::new(bytes, width, rows)?.vector(row / VECTOR_ROWS)?;
-    let row = (row % VECTOR_ROWS) as u16;
-    let run = starts.partition_point(|start| u16::from_le_bytes(*start) <= row).checked_sub(1).ok_or(DAMAGED)?;
-    let value = &values[run * width..(run + 1) * width];
-    Ok(with_native!(storage, Value => Value::read(value).bits()))
-}
-
-/// An RLE buffer taken apart.
+/// The parts of an RLE buffer.
 struct Parts<'a> {
     width: usize,
     blocks: &'a [u8],
@@ -89,11 +77,11 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn new(bytes: &'a [u8], width: usize, rows: usize) -> Result<Parts<'a>> {
-        let vectors = rows.div_ceil(VECTOR_ROWS);
+    fn new(segment: EncodedBytes<'a>) -> Result<Parts<'a>> {
+        let (bytes, width, vectors) = (segment.bytes, segment.storage.width(), segment.vectors());
         let blocks = bytes.get(..4 * (vectors + 1)).ok_or(DAMAGED)?;
-        let runs = word_at::<u32>(blocks, vectors).expect("one more than vectors") as usize;
-        if runs > padded(rows) {
+        let runs = word_at::<u32>(blocks, vectors).expect("the slice has vectors + 1 words") as usize;
+        if runs > segment.padded() {
             return Err(DAMAGED);
         }
         let values_at = blocks.len().next_multiple_of(8);

@@ -1,8 +1,8 @@
-//! Encodings and what else a file's directory holds, as bytes: fields one after the other, little endian.
+//! The fields of a file's directory as bytes, little endian, without padding.
 //!
 //! ```text
 //! string      length u32, bytes in UTF-8
-//! option      u8, 1 if there is a value; then the value, or zeros of the same length
+//! option      u8, 1 if there is a value; then the value, or zeros of its length
 //! storage     u8: I8 0, I16 1, I32 2, I64 3, U8 4, U16 5, U32 6, U64 7, F32 8, F64 9, Bool 10
 //! encoding    u8: plain 0, packed 1, nsf 2, nsv 3, rle 4, gpu-for 5, gpu-dfor 6, dictionary 7, alp 8,
 //!             delta 9; then
@@ -13,7 +13,7 @@
 //!   alp         exponent u8, factor u8, packed (without its number)
 //!   delta       width u8, differences u8
 //! statistics  rows u64, nulls u64, option of bounds 2 × i128, option of float bounds 2 × f64, strictly ascending u8
-//! traits      option of: distinct values u64, runs u64, whether they are sorted u8
+//! traits      option of: distinct values u64, runs u64, is sorted u8
 //! ```
 
 use super::Encoding;
@@ -25,7 +25,7 @@ use super::nsv::Nsv;
 use super::packed::Packed;
 use crate::units::{Statistics, Storage, Traits};
 
-/// Fields being written.
+/// Writes fields.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(pub(crate) Vec<u8>);
 
@@ -118,7 +118,7 @@ impl Fields {
     }
 }
 
-/// Fields being read; every one is `None` where the bytes end too early or mean nothing.
+/// Reads fields; a field is `None` if the bytes end before it or have no meaning.
 #[derive(Debug)]
 pub(crate) struct FieldReader<'a>(pub(crate) &'a [u8]);
 
@@ -201,7 +201,7 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// An encoding that codes of a dictionary may have.
+    /// An encoding that the codes of a dictionary can have.
     fn simple(&mut self, number: u8) -> Option<Encoding> {
         Some(match number {
             0 => Encoding::Plain,

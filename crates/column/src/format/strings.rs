@@ -1,9 +1,9 @@
 //! Dictionaries of string columns.
 //!
-//! While a column is loaded each thread gives strings codes in order of arrival, in a [`LocalDictionary`] of its own:
-//! no lock is shared. When the column closes the local dictionaries are merged and sorted, and the codes on the device
-//! are remapped, those of each segment by the table of the dictionary it was coded with: codes then order as strings
-//! do. Columns with too many distinct strings are given up as early as that can be told.
+//! During a load each thread codes strings in order of arrival with a [`LocalDictionary`] of its own, without locks.
+//! When the column closes, the local dictionaries are merged and sorted. The codes of each segment are then remapped by
+//! the table of its local dictionary, so that codes order as strings do. A column with too many distinct strings is
+//! refused as soon as an estimate shows it.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use rayon::slice::ParallelSliceMut;
 use crate::error::{ColumnError, Result};
 use crate::units::Dictionary;
 
-/// Of this many hashes one is counted by all threads together.
+/// One in this many hashes is counted across threads.
 const COUNTED_SHARE: u64 = 64;
-/// Below this limit counting by shares says too little.
+/// Smallest limit at which a count of a share of the hashes is precise enough.
 const COUNTED_LIMIT_MIN: usize = 1 << 18;
 /// Codes have 32 bits.
 const LIMIT_MAX: usize = u32::MAX as usize;
-/// Strings after which a thread judges whether nearly all are distinct.
+/// Strings after which a thread estimates the distinct strings of the column.
 const SAMPLE_ROWS: u64 = 1 << 17;
-/// Dictionaries of more strings are sorted by several threads.
+/// Fewest strings that several threads sort.
 const PARALLEL_STRINGS_MIN: usize = 1 << 14;
 
 impl Dictionary {
-    /// The distinct strings of an array, and the code of each of its rows, 0 for a null.
+    /// The dictionary of an array, and the codes of its rows, 0 for nulls.
     ///
     /// # Errors
     /// [`ColumnError::Unsupported`] if the distinct strings take more than 2 GiB.
@@ -49,56 +49,57 @@ impl Dictionary {
     }
 }
 
-/// The dictionary of a string column as its loading threads share it.
+/// The dictionaries of a string column during its load, shared by threads.
 #[derive(Debug)]
 pub(crate) struct SharedDictionary {
-    bounds: Arc<Bounds>,
-    made: AtomicUsize,
+    limit: Arc<Limit>,
+    /// Local dictionaries so far.
+    count: AtomicUsize,
     idle: Mutex<Vec<LocalDictionary>>,
 }
 
-/// The limit of a column and how close it is.
+/// The limit on the distinct strings of a column, and their count across threads.
 #[derive(Debug)]
-struct Bounds {
+struct Limit {
     column: String,
-    limit: usize,
-    /// Rows of the column, where they are known.
+    strings_max: usize,
+    /// Rows of the column, if the source knows them.
     rows: Option<u64>,
     hasher: DefaultHashBuilder,
-    /// Hashes of distinct strings, one in [`COUNTED_SHARE`].
+    /// One in [`COUNTED_SHARE`] of the hashes of distinct strings.
     counted: Mutex<HashSet<u64>>,
 }
 
-/// One thread's codes of a column.
+/// The dictionary of a column on one thread, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct LocalDictionary {
     /// Position among the dictionaries of the column.
     number: usize,
-    bounds: Arc<Bounds>,
+    limit: Arc<Limit>,
     codes: HashTable<Entry>,
-    /// The strings one after the other, in the order of their codes, and where each ends.
+    /// The strings in the order of their codes, and the end of each.
     text: Vec<u8>,
     ends: Vec<usize>,
-    /// Strings asked for.
-    asked: u64,
+    /// Rows with a string.
+    rows: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// Kept so that the table can grow without looking at the strings.
+    /// Stored for growth of the table, which then reads no strings.
     hash: u64,
     code: u32,
 }
 
-/// A column's dictionary, and by number of a local dictionary the final code of each of its codes; none where they
-/// stay as they are.
+/// The dictionary of a column, and by number of a local dictionary the final code of each arrival code; `None` if all
+/// codes stay.
 #[derive(Debug)]
 pub(crate) struct Merged {
     pub(crate) dictionary: Dictionary,
     pub(crate) remaps: Vec<Option<Vec<u32>>>,
 }
 
-impl Bounds {
+impl Limit {
     #[inline]
     fn hash(&self, bytes: &[u8]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
@@ -106,85 +107,78 @@ impl Bounds {
         hasher.finish()
     }
 
-    fn too_many(&self, reason: String) -> ColumnError {
+    fn exceeded(&self, reason: String) -> ColumnError {
         let reason = format!("{reason} (warpcube.dictionary_limit raises the limit)");
-        ColumnError::Unsupported { column: self.column.clone(), reason }
+        ColumnError::unsupported(&self.column, reason)
     }
 
-    fn past_limit(&self) -> ColumnError {
-        self.too_many(format!("it has more than {} distinct strings", self.limit))
+    fn too_many_strings(&self) -> ColumnError {
+        self.exceeded(format!("it has more than {} distinct strings", self.strings_max))
     }
 
-    /// Counts a string that is new to some thread.
-    fn count(&self, hash: u64, known_here: usize) -> Result<()> {
-        if known_here > self.limit {
-            return Err(self.past_limit());
+    /// Counts a string that is new to a thread with `local` distinct strings.
+    fn count(&self, hash: u64, local: usize) -> Result<()> {
+        let limit = self.strings_max;
+        if local > limit {
+            return Err(self.too_many_strings());
         }
-        // Low bits place an entry in the tables, high ones tell entries apart; those in between are free to draw from.
-        if self.limit >= COUNTED_LIMIT_MIN && self.limit < LIMIT_MAX && (hash >> 24).is_multiple_of(COUNTED_SHARE) {
+        // Tables place entries by the low bits of the hash and compare by the high bits; bits between select the share.
+        if (COUNTED_LIMIT_MIN..LIMIT_MAX).contains(&limit) && (hash >> 24).is_multiple_of(COUNTED_SHARE) {
             let mut counted = self.counted.lock();
             counted.insert(hash);
             let distinct = counted.len() as u64 * COUNTED_SHARE;
-            // A tenth is more than the error of the estimate.
-            if distinct > self.limit as u64 / 10 * 11 {
-                return Err(self.past_limit());
+            // The error of the estimate is less than a tenth.
+            if distinct > limit as u64 / 10 * 11 {
+                return Err(self.too_many_strings());
             }
         }
         Ok(())
     }
 
-    /// Judges by `distinct` of `asked` strings whether the whole column can stay within the limit.
-    fn judge(&self, asked: u64, distinct: u64) -> Result<()> {
-        let twice = (self.limit as u64).saturating_mul(2);
+    /// Refuses a column whose estimate, from `distinct` of `sampled` strings, is past twice the limit.
+    fn check_estimate(&self, sampled: u64, distinct: u64) -> Result<()> {
+        let twice = (self.strings_max as u64).saturating_mul(2);
         let Some(rows) = self.rows.filter(|rows| *rows > twice) else { return Ok(()) };
-        // Of n strings drawn from d some n²/2d repeat.
-        let repeats = asked - distinct;
-        let estimate = (asked * asked).checked_div(2 * repeats).unwrap_or(rows).min(rows);
+        // About n²/2d of n strings drawn from d repeat.
+        let repeats = sampled - distinct;
+        let estimate = (sampled * sampled).checked_div(2 * repeats).unwrap_or(rows).min(rows);
         if estimate <= twice {
             return Ok(());
         }
-        let found = format!("{distinct} of its first {asked} strings are distinct, which over {rows} rows means");
-        Err(self.too_many(format!("{found} more than {}", self.limit)))
+        let found = format!("{distinct} of its first {sampled} strings are distinct, which over {rows} rows means");
+        Err(self.exceeded(format!("{found} more than {}", self.strings_max)))
     }
 }
 
 impl SharedDictionary {
-    /// An empty dictionary of at most `limit` strings; `column` names it in errors, `rows` are those of the column.
+    /// An empty dictionary of at most `limit` strings for a column of `rows` rows; `column` is its name in errors.
     pub(crate) fn new(column: &str, limit: usize, rows: Option<u64>) -> SharedDictionary {
-        let bounds = Bounds {
-            column: column.to_string(),
-            limit: limit.min(LIMIT_MAX),
-            rows,
-            hasher: DefaultHashBuilder::default(),
-            counted: Mutex::default(),
-        };
-        SharedDictionary { bounds: Arc::new(bounds), made: AtomicUsize::new(0), idle: Mutex::default() }
+        let (column, strings_max) = (column.to_string(), limit.min(LIMIT_MAX));
+        let limit = Limit { column, strings_max, rows, hasher: <_>::default(), counted: <_>::default() };
+        SharedDictionary { limit: Arc::new(limit), count: AtomicUsize::new(0), idle: Mutex::default() }
     }
 
-    /// A dictionary that no other thread uses now; as many are made as threads use one at a time.
+    /// A local dictionary for the exclusive use of one thread.
     pub(crate) fn take(&self) -> LocalDictionary {
         if let Some(idle) = self.idle.lock().pop() {
             return idle;
         }
         LocalDictionary {
-            number: self.made.fetch_add(1, Ordering::Relaxed),
-            bounds: self.bounds.clone(),
+            number: self.count.fetch_add(1, Ordering::Relaxed),
+            limit: self.limit.clone(),
             codes: HashTable::new(),
             text: Vec::new(),
             ends: Vec::new(),
-            asked: 0,
+            rows: 0,
         }
     }
 
-    /// Gives a dictionary back; what it holds belongs to the column.
+    /// Returns a local dictionary; its strings belong to the column.
     pub(crate) fn give_back(&self, local: LocalDictionary) {
         self.idle.lock().push(local);
     }
 
-    /// One sorted dictionary of all that were given back.
-    ///
-    /// # Errors
-    /// [`ColumnError::Unsupported`] past the limit, or if the distinct strings take more than 2 GiB.
+    /// Merges the returned local dictionaries to a sorted one.
     pub(crate) fn merge(&self) -> Result<Merged> {
         let mut locals = std::mem::take(&mut *self.idle.lock());
         locals.sort_unstable_by_key(|local| local.number);
@@ -208,28 +202,26 @@ impl SharedDictionary {
             let bytes = text(place);
             if last != Some(bytes) {
                 values.extend_from_slice(bytes);
-                let end = i32::try_from(values.len()).map_err(|_| ColumnError::Unsupported {
-                    column: self.bounds.column.clone(),
-                    reason: "its distinct strings take more than 2 GiB".into(),
-                })?;
-                ends.push(end);
+                let too_long = "its distinct strings take more than 2 GiB";
+                let end = i32::try_from(values.len());
+                ends.push(end.map_err(|_| ColumnError::unsupported(&self.limit.column, too_long))?);
                 last = Some(bytes);
             }
             remaps[place.local as usize][place.code as usize] = ends.len() as u32 - 2;
         }
-        if ends.len() - 1 > self.bounds.limit {
-            return Err(self.bounds.past_limit());
+        if ends.len() - 1 > self.limit.strings_max {
+            return Err(self.limit.too_many_strings());
         }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         let values = StringArray::try_new(offsets, Buffer::from_vec(values), None)
-            .map_err(|error| ColumnError::source(format!("column '{}': {error}", self.bounds.column)))?;
+            .map_err(|error| ColumnError::source(format!("column '{}': {error}", self.limit.column)))?;
         let is_same = |remap: &Vec<u32>| remap.iter().enumerate().all(|(code, sorted)| code == *sorted as usize);
         let remaps = remaps.into_iter().map(|remap| (!is_same(&remap)).then_some(remap)).collect();
         Ok(Merged { dictionary: Dictionary::from_sorted(values), remaps })
     }
 }
 
-/// A string of a local dictionary, with its first bytes, which decide most comparisons.
+/// A string of a local dictionary with its first bytes, which decide most comparisons.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     head: u64,
@@ -237,7 +229,7 @@ struct Place {
     code: u32,
 }
 
-/// The first eight bytes as a number that orders as they do; shorter strings are followed by zeros.
+/// The first eight bytes, with zeros after shorter strings, as a number of the same order.
 fn head(bytes: &[u8]) -> u64 {
     let mut first = [0u8; 8];
     let length = bytes.len().min(8);
@@ -259,17 +251,17 @@ impl LocalDictionary {
         bytes_of(&self.text, &self.ends, code)
     }
 
-    /// The code of arrival of a string.
+    /// The arrival code of a string.
     ///
     /// # Errors
-    /// [`ColumnError::Unsupported`] once it is certain, or as good as, that the column has too many distinct strings.
+    /// [`ColumnError::Unsupported`] past the limit, or if an estimate is far past it.
     #[inline]
     pub(crate) fn code(&mut self, text: &str) -> Result<u32> {
-        let hash = self.bounds.hash(text.as_bytes());
-        self.asked += 1;
-        let is_it =
+        let hash = self.limit.hash(text.as_bytes());
+        self.rows += 1;
+        let is_text =
             |entry: &Entry| entry.hash == hash && bytes_of(&self.text, &self.ends, entry.code) == text.as_bytes();
-        if let Some(entry) = self.codes.find(hash, is_it) {
+        if let Some(entry) = self.codes.find(hash, is_text) {
             return Ok(entry.code);
         }
         self.enter(hash, text)
@@ -281,17 +273,16 @@ impl LocalDictionary {
         self.text.extend_from_slice(text.as_bytes());
         self.ends.push(self.text.len());
         self.codes.insert_unique(hash, Entry { hash, code }, |entry| entry.hash);
-        self.bounds.count(hash, self.ends.len())?;
-        if self.asked >= SAMPLE_ROWS && self.asked < SAMPLE_ROWS * 2 {
-            // Where hardly any string is new the question does not arise.
-            self.bounds.judge(self.asked, self.ends.len() as u64)?;
+        self.limit.count(hash, self.ends.len())?;
+        if (SAMPLE_ROWS..SAMPLE_ROWS * 2).contains(&self.rows) {
+            self.limit.check_estimate(self.rows, self.ends.len() as u64)?;
         }
         Ok(code)
     }
 
-    /// Notes that strings came that were not asked for one by one.
-    pub(crate) fn skip(&mut self, strings: u64) {
-        self.asked += strings;
+    /// Counts rows whose code came from a cache.
+    pub(crate) fn skip(&mut self, rows: u64) {
+        self.rows += rows;
     }
 }
 
@@ -310,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_arrive_apart_and_are_merged_and_sorted() {
+    fn local_dictionaries_are_merged_and_sorted() {
         let strings = SharedDictionary::new("c", 3, None);
         let (mut one, mut two) = (strings.take(), strings.take());
         assert_eq!((one.code("b").unwrap(), two.code("a").unwrap(), one.code("a").unwrap()), (0, 0, 1));
@@ -323,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_arrive_in_order_need_no_remap() {
+    fn strings_in_order_of_arrival_need_no_remap() {
         let strings = SharedDictionary::new("c", 10, None);
         let mut local = strings.take();
         for text in ["", "a", "a\0", "ab", "eight by", "eight bytes", "eight bytez"] {
@@ -331,7 +322,7 @@ mod tests {
         }
         strings.give_back(local);
         assert_eq!(strings.merge().unwrap().remaps, [None]);
-        assert_eq!(strings.take().number(), 1, "what was merged is not handed out again");
+        assert_eq!(strings.take().number(), 1, "a merged dictionary is not used again");
     }
 
     #[test]
@@ -350,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn a_column_past_its_limit_is_given_up_soon_after_it() {
+    fn a_column_past_its_limit_is_refused_soon_after_it() {
         let limit = COUNTED_LIMIT_MIN;
         let strings = SharedDictionary::new("c", limit, None);
         let mut locals = [strings.take(), strings.take(), strings.take(), strings.take()];
         let refused = (0..limit * 4).find(|row| locals[row % 4].code(&format!("text {row}")).is_err());
-        // No thread has seen more than the limit, together they have.
+        // No thread alone is past the limit.
         assert!(refused.is_some_and(|row| (limit..limit * 2).contains(&row)), "{refused:?}");
         let again = SharedDictionary::new("c", limit, None);
         let mut locals = [again.take(), again.take()];
@@ -364,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_distinct_strings_is_given_up_after_a_sample() {
+    fn a_column_of_distinct_strings_is_refused_after_a_sample() {
         let rows = 40 * SAMPLE_ROWS;
         let refused = |repeat: u64| {
             let strings = SharedDictionary::new("c", SAMPLE_ROWS as usize * 4, Some(rows));
@@ -372,11 +363,11 @@ mod tests {
             (0..2 * SAMPLE_ROWS).find(|row| local.code(&format!("{}", row % repeat)).is_err())
         };
         assert_eq!(refused(u64::MAX), Some(SAMPLE_ROWS - 1));
-        assert_eq!(refused(SAMPLE_ROWS / 2), None, "strings that come again may all be there already");
+        assert_eq!(refused(SAMPLE_ROWS / 2), None, "repeats in the sample keep the estimate within the limit");
     }
 
     #[test]
-    fn an_array_becomes_a_dictionary_and_codes() {
+    fn an_array_has_a_dictionary_and_codes() {
         let (dictionary, codes) =
             Dictionary::of(&StringArray::from(vec![Some("y"), None, Some("x"), Some("y")])).unwrap();
         assert_eq!((texts(&dictionary), codes), (vec!["x", "y"], vec![1, 1, 0, 1]));

@@ -1,42 +1,23 @@
-//! Values as machine words: each storage has a native type, each native type a word that offsets are computed in.
+//! Native types of storages, and the words in which offsets of their values are computed.
 //!
-//! A word is 32 bits for storages of up to 4 bytes (sign- or zero-extended) and 64 bits for those of 8; differences
-//! wrap. Floats are their bit patterns as unsigned integers.
+//! Storages of up to 4 bytes have words of 32 bits, storages of 8 bytes words of 64. Sums and differences wrap. The
+//! native type of a float is the unsigned integer of its bits.
 
 use std::fmt::Debug;
-use std::ops::{BitAnd, BitOr, BitOrAssign, Shl, Shr};
+use std::ops::BitOr;
 
 /// An unsigned word, 32 or 64 bits.
-pub(crate) trait Word:
-    Copy
-    + Ord
-    + Default
-    + Debug
-    + BitAnd<Output = Self>
-    + BitOr<Output = Self>
-    + BitOrAssign
-    + Shl<u32, Output = Self>
-    + Shr<u32, Output = Self>
-    + 'static
-{
+pub(crate) trait Word: Native + BitOr<Output = Self> {
     /// Bits of a word.
     const BITS: u32;
-    /// Bytes of a word.
-    const BYTES: usize = Self::BITS as usize / 8;
     /// Zero-extended to 64 bits.
     fn to_u64(self) -> u64;
-    /// The low bits.
-    fn from_u64(value: u64) -> Self;
     /// Sum, wrapping.
     fn plus(self, other: Self) -> Self;
     /// Difference, wrapping.
     fn minus(self, other: Self) -> Self;
-    /// Bits up to the highest one that is set.
+    /// Position of the highest set bit, counted from 1.
     fn significant(self) -> u32;
-    /// Reads a word; `bytes` are exactly its own.
-    fn read_word(bytes: &[u8]) -> Self;
-    /// Writes a word; `bytes` are exactly its own.
-    fn write_word(self, bytes: &mut [u8]);
 }
 
 /// A value of a storage.
@@ -49,19 +30,19 @@ pub(crate) trait Native: Copy + Ord + Default + Debug + 'static {
     const MAX: Self;
     /// Whether values have a sign.
     const SIGNED: bool;
-    /// The value extended to 64 bits by its sign.
+    /// The value, sign-extended to 64 bits.
     fn extend(self) -> u64;
     /// The low bits.
     fn from_u64(value: u64) -> Self;
-    /// The value as a word, extended by its sign.
+    /// The value as a word, sign-extended.
     fn to_word(self) -> Self::Word;
     /// The low bits of a word.
     fn from_word(word: Self::Word) -> Self;
     /// The value's bits, zero-extended.
     fn bits(self) -> u64;
-    /// Reads a value; `bytes` are exactly its own.
+    /// Reads a value of [`Native::BYTES`] bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// Writes a value; `bytes` are exactly its own.
+    /// Writes a value to [`Native::BYTES`] bytes.
     fn write(self, bytes: &mut [u8]);
 }
 
@@ -72,9 +53,6 @@ macro_rules! words {
             fn to_u64(self) -> u64 {
                 self as u64
             }
-            fn from_u64(value: u64) -> Self {
-                value as $word
-            }
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
@@ -83,12 +61,6 @@ macro_rules! words {
             }
             fn significant(self) -> u32 {
                 <$word>::BITS - self.leading_zeros()
-            }
-            fn read_word(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(bytes.try_into().expect("as many bytes as a word has"))
-            }
-            fn write_word(self, bytes: &mut [u8]) {
-                bytes.copy_from_slice(&self.to_le_bytes());
             }
         }
     )*};
@@ -117,7 +89,7 @@ macro_rules! natives {
                 self as $unsigned as u64
             }
             fn read(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(bytes.try_into().expect("as many bytes as a value has"))
+                Self::from_le_bytes(bytes.try_into().expect("the bytes of one value"))
             }
             fn write(self, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&self.to_le_bytes());
@@ -130,59 +102,43 @@ words!(u32, u64);
 natives!(i8, u8 => u32; i16, u16 => u32; i32, u32 => u32; i64, u64 => u64);
 natives!(u8, u8 => u32; u16, u16 => u32; u32, u32 => u32; u64, u64 => u64);
 
-/// Runs an expression with `$native` standing for the native type of a storage.
+/// Evaluates an expression in which `$native` is the native type of a storage.
 macro_rules! with_native {
     ($storage:expr, $native:ident => $body:expr) => {
+        $crate::format::word::with_native!(@ $storage, $native, $body;
+            I8 => i8; I16 => i16; I32 => i32; I64 => i64;
+            U8 | Bool => u8; U16 => u16; U32 | F32 => u32; U64 | F64 => u64)
+    };
+    (@ $storage:expr, $native:ident, $body:expr; $($($variant:ident)|+ => $type:ty);+) => {
         match $storage {
-            $crate::units::Storage::I8 => {
-                type $native = i8;
+            $($($crate::units::Storage::$variant)|+ => {
+                type $native = $type;
                 $body
-            }
-            $crate::units::Storage::I16 => {
-                type $native = i16;
-                $body
-            }
-            $crate::units::Storage::I32 => {
-                type $native = i32;
-                $body
-            }
-            $crate::units::Storage::I64 => {
-                type $native = i64;
-                $body
-            }
-            $crate::units::Storage::U8 | $crate::units::Storage::Bool => {
-                type $native = u8;
-                $body
-            }
-            $crate::units::Storage::U16 => {
-                type $native = u16;
-                $body
-            }
-            $crate::units::Storage::U32 | $crate::units::Storage::F32 => {
-                type $native = u32;
-                $body
-            }
-            $crate::units::Storage::U64 | $crate::units::Storage::F64 => {
-                type $native = u64;
-                $body
-            }
+            })+
         }
     };
 }
 pub(crate) use with_native;
 
-/// A word as a key that sorts like the signed number.
+/// A word as a key in the order of signed numbers.
 pub(crate) fn signed<W: Word>(word: W) -> W {
     word.plus(W::from_u64(1 << (W::BITS - 1)))
 }
 
-/// Array number `index` of `count` words in `bytes`, if they are there.
-pub(crate) fn word_at<W: Word>(bytes: &[u8], index: usize) -> Option<W> {
-    let at = index.checked_mul(W::BYTES)?;
-    bytes.get(at..at.checked_add(W::BYTES)?).map(W::read_word)
+/// Appends values to a buffer.
+pub(crate) fn append<T: Native>(values: &[T], out: &mut Vec<u8>) {
+    let at = out.len();
+    out.resize(at + values.len() * T::BYTES, 0);
+    out[at..].chunks_exact_mut(T::BYTES).zip(values).for_each(|(bytes, value)| value.write(bytes));
 }
 
-/// Whether bit `row` of validity words is set; all are where there are no words.
+/// Word number `index` of `bytes`; `None` past their end.
+pub(crate) fn word_at<W: Word>(bytes: &[u8], index: usize) -> Option<W> {
+    let at = index.checked_mul(W::BYTES)?;
+    bytes.get(at..at.checked_add(W::BYTES)?).map(W::read)
+}
+
+/// Whether a row is valid; without validity words every row is.
 pub(crate) fn is_valid(validity: Option<&[u32]>, row: usize) -> bool {
     validity.is_none_or(|words| words[row / 32] >> (row % 32) & 1 == 1)
 }

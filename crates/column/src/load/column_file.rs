@@ -1,12 +1,11 @@
-//! Files of encoded columns, from which a table is loaded after a restart without decoding its source.
+//! Loads from column files, and the writing of column files after loads from the source.
 //!
-//! A segment's bytes in the file are those it has on the device: a column is read, checked and uploaded as it is, and
-//! written as it was loaded. The file of a table holds columns of one version of it, all cut into the same chunks; a
-//! load that adds columns writes the file anew. Of several processes that write at once the last one stays, and a
-//! column that is lost in this way is added again by the next load.
+//! The bytes of a segment are the same in the file and on the device: columns are checked and uploaded without
+//! decoding. A file has columns of one table version, all with the same chunks; a load that adds columns writes a new
+//! file. Of concurrent writers the last one stays; the next load adds the columns of the others again.
 //!
-//! Invariant: a defective file fails no statement. A column that cannot be read or verified is read from the source,
-//! with a warning; a path that cannot be written is not tried again.
+//! Invariant: no statement fails because of a defective file. The source gives a column that the file does not, with a
+//! warning. After a failed write the path is not written again.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -19,57 +18,49 @@ use arrow::datatypes::Field;
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use thiserror::Error;
-use warpcube_gpu::{Device, GpuError, Stream};
+use warpcube_gpu::{Device, GpuError};
 
 use super::limits::{LoadLimits, LoadReport, Loaded};
-use super::staging::{StagingPool, Uploader, place};
-use crate::device::{Encoded, Lookup, Relation, ResidentColumn, Room, Segment};
+use super::staging::{Target, download, upload_column};
+use crate::device::{Relation, ResidentColumn};
 use crate::error::ColumnError;
-use crate::format::{EncodedChunk, EncodedColumn, EncodedFile, FileError, FileWriter, TableIdentity};
+use crate::format::{EncodedColumn, EncodedFile, FileError, FileWriter, TableIdentity};
 use crate::source::{ColumnFile, ColumnSource};
 use crate::units::{ColumnFacts, Storage, is_string};
 
 /// The files of one device's tables.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnFiles {
-    /// Files that could not be written.
+    /// Paths of failed writes.
     unwritable: Mutex<HashSet<PathBuf>>,
-    /// Files whose chunks turned out not to be those of their source.
-    distrusted: Mutex<HashSet<PathBuf>>,
+    /// Files whose chunks differ from those of their source.
+    mismatched: Mutex<HashSet<PathBuf>>,
 }
 
 /// Columns restored from a file.
 #[derive(Default)]
 pub(crate) struct Restored {
-    /// The columns that it has of those that were wanted, perhaps none; `None` if the file is of no use.
+    /// The wanted columns of the file; `None` without a usable file.
     pub(crate) loaded: Option<Loaded>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Where columns go: a device, room on it, and buffers on the way.
-pub(crate) type Target<'a> = (&'a Device, &'a dyn Room, &'a StagingPool);
-
-/// Why a column did not come from a file, or did not go into it.
+/// An error of a transfer between a file and the device.
 #[derive(Debug, Error)]
-enum Trouble {
+enum TransferError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
     Column(#[from] ColumnError),
 }
 
-impl Trouble {
-    fn check(limits: &LoadLimits) -> Result<(), Trouble> {
-        match limits.cancelled.load(Ordering::Relaxed) {
-            true => Err(ColumnError::from(GpuError::Cancelled).into()),
-            false => Ok(()),
-        }
-    }
+fn check_cancelled(limits: &LoadLimits) -> Result<(), ColumnError> {
+    if limits.cancelled.load(Ordering::Relaxed) { Err(GpuError::Cancelled.into()) } else { Ok(()) }
 }
 
 impl ColumnFiles {
-    /// Brings those of the `wanted` columns to the device that the file has for this version of the table. If chunks of
-    /// the table are known, the file must have the same.
+    /// Loads the `wanted` columns that the file has for this version of the table. The chunks of the file must be
+    /// `chunks`, if these are given.
     pub(crate) fn restore(
         &self,
         file: &ColumnFile,
@@ -81,7 +72,7 @@ impl ColumnFiles {
     ) -> Result<Restored, ColumnError> {
         let start = Instant::now();
         let mut restored = Restored::default();
-        if self.distrusted.lock().contains(&file.path) {
+        if self.mismatched.lock().contains(&file.path) {
             return Ok(restored);
         }
         let identity = TableIdentity { table: file.table.clone(), version: version.to_string() };
@@ -105,23 +96,23 @@ impl ColumnFiles {
             Some((*index, position))
         });
         let found: Vec<(usize, usize)> = found.collect();
-        // Rows count once; if others are still to be read from the source, those count them.
-        let counts = found.len() == wanted.len();
-        let restore = |(index, position): &(usize, usize)| -> Result<Option<ResidentColumn>, Trouble> {
+        // Columns from the source count the rows, if there are any.
+        let counts_rows = found.len() == wanted.len();
+        let restore = |(index, position): &(usize, usize)| -> Result<Option<ResidentColumn>, TransferError> {
             let column = restore_column(&opened, *position, (*index, schema.field(*index)), limits, target)?;
-            if let Some(column) = column.as_ref().filter(|_| counts) {
+            if let Some(column) = column.as_ref().filter(|_| counts_rows) {
                 limits.rows_done.fetch_add(column.facts().statistics.rows / found.len() as u64, Ordering::Relaxed);
             }
             Ok(column)
         };
-        let outcomes: Vec<Result<Option<ResidentColumn>, Trouble>> =
+        let outcomes: Vec<Result<Option<ResidentColumn>, TransferError>> =
             limits.share(|| found.par_iter().map(restore).collect());
         let mut columns = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             match outcome {
                 Ok(column) => columns.extend(column.map(Arc::new)),
-                Err(Trouble::File(error)) => restored.warnings.push(warn(source.name(), &error)),
-                Err(Trouble::Column(error)) => return Err(error),
+                Err(TransferError::File(error)) => restored.warnings.push(warn(source.name(), &error)),
+                Err(TransferError::Column(error)) => return Err(error),
             }
         }
         let bytes = columns.iter().map(|column| column.bytes()).sum();
@@ -132,12 +123,12 @@ impl ColumnFiles {
         Ok(restored)
     }
 
-    /// Leaves the file alone until it is written anew.
-    pub(crate) fn distrust(&self, file: &ColumnFile) {
-        self.distrusted.lock().insert(file.path.clone());
+    /// Excludes a file, whose chunks differ from those of the source, until the next write.
+    pub(crate) fn exclude(&self, file: &ColumnFile) {
+        self.mismatched.lock().insert(file.path.clone());
     }
 
-    /// Adds columns to the file, which keeps others of the same version that it has.
+    /// Adds columns to the file; it keeps its other columns of the same version.
     pub(crate) fn add(
         &self,
         device: &Device,
@@ -153,12 +144,12 @@ impl ColumnFiles {
         let identity = TableIdentity { table: file.table.clone(), version };
         match write(device, &file.path, &identity, chunks, columns, limits) {
             Ok(bytes) => {
-                self.distrusted.lock().remove(&file.path);
+                self.mismatched.lock().remove(&file.path);
                 report.written = bytes;
                 tracing::info!(path = %file.path.display(), bytes, elapsed = ?start.elapsed(), "columns are kept");
             }
-            // The statement tells that itself.
-            Err(Trouble::Column(ColumnError::Gpu(GpuError::Cancelled))) => {}
+            // The statement reports its cancellation.
+            Err(TransferError::Column(ColumnError::Gpu(GpuError::Cancelled))) => {}
             Err(error) => {
                 tracing::warn!(%error, "columns are not kept");
                 report.warnings.push(format!("columns are not kept: {error}"));
@@ -175,7 +166,7 @@ fn warn(table: &str, error: &impl std::fmt::Display) -> String {
     format!("{error}; the source of table '{table}' is read instead")
 }
 
-/// The column of the file that is the table's, of a type and a layout that can be taken as they are.
+/// Position in the file of a column with the name, the type and a valid encoding of a field.
 fn position(file: &EncodedFile, field: &Field) -> Option<usize> {
     let storage = Storage::of(field.data_type())?;
     let is_column = |column: &EncodedColumn| {
@@ -187,14 +178,14 @@ fn position(file: &EncodedFile, field: &Field) -> Option<usize> {
     file.columns().iter().position(is_column)
 }
 
-/// Brings a column to the device; `None` if its dictionary is larger than columns may have.
+/// Uploads a column; `None` if its dictionary is past the limit.
 fn restore_column(
     file: &EncodedFile,
     position: usize,
     (index, field): (usize, &Field),
     limits: &LoadLimits,
-    (device, room, staging): Target<'_>,
-) -> Result<Option<ResidentColumn>, Trouble> {
+    target: Target<'_>,
+) -> Result<Option<ResidentColumn>, TransferError> {
     let head = &file.columns()[position];
     let strings = file.strings(position)?;
     let rows: u64 = file.chunk_rows().iter().map(|rows| u64::from(*rows)).sum();
@@ -204,24 +195,6 @@ fn restore_column(
     if strings.as_ref().is_some_and(|strings| strings.len() > limits.dictionary_values) {
         return Ok(None);
     }
-    let mut uploader = Uploader::new(device, staging)?;
-    let mut segments = Vec::with_capacity(file.chunk_rows().len());
-    for chunk in 0..file.chunk_rows().len() {
-        let segment = || -> Result<Segment, Trouble> {
-            Trouble::check(limits)?;
-            let EncodedChunk { bytes, validity, rows } = file.chunk(position, chunk)?;
-            if !head.encoding.takes(bytes.len(), head.storage, rows) {
-                return Err(file.damaged(position, chunk, "it is not as long as its encoding and rows say").into());
-            }
-            let validity = validity.as_deref().map(bytemuck::cast_slice);
-            Ok(place(device, room, &mut uploader, &bytes, validity, rows as u32)?)
-        };
-        let segment = { segment }();
-        // Segments hold the promise of their memory, and copies on their way hold the memory: that goes first.
-        segments.push(segment.inspect_err(|_| uploader.settle())?);
-    }
-    uploader.finish()?;
-    let lookup = Lookup::of(&head.encoding, head.storage, device, room)?;
     let facts = ColumnFacts {
         name: head.name.clone(),
         data_type: field.data_type().clone(),
@@ -230,10 +203,18 @@ fn restore_column(
         dictionary: strings.map(Arc::new),
         traits: head.traits,
     };
-    Ok(Some(ResidentColumn::new(index, Arc::new(facts), Encoded { encoding: head.encoding.clone(), lookup, segments })))
+    let chunks = (0..file.chunk_rows().len()).map(|chunk| {
+        check_cancelled(limits)?;
+        let encoded = file.chunk(position, chunk)?;
+        match head.encoding.codec().takes(encoded.bytes.len(), head.storage, encoded.rows) {
+            true => Ok(encoded),
+            false => Err(file.damaged(position, chunk, "it is not as long as its encoding and rows say").into()),
+        }
+    });
+    upload_column(target, index, Arc::new(facts), head.encoding.clone(), chunks).map(Some)
 }
 
-/// Writes a file with these columns and those of the same version that it has already; its bytes.
+/// Writes a file with these columns and those of the present file, if it has the same version; returns its bytes.
 fn write(
     device: &Device,
     path: &Path,
@@ -241,12 +222,12 @@ fn write(
     chunks: &[u32],
     columns: &[&ResidentColumn],
     limits: &LoadLimits,
-) -> Result<u64, Trouble> {
+) -> Result<u64, TransferError> {
     if let Some(folder) = path.parent() {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|error| FileError::Io { path: folder.to_path_buf(), error: error.into() })?;
     }
-    // A defect of the file was reported when it was read.
+    // The read of the file has reported its defects.
     let before = EncodedFile::open(path, identity).ok().filter(|before| before.chunk_rows() == chunks);
     let mut writer = FileWriter::create(path, identity, chunks)?;
     for before in before.iter() {
@@ -254,15 +235,15 @@ fn write(
             if columns.iter().any(|column| column.name() == head.name) {
                 continue;
             }
-            let kept = before.strings(position).map_err(Trouble::from).and_then(|strings| {
+            let kept = before.strings(position).map_err(TransferError::from).and_then(|strings| {
                 let chunks = (0..chunks.len()).map(|chunk| {
-                    Trouble::check(limits)?;
-                    Ok::<_, Trouble>(before.chunk(position, chunk)?)
+                    check_cancelled(limits)?;
+                    Ok::<_, TransferError>(before.chunk(position, chunk)?)
                 });
                 writer.column(head, strings.as_ref(), chunks)
             });
             match kept {
-                Err(Trouble::File(error @ FileError::Damaged { .. })) => {
+                Err(TransferError::File(error @ FileError::Damaged { .. })) => {
                     tracing::warn!(%error, "the column is not kept any more");
                 }
                 kept => kept?,
@@ -281,24 +262,10 @@ fn write(
             traits: facts.traits,
         };
         let chunks = column.segments().iter().map(|segment| {
-            Trouble::check(limits)?;
-            Ok::<_, Trouble>(download(&mut stream, segment).map_err(ColumnError::from)?)
+            check_cancelled(limits)?;
+            Ok::<_, TransferError>(download(&mut stream, segment)?)
         });
         writer.column(&head, facts.dictionary.as_deref(), chunks)?;
     }
     Ok(writer.finish()?)
-}
-
-fn download(stream: &mut Stream, segment: &Segment) -> Result<EncodedChunk, GpuError> {
-    let mut bytes = vec![0; segment.values().bytes()];
-    stream.download(segment.values(), 0, &mut bytes)?;
-    let validity = match segment.validity() {
-        Some(words) => {
-            let mut copy = vec![0u32; words.bytes() / size_of::<u32>()];
-            stream.download(words, 0, bytemuck::cast_slice_mut(&mut copy))?;
-            Some(copy)
-        }
-        None => None,
-    };
-    Ok(EncodedChunk { bytes, validity, rows: segment.rows() as usize })
 }

@@ -15,47 +15,47 @@ use crate::format::EncodingChoice;
 pub struct LoadLimits {
     /// Most distinct strings of a column.
     pub dictionary_values: usize,
-    /// Threads that decode and encode.
+    /// Number of threads that decode and encode.
     pub threads: usize,
-    /// Raised to stop the load.
+    /// A set flag cancels the load.
     pub cancelled: Arc<AtomicBool>,
-    /// Rows read so far, for progress bars; columns read apart count by their share.
+    /// Rows read so far, for progress bars; a single column counts by its share of the columns.
     pub rows_done: Arc<AtomicU64>,
-    /// How columns are to lie on the device.
+    /// Encoding of loaded columns.
     pub encoding: EncodingChoice,
-    /// Most host memory for copies of columns that leave the device.
+    /// Most bytes of host copies.
     pub host_bytes: u64,
-    /// Whether no statement waits for the load: it fails where there is no room, and a load that a statement waits for
-    /// cancels it ([`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)).
+    /// True for a background load: it fails without room, and a foreground load cancels it
+    /// ([`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)).
     pub in_background: bool,
-    /// Threads that sort and merge; those of the process if none are named.
-    pub pool: Option<Arc<OwnThreads>>,
+    /// Threads that sort and merge; `None` for those of the process.
+    pub pool: Option<Arc<LoadThreads>>,
 }
 
-/// Threads of a load; they have ended when this has been dropped.
+/// Threads of a load; a drop waits for their end.
 #[derive(Debug)]
-pub struct OwnThreads {
-    // Dropped in this order: the pool tells its threads to end, which are then waited for.
+pub struct LoadThreads {
+    // Drop order: the pool ends its threads, then `_threads` joins them.
     pool: ThreadPool,
     _threads: Threads,
 }
 
-impl OwnThreads {
-    fn start(number: usize) -> Option<OwnThreads> {
+impl LoadThreads {
+    fn start(number: usize) -> Option<LoadThreads> {
         let threads = Threads::default();
         let start = |thread: ThreadBuilder| threads.spawn("load", || thread.run());
         let pool = ThreadPoolBuilder::new().num_threads(number).spawn_handler(start).build().ok()?;
-        Some(OwnThreads { pool, _threads: threads })
+        Some(LoadThreads { pool, _threads: threads })
     }
 }
 
 impl LoadLimits {
-    /// The same limits for a load with threads of its own, which have the priority of the thread that asks for them.
-    pub fn with_own_threads(self) -> LoadLimits {
-        LoadLimits { pool: OwnThreads::start(self.threads).map(Arc::new), ..self }
+    /// The same limits with threads for one load, at the priority of the calling thread.
+    pub fn with_load_threads(self) -> LoadLimits {
+        LoadLimits { pool: LoadThreads::start(self.threads).map(Arc::new), ..self }
     }
 
-    /// Does work whose parts the load's threads share.
+    /// Runs work on the threads of the load.
     pub(crate) fn share<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match &self.pool {
             Some(own) => own.pool.install(work),
@@ -84,24 +84,24 @@ impl Default for LoadLimits {
 pub struct LoadReport {
     /// Rows read.
     pub rows: u64,
-    /// Bytes that went to the device: values as they were decoded, with their validity.
+    /// Bytes uploaded: plain values with validity, and encoded columns.
     pub bytes: u64,
     /// Wall time.
     pub elapsed: Duration,
-    /// Time all threads spent encoding.
+    /// Time of all threads in encoding.
     pub encode: Duration,
-    /// Time all threads spent decoding, encoding and handing over to the device.
+    /// Time of all threads in decoding, encoding and uploading.
     pub busy: Duration,
-    /// Bytes of `bytes` that came encoded, from copies on the host and from files: nothing was decoded for them.
+    /// Part of `bytes` from host copies and column files, without decoding.
     pub restored: u64,
-    /// Bytes of the files that encoded columns were written to.
+    /// Bytes of column files written.
     pub written: u64,
-    /// Defects of files of encoded columns.
+    /// Defects of column files.
     pub warnings: Vec<String>,
 }
 
 impl LoadReport {
-    /// Adds what another load did.
+    /// Adds the report of another load.
     pub fn add(&mut self, other: &LoadReport) {
         self.rows += other.rows;
         self.bytes += other.bytes;
@@ -113,14 +113,14 @@ impl LoadReport {
         self.warnings.extend_from_slice(&other.warnings);
     }
 
-    /// Gigabytes (10⁹ bytes) decoded and encoded a second and core; zero where nothing was.
+    /// Gigabytes (10⁹ bytes) decoded and encoded a second and core; 0 without decoded bytes.
     pub fn gigabytes_per_second_core(&self) -> f64 {
         let decoded = self.bytes.saturating_sub(self.restored);
         if self.busy.is_zero() { 0.0 } else { decoded as f64 / self.busy.as_secs_f64() / 1e9 }
     }
 }
 
-/// Columns that were loaded, and what their load did.
+/// Loaded columns with the report of their load.
 pub(crate) struct Loaded {
     pub(crate) relation: Relation,
     pub(crate) report: LoadReport,

@@ -1,10 +1,10 @@
-//! Loading columns of a table onto the device.
+//! Loads of columns of a table from its source.
 //!
-//! A source is read partition by partition, several at once, and where it can be each column of a partition apart;
-//! each partition's rows become chunks of at most [`CHUNK_ROWS`] rows, and the chunks of all partitions follow each
-//! other in partition order, so that columns loaded at different times line up. Building segments runs on the threads
-//! that decode; transfers overlap with both. A column is closed, its strings' codes remapped and its values packed, by
-//! the thread that brings its last rows, while others are at the next columns: memory of its plain form serves those.
+//! Threads read partitions of the source, or single columns of partitions if the source supports it. The rows of a
+//! partition become chunks of at most [`CHUNK_ROWS`] rows; chunks are in the order of partitions, so that columns of
+//! different loads have the same chunks. The threads that decode also build segments; transfers overlap with both. The
+//! thread of a column's last rows closes the column: it remaps codes of strings and encodes the segments. The memory of
+//! its plain segments serves the next columns.
 
 mod column_file;
 mod host_copy;
@@ -24,7 +24,9 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_gpu::{Device, GpuError, Threads};
 
 use self::staging::{Uploader, place};
-use crate::device::{Known, Relation, ResidentColumn, Room, Segment, encode_column, remap_codes, request_for_load};
+use crate::device::{
+    Relation, ResidentColumn, Room, Segment, ValueFacts, encode_column, remap_codes, request_for_load,
+};
 use crate::error::{ColumnError, Result};
 use crate::format::strings::{Merged, SharedDictionary};
 use crate::format::{EncodingChoice, SegmentBuilder};
@@ -34,23 +36,23 @@ use crate::units::{CHUNK_ROWS, ColumnFacts, Statistics, Storage, is_string};
 pub(crate) use column_file::ColumnFiles;
 pub(crate) use host_copy::HostColumn;
 pub(crate) use limits::Loaded;
-pub use limits::{LoadLimits, LoadReport, OwnThreads};
+pub use limits::{LoadLimits, LoadReport, LoadThreads};
 pub(crate) use staging::StagingPool;
 
-/// One column being loaded.
-struct Target {
+/// A column being loaded.
+struct LoadColumn {
     index: usize,
     name: String,
     data_type: arrow::datatypes::DataType,
     strings: Option<SharedDictionary>,
 }
 
-impl Target {
-    fn new(schema: &SchemaRef, index: usize, limits: &LoadLimits, rows: Option<u64>) -> Target {
+impl LoadColumn {
+    fn new(schema: &SchemaRef, index: usize, limits: &LoadLimits, rows: Option<u64>) -> LoadColumn {
         let field = schema.field(index);
         let strings = is_string(field.data_type());
         let strings = strings.then(|| SharedDictionary::new(field.name(), limits.dictionary_values, rows));
-        Target { index, name: field.name().clone(), data_type: field.data_type().clone(), strings }
+        LoadColumn { index, name: field.name().clone(), data_type: field.data_type().clone(), strings }
     }
 
     fn builder(&self) -> Result<SegmentBuilder> {
@@ -58,40 +60,47 @@ impl Target {
     }
 }
 
-/// A segment that reached the device.
-struct Arrived {
+/// A plain segment on the device.
+struct LoadedSegment {
     segment: Segment,
     statistics: Statistics,
-    /// Number of the dictionary it was coded with.
+    /// Number of the local dictionary of its codes.
     dictionary: Option<usize>,
 }
 
-/// The segments of a chunk of some columns that reached the device; `None` once its column has been closed.
-type Chunk = Vec<Option<Arrived>>;
+/// The segments of a chunk by column; `None` after the close of the column.
+type Chunk = Vec<Option<LoadedSegment>>;
 
-/// The unit of work of one thread: a partition, and a range of the columns.
+/// A unit of work of one thread: a partition and a range of columns.
 struct Task {
     partition: usize,
     columns: Range<usize>,
-    /// Rows of each chunk that has arrived, and the chunks.
-    arrived: Mutex<(Vec<u32>, Vec<Chunk>)>,
+    /// Rows of each loaded chunk, and the chunks.
+    loaded: Mutex<(Vec<u32>, Vec<Chunk>)>,
 }
 
-/// State that all threads of a load share.
+/// The state of a load, shared by its threads.
 struct Job<'a> {
     device: &'a Device,
     limits: &'a LoadLimits,
     room: &'a dyn Room,
     staging: &'a StagingPool,
     table: &'a str,
-    targets: Vec<Target>,
+    load_columns: Vec<LoadColumn>,
     tasks: Vec<Task>,
-    next: AtomicUsize,
-    /// Tasks that each column still waits for, where columns are read apart.
+    /// Unfinished tasks by column, for tasks of single columns.
     open: Vec<AtomicUsize>,
-    /// Columns that have been closed.
+    /// Closed columns.
     closed: Vec<Mutex<Option<ResidentColumn>>>,
-    /// Bytes of plain segments: of all together, and which sizes there are.
+    progress: Progress,
+}
+
+/// Counters of a load.
+#[derive(Default)]
+struct Progress {
+    /// Position of the next task.
+    next: AtomicUsize,
+    /// Bytes of all plain segments, and the set of their sizes.
     bytes: AtomicU64,
     sizes: Mutex<BTreeSet<usize>>,
     encode_ns: AtomicU64,
@@ -99,7 +108,10 @@ struct Job<'a> {
     failed: AtomicBool,
 }
 
-/// Reads `columns` of the source onto the device.
+/// Loads columns of a source to the device.
+///
+/// # Errors
+/// [`ColumnError::Unsupported`] before any read for types that stay on the CPU; errors of the source and the device.
 pub(crate) fn load(
     device: &Device,
     source: &dyn ColumnSource,
@@ -110,43 +122,38 @@ pub(crate) fn load(
 ) -> Result<Loaded> {
     let start = Instant::now();
     let (schema, rows) = (source.schema(), source.rows());
-    let targets: Vec<Target> = columns.iter().map(|index| Target::new(&schema, *index, limits, rows)).collect();
-    for target in &targets {
-        // Types that stay on the CPU are refused before anything is read.
+    let load_columns: Vec<LoadColumn> =
+        columns.iter().map(|index| LoadColumn::new(&schema, *index, limits, rows)).collect();
+    for target in &load_columns {
         SegmentBuilder::new(&target.name, &target.data_type, None)?;
     }
     let scan = source.open(columns)?;
-    let storages = targets.iter().filter_map(|target| Storage::of(&target.data_type));
+    let storages = load_columns.iter().filter_map(|target| Storage::of(&target.data_type));
     let encodes = limits.encoding != EncodingChoice::Plain;
     let _hold = encodes.then(|| request_for_load(device, storages.map(Storage::width))).flatten();
-    let tasks = tasks(scan.as_ref(), &targets);
+    let tasks = tasks(scan.as_ref(), &load_columns);
     let job = Job {
         device,
         limits,
         room,
         staging,
         table: source.name(),
-        next: AtomicUsize::new(0),
-        open: targets.iter().map(|_| AtomicUsize::new(scan.partitions())).collect(),
-        closed: targets.iter().map(|_| Mutex::default()).collect(),
-        targets,
+        open: load_columns.iter().map(|_| AtomicUsize::new(scan.partitions())).collect(),
+        closed: load_columns.iter().map(|_| Mutex::default()).collect(),
+        load_columns,
         tasks,
-        bytes: AtomicU64::new(0),
-        sizes: Mutex::default(),
-        encode_ns: AtomicU64::new(0),
-        busy_ns: AtomicU64::new(0),
-        failed: AtomicBool::new(false),
+        progress: Progress::default(),
     };
     let failure = Failure::default();
     let work = |_| {
         if let Err(error) = job.work(scan.as_ref()) {
-            job.failed.store(true, Ordering::Relaxed);
+            job.progress.failed.store(true, Ordering::Relaxed);
             failure.note(error);
         }
     };
     Threads::run(limits.threads.clamp(1, job.tasks.len().max(1)), work);
     failure.end()?;
-    let (encode, busy) = (job.encode_ns.load(Ordering::Relaxed), job.busy_ns.load(Ordering::Relaxed));
+    let (encode, busy) = (job.progress.encode_ns.load(Ordering::Relaxed), job.progress.busy_ns.load(Ordering::Relaxed));
     let mut loaded = job.close(scan.partitions())?;
     loaded.report.elapsed = start.elapsed();
     loaded.report.encode = Duration::from_nanos(encode);
@@ -154,13 +161,13 @@ pub(crate) fn load(
     Ok(loaded)
 }
 
-/// The first error of parallel threads.
+/// The first error of several threads.
 #[derive(Default)]
 struct Failure(Mutex<Option<ColumnError>>);
 
 impl Failure {
-    /// Keeps an error, if it is the first. Where a device is lost on the way, the thread that lost it tells more than
-    /// those that find it gone, in whatever order they fail.
+    /// Stores the first error. If the device is lost, the error of the thread that lost it replaces errors of threads
+    /// that found it lost.
     fn note(&self, error: ColumnError) {
         let mut first = self.0.lock();
         let follows = matches!(&*first, Some(ColumnError::Gpu(error)) if error.is_lost_before());
@@ -174,15 +181,15 @@ impl Failure {
     }
 }
 
-/// The tasks of a load; strings first, since they take longest and the last tasks should be short.
-fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
+/// The tasks of a load. String columns take the longest and come first, so that the last tasks are short.
+fn tasks(scan: &dyn ColumnScan, load_columns: &[LoadColumn]) -> Vec<Task> {
     let partitions = scan.partitions();
-    let task = |partition, columns| Task { partition, columns, arrived: Mutex::default() };
-    if !scan.columns_apart() || targets.is_empty() {
-        return (0..partitions).map(|partition| task(partition, 0..targets.len())).collect();
+    let task = |partition, columns| Task { partition, columns, loaded: Mutex::default() };
+    if !scan.reads_single_columns() || load_columns.is_empty() {
+        return (0..partitions).map(|partition| task(partition, 0..load_columns.len())).collect();
     }
-    let mut order: Vec<usize> = (0..targets.len()).collect();
-    order.sort_by_key(|column| (targets[*column].strings.is_none(), *column));
+    let mut order: Vec<usize> = (0..load_columns.len()).collect();
+    order.sort_by_key(|column| (load_columns[*column].strings.is_none(), *column));
     order
         .into_iter()
         .flat_map(|column| (0..partitions).map(move |partition| task(partition, column..column + 1)))
@@ -190,89 +197,91 @@ fn tasks(scan: &dyn ColumnScan, targets: &[Target]) -> Vec<Task> {
 }
 
 impl Job<'_> {
-    /// One thread: takes tasks until there are none.
+    /// Runs tasks on one thread until none is left.
     fn work(&self, scan: &dyn ColumnScan) -> Result<()> {
         let mut uploader = Uploader::new(self.device, self.staging)?;
         let mut spare: Vec<Vec<u8>> = Vec::new();
         loop {
-            let position = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = self.tasks.get(position).filter(|_| !self.failed.load(Ordering::Relaxed)) else {
+            let position = self.progress.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(position).filter(|_| !self.progress.failed.load(Ordering::Relaxed)) else {
                 return uploader.finish();
             };
             let start = Instant::now();
             let mut loader = PartitionLoader::new(self, &mut uploader, task, &mut spare)?;
-            let read = match task.columns.len() == self.targets.len() {
+            let read = match task.columns.len() == self.load_columns.len() {
                 true => scan.read(task.partition, &mut |batch| loader.append(&batch)),
                 false => scan.read_column(task.partition, task.columns.start, &mut |batch| loader.append(&batch)),
             };
-            // Segments hold the promise of their memory, and copies on their way hold the memory: that goes first.
+            // Dropped segments release their reservations, so that copies to them end first.
             read.inspect_err(|_| loader.uploader.settle())?;
-            *task.arrived.lock() = loader.finish(&mut spare)?;
-            // The thread that closes the column reads its segments on another stream.
+            *task.loaded.lock() = loader.finish(&mut spare)?;
+            // The close of the column reads the segments on another stream.
             uploader.wait()?;
-            self.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            self.progress.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
             if task.columns.len() == 1 && self.open[task.columns.start].fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.close_column(task.columns.start)?;
             }
         }
     }
 
-    /// Puts the columns together that are still open, and looks whether all have the same rows.
+    /// Closes the open columns, and checks that all columns have the same rows.
     fn close(mut self, partitions: usize) -> Result<Loaded> {
         let mut rows: Vec<Option<Vec<u32>>> = vec![None; partitions];
         for task in &self.tasks {
-            let lengths = &task.arrived.lock().0;
+            let lengths = &task.loaded.lock().0;
             let known = rows[task.partition].get_or_insert_with(|| lengths.clone());
             if known != lengths {
                 let detail = format!("one column has {lengths:?} rows where another has {known:?}");
-                return Err(ColumnError::Changed { table: self.table.to_string(), detail });
+                return Err(ColumnError::changed(self.table, detail));
             }
         }
-        // Dictionaries are merged side by side: the end of a merge is the work of one thread.
-        let open: Vec<usize> = (0..self.targets.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
+        // Dictionaries are merged concurrently: the last part of a merge runs on one thread.
+        let open: Vec<usize> =
+            (0..self.load_columns.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
         let failure = Failure::default();
         self.limits.share(|| {
             let failed = open.into_par_iter().filter_map(|column| self.close_column(column).err());
             failed.for_each(|error| failure.note(error));
         });
         failure.end()?;
-        // Plain forms have served the columns behind them; kept for a next load they would count as memory in use.
-        self.sizes.lock().iter().for_each(|bytes| self.device.free_cached(*bytes));
+        // The memory of plain segments returns to the device: in the pool it would count as in use.
+        self.progress.sizes.lock().iter().for_each(|bytes| self.device.free_cached(*bytes));
         let closed = std::mem::take(&mut self.closed);
-        let columns = closed.into_iter().map(|column| Arc::new(column.into_inner().expect("all are closed"))).collect();
+        let columns =
+            closed.into_iter().map(|column| Arc::new(column.into_inner().expect("every column is closed"))).collect();
         let relation = Relation::new(rows.into_iter().flatten().flatten().collect(), columns);
-        let (rows, bytes) = (relation.rows_max(), self.bytes.load(Ordering::Relaxed));
+        let (rows, bytes) = (relation.rows_max(), self.progress.bytes.load(Ordering::Relaxed));
         Ok(Loaded { relation, report: LoadReport { rows, bytes, ..LoadReport::default() } })
     }
 
-    /// Puts the chunks of a column together, merges its dictionaries, remaps and packs.
+    /// Collects the segments of a column in the order of chunks, and closes it.
     fn close_column(&self, column: usize) -> Result<()> {
-        let _span = tracing::debug_span!("close", column = self.targets[column].name).entered();
-        let mut parts: Vec<Vec<Arrived>> = Vec::new();
+        let _span = tracing::debug_span!("close", column = self.load_columns[column].name).entered();
+        let mut parts: Vec<Vec<LoadedSegment>> = Vec::new();
         for task in self.tasks.iter().filter(|task| task.columns.contains(&column)) {
             let at = column - task.columns.start;
-            let mut arrived = task.arrived.lock();
-            let segments = arrived.1.iter_mut().filter_map(|chunk| chunk[at].take()).collect();
+            let mut loaded = task.loaded.lock();
+            let segments = loaded.1.iter_mut().filter_map(|chunk| chunk[at].take()).collect();
             parts.resize_with(parts.len().max(task.partition + 1), Vec::new);
             parts[task.partition] = segments;
         }
-        let parts: Vec<Arrived> = parts.into_iter().flatten().collect();
+        let parts: Vec<LoadedSegment> = parts.into_iter().flatten().collect();
         let sizes = parts.iter().map(|part| part.segment.values().bytes());
-        self.sizes.lock().extend(sizes);
-        self.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
-        let resident = close_column(self.device, &self.targets[column], parts, self.room, self.limits)?;
+        self.progress.sizes.lock().extend(sizes);
+        self.progress.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
+        let resident = close_column(self.device, &self.load_columns[column], parts, self.room, self.limits)?;
         *self.closed[column].lock() = Some(resident);
         Ok(())
     }
 }
 
-/// Cuts the batches of one task into chunks and sends them.
+/// Cuts the batches of a task into chunks, and uploads them.
 struct PartitionLoader<'a, 'u> {
     job: &'a Job<'a>,
     uploader: &'a mut Uploader<'u>,
     columns: Range<usize>,
     builders: Vec<SegmentBuilder>,
-    /// Rows in the builders; a table of which no column is wanted still has rows.
+    /// Rows in the builders. A load without columns has rows too.
     filled: usize,
     lengths: Vec<u32>,
     chunks: Vec<Chunk>,
@@ -287,7 +296,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
     ) -> Result<PartitionLoader<'a, 'u>> {
         let columns = task.columns.clone();
         let mut builders: Vec<SegmentBuilder> =
-            job.targets[columns.clone()].iter().map(Target::builder).collect::<Result<_>>()?;
+            job.load_columns[columns.clone()].iter().map(LoadColumn::builder).collect::<Result<_>>()?;
         builders.iter_mut().for_each(|builder| builder.reuse(spare.pop().unwrap_or_default()));
         let (lengths, chunks) = (Vec::new(), Vec::new());
         Ok(PartitionLoader { job, uploader, columns, builders, filled: 0, lengths, chunks })
@@ -299,7 +308,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         }
         if batch.num_columns() != self.builders.len() {
             let detail = format!("expected {} columns, found {}", self.builders.len(), batch.num_columns());
-            return Err(ColumnError::Changed { table: self.job.table.to_string(), detail });
+            return Err(ColumnError::changed(self.job.table, detail));
         }
         let start = Instant::now();
         let mut offset = 0;
@@ -314,20 +323,20 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
             offset += rows;
             self.filled += rows;
             if self.filled == CHUNK_ROWS {
-                self.send()?;
+                self.upload()?;
             }
         }
-        let done = batch.num_rows() * self.columns.len().max(1) / self.job.targets.len().max(1);
+        let done = batch.num_rows() * self.columns.len().max(1) / self.job.load_columns.len().max(1);
         self.job.limits.rows_done.fetch_add(done as u64, Ordering::Relaxed);
-        self.job.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.job.progress.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         Ok(())
     }
 
     fn finish(mut self, spare: &mut Vec<Vec<u8>>) -> Result<(Vec<u32>, Vec<Chunk>)> {
         if self.filled > 0 {
-            self.send()?;
+            self.upload()?;
         }
-        for (builder, target) in self.builders.into_iter().zip(&self.job.targets[self.columns]) {
+        for (builder, target) in self.builders.into_iter().zip(&self.job.load_columns[self.columns]) {
             let (dictionary, values) = builder.into_parts();
             if let (Some(dictionary), Some(strings)) = (dictionary, &target.strings) {
                 strings.give_back(dictionary);
@@ -337,7 +346,8 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         Ok((self.lengths, self.chunks))
     }
 
-    fn send(&mut self) -> Result<()> {
+    /// Uploads the rows in the builders as a chunk.
+    fn upload(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.filled) as u32;
         let mut segments = Vec::with_capacity(self.builders.len());
         for builder in &mut self.builders {
@@ -347,7 +357,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
             let placed = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows);
             let segment = placed.inspect_err(|_| self.uploader.settle())?;
             builder.reuse(host.values);
-            segments.push(Some(Arrived { segment, statistics: host.statistics, dictionary: host.dictionary }));
+            segments.push(Some(LoadedSegment { segment, statistics: host.statistics, dictionary: host.dictionary }));
         }
         self.lengths.push(rows);
         self.chunks.push(segments);
@@ -355,10 +365,11 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
     }
 }
 
+/// Merges the dictionaries of a column, remaps its codes and encodes its segments.
 fn close_column(
     device: &Device,
-    target: &Target,
-    parts: Vec<Arrived>,
+    target: &LoadColumn,
+    parts: Vec<LoadedSegment>,
     room: &dyn Room,
     limits: &LoadLimits,
 ) -> Result<ResidentColumn> {
@@ -373,18 +384,18 @@ fn close_column(
         }
         None => None,
     };
-    let storage = Storage::of(&target.data_type).expect("checked when the load began");
+    let storage = Storage::of(&target.data_type).expect("`load` checks the types");
     let segments = parts.into_iter().map(|part| part.segment).collect();
-    let known = Known { storage, range: statistics.integers, strings: dictionary.is_some() };
-    let (encoded, traits) = encode_column(device, room, limits.encoding, known, segments)?;
+    let facts = ValueFacts { storage, range: statistics.integers, is_string: dictionary.is_some() };
+    let (encoded, traits) = encode_column(device, room, limits.encoding, facts, segments)?;
     let (name, data_type) = (target.name.clone(), target.data_type.clone());
     let facts = ColumnFacts { name, data_type, storage, statistics, dictionary, traits };
     Ok(ResidentColumn::new(target.index, Arc::new(facts), encoded))
 }
 
-/// Replaces codes of arrival by final codes, each segment's by the table of its dictionary.
-fn remap(device: &Device, remaps: &[Option<Vec<u32>>], parts: &[Arrived], room: &dyn Room) -> Result<()> {
-    let table_of = |part: &Arrived| remaps.get(part.dictionary?)?.as_deref();
+/// Replaces arrival codes by final codes, by the table of the local dictionary of each segment.
+fn remap(device: &Device, remaps: &[Option<Vec<u32>>], parts: &[LoadedSegment], room: &dyn Room) -> Result<()> {
+    let table_of = |part: &LoadedSegment| remaps.get(part.dictionary?)?.as_deref();
     if parts.iter().all(|part| table_of(part).is_none()) {
         return Ok(());
     }
@@ -400,7 +411,7 @@ fn remap(device: &Device, remaps: &[Option<Vec<u32>>], parts: &[Arrived], room: 
     let mut stream = device.stream()?;
     stream.upload(&buffer, 0, bytes)?;
     for part in parts.iter().filter(|part| table_of(part).is_some()) {
-        let offset = offsets[part.dictionary.expect("it has a table")];
+        let offset = offsets[part.dictionary.expect("`table_of` has a table")];
         remap_codes(device, &mut stream, part.segment.values(), (&buffer, offset), part.segment.rows() as usize)?;
     }
     Ok(stream.synchronize()?)

@@ -1,4 +1,4 @@
-//! How a statement is admitted: what is missing is loaded, all is pinned, and memory is reserved in the same step.
+//! Admission: loads missing columns, pins all columns and reserves transient memory in one step.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,21 +20,21 @@ struct Admission<'a, F> {
     residency: &'a Residency,
     requests: &'a [TableRequest],
     limits: &'a LoadLimits,
-    /// Bytes of transient memory, of the pinned columns.
+    /// Bytes of transient memory for the pinned columns.
     transient: F,
     /// Report of the loads so far.
     report: LoadReport,
-    /// Columns that were read from their source: number of the request, position of the column.
+    /// Columns read from their source: number of the request, position of the column.
     read: HashSet<(usize, usize)>,
 }
 
-/// A statement that wants to be the only one.
-struct Alone<'a> {
+/// A statement that waits for exclusive admission.
+struct Exclusive<'a> {
     since: Instant,
     turn: Option<Turn<'a>>,
 }
 
-/// All that an admission holds: tables, transient memory, its place among the active statements.
+/// Tables, transient memory and the running statement.
 type Admitted = (Vec<Relation>, Reservation, Active);
 
 enum Refusal<E> {
@@ -48,16 +48,16 @@ impl<E> From<ColumnError> for Refusal<E> {
     }
 }
 
-/// The outcome of one try, and whether other statements held something meanwhile. Nothing is held after a refusal.
-type Tried<E> = (Result<Admitted, Refusal<E>>, bool);
+/// The outcome of an attempt, and whether other statements had pins during it. A refusal holds nothing.
+type Attempt<E> = (Result<Admitted, Refusal<E>>, bool);
 
 impl Residency {
-    /// Loads what is missing, pins everything and reserves transient memory, whose bytes `transient` tells from the
+    /// Loads missing columns, pins all columns and reserves transient memory; `transient` computes its bytes from the
     /// pinned columns.
     ///
     /// # Errors
-    /// [`ColumnError::Unsupported`] for columns that cannot be kept, [`ColumnError::OverBudget`] if the statement alone
-    /// does not fit, [`GpuError::Cancelled`] once `limits.cancelled` is raised while waiting.
+    /// [`ColumnError::Unsupported`] for columns that cannot be resident, [`ColumnError::OverBudget`] if the statement
+    /// alone exceeds the budget, [`GpuError::Cancelled`] once `limits.cancelled` is set during a wait.
     pub fn admit<E: From<ColumnError>>(
         &self,
         requests: &[TableRequest],
@@ -66,37 +66,36 @@ impl Residency {
     ) -> Result<Pinned, E> {
         let (report, read) = (LoadReport::default(), HashSet::new());
         let mut admission = Admission { residency: self, requests, limits, transient, report, read };
-        let (mut changed_once, mut alone) = (false, None);
+        let (mut changed_once, mut exclusive) = (false, None);
         let arrived = self.turns.arrive();
         if !self.turns.has_passed(arrived) {
             until(&limits.cancelled, || self.turns.has_passed(arrived).then_some(()))?;
         }
         loop {
-            let resident = alone.is_none().then(|| admission.resident()).flatten();
-            let (outcome, others) = match (resident, &mut alone) {
+            let resident = exclusive.is_none().then(|| admission.resident()).flatten();
+            let (outcome, others) = match (resident, &mut exclusive) {
                 (Some(outcome), _) => (outcome, true),
-                (None, None) => admission.once(),
-                (None, Some(alone)) => admission.alone(alone),
+                (None, None) => admission.attempt_shared(),
+                (None, Some(exclusive)) => admission.attempt_exclusive(exclusive),
             };
             match outcome {
                 Ok((tables, transient, active)) => {
-                    // Better encoders are compiled from the second load on: a statement that runs once does not pay
-                    // for them.
+                    // A process that loads once does not pay for better encoders.
                     if !admission.read.is_empty() && self.loads.fetch_add(1, Ordering::Relaxed) > 0 {
                         request_better(&self.device);
                     }
-                    admission.keep(&tables);
+                    admission.write_files(&tables);
                     return Ok(Pinned { tables, transient, loaded: admission.report, _active: active });
                 }
                 Err(Refusal::Column(ColumnError::OverBudget { .. }))
-                    if !limits.in_background && (alone.is_none() || others) =>
+                    if !limits.in_background && (exclusive.is_none() || others) =>
                 {
                     if limits.cancelled.load(Ordering::Relaxed) {
                         return Err(ColumnError::from(GpuError::Cancelled).into());
                     }
-                    match alone {
+                    match exclusive {
                         Some(_) => self.device.pool().wait_for_release(WAIT),
-                        None => alone = Some(Alone { since: Instant::now(), turn: None }),
+                        None => exclusive = Some(Exclusive { since: Instant::now(), turn: None }),
                     }
                 }
                 Err(Refusal::Column(ColumnError::Changed { .. })) if !changed_once => changed_once = true,
@@ -108,8 +107,7 @@ impl Residency {
 }
 
 impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
-    /// The statement's tables and memory if all its columns are resident; waits for no load and for no statement that
-    /// wants to be the only one.
+    /// An attempt without loads; `None` if a column is missing. Waits neither for loads nor for exclusive statements.
     fn resident(&self) -> Option<Result<Admitted, Refusal<E>>> {
         let versions = self.requests.iter().map(|request| (request.source.key(), request.source.version()));
         let versions: Vec<(String, String)> = versions.collect();
@@ -119,7 +117,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         if !needed().all(|(key, version, columns)| ledger.is_resident(key, version, columns)) {
             return None;
         }
-        // Counted before anything is pinned: a statement that finds no room over these pins must see this one.
+        // The count comes before the pins: a statement without room because of these pins must see the count.
         let active = Active::begin(&self.residency.activity);
         let tables: Option<Vec<Relation>> =
             needed().map(|(key, version, columns)| ledger.pin(key, version, columns, true).0).collect();
@@ -128,40 +126,40 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         Some(self.reserve(&tables).map(|reservation| (tables, reservation, active)))
     }
 
-    /// One try beside other statements that load.
-    fn once(&mut self) -> Tried<E> {
+    /// An attempt concurrent with other loading statements.
+    fn attempt_shared(&mut self) -> Attempt<E> {
         let residency = self.residency;
-        // A load that began now would hold up those that wait behind the turn.
+        // A load during a turn would delay the statements that wait for the turn.
         let may_load = || residency.turns.has_passed(EVERY_TURN);
         let shared = until(&self.limits.cancelled, || {
             may_load().then(|| residency.admission.try_read_for(WAIT)).flatten().filter(|_| may_load())
         });
         match shared {
-            Ok(_held) => self.held(),
+            Ok(_held) => self.attempt(),
             Err(cancelled) => (Err(cancelled.into()), false),
         }
     }
 
-    /// One try with no other statement that loads; out of patience it takes a turn.
-    fn alone(&mut self, alone: &mut Alone<'a>) -> Tried<E> {
+    /// An attempt without other loading statements; begins a turn after [`PATIENCE`].
+    fn attempt_exclusive(&mut self, exclusive: &mut Exclusive<'a>) -> Attempt<E> {
         let residency = self.residency;
-        let exclusive = until(&self.limits.cancelled, || {
+        let admission = until(&self.limits.cancelled, || {
             residency.cancel_background_load(self.limits);
             residency.admission.try_write_for(WAIT)
         });
-        let _held = match exclusive {
-            Ok(exclusive) => exclusive,
+        let _held = match admission {
+            Ok(held) => held,
             Err(cancelled) => return (Err(cancelled.into()), false),
         };
-        let (outcome, others) = self.held();
-        if outcome.is_err() && others && alone.turn.is_none() && alone.since.elapsed() >= PATIENCE {
-            // No load is in progress, and none begins: the turn waits for running statements alone.
-            alone.turn = Some(residency.turns.take());
+        let (outcome, others) = self.attempt();
+        if outcome.is_err() && others && exclusive.turn.is_none() && exclusive.since.elapsed() >= PATIENCE {
+            // No load is in progress and none begins, so that the turn waits for running statements alone.
+            exclusive.turn = Some(residency.turns.take());
         }
         (outcome, others)
     }
 
-    fn held(&mut self) -> Tried<E> {
+    fn attempt(&mut self) -> Attempt<E> {
         let residency = self.residency;
         let activity = &residency.activity;
         let begun = || activity.begun.load(Ordering::Acquire);
@@ -173,7 +171,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
 
     /// Pins the columns of all tables.
     fn pin_all(&mut self) -> Result<Vec<Relation>, Refusal<E>> {
-        // The largest first: what it is encoded with is compiled while it is read, and there for the others.
+        // The largest table comes first: the encoders of all tables compile during its read.
         let mut order: Vec<usize> = (0..self.requests.len()).collect();
         order.sort_by_key(|number| std::cmp::Reverse(self.requests[*number].source.rows()));
         let mut tables: Vec<Option<Relation>> = self.requests.iter().map(|_| None).collect();
@@ -183,13 +181,13 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         Ok(tables.into_iter().flatten().collect())
     }
 
-    /// Reserves the memory that a statement needs beside its columns.
+    /// Reserves transient memory.
     fn reserve(&self, tables: &[Relation]) -> Result<Reservation, Refusal<E>> {
         let bytes = (self.transient)(tables).map_err(Refusal::Caller)?;
         Ok(self.residency.evicting_for("hash tables and results", self.limits).reserve(bytes)?)
     }
 
-    /// Pins a table's columns.
+    /// Pins the columns of a table, after a load of the missing ones.
     fn pin(&mut self, number: usize) -> Result<Relation> {
         let (residency, request, limits) = (self.residency, &self.requests[number], self.limits);
         let (source, columns) = (request.source.as_ref(), &request.columns);
@@ -210,18 +208,18 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         if limits.in_background && residency.foreground_loads.load(Ordering::SeqCst) > 0 {
             return Err(GpuError::Cancelled.into());
         }
-        let (found, kept) = residency.ledger.lock().pin(&key, &version, columns, false);
+        let (found, pinned) = residency.ledger.lock().pin(&key, &version, columns, false);
         if let Some(table) = found {
             return Ok(table);
         }
-        // Columns held here are not evicted before everything is pinned.
+        // Pins of loaded columns until the pin of the whole table.
         let mut fresh: Vec<Arc<ResidentColumn>> = Vec::new();
         let mut missing = Vec::new();
         let room = residency.evicting_for(source.name(), limits);
         let copies = residency.ledger.lock().missing(&key, columns);
         for (column, copy) in copies {
             match copy {
-                Some(copy) => fresh.extend(self.restore(&key, &version, &copy, &room)?),
+                Some(copy) => fresh.extend(self.restore(source, &version, &copy, &room)?),
                 None => missing.push(column),
             }
         }
@@ -229,9 +227,9 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         let mut has_chunks = !fresh.is_empty();
         if let Some(file) = file.as_ref().filter(|_| !missing.is_empty() || fresh.is_empty()) {
             let chunks = residency.ledger.lock().chunks(&key, &version);
-            let place = (&residency.device, &room as &dyn Room, &residency.staging);
+            let target = (&residency.device, &room as &dyn Room, &residency.staging);
             let content = (&version[..], chunks.as_deref());
-            let restored = residency.files.restore(file, source, content, &missing, limits, place)?;
+            let restored = residency.files.restore(file, source, content, &missing, limits, target)?;
             self.report.warnings.extend(restored.warnings);
             if let Some(loaded) = restored.loaded {
                 missing.retain(|column| !loaded.relation.columns.iter().any(|restored| restored.index() == *column));
@@ -246,16 +244,13 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
             let entered = residency.ledger.lock().enter(&key, &version, source, (relation, Origin::Source));
             if let (Err(_), Some(file)) = (&entered, &file) {
                 // The chunks of the file may differ from those of the source.
-                residency.files.distrust(file);
+                residency.files.exclude(file);
             }
             fresh.extend(entered?);
         }
         let (found, _) = residency.ledger.lock().pin(&key, &version, columns, false);
-        drop((kept, fresh));
-        found.ok_or_else(|| ColumnError::Changed {
-            table: source.name().to_string(),
-            detail: "its columns left the device at once".into(),
-        })
+        drop((pinned, fresh));
+        found.ok_or_else(|| ColumnError::changed(source.name(), "an eviction removed its columns during the load"))
     }
 
     /// Reads columns of a table version from its source.
@@ -274,10 +269,9 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         }
         let span = tracing::info_span!("load", table = source.name(), columns = missing.len());
         let loaded = span.in_scope(|| load(&residency.device, source, missing, limits, room, &residency.staging));
-        if source.look_again()? != version {
-            // Whatever came of it, an error included, comes from the files of two versions.
-            let detail = "its files were replaced, added or deleted".to_string();
-            return Err(ColumnError::Changed { table: source.name().to_string(), detail });
+        if source.refresh_version()? != version {
+            // The result, an error included, mixes files of two versions.
+            return Err(ColumnError::changed(source.name(), "its files were replaced, added or deleted"));
         }
         let Loaded { relation, report } = loaded.inspect_err(|error| {
             if error.is_unsupported() {
@@ -290,23 +284,25 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         Ok(relation)
     }
 
-    /// Brings a column back from its copy on the host.
+    /// Restores a column from its host copy.
     fn restore(
         &mut self,
-        key: &str,
+        source: &dyn ColumnSource,
         version: &str,
         copy: &HostColumn,
         room: &dyn Room,
-    ) -> Result<Option<Arc<ResidentColumn>>> {
+    ) -> Result<Vec<Arc<ResidentColumn>>> {
         let (residency, start) = (self.residency, Instant::now());
-        let column = copy.restore(&residency.device, room, &residency.staging)?;
+        let column = copy.restore((&residency.device, room, &residency.staging))?;
         let bytes = column.bytes();
         self.report.add(&LoadReport { bytes, restored: bytes, elapsed: start.elapsed(), ..LoadReport::default() });
-        Ok(residency.ledger.lock().restored(key, version, column))
+        let chunks = column.segments().iter().map(|segment| segment.rows()).collect();
+        let relation = Relation::new(chunks, vec![Arc::new(column)]);
+        residency.ledger.lock().enter(&source.key(), version, source, (relation, Origin::Host))
     }
 
-    /// Writes the columns that were read to the files where their tables keep theirs. All are pinned by now.
-    fn keep(&mut self, tables: &[Relation]) {
+    /// Writes the pinned columns that came from their source to the column files.
+    fn write_files(&mut self, tables: &[Relation]) {
         for (number, (request, table)) in self.requests.iter().zip(tables).enumerate() {
             let is_read = |column: &&Arc<ResidentColumn>| self.read.contains(&(number, column.index()));
             let columns: Vec<&ResidentColumn> = table.columns.iter().filter(is_read).map(Arc::as_ref).collect();

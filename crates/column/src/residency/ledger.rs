@@ -1,9 +1,8 @@
-//! The ledger of a device: which columns of which table versions are on it, which have copies on the host, when each
-//! was used last, and which were refused.
+//! The ledger of a device: its columns and their host copies by table version, with last uses, and refused columns.
 //!
-//! All of it happens under one lock and touches neither device nor source.
+//! One lock guards the ledger. Its functions call neither device nor source.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::device::{Relation, ResidentColumn};
@@ -12,25 +11,25 @@ use crate::load::HostColumn;
 use crate::source::ColumnSource;
 use crate::units::ColumnFacts;
 
-/// Where a column is.
+/// The nearest place of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whereabouts {
-    /// On the device.
+pub enum Location {
+    /// The column is resident.
     Device,
-    /// Not on the device, but there is an encoded copy on the host.
+    /// The column has a host copy, and is not resident.
     Host,
-    /// It would have to be read from its source.
+    /// A load reads the source or the column file.
     Source,
 }
 
 /// The origin of a column on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The table's source was read.
+    /// The source of the table.
     Source,
-    /// A file of encoded columns.
+    /// The column file.
     File,
-    /// A copy on the host.
+    /// A host copy.
     Host,
 }
 
@@ -41,28 +40,28 @@ pub struct TableSummary {
     pub table: String,
     /// Rows.
     pub rows: u64,
-    /// Its columns on the device, and those of which a copy is on the host.
+    /// Resident columns and host copies, in the order of the schema.
     pub columns: Vec<ColumnSummary>,
 }
 
 /// A column as `SHOW DEVICE TABLES` lists it.
 #[derive(Debug, Clone)]
 pub struct ColumnSummary {
-    /// What is known of its values.
+    /// Facts of the values.
     pub facts: Arc<ColumnFacts>,
     /// Encoding.
     pub encoding: String,
-    /// Device memory; none where the column is on the host alone.
+    /// Device memory in bytes; 0 if the column is not resident.
     pub bytes: u64,
-    /// Host memory of its copy; none where there is none.
+    /// Host memory of the copy in bytes; 0 without a copy.
     pub host_bytes: u64,
-    /// Bits of a value on average, with all that its encoding has beside values.
+    /// Average bits of a value with references, patches and lookup.
     pub bits_per_value: f64,
-    /// Its origin; `None` where it is on the host alone.
+    /// Origin of the resident column; `None` if it is not resident.
     pub origin: Option<Origin>,
-    /// Statements that found it resident.
+    /// Number of statements that found the column resident.
     pub hits: u64,
-    /// Whether a statement uses it now.
+    /// Whether a running statement uses the column.
     pub pinned: bool,
 }
 
@@ -86,19 +85,19 @@ struct CopyEntry {
     last_use: u64,
 }
 
-/// Key and version of a table, and the limit on its dictionaries.
-pub(crate) type RefusedUnder = (String, String, usize);
+/// Key and version of a table, and the limit on dictionaries, of a refusal.
+pub(crate) type RefusalKey = (String, String, usize);
 
-/// Refused columns that are remembered.
+/// Most refusals in the ledger.
 const REFUSED_MAX: usize = 256;
 
-/// How often columns came to a device and left it.
+/// Numbers of loads and evictions of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Changes {
-    /// Loads and returns from copies.
-    pub came: u64,
-    /// Columns that had to leave, tables that were evicted or replaced.
-    pub left: u64,
+pub struct ChangeCounts {
+    /// Loads and restores from host copies.
+    pub loads: u64,
+    /// Evicted columns, and evicted or replaced tables.
+    pub evictions: u64,
 }
 
 /// The entries of all tables.
@@ -106,49 +105,48 @@ pub struct Changes {
 pub(crate) struct Ledger {
     tables: HashMap<String, TableEntry>,
     clock: u64,
-    changes: Changes,
-    /// Columns that were found not to fit the device, so that they are not read in vain again; the oldest first.
-    refused: Vec<(RefusedUnder, ColumnError)>,
+    changes: ChangeCounts,
+    /// Errors of columns that cannot be resident, the oldest first: later loads read no source for them.
+    refused: Vec<(RefusalKey, ColumnError)>,
 }
 
-/// A column that leaves the device.
-pub(crate) struct Leaving {
+/// A column taken from the ledger for its eviction.
+pub(crate) struct Victim {
     pub(crate) key: String,
     pub(crate) version: String,
     pub(crate) column: Arc<ResidentColumn>,
-    /// Whether there is a copy of it on the host already.
-    pub(crate) copied: bool,
+    /// Whether the column has a host copy.
+    pub(crate) has_copy: bool,
 }
 
 impl Ledger {
-    /// How often columns came and left.
-    pub(crate) fn changes(&self) -> Changes {
+    pub(crate) fn changes(&self) -> ChangeCounts {
         self.changes
     }
 
-    /// Remembers why a column cannot be kept.
-    pub(crate) fn refuse(&mut self, under: RefusedUnder, error: ColumnError) {
+    /// Stores the error of a column that cannot be resident.
+    pub(crate) fn refuse(&mut self, key: RefusalKey, error: ColumnError) {
         if self.refused.len() == REFUSED_MAX {
             self.refused.remove(0);
         }
-        self.refused.push((under, error));
+        self.refused.push((key, error));
     }
 
-    /// Why one of these columns cannot be kept, if that was found before.
-    pub(crate) fn refusal(&self, under: &RefusedUnder, names: &[&str]) -> Option<ColumnError> {
+    /// The stored error of one of these columns.
+    pub(crate) fn refusal(&self, key: &RefusalKey, names: &[&str]) -> Option<ColumnError> {
         let is_one_of = |error: &ColumnError| match error {
             ColumnError::Unsupported { column, .. } => names.contains(&column.as_str()),
             _ => false,
         };
-        self.refused.iter().find(|(known, error)| known == under && is_one_of(error)).map(|(_, error)| error.clone())
+        self.refused.iter().find(|(known, error)| known == key && is_one_of(error)).map(|(_, error)| error.clone())
     }
 
-    /// Whether all `columns` of this version are resident.
     pub(crate) fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
-        columns.iter().all(|column| self.whereabouts(key, version, *column) == Whereabouts::Device)
+        columns.iter().all(|column| self.location(key, version, *column) == Location::Device)
     }
 
-    /// Pins the columns if all are resident; otherwise those that are, so that a load does not evict them.
+    /// Pins the columns as a relation if all are resident. Otherwise pins the resident ones, so that the load of the
+    /// others does not evict them.
     pub(crate) fn pin(
         &mut self,
         key: &str,
@@ -178,7 +176,7 @@ impl Ledger {
         (Some(Relation::new(entry.chunks.clone(), pinned)), Vec::new())
     }
 
-    /// The columns that are not on the device, in order, each with its copy on the host if there is one.
+    /// Columns that are not resident, in ascending order, with their host copies.
     pub(crate) fn missing(&mut self, key: &str, columns: &[usize]) -> Vec<(usize, Option<Arc<HostColumn>>)> {
         let (now, entry) = (self.clock, self.tables.get_mut(key));
         let mut columns = columns.to_vec();
@@ -194,12 +192,19 @@ impl Ledger {
         columns.into_iter().map(|column| (column, copy(column))).collect()
     }
 
-    /// Lengths of a table version's chunks, if anything of it is known.
+    /// Chunks of a table version in the ledger.
     pub(crate) fn chunks(&self, key: &str, version: &str) -> Option<Arc<[u32]>> {
-        self.tables.get(key).filter(|table| table.version == version).map(|table| table.chunks.clone())
+        self.table(key, version).map(|table| table.chunks.clone())
     }
 
-    /// Adds the columns of a relation to their table, and hands them out to be held.
+    fn table(&self, key: &str, version: &str) -> Option<&TableEntry> {
+        self.tables.get(key).filter(|table| table.version == version)
+    }
+
+    /// Adds the columns of a relation to their table, and returns them as pins.
+    ///
+    /// # Errors
+    /// [`ColumnError::Changed`] if the table has other chunks; the ledger then forgets it.
     pub(crate) fn enter(
         &mut self,
         key: &str,
@@ -208,7 +213,7 @@ impl Ledger {
         (relation, origin): (Relation, Origin),
     ) -> Result<Vec<Arc<ResidentColumn>>> {
         self.clock += 1;
-        self.changes.came += 1;
+        self.changes.loads += 1;
         let now = self.clock;
         let entry = self.tables.entry(key.to_string()).or_insert_with(|| TableEntry {
             name: source.name().to_string(),
@@ -219,8 +224,8 @@ impl Ledger {
         });
         if entry.version != version || entry.chunks != relation.chunks {
             self.forget(key);
-            let detail = "its rows are cut differently than when other columns of it were loaded".to_string();
-            return Err(ColumnError::Changed { table: source.name().to_string(), detail });
+            let detail = "its rows are cut differently than when other columns of it were loaded";
+            return Err(ColumnError::changed(source.name(), detail));
         }
         for column in &relation.columns {
             let known = ColumnEntry { column: column.clone(), origin, last_use: now, hits: 0 };
@@ -229,24 +234,8 @@ impl Ledger {
         Ok(relation.columns)
     }
 
-    /// Adds a column that was restored from its copy; none if the table is another by now.
-    pub(crate) fn restored(&mut self, key: &str, version: &str, column: ResidentColumn) -> Option<Arc<ResidentColumn>> {
-        let entry = self.tables.get_mut(key).filter(|entry| entry.version == version)?;
-        self.clock += 1;
-        self.changes.came += 1;
-        let column = Arc::new(column);
-        let lengths = column.segments().iter().map(|segment| segment.rows());
-        if !lengths.eq(entry.chunks.iter().copied()) {
-            return None;
-        }
-        let known = ColumnEntry { column: column.clone(), origin: Origin::Host, last_use: self.clock, hits: 0 };
-        entry.columns.insert(column.index(), known);
-        Some(column)
-    }
-
-    /// Takes out the least recently used column without a pin. Its table stays known, for the copy that may
-    /// be made of it.
-    pub(crate) fn leave(&mut self) -> Option<Leaving> {
+    /// Removes the least recently used column without a pin. Its table stays for a host copy.
+    pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let mut victim: Option<(u64, &String, usize)> = None;
         for (key, table) in &self.tables {
             for (index, entry) in &table.columns {
@@ -258,16 +247,15 @@ impl Ledger {
         }
         let (_, key, index) = victim?;
         let key = key.clone();
-        self.changes.left += 1;
+        self.changes.evictions += 1;
         let table = self.tables.get_mut(&key).expect("just found");
         let entry = table.columns.remove(&index).expect("just found");
-        let copied = table.copies.contains_key(&index);
-        Some(Leaving { key, version: table.version.clone(), column: entry.column, copied })
+        let has_copy = table.copies.contains_key(&index);
+        Some(Victim { key, version: table.version.clone(), column: entry.column, has_copy })
     }
 
-    /// Keeps the copy of a column that left within `budget` bytes of all copies; or forgets the table, where nothing of
-    /// it is left.
-    pub(crate) fn left(&mut self, key: &str, version: &str, copy: Option<HostColumn>, budget: u64) {
+    /// Adds the copy of an evicted column within `budget` bytes of all copies. Removes the table if it is empty.
+    pub(crate) fn evicted(&mut self, key: &str, version: &str, copy: Option<HostColumn>, budget: u64) {
         self.clock += 1;
         let now = self.clock;
         let Some(table) = self.tables.get_mut(key).filter(|table| table.version == version) else { return };
@@ -280,7 +268,7 @@ impl Ledger {
         }
     }
 
-    /// Drops copies until they take no more than `budget` bytes: of columns on the device first, then the oldest.
+    /// Drops copies past `budget` bytes: those of resident columns first, each by least recent use.
     fn shrink_copies(&mut self, budget: u64) {
         let sizes = self.tables.values().flat_map(|table| table.copies.values());
         let mut bytes: u64 = sizes.map(|entry| entry.copy.bytes()).sum();
@@ -300,46 +288,41 @@ impl Ledger {
         self.tables.retain(|_, table| !(table.columns.is_empty() && table.copies.is_empty()));
     }
 
-    /// Forgets a table by its key, with all copies; what was there, if anything was.
+    /// Removes a table with all copies; returns its summary.
     pub(crate) fn forget(&mut self, key: &str) -> Option<TableSummary> {
-        self.changes.left += 1;
+        self.changes.evictions += 1;
         self.tables.remove(key).map(|table| summary(&table))
     }
 
-    /// Forgets a table by the name people know, with all copies; what was there, if anything was.
+    /// As [`Ledger::forget`], by name.
     pub(crate) fn forget_by_name(&mut self, name: &str) -> Option<TableSummary> {
         let key = self.tables.iter().find(|(_, table)| table.name == name)?.0.clone();
         self.forget(&key)
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.changes.left += 1;
+        self.changes.evictions += 1;
         self.tables.clear();
     }
 
-    /// Where a column of a table version is.
-    pub(crate) fn whereabouts(&self, key: &str, version: &str, column: usize) -> Whereabouts {
-        match self.tables.get(key).filter(|table| table.version == version) {
-            Some(table) if table.columns.contains_key(&column) => Whereabouts::Device,
-            Some(table) if table.copies.contains_key(&column) => Whereabouts::Host,
-            _ => Whereabouts::Source,
+    pub(crate) fn location(&self, key: &str, version: &str, column: usize) -> Location {
+        match self.table(key, version) {
+            Some(table) if table.columns.contains_key(&column) => Location::Device,
+            Some(table) if table.copies.contains_key(&column) => Location::Host,
+            _ => Location::Source,
         }
     }
 
-    /// What is known of a column that is resident or copied to the host.
     pub(crate) fn facts(&self, key: &str, version: &str, column: usize) -> Option<Arc<ColumnFacts>> {
-        let table = self.tables.get(key).filter(|table| table.version == version)?;
+        let table = self.table(key, version)?;
         let resident = table.columns.get(&column).map(|entry| entry.column.facts());
         resident.or_else(|| table.copies.get(&column).map(|entry| entry.copy.facts())).cloned()
     }
 
-    /// A table by its key.
     pub(crate) fn summary_of(&self, key: &str) -> Option<TableSummary> {
         self.tables.get(key).map(summary)
     }
 
-    /// All tables by name.
     pub(crate) fn summaries(&self) -> Vec<TableSummary> {
         let mut tables: Vec<TableSummary> = self.tables.values().map(summary).collect();
         tables.sort_by(|a, b| a.table.cmp(&b.table));
@@ -349,8 +332,7 @@ impl Ledger {
 
 fn summary(table: &TableEntry) -> TableSummary {
     let host_bytes = |index: &usize| table.copies.get(index).map_or(0, |entry| entry.copy.bytes());
-    let mut columns: Vec<(usize, ColumnSummary)> = Vec::new();
-    for (index, ColumnEntry { column, origin, hits, .. }) in &table.columns {
+    let resident = table.columns.iter().map(|(index, ColumnEntry { column, origin, hits, .. })| {
         let summary = ColumnSummary {
             facts: column.facts().clone(),
             encoding: column.encoding().to_string(),
@@ -361,9 +343,10 @@ fn summary(table: &TableEntry) -> TableSummary {
             hits: *hits,
             pinned: Arc::strong_count(column) > 1,
         };
-        columns.push((*index, summary));
-    }
-    for (index, CopyEntry { copy, .. }) in table.copies.iter().filter(|(index, _)| !table.columns.contains_key(index)) {
+        (*index, summary)
+    });
+    let copies = table.copies.iter().filter(|(index, _)| !table.columns.contains_key(index));
+    let copies = copies.map(|(index, CopyEntry { copy, .. })| {
         let summary = ColumnSummary {
             facts: copy.facts().clone(),
             encoding: copy.encoding().to_string(),
@@ -374,12 +357,9 @@ fn summary(table: &TableEntry) -> TableSummary {
             hits: 0,
             pinned: false,
         };
-        columns.push((*index, summary));
-    }
-    columns.sort_by_key(|(index, _)| *index);
-    TableSummary {
-        table: table.name.clone(),
-        rows: table.chunks.iter().map(|rows| u64::from(*rows)).sum(),
-        columns: columns.into_iter().map(|(_, column)| column).collect(),
-    }
+        (*index, summary)
+    });
+    let columns: BTreeMap<usize, ColumnSummary> = resident.chain(copies).collect();
+    let rows = table.chunks.iter().map(|rows| u64::from(*rows)).sum();
+    TableSummary { table: table.name.clone(), rows, columns: columns.into_values().collect() }
 }

@@ -1,15 +1,15 @@
-//! Residency: which columns are on the device, and which of them leave when memory is short.
+//! Residency: the columns on a device, their admission for statements and their eviction.
 //!
-//! The unit is a column of a table version. A statement names the columns it needs in one [`Residency::admit`]: what is
-//! missing is loaded (by one thread at a time), everything is pinned, and its transient memory is reserved in the same
-//! step. A statement never waits while it holds pins or reservations: when there is no room it lets go of everything
-//! and starts over, first once no other statement is loading (two of them could hold each other up for ever), then
-//! whenever a running statement has finished. A statement whose columns are all resident takes none of the locks that
-//! loads hold. One that wants to be the only one is overtaken by others for half a second; those that arrive afterwards
-//! wait until it was admitted. Every wait ends when its statement is cancelled. Columns that no statement has pinned
-//! leave by least recent use; within a budget of their own, copies of them stay on the host, from which they come back
-//! without being decoded again. Columns that are kept in a file come from there, and those that were read from their
-//! source go into it once the statement has all it needs.
+//! The unit is a column of a table version. [`Residency::admit`] loads the missing columns of a statement (one load at
+//! a time), pins all columns, and reserves transient memory in one step. A statement never waits while it holds pins or
+//! reservations. Without room it drops them and tries again: once with exclusive admission, since two concurrent loads
+//! could block each other for ever, then after each end of a running statement. A statement with resident columns alone
+//! takes no lock of loads. Other statements overtake an exclusive one for half a second; later arrivals then wait for
+//! its admission. Cancellation ends every wait.
+//!
+//! Columns without pins are evicted by least recent use. Host copies of them stay within a budget of their own, and
+//! return without decoding. Column files replace the source; columns read from the source are added to the file after
+//! admission.
 
 mod admission;
 mod ledger;
@@ -21,20 +21,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, Reservation};
 
-use self::ledger::{Leaving, Ledger};
-use self::waiting::{Active, Activity, NEVER, Turns, WAIT, until};
+use self::ledger::{Ledger, Victim};
+use self::waiting::{Active, Activity, NOT_CANCELLED, Turns, WAIT, until};
 use crate::device::{
-    Known, Relation, ResidentColumn, Room, Segment, compile_all, distinct, encode_best, encode_copies, has_encoders,
-    profile,
+    Relation, ResidentColumn, Room, Segment, ValueFacts, compile_all, distinct, encode_best, encode_copies,
+    has_encoders, profile,
 };
 use crate::error::{ColumnError, Result};
 use crate::format::{Encoding, Profile};
 use crate::load::{ColumnFiles, HostColumn, LoadLimits, LoadReport, StagingPool};
 use crate::source::ColumnSource;
 use crate::units::ColumnFacts;
-pub use ledger::{Changes, ColumnSummary, Origin, TableSummary, Whereabouts};
+pub use ledger::{ChangeCounts, ColumnSummary, Location, Origin, TableSummary};
 
-/// Columns of one table that a statement needs.
+/// The columns of one table for a statement.
 pub struct TableRequest {
     /// The table.
     pub source: Arc<dyn ColumnSource>,
@@ -42,30 +42,27 @@ pub struct TableRequest {
     pub columns: Vec<usize>,
 }
 
-/// All that a statement holds on the device.
+/// Pinned columns and reserved memory of a statement.
 #[derive(Debug)]
 pub struct Pinned {
     /// The columns of each table, in the order of the requests.
     pub tables: Vec<Relation>,
     /// Memory for hash tables and results.
     pub transient: Reservation,
-    /// Report of the loads that were necessary.
+    /// Report of the loads of the admission.
     pub loaded: LoadReport,
     _active: Active,
 }
 
-/// The segments of a column that is plain.
+/// The segments of a plain column.
 fn plain_segments(column: &ResidentColumn) -> Result<&[Segment]> {
     match column.encoding() {
         Encoding::Plain => Ok(column.segments()),
-        encoding => Err(ColumnError::Unsupported {
-            column: column.name().to_string(),
-            reason: format!("it is {encoding} already, not plain"),
-        }),
+        encoding => Err(ColumnError::unsupported(column.name(), format!("its encoding is {encoding}, not plain"))),
     }
 }
 
-/// The columns resident on one device.
+/// The residency of one device.
 pub struct Residency {
     device: Device,
     staging: StagingPool,
@@ -73,20 +70,20 @@ pub struct Residency {
     ledger: Mutex<Ledger>,
     loading: Mutex<()>,
     evicting: Mutex<()>,
-    /// Read while a statement that loads is being admitted, written by one that wants to be the only one.
+    /// Held shared by admissions with loads, and exclusively by exclusive admissions.
     admission: RwLock<()>,
     activity: Arc<Activity>,
     turns: Turns,
-    /// Statements that have read columns from their sources.
+    /// Number of statements that read a source.
     loads: AtomicUsize,
-    /// Cancels the load in progress, if it is a background load.
+    /// The flag that cancels the background load in progress.
     background_load: Mutex<Option<Arc<AtomicBool>>>,
-    /// Foreground loads that wait for the one in progress.
+    /// Number of foreground loads that wait for the load in progress.
     foreground_loads: AtomicUsize,
 }
 
 impl Residency {
-    /// An empty device.
+    /// The residency of a device without columns.
     pub fn new(device: Device) -> Residency {
         Residency {
             device,
@@ -109,41 +106,40 @@ impl Residency {
         &self.device
     }
 
-    /// Compiles all that columns are encoded with, as well as it can be: loads compile what they need, sooner.
+    /// Compiles all encoders with full effort. Loads compile those that they need with less effort.
     pub fn compile_encoders(&self) -> Result<()> {
         compile_all(&self.device)
     }
 
-    /// Whether what most columns are encoded with is compiled: a load waits for it otherwise.
+    /// Whether the encoders of most columns are compiled. Otherwise a load waits for the compiler.
     pub fn has_encoders(&self) -> bool {
         has_encoders(&self.device)
     }
 
-    /// Copies of a plain column's segments in another encoding, made on the device; the column stays as it is.
+    /// Copies of the segments of a plain column in another encoding; the column does not change.
     ///
     /// # Errors
-    /// [`ColumnError::Encoding`] if the encoding is not for such values or cannot hold one, [`ColumnError::OverBudget`]
-    /// without room for the copies.
+    /// [`ColumnError::Encoding`] if the encoding is not for the storage or cannot hold a value,
+    /// [`ColumnError::OverBudget`] without room for the copies.
     pub fn encode(&self, column: &ResidentColumn, encoding: &Encoding) -> Result<Vec<Segment>> {
         encode_copies(&self.device, &self.evicting(column), column.storage(), encoding, plain_segments(column)?)
     }
 
-    /// The same in the encoding that a load gives the column which names none, from the pass over its values that tells
-    /// which to the last byte.
+    /// The encoding of an automatic choice for a plain column, and copies of its segments in this encoding.
     ///
     /// # Errors
     /// [`ColumnError::OverBudget`] without room for the copies.
     pub fn encode_best(&self, column: &ResidentColumn) -> Result<(Encoding, Vec<Segment>)> {
         let facts = column.facts();
-        let (range, strings) = (facts.statistics.integers, facts.dictionary.is_some());
-        let known = Known { storage: facts.storage, range, strings };
-        encode_best(&self.device, &self.evicting(column), known, plain_segments(column)?)
+        let (range, is_string) = (facts.statistics.integers, facts.dictionary.is_some());
+        let facts = ValueFacts { storage: facts.storage, range, is_string };
+        encode_best(&self.device, &self.evicting(column), facts, plain_segments(column)?)
     }
 
-    /// The distinct valid values of a plain column by their bits, in any order; `None` if there are more than `limit`.
+    /// Bits of the distinct valid values of a plain column, in any order; `None` past `limit` values.
     ///
     /// # Errors
-    /// [`ColumnError::OverBudget`] without room for a set of four times as many.
+    /// [`ColumnError::OverBudget`] without room for a hash set of `4 * limit` slots.
     pub fn distinct(&self, column: &ResidentColumn, limit: usize) -> Result<Option<Vec<u64>>> {
         distinct(&self.device, &self.evicting(column), column.storage(), plain_segments(column)?, limit)
     }
@@ -151,12 +147,12 @@ impl Residency {
     /// The profile of a plain column.
     ///
     /// # Errors
-    /// [`ColumnError::OverBudget`] without room for what is known of each vector meanwhile.
+    /// [`ColumnError::OverBudget`] without room for the bounds and ends of vectors.
     pub fn profile(&self, column: &ResidentColumn) -> Result<Profile> {
         profile(&self.device, &self.evicting(column), column.storage(), plain_segments(column)?)
     }
 
-    /// Cancels the background load in progress, for a foreground load that would wait for it.
+    /// Cancels the background load in progress for a foreground load.
     fn cancel_background_load(&self, limits: &LoadLimits) {
         if let Some(cancelled) = self.background_load.lock().as_ref().filter(|_| !limits.in_background) {
             cancelled.store(true, Ordering::Relaxed);
@@ -167,52 +163,50 @@ impl Residency {
         Evicting { residency: self, table, host_bytes: limits.host_bytes, cancelled: &limits.cancelled }
     }
 
-    /// Room for copies of a column that no statement asked for.
+    /// Room for copies of a column outside of an admission.
     fn evicting<'a>(&'a self, column: &'a ResidentColumn) -> Evicting<'a> {
-        Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NEVER }
+        Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NOT_CANCELLED }
     }
 
-    /// Drops the least recently used column without a pin, keeping a copy within `host_bytes`; whether there
-    /// was one.
+    /// Evicts the least recently used column without a pin, with a host copy within `host_bytes`; false without such a
+    /// column.
     fn evict_one(&self, host_bytes: u64) -> bool {
-        let Some(leaving) = self.ledger.lock().leave() else { return false };
-        let Leaving { key, version, column, copied } = leaving;
-        let wanted = !copied && column.bytes() <= host_bytes;
-        // A device that fails to give a copy fails the statement soon enough.
+        let Some(victim) = self.ledger.lock().take_victim() else { return false };
+        let Victim { key, version, column, has_copy } = victim;
+        let wanted = !has_copy && column.bytes() <= host_bytes;
+        // The statement itself reports a failed device.
         let copy = wanted.then(|| HostColumn::save(&self.device, &column).ok()).flatten();
         drop(column);
-        self.ledger.lock().left(&key, &version, copy, host_bytes);
+        self.ledger.lock().evicted(&key, &version, copy, host_bytes);
         true
     }
 
-    /// Drops the columns of the table with a key from the device, and copies of them on the host; running statements
-    /// keep what they have pinned. What was there, if anything was.
+    /// Evicts a table by its key, host copies included, and returns its summary. Running statements keep their pins.
     pub fn evict(&self, key: &str) -> Option<TableSummary> {
         self.ledger.lock().forget(key)
     }
 
-    /// Drops a table's columns from the device by the name people know, and copies of them on the host; running
-    /// statements keep what they have pinned. What was there, if anything was.
+    /// As [`Residency::evict`], by the name of the table.
     pub fn evict_by_name(&self, name: &str) -> Option<TableSummary> {
         self.ledger.lock().forget_by_name(name)
     }
 
-    /// Drops everything.
+    /// Evicts all tables, host copies included.
     pub fn clear(&self) {
         self.ledger.lock().clear();
     }
 
-    /// How often columns came to the device and left it.
-    pub fn changes(&self) -> Changes {
+    /// Numbers of loads and evictions so far.
+    pub fn changes(&self) -> ChangeCounts {
         self.ledger.lock().changes()
     }
 
-    /// Where a column of a table version is.
-    pub fn whereabouts(&self, key: &str, version: &str, column: usize) -> Whereabouts {
-        self.ledger.lock().whereabouts(key, version, column)
+    /// The nearest place of a column of a table version.
+    pub fn location(&self, key: &str, version: &str, column: usize) -> Location {
+        self.ledger.lock().location(key, version, column)
     }
 
-    /// What is known of a column that is resident or copied to the host.
+    /// Facts of a column that is resident or has a host copy.
     pub fn facts(&self, key: &str, version: &str, column: usize) -> Option<Arc<ColumnFacts>> {
         self.ledger.lock().facts(key, version, column)
     }
@@ -222,18 +216,18 @@ impl Residency {
         self.ledger.lock().is_resident(key, version, columns)
     }
 
-    /// A table by its key, with what is resident of it.
+    /// The summary of a table by its key.
     pub fn summary_of(&self, key: &str) -> Option<TableSummary> {
         self.ledger.lock().summary_of(key)
     }
 
-    /// The tables of which something is resident, or copied to the host, by name.
+    /// Summaries of all tables with resident columns or host copies, by name.
     pub fn summaries(&self) -> Vec<TableSummary> {
         self.ledger.lock().summaries()
     }
 }
 
-/// Room made by evicting columns that no statement has pinned.
+/// Reserves memory, and evicts columns without pins for it.
 struct Evicting<'a> {
     residency: &'a Residency,
     table: &'a str,
@@ -248,7 +242,7 @@ impl Room for Evicting<'_> {
             if let Some(reservation) = pool.try_reserve(bytes) {
                 return Ok(reservation);
             }
-            // While another thread copies a column aside its memory is not free yet, and it is no victim any more.
+            // A column that another thread copies to the host is no victim any more, and its memory is not free yet.
             let _evicting = until(self.cancelled, || self.residency.evicting.try_lock_for(WAIT))?;
             if let Some(reservation) = pool.try_reserve(bytes) {
                 return Ok(reservation);

@@ -1,4 +1,4 @@
-//! How statements wait for each other: running statements, background loads, turns.
+//! Waits of statements for each other: running statements, background loads, turns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,16 +11,19 @@ use warpcube_gpu::GpuError;
 use crate::error::Result;
 use crate::load::LoadLimits;
 
-/// How long to wait for another statement before looking again.
+/// Longest wait between two tests of a condition.
 pub(crate) const WAIT: Duration = Duration::from_millis(20);
-/// How long a statement that wants to be the only one lets others overtake it.
+/// Time for which other statements overtake an exclusive one.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
-/// Later than every [`Turn`] there is.
+/// A number after every [`Turn`].
 pub(crate) const EVERY_TURN: u64 = u64::MAX;
-/// The flag of work that no statement cancels.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
+/// The flag of work without cancellation.
+pub(crate) static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
-/// Calls `attempt`, which waits for [`WAIT`] at most, until it gives something or `cancelled` is raised.
+/// Repeats `attempt`, which waits for at most [`WAIT`], until it returns a value.
+///
+/// # Errors
+/// [`GpuError::Cancelled`] once `cancelled` is set.
 pub(crate) fn until<T>(cancelled: &AtomicBool, mut attempt: impl FnMut() -> Option<T>) -> Result<T> {
     loop {
         if cancelled.load(Ordering::Relaxed) {
@@ -32,7 +35,7 @@ pub(crate) fn until<T>(cancelled: &AtomicBool, mut attempt: impl FnMut() -> Opti
     }
 }
 
-/// A background load; a foreground load may cancel it until this is dropped.
+/// A background load in progress, which foreground loads can cancel.
 pub(crate) struct BackgroundLoad<'a>(pub(crate) &'a Mutex<Option<Arc<AtomicBool>>>);
 
 impl Drop for BackgroundLoad<'_> {
@@ -41,19 +44,19 @@ impl Drop for BackgroundLoad<'_> {
     }
 }
 
-/// Statements that hold something.
+/// Numbers of statements with pins.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     pub(crate) running: AtomicUsize,
     pub(crate) begun: AtomicUsize,
 }
 
-/// One of them.
+/// A running statement.
 #[derive(Debug)]
 pub(crate) struct Active(Arc<Activity>);
 
 impl Active {
-    /// Counts it until it is dropped.
+    /// Counts the statement until the drop.
     pub(crate) fn begin(activity: &Arc<Activity>) -> Active {
         activity.begun.fetch_add(1, Ordering::AcqRel);
         activity.running.fetch_add(1, Ordering::AcqRel);
@@ -71,7 +74,7 @@ impl Drop for Active {
 pub(crate) struct ForegroundLoad<'a>(Option<&'a AtomicUsize>);
 
 impl<'a> ForegroundLoad<'a> {
-    /// Counts it until it is dropped.
+    /// Counts the load until the drop.
     pub(crate) fn begin(foreground_loads: &'a AtomicUsize, limits: &LoadLimits) -> ForegroundLoad<'a> {
         let foreground_loads = (!limits.in_background).then_some(foreground_loads);
         foreground_loads.inspect(|foreground_loads| _ = foreground_loads.fetch_add(1, Ordering::SeqCst));
@@ -85,8 +88,8 @@ impl Drop for ForegroundLoad<'_> {
     }
 }
 
-/// Statements that have waited for longer than [`PATIENCE`] to be the only one, by the order in which they lost it.
-/// Statements that arrive later wait behind them; those that arrived before do not, so that each waits for a few.
+/// Exclusive statements that waited longer than [`PATIENCE`], in order of their turns. Statements that arrive after a
+/// turn wait for it; earlier ones do not, so that a statement waits for few turns.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     state: Mutex<TurnsState>,
@@ -99,19 +102,19 @@ struct TurnsState {
     waiting: BTreeSet<u64>,
 }
 
-/// The place of a statement among those that have lost their patience.
+/// The place of an exclusive statement among the turns.
 pub(crate) struct Turn<'a> {
     turns: &'a Turns,
     number: u64,
 }
 
 impl Turns {
-    /// The turn of a statement that arrives now: it waits for all turns below.
+    /// The number of the next turn. A statement that arrives now waits for all turns below it.
     pub(crate) fn arrive(&self) -> u64 {
         self.state.lock().next
     }
 
-    /// Whether no turn before `arrived` is waiting any more; waits for [`WAIT`] at most.
+    /// Whether all turns before `arrived` ended; waits for at most [`WAIT`].
     pub(crate) fn has_passed(&self, arrived: u64) -> bool {
         let waits = |state: &TurnsState| state.waiting.first().is_some_and(|first| *first < arrived);
         let mut state = self.state.lock();
@@ -121,7 +124,7 @@ impl Turns {
         !waits(&state)
     }
 
-    /// Makes all that arrive from now on wait until the turn is dropped.
+    /// Begins a turn: statements that arrive later wait for its drop.
     pub(crate) fn take(&self) -> Turn<'_> {
         let mut state = self.state.lock();
         let number = state.next;

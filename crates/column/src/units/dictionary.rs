@@ -1,50 +1,41 @@
-//! The dictionary of a string column.
+//! Dictionaries of string columns.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringArray};
 
-/// The distinct strings of a column in ascending byte order; a code is a position here.
+/// The distinct strings of a column in ascending byte order. The position of a string is its code.
 #[derive(Debug, Clone)]
-pub struct Dictionary {
-    values: Arc<StringArray>,
-    bytes: u64,
-}
+pub struct Dictionary(Arc<StringArray>);
 
 impl Dictionary {
-    /// A dictionary of strings that are already distinct and ascending.
+    /// The dictionary of distinct strings in ascending order.
     pub fn from_sorted(values: StringArray) -> Dictionary {
-        let bytes = values.value_data().len() as u64;
-        Dictionary { values: Arc::new(values), bytes }
+        Dictionary(Arc::new(values))
     }
 
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.values.len()
+        self.0.len()
     }
 
-    /// Whether there is no string.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.0.is_empty()
     }
 
     /// The strings.
     pub fn values(&self) -> &StringArray {
-        &self.values
+        &self.0
     }
 
     /// The strings as an Arrow array.
     pub fn array(&self) -> ArrayRef {
-        self.values.clone()
+        self.0.clone()
     }
 
     /// The string of a code.
     pub fn value(&self, code: u32) -> &str {
-        self.values.value(code as usize)
-    }
-
-    /// Bytes of text.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.0.value(code as usize)
     }
 }

@@ -1,4 +1,4 @@
-//! The facts of a column, wherever its bytes lie.
+//! Facts of columns.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::dictionary::Dictionary;
 use super::statistics::{Statistics, Traits};
 use super::storage::Storage;
 
-/// The facts of a column: its type, its bounds and nullability, its order, its distinct values.
+/// Facts of a column: type, bounds, nullability, order, distinct values.
 #[derive(Debug, Clone)]
 pub struct ColumnFacts {
     /// Name of the column.
@@ -21,22 +21,22 @@ pub struct ColumnFacts {
     pub statistics: Statistics,
     /// The dictionary of a string column.
     pub dictionary: Option<Arc<Dictionary>>,
-    /// Traits from the column's profile; `None` if none was taken.
+    /// Traits from the profile; `None` without a profile.
     pub traits: Option<Traits>,
 }
 
 impl ColumnFacts {
-    /// Whether a row is NULL.
+    /// Whether any row is NULL.
     pub fn is_nullable(&self) -> bool {
         self.statistics.nulls > 0
     }
 
-    /// Whether valid values are known never to get smaller from row to row.
+    /// Whether the profile found valid values in ascending order.
     pub fn is_sorted(&self) -> bool {
         self.traits.is_some_and(|traits| traits.is_sorted)
     }
 
-    /// Distinct valid values: as many as the dictionary has, or an estimate to a few percent; `None` if none was made.
+    /// Number of distinct valid values: that of the dictionary, or the estimate of the profile.
     pub fn distinct(&self) -> Option<u64> {
         let strings = self.dictionary.as_ref().map(|dictionary| dictionary.len() as u64);
         strings.or(self.traits.map(|traits| traits.distinct))

@@ -1,4 +1,4 @@
-//! What columns are counted in, and what is known of one: vectors and chunks, machine types, facts.
+//! Vectors and chunks, machine types, facts of columns.
 
 mod dictionary;
 mod facts;
@@ -10,7 +10,7 @@ pub use facts::ColumnFacts;
 pub use statistics::{Statistics, Traits};
 pub use storage::{Storage, is_string};
 
-/// Rows of a vector, the unit a warp works on.
+/// Rows of a vector, the unit of work of a warp.
 pub const VECTOR_ROWS: usize = 1024;
 /// Most rows of a chunk.
 pub const CHUNK_ROWS: usize = 1 << 20;

@@ -7,11 +7,11 @@ pub struct Statistics {
     pub rows: u64,
     /// Nulls.
     pub nulls: u64,
-    /// Smallest and largest valid value of an integer column (codes, dates, scaled decimals included).
+    /// Smallest and largest valid integer; also of codes, dates and unscaled decimals.
     pub integers: Option<(i128, i128)>,
-    /// Smallest and largest valid value of a float column, NaN left out.
+    /// Smallest and largest valid float, without NaN.
     pub floats: Option<(f64, f64)>,
-    /// Whether every value is larger than the one before it, with no nulls.
+    /// Whether each value is larger than the value before it, and none is null.
     pub strictly_ascending: bool,
 }
 
@@ -22,7 +22,7 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Statistics of this part followed by `next`; order tells whether the whole ascends.
+    /// Statistics of this part and the `next` one, in the order of rows.
     pub fn then(&self, next: &Statistics) -> Statistics {
         if self.rows == 0 {
             return next.clone();
@@ -42,23 +42,16 @@ impl Statistics {
             strictly_ascending: self.strictly_ascending && next.strictly_ascending && ascends,
         }
     }
-
-    /// Whether integer values are exactly first, first + 1, … in row order.
-    pub fn is_dense_ascending(&self) -> bool {
-        self.strictly_ascending
-            && self.nulls == 0
-            && self.integers.is_some_and(|(low, high)| high - low + 1 == i128::from(self.rows))
-    }
 }
 
 /// Traits of a column's values, from its profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
-    /// Distinct valid values, estimated to a few percent.
+    /// Distinct valid values; an estimate with an error of a few percent.
     pub distinct: u64,
-    /// Runs of equal values, cut where a vector ends; null slots belong to the run before them.
+    /// Runs of equal values. A run ends with its vector; null slots belong to the run before them.
     pub runs: u64,
-    /// Whether no valid value is smaller than the valid one before it; never said of floats.
+    /// Whether no valid value is smaller than the valid value before it; false for floats.
     pub is_sorted: bool,
 }
 
@@ -81,10 +74,10 @@ mod tests {
 
     #[test]
     fn parts_in_order_stay_ascending() {
-        assert!(run(1, 10).then(&run(11, 20)).is_dense_ascending());
+        assert_eq!(run(1, 10).then(&run(11, 20)), run(1, 20));
         assert!(!run(1, 10).then(&run(10, 20)).strictly_ascending);
         let gap = run(1, 10).then(&run(12, 20));
-        assert!(gap.strictly_ascending && !gap.is_dense_ascending());
+        assert!(gap.strictly_ascending && gap.rows == 19);
         assert_eq!(Statistics::default().then(&run(3, 4)), run(3, 4));
     }
 }

@@ -1,4 +1,4 @@
-//! How a value of an Arrow type is kept on the device.
+//! Machine types of columns on the device.
 
 use arrow::datatypes::DataType;
 
@@ -45,7 +45,7 @@ impl Storage {
         Storage::Bool,
     ];
 
-    /// The storage of an Arrow type, or `None` where columns of that type stay on the CPU.
+    /// The storage of an Arrow type; `None` if columns of the type stay on the CPU.
     pub fn of(data_type: &DataType) -> Option<Storage> {
         Some(match data_type {
             DataType::Int8 => Storage::I8,
@@ -64,7 +64,7 @@ impl Storage {
         })
     }
 
-    /// Bytes a value.
+    /// Bytes of a value.
     pub fn width(self) -> usize {
         match self {
             Storage::I8 | Storage::U8 | Storage::Bool => 1,
@@ -94,9 +94,19 @@ impl Storage {
     pub fn is_float(self) -> bool {
         matches!(self, Storage::F32 | Storage::F64)
     }
+
+    /// Whether values are signed integers.
+    pub fn is_signed(self) -> bool {
+        matches!(self, Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64)
+    }
+
+    /// Bytes of a word: the width, at least 4. Encodings compute differences in words.
+    pub fn word_bytes(self) -> usize {
+        self.width().max(4)
+    }
 }
 
-/// Whether a type is a string or a dictionary of strings, kept as codes.
+/// Whether a type is a string type or a dictionary of strings, with codes as values.
 pub fn is_string(data_type: &DataType) -> bool {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,

@@ -1,17 +1,17 @@
-//! The document of the layouts is made of the heads of the encodings' files.
+//! The document of the layouts consists of the heads of the encodings' files.
 //!
-//! `WARPCUBE_DOCS_UPDATE=1` writes it anew.
+//! `WARPCUBE_DOCS_UPDATE=1` writes the document.
 
 use std::path::Path;
 
 const BEGINNING: &str = "\
 # Encodings
 
-How the bytes of a segment hold its values: at most 2^20 rows of one column, in vectors of 1,024. Everything is little
-endian. This document is made of the heads of the files in `crates/column/src/format`; change those, and write it
-anew with `WARPCUBE_DOCS_UPDATE=1 cargo test -p warpcube-column --test encodings document`.
+The layouts of segments: at most 2^20 rows of one column, in vectors of 1,024, little endian. This document consists of
+the heads of the files in `crates/column/src/format`. After a change of a head,
+`WARPCUBE_DOCS_UPDATE=1 cargo test -p warpcube-column --test encodings document` writes it.
 
-Below, `V` is the number of vectors of a segment. A layout's left column is the byte at which a part begins.
+`V` is the number of vectors of a segment. The left column of a layout is the first byte of a part.
 ";
 
 /// Title and file of each section.
@@ -51,5 +51,8 @@ fn the_document_is_that_of_the_heads() {
         std::fs::write(&document, &expected).unwrap();
     }
     let found = std::fs::read_to_string(&document).unwrap_or_default();
-    assert!(found == expected, "docs/encodings.md differs from the heads: see how it says it is written");
+    assert!(
+        found == expected,
+        "docs/encodings.md differs from the heads; its first lines name the command that writes it"
+    );
 }

@@ -1,4 +1,4 @@
-//! Every encoding that a segment may have, with parameters that fit it and such that nearly do not.
+//! Every encoding of a segment, with fitting parameters and with the narrowest ones.
 
 use warpcube_column::Storage;
 use warpcube_column::format::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, OffsetBits, Packed, ladder};
@@ -40,7 +40,7 @@ pub fn encodings(segment: &Segment) -> Vec<Encoding> {
     all
 }
 
-/// A row's value extended to 64 bits by its sign, if it has one.
+/// The value of a row, sign-extended to 64 bits for signed storages.
 pub fn extended(segment: &Segment, row: usize) -> u64 {
     let bits = segment.bits(row);
     match segment.storage {

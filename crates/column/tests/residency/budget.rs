@@ -1,4 +1,4 @@
-//! Who stays on the device when there is not room for all.
+//! Eviction and waits of statements under a device budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ fn pinned_columns_stay_and_the_error_names_the_numbers() {
     let error = admit(&residency, &source, &[0, 1, 2], 0).unwrap_err();
     let ColumnError::OverBudget { table, wanted, budget, .. } = &error else { panic!("{error}") };
     assert_eq!((table.as_str(), *wanted, *budget), ("t", column_bytes(), 2 * column_bytes()));
-    assert_eq!(residency.device().pool().usage().reserved, 0, "nothing is kept of a refused statement");
+    assert_eq!(residency.device().pool().usage().reserved, 0, "a refused statement holds no memory");
     let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
     assert!(residency.summaries()[0].columns.iter().all(|column| column.pinned));
     assert_eq!(values(&residency, &pinned.tables[0], 1)[5], 51);
@@ -58,21 +58,21 @@ fn memory_for_results_evicts_columns_too() {
 }
 
 #[test]
-fn a_load_does_not_evict_what_its_statement_needs() {
+fn a_load_does_not_evict_columns_of_its_statement() {
     let (one, two) = (Source::integers("one", 2, ROWS), Source::integers("two", 2, ROWS));
     let residency = residency(3 * column_bytes());
     drop(admit(&residency, &one, &[0], 0).unwrap());
     drop(admit(&residency, &two, &[0, 1], 0).unwrap());
-    // One's column 0 is the oldest, but the statement needs it; two's go.
+    // Column 0 of `one` is the oldest, but the statement needs it: columns of `two` are evicted.
     let pinned = admit(&residency, &one, &[1, 0], 0).unwrap();
     assert_eq!(one.scans(), [vec![0], vec![1]]);
     assert_eq!(values(&residency, &pinned.tables[0], 1)[1], 10);
 }
 
 #[test]
-fn statements_wait_for_each_other_and_all_get_through() {
+fn concurrent_statements_past_the_budget_are_all_admitted() {
     let sources: Vec<Source> = (0..4).map(|table| Source::integers(&format!("t{table}"), 2, ROWS)).collect();
-    // Each statement needs four columns and a result; there is room for one statement and a half.
+    // A statement needs four columns and a result; the budget has room for one and a half.
     let residency = Arc::new(residency(7 * column_bytes() + column_bytes() / 2));
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn statements_wait_for_each_other_and_all_get_through() {
 }
 
 #[test]
-fn one_load_serves_all_who_wait_for_it() {
+fn one_load_serves_all_waiting_statements() {
     let source = Source::integers("t", 1, ROWS);
     let residency = residency(8 * column_bytes());
     source.0.held.store(true, Ordering::SeqCst);
@@ -120,7 +120,7 @@ fn one_load_serves_all_who_wait_for_it() {
 }
 
 #[test]
-fn a_cancelled_load_stops_and_leaves_nothing() {
+fn a_cancelled_load_stops_and_releases_its_memory() {
     let source = Source::integers("t", 1, ROWS);
     let residency = residency(8 * column_bytes());
     source.0.held.store(true, Ordering::SeqCst);
@@ -141,7 +141,7 @@ fn a_cancelled_load_stops_and_leaves_nothing() {
 }
 
 #[test]
-fn a_load_that_gives_way_is_stopped_by_one_that_does_not() {
+fn a_foreground_load_cancels_a_background_load() {
     let (late, urgent) = (Source::integers("late", 1, ROWS), Source::integers("urgent", 1, ROWS));
     let residency = residency(8 * column_bytes());
     late.0.held.store(true, Ordering::SeqCst);
@@ -170,7 +170,7 @@ fn a_load_that_gives_way_is_stopped_by_one_that_does_not() {
 }
 
 #[test]
-fn a_statement_that_waits_can_be_cancelled() {
+fn a_waiting_statement_can_be_cancelled() {
     let source = Source::integers("t", 2, ROWS);
     let residency = residency(column_bytes());
     let held = admit(&residency, &source, &[0], 0).unwrap();
@@ -186,7 +186,7 @@ fn a_statement_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn evicting_a_table_gives_its_memory_back() {
+fn an_evicted_table_releases_its_memory() {
     let (one, two) = (Source::integers("one", 2, ROWS), Source::integers("two", 1, ROWS));
     let residency = residency(8 * column_bytes());
     let pinned = admit(&residency, &one, &[0, 1], 0).unwrap();
@@ -212,8 +212,7 @@ fn resident_statements_wait_for_no_load_and_waits_end_when_cancelled() {
         while slow.0.reading.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        // One statement has no room beside the running one and wants to be the only one that is admitted, another one
-        // has columns to load.
+        // One statement has no room beside the running one and waits for exclusive admission; another has to load.
         let wants_all = scope.spawn(|| admit_with(&residency, &[warm.request(&[0])], over, &large).map(|_| ()));
         let loads_too = scope.spawn(|| admit_with(&residency, &[cold.request(&[0])], 0, &late).map(|_| ()));
         std::thread::sleep(Duration::from_millis(60));
@@ -239,7 +238,7 @@ fn resident_statements_wait_for_no_load_and_waits_end_when_cancelled() {
 }
 
 #[test]
-fn a_statement_over_budget_is_not_overtaken_for_ever() {
+fn a_statement_over_budget_is_overtaken_for_a_limited_time() {
     let (warm, cold) = (Source::integers("warm", 1, ROWS), Source::integers("cold", 1, ROWS));
     let residency = residency(4 * column_bytes());
     drop(admit(&residency, &warm, &[0], 0).unwrap());
@@ -247,7 +246,7 @@ fn a_statement_over_budget_is_not_overtaken_for_ever() {
     let patience = Instant::now() + Duration::from_secs(60);
     let overtaking = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // Two resident statements whose runs overlap, so that there is never room for more than half of the device.
+        // The runs of two resident statements overlap, so that half of the device is never free.
         for _ in 0..2 {
             scope.spawn(|| {
                 while !ended.load(Ordering::SeqCst) && Instant::now() < patience {
@@ -255,7 +254,7 @@ fn a_statement_over_budget_is_not_overtaken_for_ever() {
                     overtaking.fetch_add(1, Ordering::SeqCst);
                     let next = overtaking.load(Ordering::SeqCst) + 1;
                     let handed_over = || overtaking.load(Ordering::SeqCst) >= next || large.load(Ordering::SeqCst);
-                    // Ends once the other one has begun, or cannot begin.
+                    // The run ends after the other statement began, or if it cannot begin.
                     let end = Instant::now() + Duration::from_millis(50);
                     while !handed_over() && Instant::now() < end {
                         std::thread::yield_now();
@@ -277,15 +276,15 @@ fn a_statement_over_budget_is_not_overtaken_for_ever() {
         }
         let admitted = wants_all.is_finished();
         ended.store(true, Ordering::SeqCst);
-        assert!(admitted, "statements that come later overtake it");
+        assert!(admitted, "later statements overtake it");
         assert_eq!(wants_all.join().unwrap().unwrap(), 3 * column_bytes());
     });
-    // The turn is over: nobody waits for it.
+    // The turn is over: no statement waits for it.
     drop(admit(&residency, &warm, &[0], 0).unwrap());
 }
 
 #[test]
-fn what_waits_behind_a_statement_over_budget_can_be_cancelled_and_goes_on_after_it() {
+fn statements_behind_a_turn_can_be_cancelled_and_run_after_it() {
     let (warm, cold) = (Source::integers("warm", 1, ROWS), Source::integers("cold", 1, ROWS));
     let residency = residency(4 * column_bytes());
     let held = admit(&residency, &warm, &[0], 0).unwrap();
@@ -293,7 +292,7 @@ fn what_waits_behind_a_statement_over_budget_can_be_cancelled_and_goes_on_after_
     std::thread::scope(|scope| {
         let wants_all = scope.spawn(|| admit_with(&residency, &[cold.request(&[0])], over, &large).map(|_| ()));
         std::thread::sleep(Duration::from_millis(900));
-        // It has lost its patience by now.
+        // The statement has a turn by now.
         let waits = scope.spawn(|| admit_with(&residency, &[warm.request(&[0])], 0, &late).map(|_| ()));
         let goes_on = scope.spawn(|| admit(&residency, &warm, &[0], 0).map(|_| ()));
         let loads = scope.spawn(|| admit(&residency, &cold, &[0], 0).map(|_| ()));

@@ -1,4 +1,4 @@
-//! What is on the device equals what was read.
+//! Resident columns equal the rows of their source.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use warpcube_column::{ColumnError, LoadLimits, Relation, Residency, Storage};
 
 use crate::source::*;
 
-/// Small tables need no more.
+/// Enough for small tables.
 const BUDGET: u64 = 64 << 20;
 
 /// The column as Arrow would write it: storage bytes of valid rows, zeros elsewhere.
@@ -73,7 +73,7 @@ pub fn every_type(rows: usize) -> Vec<(&'static str, ArrayRef)> {
 }
 
 #[test]
-fn decoded_is_what_was_encoded() {
+fn resident_values_equal_the_source() {
     let columns = every_type(5_000);
     let source = Source::new("t", columns.clone(), &[1_500, 0, 2_048, 1_452], 611);
     let residency = residency(BUDGET);
@@ -83,7 +83,7 @@ fn decoded_is_what_was_encoded() {
 }
 
 #[test]
-fn columns_read_apart_line_up() {
+fn columns_of_single_scans_have_the_same_chunks() {
     let columns = every_type(5_000);
     let source = Source::new("t", columns.clone(), &[1_500, 0, 2_048, 1_452], 611);
     source.0.apart.store(true, Ordering::SeqCst);
@@ -96,7 +96,7 @@ fn columns_read_apart_line_up() {
 }
 
 #[test]
-fn columns_read_apart_that_differ_in_rows_are_an_error() {
+fn single_scans_of_different_rows_are_an_error() {
     let source = Source::integers("t", 3, 10_000);
     source.0.apart.store(true, Ordering::SeqCst);
     *source.0.cut.lock() = Some(1);
@@ -152,7 +152,7 @@ fn strings_of_all_threads_share_one_sorted_dictionary() {
 }
 
 #[test]
-fn columns_loaded_at_different_times_line_up() {
+fn columns_of_several_loads_have_the_same_chunks() {
     let source = Source::new(
         "t",
         vec![
@@ -184,7 +184,7 @@ fn a_partition_longer_than_a_chunk_is_cut() {
 }
 
 #[test]
-fn rows_are_counted_where_no_column_is_wanted() {
+fn a_request_without_columns_has_rows() {
     let source = Source::integers("t", 2, 3_000);
     let residency = residency(BUDGET);
     let pinned = admit(&residency, &source, &[], 0).unwrap();
@@ -224,25 +224,25 @@ fn a_new_version_replaces_the_old_one_and_running_statements_keep_theirs() {
 }
 
 #[test]
-fn rows_that_come_and_go_without_a_new_version_are_noticed() {
+fn other_rows_of_the_same_version_are_detected() {
     let source = Source::integers("t", 2, 2_000);
     let residency = residency(BUDGET);
     drop(admit(&residency, &source, &[0], 0).unwrap());
     source.0.partitions.lock()[0].truncate(0);
-    // The first try finds other rows and forgets the table, the second loads all of it.
+    // The first attempt finds other rows and forgets the table; the second loads all columns.
     let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
     assert_eq!(pinned.tables[0].rows_max(), 0);
 }
 
 #[test]
-fn what_changes_during_a_load_is_loaded_once_more() {
+fn a_table_that_changes_during_a_load_is_loaded_once_more() {
     for fails in [false, true] {
         let source = Source::integers("t", 2, 3_000);
         let residency = residency(BUDGET);
         drop(admit(&residency, &source, &[0], 0).unwrap());
         source.0.fails.store(fails, Ordering::SeqCst);
         source.0.changes.store(1, Ordering::SeqCst);
-        // The column that was there is of the version before, too.
+        // The resident column is of the earlier version too.
         let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
         assert_eq!(source.scans(), [vec![0], vec![1], vec![0, 1]]);
         assert_eq!(values(&residency, &pinned.tables[0], 1)[7], 71);
@@ -282,5 +282,5 @@ fn a_column_of_distinct_strings_is_refused_before_it_is_read_whole() {
     let read = limits.rows_done.load(Ordering::SeqCst);
     assert!(read < 150_000, "{read} rows were read");
     let again = admit_with(&residency, &[source.request(&[0])], 0, &limits).unwrap_err();
-    assert_eq!((again.to_string(), source.scans().len()), (error.to_string(), 1), "the refusal is remembered");
+    assert_eq!((again.to_string(), source.scans().len()), (error.to_string(), 1), "the ledger stores the refusal");
 }

@@ -1,10 +1,10 @@
-//! Copies on the host of columns that left the device.
+//! Host copies of evicted columns.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
-use warpcube_column::{LoadLimits, Pinned, Residency, Whereabouts};
+use warpcube_column::{LoadLimits, Location, Pinned, Residency};
 use warpcube_gpu::size_class;
 
 use crate::source::*;
@@ -21,13 +21,13 @@ fn admit_keeping(residency: &Residency, source: &Source, column: usize, host_byt
     admit_with(residency, &[source.request(&[column])], 0, &limits).unwrap()
 }
 
-fn places(residency: &Residency, columns: usize) -> Vec<Whereabouts> {
-    (0..columns).map(|column| residency.whereabouts("t", "1", column)).collect()
+fn places(residency: &Residency, columns: usize) -> Vec<Location> {
+    (0..columns).map(|column| residency.location("t", "1", column)).collect()
 }
 
 #[test]
-fn what_left_comes_back_from_its_copy() {
-    use Whereabouts::{Device, Host, Source as Files};
+fn an_evicted_column_returns_from_its_copy() {
+    use Location::{Device, Host, Source as Files};
     let source = Source::integers("t", 4, ROWS);
     let residency = residency(2 * column_bytes());
     for column in [0, 1, 2] {
@@ -43,7 +43,7 @@ fn what_left_comes_back_from_its_copy() {
     assert!(pinned.tables[0].columns[0].facts().statistics.strictly_ascending);
     assert_eq!(places(&residency, 4), [Device, Host, Device, Files]);
     drop(pinned);
-    // Both the column and its copy are there now: it leaves again without being copied again.
+    // The column has a copy now: its next eviction copies nothing.
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
     drop(admit_keeping(&residency, &source, 2, u64::MAX));
     assert_eq!(places(&residency, 4), [Host, Device, Device, Files]);
@@ -51,7 +51,7 @@ fn what_left_comes_back_from_its_copy() {
 }
 
 #[test]
-fn strings_and_nulls_come_back() {
+fn strings_and_nulls_return() {
     let text: ArrayRef =
         Arc::new(StringArray::from_iter((0..ROWS).map(|row| (row % 3 > 0).then(|| format!("{row:x}")))));
     let other: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
@@ -61,7 +61,7 @@ fn strings_and_nulls_come_back() {
     let before = (download(&residency, &first.tables[0], 0), first.tables[0].columns[0].facts().statistics.clone());
     drop(first);
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
-    assert_eq!(residency.whereabouts("t", "1", 0), Whereabouts::Host);
+    assert_eq!(residency.location("t", "1", 0), Location::Host);
     let again = admit_keeping(&residency, &source, 0, u64::MAX);
     let column = &again.tables[0].columns[0];
     assert_eq!((download(&residency, &again.tables[0], 0), column.facts().statistics.clone()), before);
@@ -73,8 +73,8 @@ fn strings_and_nulls_come_back() {
 }
 
 #[test]
-fn copies_keep_within_their_budget() {
-    use Whereabouts::{Device, Host, Source as Files};
+fn copies_stay_within_their_budget() {
+    use Location::{Device, Host, Source as Files};
     let source = Source::integers("t", 4, ROWS);
     let residency = residency(column_bytes());
     let room_for_two = 2 * (ROWS * 8) as u64;
@@ -88,25 +88,25 @@ fn copies_keep_within_their_budget() {
 }
 
 #[test]
-fn copies_are_of_one_version_and_go_with_their_table() {
+fn copies_belong_to_a_version_and_a_table() {
     let source = Source::integers("t", 2, ROWS);
     let residency = residency(column_bytes());
     drop(admit_keeping(&residency, &source, 0, u64::MAX));
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
-    assert_eq!(residency.whereabouts("t", "2", 0), Whereabouts::Source);
+    assert_eq!(residency.location("t", "2", 0), Location::Source);
     source.0.version.store(2, Ordering::SeqCst);
     drop(admit_keeping(&residency, &source, 0, u64::MAX));
-    assert_eq!(source.scans().len(), 3, "a copy of the old version is of no use");
+    assert_eq!(source.scans().len(), 3, "a copy of the old version is not used");
     drop(admit_keeping(&residency, &source, 1, u64::MAX));
     let changes = residency.changes();
     assert_eq!(residency.evict_by_name("t").map(|table| table.columns.len()), Some(2));
-    assert!(residency.summaries().is_empty() && residency.changes().left == changes.left + 1);
+    assert!(residency.summaries().is_empty() && residency.changes().evictions == changes.evictions + 1);
     assert_eq!(residency.device().pool().usage().reserved, 0);
 }
 
 #[test]
-fn threads_that_make_room_at_once_do_not_fail_each_other() {
-    // Four columns of four segments leave while four others are loaded by four threads.
+fn concurrent_evictions_do_not_fail() {
+    // Four threads load four columns of four segments, which evict four others.
     let source = Source::integers("t", 8, ROWS);
     source.0.apart.store(true, Ordering::SeqCst);
     let residency = residency(4 * column_bytes());

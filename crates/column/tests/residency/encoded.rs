@@ -1,4 +1,4 @@
-//! What the device encodes is what the CPU encodes, byte by byte.
+//! Encoders of the device write the bytes of the CPU.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::source::*;
 
 const BUDGET: u64 = 256 << 20;
 
-/// Devices that run lanes in each of their orders.
+/// Devices of all lane orders.
 pub fn devices() -> [Residency; 3] {
     [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(|order| Residency::new(device(order, BUDGET)))
 }
 
-/// Chunks of many lengths: without nulls, with some, with vectors of nothing else, with none but nulls.
+/// Chunks of many lengths: without nulls, with some nulls, with vectors of nulls, with nulls alone.
 pub fn chunks(storage: Storage, distribution: Distribution, seed: u64) -> Vec<Segment> {
     let lengths =
         [(1, Nulls::None), (1023, Nulls::Some), (1024, Nulls::None), (1025, Nulls::Some), (2_300, Nulls::None)];
@@ -38,7 +38,7 @@ pub fn chunks(storage: Storage, distribution: Distribution, seed: u64) -> Vec<Se
     chunks
 }
 
-/// Every NaN becomes the one that a load makes of it.
+/// The chunk with the NaN of loads in place of every NaN.
 fn with_one_nan(chunk: &mut Segment) {
     let is_nan = |bytes: &[u8]| match chunk.storage {
         Storage::F32 => f32::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
@@ -50,7 +50,7 @@ fn with_one_nan(chunk: &mut Segment) {
     values.filter(|bytes| is_nan(bytes)).for_each(|bytes| bytes.copy_from_slice(nan));
 }
 
-/// A table of one column with these chunks, plain on the device.
+/// A resident plain table of one column with these chunks.
 pub fn table(residency: &Residency, chunks: &[Segment]) -> Relation {
     let array = crate::arrays::array(chunks);
     let partitions: Vec<usize> = chunks.iter().map(|chunk| chunk.rows).collect();
@@ -60,7 +60,7 @@ pub fn table(residency: &Residency, chunks: &[Segment]) -> Relation {
     table
 }
 
-/// Compares each chunk of a column in an encoding with what the CPU makes of it, or that both refuse it.
+/// Compares the chunks of a column with those of the CPU encoder, errors included.
 fn compare(residency: &Residency, table: &Relation, chunks: &[Segment], encoding: &Encoding) {
     let column = &table.columns[0];
     let expected: Result<Vec<Vec<u8>>, _> = chunks.iter().map(|chunk| encode(encoding, &chunk.plain())).collect();
@@ -86,7 +86,7 @@ fn compare(residency: &Residency, table: &Relation, chunks: &[Segment], encoding
     }
 }
 
-/// Encodings with parameters that hold the values, and some that may not.
+/// Encodings with parameters that hold the values, and with others.
 fn encodings(storage: Storage, chunks: &[Segment]) -> Vec<Encoding> {
     let mut all = vec![Encoding::Rle, Encoding::GpuFor, Encoding::GpuDfor];
     let most = 8 * storage.width() as u32;
@@ -158,7 +158,7 @@ storages! {
 
 #[test]
 fn long_chunks() {
-    // More counts than a block sums at once, and more vectors than warps.
+    // More counts than a block sums in one step, and more vectors than warps.
     let chunks = [
         Segment::draw(Storage::I32, Distribution::Zipf, Nulls::Some, 300 * 1024 - 7, 1),
         Segment::draw(Storage::I32, Distribution::Runs, Nulls::None, 70_000, 2),
@@ -180,9 +180,9 @@ fn long_chunks() {
     }
 }
 
-/// Numbers at the ends of what integers are, and what is no number.
+/// Numbers at the bounds of integers, and NaN.
 #[test]
-fn integers_of_floats_end_where_integers_do() {
+fn floats_at_the_bounds_of_integers_are_encoded() {
     let residency = residency(BUDGET);
     let edge = 2f64.powi(63);
     let numbers = [edge, -edge, 2.0 * edge, -2.0 * edge, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 7.0];
@@ -195,7 +195,7 @@ fn integers_of_floats_end_where_integers_do() {
     }
 }
 
-/// Without room for its memory nothing is encoded, and all promises come back.
+/// Without room nothing is encoded, and all reservations are released.
 #[test]
 fn without_room_nothing_is_encoded() {
     let chunks = [Segment::draw(Storage::I64, Distribution::Uniform, Nulls::Some, 200_000, 3)];
@@ -212,12 +212,12 @@ fn without_room_nothing_is_encoded() {
     }
 }
 
-/// Strings have codes in null slots that were mapped like all others: what is there is no value.
+/// Null slots of strings have remapped codes, which are no values.
 #[test]
 fn null_slots_are_not_read() {
     let residency = residency(BUDGET);
     let text = |row: usize| (row % 5 != 0).then(|| format!("{:03}", row * 7 % 100 + 3));
-    // A partition each, so that codes of arrival differ from sorted ones.
+    // Each chunk is a partition, so that arrival codes differ from sorted codes.
     let array: ArrayRef = Arc::new(StringArray::from_iter((0..3_000).map(text)));
     let source = Source::new("s", vec![("s", array)], &[1_200, 1_800], 4096);
     let table = admit(&residency, &source, &[0], 0).unwrap().tables.remove(0);
@@ -234,9 +234,9 @@ fn null_slots_are_not_read() {
     assert_eq!(residency.profile(column).unwrap(), expected);
 }
 
-/// A load takes a few chunks more than the plain column, whatever the encoding needs meanwhile.
+/// A load takes the memory of a few chunks beside the plain column, for every encoding.
 #[test]
-fn columns_are_encoded_beside_little_memory() {
+fn encoding_takes_little_memory() {
     const CHUNK: usize = 1 << 16;
     const CHUNKS: usize = 12;
     let hundredths = |row: usize| Random(row as u64 / 3).next() % 5_000;

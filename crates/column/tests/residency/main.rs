@@ -1,14 +1,14 @@
-//! Columns on the emulated device: what is loaded, what it holds, which columns stay.
+//! Residency on the emulated device: loads, contents, evictions.
 
 mod arrays;
 mod budget;
 mod choice;
+mod column_file;
 mod content;
 mod copies;
 #[path = "../encodings/data.rs"]
 mod data;
 mod encoded;
-mod kept;
 mod named;
 mod packed;
 mod profiles;

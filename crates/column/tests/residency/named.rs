@@ -1,4 +1,4 @@
-//! Columns under a named encoding: the device has the CPU's bytes, and copies come back as they left.
+//! Loads with a named encoding: segments have the bytes of the CPU, and host copies return unchanged.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn mixed(row: usize) -> u64 {
     (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// A column of every storage, strings, and distributions that encodings differ in.
+/// Columns of every storage, strings, and distributions that suit different encodings.
 fn columns() -> Vec<(&'static str, ArrayRef)> {
     let valid = |row: usize| !mixed(row).is_multiple_of(7) && row / 1_024 != 2;
     let rows = || (0..ROWS).map(|row| valid(row).then(|| mixed(row)));
@@ -80,7 +80,7 @@ fn compare(residency: &Residency, table: &Relation, as_is: &Residency, plain: &R
             let words = validity.as_deref().map(|bytes| numbers(bytes, u32::from_le_bytes));
             let own = Plain::new(column.storage(), &values, words.as_deref(), rows).unwrap();
             let (found, expected) = (content(residency, segment.values()), encode(encoding, &own).unwrap());
-            // Null slots of plain codes hold what became of zero.
+            // Null slots of plain codes hold the remapped code 0.
             let is_same = *encoding == Encoding::Plain || found[..expected.len()] == expected;
             assert!(is_same, "{} chunk {chunk} as {}", column.name(), column.encoding());
             let decoded = decode(encoding, &expected, column.storage(), words.as_deref(), rows).unwrap();
@@ -107,7 +107,7 @@ fn named_encodings_have_the_bytes_of_the_cpu() {
     }
 }
 
-/// Whether a column has the encoding of that choice.
+/// Whether the encoding of a column is the named one.
 fn has_name(column: &ResidentColumn, choice: EncodingChoice) -> bool {
     let words = column.encoding().to_string();
     match choice {
@@ -118,7 +118,7 @@ fn has_name(column: &ResidentColumn, choice: EncodingChoice) -> bool {
     }
 }
 
-/// Whether a column gets what is asked for.
+/// Whether a column can have the named encoding.
 fn applies(column: &ResidentColumn, choice: EncodingChoice) -> bool {
     let is_float = column.storage().is_float();
     match choice {
@@ -167,7 +167,7 @@ fn copies_on_the_host_keep_encodings() {
     }
 }
 
-/// Makes all columns leave.
+/// Evicts all columns.
 fn evict_all(residency: &Residency) {
     let limits = LoadLimits { host_bytes: BUDGET, ..LoadLimits::default() };
     drop(admit_with(residency, &[], BUDGET, &limits).unwrap());

@@ -1,4 +1,4 @@
-//! What the device packs is what the CPU packs, byte by byte.
+//! Packed segments of the device have the bytes of the CPU.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn content(residency: &Residency, table: &Relation, column: usize, chunk: usize)
     (values, validity)
 }
 
-/// Loads a table plain and with `encoding`, compares all segments with the CPU's packing; the packings by column.
+/// Loads a table plain and with `encoding`, compares all segments with those of the CPU, and returns the packings.
 fn compare(columns: Vec<(&str, ArrayRef)>, partitions: &[usize], encoding: EncodingChoice) -> Vec<Option<Packed>> {
     let count = columns.len();
     let (as_is, packed) = (residency(BUDGET), residency(BUDGET));
@@ -60,7 +60,7 @@ fn compare(columns: Vec<(&str, ArrayRef)>, partitions: &[usize], encoding: Encod
     (0..count).map(packing).collect()
 }
 
-/// Values of `bits` bits from `low` on, some NULL.
+/// Values of `bits` bits above `low`, with NULLs.
 fn numbers<T: ArrowPrimitiveType>(rows: usize, low: i128, bits: u32, nulls: bool) -> ArrayRef
 where
     T::Native: TryFrom<i128>,
@@ -102,7 +102,7 @@ fn every_width_of_every_type() {
 }
 
 #[test]
-fn vectors_have_references_of_their_own_where_that_is_smaller() {
+fn vectors_have_references_if_that_is_smaller() {
     let rows = 9_000;
     let ascending: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|row| row * 3 - 20_000)));
     let gaps = |row: i64| (row % 3 != 1 && row / 1_024 != 4).then_some(row * 1_000_003);
@@ -111,12 +111,12 @@ fn vectors_have_references_of_their_own_where_that_is_smaller() {
     let columns = vec![("ascending", ascending), ("gaps", with_nulls), ("narrow", narrow)];
     let packed = compare(columns, &[3_000, 5_000, 1_000], EncodingChoice::Packed);
     let widths: Vec<_> = packed.iter().map(|packed| packed.map(|packed| (packed.width, packed.reference))).collect();
-    // Vectors begin anew with each partition, so some hold two of the values 100 apart.
+    // A partition begins a vector, so that some vectors hold two of the values 100 apart.
     assert_eq!(widths, [Some((12, None)), Some((32, None)), Some((7, None))]);
 }
 
 #[test]
-fn what_is_not_worth_it_stays_plain() {
+fn columns_that_save_nothing_stay_plain() {
     let rows = 2_000;
     let floats: ArrayRef = Arc::new(Float64Array::from_iter_values((0..rows).map(|row| (row as f64 + 0.5).sqrt())));
     let columns = vec![
@@ -143,10 +143,10 @@ fn empty_tables_and_strings() {
 }
 
 #[test]
-fn a_column_that_has_no_room_to_be_packed_stays_plain() {
+fn a_column_without_room_for_its_encoder_stays_plain() {
     let rows = 1 << 20;
     let source = Source::integers("t", 1, rows);
-    // The plain column fits, a packed chunk beside it does not.
+    // The budget has room for the plain column, not for a packed chunk beside it.
     let residency = residency((rows * 8 + (256 << 10)) as u64);
     let table = load(&residency, &source, 1, EncodingChoice::Auto);
     assert_eq!(*table.columns[0].encoding(), Encoding::Plain);

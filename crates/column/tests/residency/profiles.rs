@@ -1,4 +1,4 @@
-//! What the device tells of a column is what the CPU tells.
+//! Profiles of the device equal those of the CPU.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ fn compare(residency: &Residency, chunks: &[Segment], case: &str) -> Profile {
     if !distinct.is_empty() {
         assert_eq!(set(distinct.len() - 1), None, "{case}");
     }
-    // A set that is filled up.
+    // A full hash set.
     assert_eq!(set(1).is_some(), distinct.len() <= 1, "{case}");
     drop(table);
     residency.clear();

@@ -1,4 +1,4 @@
-//! Relations that residency gives: their schema, the facts of their columns, their counts of rows.
+//! Relations of residency: schema, facts of columns, numbers of rows.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn a_table_is_a_relation_with_facts() {
     let (text, rising) = (relation.facts(0), relation.facts(1));
     assert_eq!((text.distinct(), text.is_sorted()), (Some(3), false));
     assert_eq!((rising.statistics.integers, rising.is_sorted(), rising.is_nullable()), (Some((0, 1_499)), true, false));
-    // An estimate to a few percent.
+    // The estimate has an error of a few percent.
     assert!(rising.distinct().unwrap().abs_diff(1_500) < 150, "{:?}", rising.distinct());
     let known = residency.facts("t", "1", 0).unwrap();
     assert!(Arc::ptr_eq(&known, relation.columns[1].facts()));
@@ -40,7 +40,7 @@ fn a_table_is_a_relation_with_facts() {
 }
 
 #[test]
-fn rows_that_only_the_device_has_counted_are_read_from_it() {
+fn a_row_count_on_the_device_is_read() {
     let source = Source::new("t", columns(), &[2_000, 1_000], 700);
     let residency = residency(64 << 20);
     let pinned = admit(&residency, &source, &[0], 0).unwrap();

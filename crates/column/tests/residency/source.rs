@@ -1,4 +1,4 @@
-//! A table in memory whose scans can be watched, changed and held up.
+//! A table in memory whose scans tests observe, change and delay.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,23 +26,23 @@ pub struct Inner {
     pub version: AtomicU64,
     /// Scans opened, by the columns asked for.
     pub scans: Mutex<Vec<Vec<usize>>>,
-    /// Raised while a scan is inside its first batch.
+    /// Set while a scan is in its first batch.
     pub reading: AtomicUsize,
-    /// While raised, scans wait between batches.
+    /// While set, scans wait between batches.
     pub held: AtomicBool,
-    /// Whether scans offer their columns one by one.
+    /// Whether scans read single columns.
     pub apart: AtomicBool,
-    /// A column that scans of single columns cut off after their first batch.
+    /// A column that scans of single columns truncate after the first batch.
     pub cut: Mutex<Option<usize>>,
-    /// How many of the next scans find the table changed behind their backs, and whether they fail over it.
+    /// Number of the next scans during which the table changes, and whether they fail.
     pub changes: AtomicU64,
     pub fails: AtomicBool,
-    /// Where its columns are kept, and whether loaded ones are added.
+    /// The column file.
     pub kept: Mutex<Option<(PathBuf, bool)>>,
 }
 
 impl Source {
-    /// A table whose columns `columns` are cut into partitions of these many rows, in batches of `batch_rows`.
+    /// A table of `columns` in partitions of these rows, in batches of `batch_rows`.
     pub fn new(name: &str, columns: Vec<(&str, ArrayRef)>, partitions: &[usize], batch_rows: usize) -> Source {
         let fields: Vec<Field> =
             columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
@@ -74,7 +74,7 @@ impl Source {
         }))
     }
 
-    /// A table of `columns` columns of 64-bit integers, `rows` rows in one partition; a value tells row and column.
+    /// A table of `columns` columns of 64-bit integers with `rows` rows in one partition; values encode row and column.
     pub fn integers(name: &str, columns: usize, rows: usize) -> Source {
         let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
         let array = |column: usize| -> ArrayRef {
@@ -156,7 +156,7 @@ impl ColumnScan for Scan {
         Ok(())
     }
 
-    fn columns_apart(&self) -> bool {
+    fn reads_single_columns(&self) -> bool {
         self.source.0.apart.load(Ordering::SeqCst)
     }
 
@@ -179,12 +179,12 @@ pub fn residency(budget: u64) -> Residency {
     Residency::new(device(LaneOrder::default(), budget))
 }
 
-/// Limits of loads that leave values as they are.
+/// Limits of loads with the plain encoding.
 pub fn plain() -> LoadLimits {
     LoadLimits { encoding: EncodingChoice::Plain, ..LoadLimits::default() }
 }
 
-/// Admits some columns with `transient` bytes beside them.
+/// Admits columns with `transient` bytes of transient memory.
 pub fn admit(residency: &Residency, source: &Source, columns: &[usize], transient: u64) -> Result<Pinned> {
     admit_with(residency, &[source.request(columns)], transient, &plain())
 }
@@ -198,7 +198,7 @@ pub fn admit_with(
     residency.admit(requests, limits, |_: &[Relation]| -> Result<u64, ColumnError> { Ok(transient) })
 }
 
-/// The bytes of a column's segments, padding left out, with validity by row.
+/// The bytes of a column's segments without padding, and validity by row.
 pub fn download(residency: &Residency, table: &Relation, column: usize) -> (Vec<u8>, Vec<bool>) {
     let mut stream = residency.device().stream().unwrap();
     let (mut bytes, mut valid) = (Vec::new(), Vec::new());
@@ -228,7 +228,7 @@ pub fn values(residency: &Residency, table: &Relation, column: usize) -> Vec<i64
     numbers(&download(residency, table, column).0, i64::from_le_bytes)
 }
 
-/// Bytes as numbers, wherever they lie.
+/// Bytes of any alignment as numbers.
 pub fn numbers<const WIDTH: usize, T>(bytes: &[u8], number: fn([u8; WIDTH]) -> T) -> Vec<T> {
     bytes.chunks_exact(WIDTH).map(|bytes| number(bytes.try_into().unwrap())).collect()
 }

@@ -86,7 +86,7 @@ impl KernelWriter<'_> {
                 continue;
             };
             let codes = self.params.add("uint64_t", Argument::U64(self.input.layouts[column].codes as u64));
-            let value = vector_value(&self.input.columns[column], &self.readers[column].looked_up("code".into()));
+            let value = vector_value(&self.input.columns[column], &self.readers[column].lookup("code".into()));
             let mut registers = vec![None; self.input.columns.len()];
             registers[column] = Some(Value { code: value, valid: None, ..self.input.columns[column].clone() });
             let mut emitter =

@@ -62,7 +62,7 @@ impl KernelWriter<'_> {
         let (mut head, mut foot) = (String::new(), String::new());
         for reader in self.split.loaded.iter().map(|column| &self.readers[*column]) {
             head.push_str(&reader.declaration("e", slots));
-            foot.push_str(&reader.move_on("e", "d", slots));
+            foot.push_str(&reader.move_step("e", "d", slots));
         }
         // The last step loads itself again, from a cache: a choice for each register would take longer.
         let loads = self.vector_loads("e", "next", false);

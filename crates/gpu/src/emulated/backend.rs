@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::module::EmulatedModule;
 use super::stream::EmulatedStream;
 use super::{
-    EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_BLOCK, SHARED_BYTES_PER_MULTIPROCESSOR,
+    EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_MULTIPROCESSOR,
 };
 use crate::backend::{Backend, BackendStream, DeviceInfo};
 use crate::compile::Queue;
@@ -42,7 +42,7 @@ impl EmulatedBackend {
             emulated: true,
             compute_capability: (9, 0),
             multiprocessors: MULTIPROCESSORS,
-            shared_memory_per_block: SHARED_BYTES_PER_BLOCK,
+            shared_memory_per_block: options.shared_memory_per_block,
             shared_memory_per_multiprocessor: SHARED_BYTES_PER_MULTIPROCESSOR,
             params_bytes_max: options.params_bytes_max,
             l2_bytes: 1 << 20,

@@ -60,6 +60,8 @@ pub enum LaneOrder {
 pub struct EmulatorOptions {
     /// Device memory in bytes.
     pub memory_bytes: u64,
+    /// Largest shared memory of a block in bytes.
+    pub shared_memory_per_block: usize,
     /// Largest parameter struct of a kernel in bytes.
     pub params_bytes_max: usize,
     /// Order of threads.
@@ -80,6 +82,7 @@ impl Default for EmulatorOptions {
     fn default() -> EmulatorOptions {
         EmulatorOptions {
             memory_bytes: 1 << 30,
+            shared_memory_per_block: SHARED_BYTES_PER_BLOCK,
             params_bytes_max: 32_764,
             order: LaneOrder::Forward,
             time_limit: Duration::from_secs(60),

@@ -211,7 +211,7 @@ impl Aside {
         let limits = load_limits(&settings);
         let threads = limits.threads.div_ceil(THREADS_SHARE);
         let limits = LoadLimits { cancelled: cancel.flag().clone(), in_background: true, threads, ..limits };
-        let limits = limits.with_own_threads();
+        let limits = limits.with_load_threads();
         let requests = requests(lowered, &state, &runtime, load_threads(&settings));
         let outcome = match lowered.arguments.is_empty() {
             true => {

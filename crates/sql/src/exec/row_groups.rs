@@ -304,7 +304,7 @@ impl ColumnScan for ParquetScan {
         self.read_roots(partition, &self.columns, sink)
     }
 
-    fn columns_apart(&self) -> bool {
+    fn reads_single_columns(&self) -> bool {
         true
     }
 
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|column| table.is_coded(column)), [true, false, true, true]);
         assert!(table.column_bytes(1) > (2 * ROWS * 14) as u64 && table.column_bytes(1) < (2 * ROWS * 40) as u64);
         let scan = table.scan("t", &[1, 3, 0]);
-        assert_eq!((scan.partitions(), scan.columns_apart()), (6, true));
+        assert_eq!((scan.partitions(), scan.reads_single_columns()), (6, true));
         for (partition, (file, start, rows)) in
             [(0, 0, 1_000), (0, 1_000, 1_000), (0, 2_000, 500), (1, 0, 1_000), (1, 1_000, 1_000), (1, 2_000, 500)]
                 .into_iter()

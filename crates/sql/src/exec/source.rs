@@ -135,7 +135,7 @@ impl ColumnSource for TableColumns {
         self.version.lock().clone()
     }
 
-    fn look_again(&self) -> Result<String> {
+    fn refresh_version(&self) -> Result<String> {
         let now = guarded(&self.runtime, version_now(&self.info, &self.state))?;
         self.version.lock().clone_from(&now);
         Ok(now)

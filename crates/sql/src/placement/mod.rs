@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
 use parking_lot::Mutex;
-use warpcube_column::{Changes, Storage, Whereabouts, is_string};
+use warpcube_column::{ChangeCounts, Location, Storage, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Step};
 
 use crate::exec::{Aside, Coming};
@@ -48,7 +48,7 @@ pub(crate) struct Basis {
     /// Whether the device was open.
     pub(crate) open: bool,
     /// Columns that had come and left.
-    pub(crate) columns: Changes,
+    pub(crate) columns: ChangeCounts,
     /// Loads that credits had nearly come to cover, and that were made.
     pub(crate) credits: u64,
 }
@@ -273,12 +273,12 @@ impl Placing {
     }
 
     fn column(&self, info: &TableInfo, column: usize) -> ColumnWork {
-        let whereabouts =
-            self.engine.as_ref().map(|engine| engine.residency().whereabouts(&info.key, &info.version, column));
-        let place = match whereabouts {
-            Some(Whereabouts::Device) => Place::Device,
-            Some(Whereabouts::Host) => Place::Host,
-            Some(Whereabouts::Source) | None => Place::Source,
+        let location =
+            self.engine.as_ref().map(|engine| engine.residency().location(&info.key, &info.version, column));
+        let place = match location {
+            Some(Location::Device) => Place::Device,
+            Some(Location::Host) => Place::Host,
+            Some(Location::Source) | None => Place::Source,
         };
         let schema = info.provider.schema();
         let data_type = schema.field(column).data_type();

@@ -1,24 +1,23 @@
-//! Distinct values of a column, found on the device, and codes for them.
+//! Distinct values of a column, and codes for them.
 
 use warpcube_gpu::{Device, Params};
 
 use super::context::{KernelContext, Source};
 use super::programs::BASICS;
-use super::scratch::{Regions, Scratch};
-use crate::device::room::Room;
-use crate::device::segment::Segment;
+use super::scratch::{Derived, Scratch};
+use crate::device::segment::{Room, Segment};
 use crate::error::Result;
 use crate::format::Dictionary;
 use crate::units::{Storage, VECTOR_ROWS};
 
-/// Warps' work that a vector is: a thread takes a row.
+/// Warps of a vector: a thread works on a row.
 const VECTOR_WARPS: usize = VECTOR_ROWS / 32;
-/// Slots of a set or table for each value.
+/// Slots of a hash set or table a value.
 const SLOTS_PER_VALUE: usize = 4;
-/// What an empty slot of a set holds.
+/// An empty slot of a hash set.
 const NO_VALUE: u64 = u64::MAX;
 
-/// The distinct valid values of plain segments by their bits, in any order; `None` if there are more than `limit`.
+/// Bits of the distinct valid values of plain segments, in any order; `None` past `limit` values.
 pub(crate) fn distinct(
     device: &Device,
     room: &dyn Room,
@@ -27,7 +26,6 @@ pub(crate) fn distinct(
     limit: usize,
 ) -> Result<Option<Vec<u64>>> {
     let mut context = KernelContext::new(device, room)?;
-    let kernel = context.kernel(BASICS, "collect_distinct")?;
     let slots = (SLOTS_PER_VALUE * limit.max(1)).next_power_of_two();
     let state_at = slots * size_of::<u64>();
     let memory = Scratch::new(&context, state_at + size_of::<u64>())?;
@@ -37,7 +35,7 @@ pub(crate) fn distinct(
         let params = source.params().buffer(memory.buffer()).u64(slots as u64).u64(limit as u64);
         (VECTOR_WARPS * source.vectors(), params.buffer_at(memory.buffer(), state_at))
     });
-    context.launch_all(&kernel, sources, 0)?;
+    context.launch_all((BASICS, "collect_distinct"), sources, 0)?;
     let mut found = vec![0u64; slots + 1];
     context.stream.download(memory.buffer(), 0, bytemuck::cast_slice_mut(&mut found))?;
     let state = found.pop().unwrap_or_default();
@@ -46,50 +44,31 @@ pub(crate) fn distinct(
     Ok((values.len() <= limit).then_some(values))
 }
 
-/// Codes of a batch, plain.
-pub(super) struct Codes {
-    sources: Vec<Source>,
-    _memory: Regions,
+/// Launches the lookup of a batch's codes; the kernel raises `flag` if the dictionary does not have a value.
+pub(super) fn codes_of(
+    context: &mut KernelContext<'_>,
+    flag: &Scratch,
+    dictionary: &Dictionary,
+    sources: &[Source],
+) -> Result<Derived> {
+    let (keys, codes) = table(dictionary.values());
+    let codes_at = size_of_val(keys.as_slice());
+    let table = Scratch::new(context, codes_at + size_of_val(codes.as_slice()))?;
+    context.stream.upload(table.buffer(), 0, bytemuck::cast_slice(&keys))?;
+    context.stream.upload(table.buffer(), codes_at, bytemuck::cast_slice(&codes))?;
+    let derived = Derived::new(context, sources, Storage::U32)?;
+    let segments = sources.iter().zip(&derived.sources).map(|(source, codes)| {
+        let params: Params = source.params().buffer(table.buffer()).buffer_at(table.buffer(), codes_at);
+        let params = params.u64(keys.len() as u64).buffer(flag.buffer()).buffer(&codes.values);
+        (VECTOR_WARPS * source.vectors(), params)
+    });
+    context.launch_all((BASICS, "look_up_codes"), segments, 0)?;
+    // The reservation of the table ends here, and so must its use.
+    context.stream.synchronize()?;
+    Ok(derived)
 }
 
-impl Codes {
-    /// Launches what looks values up; `flag` is raised where the dictionary does not have one.
-    pub(super) fn new(
-        context: &mut KernelContext<'_>,
-        flag: &Scratch,
-        dictionary: &Dictionary,
-        sources: &[Source],
-    ) -> Result<Codes> {
-        let kernel = context.kernel(BASICS, "look_up_codes")?;
-        let (keys, codes) = table(dictionary.values());
-        let codes_at = size_of_val(keys.as_slice());
-        let table = Scratch::new(context, codes_at + size_of_val(codes.as_slice()))?;
-        context.stream.upload(table.buffer(), 0, bytemuck::cast_slice(&keys))?;
-        context.stream.upload(table.buffer(), codes_at, bytemuck::cast_slice(&codes))?;
-        let memory = Regions::new(context, sources, VECTOR_ROWS * size_of::<u32>())?;
-        let place = |(position, source): (usize, &Source)| {
-            let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<u32>())?;
-            Ok(source.with(values, Storage::U32))
-        };
-        let coded: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
-        let segments = sources.iter().zip(&coded).map(|(source, codes)| {
-            let params: Params = source.params().buffer(table.buffer()).buffer_at(table.buffer(), codes_at);
-            let params = params.u64(keys.len() as u64).buffer(flag.buffer()).buffer(&codes.values);
-            (VECTOR_WARPS * source.vectors(), params)
-        });
-        context.launch_all(&kernel, segments, 0)?;
-        // The table's promise ends here: so does its use.
-        context.stream.synchronize()?;
-        Ok(Codes { sources: coded, _memory: memory })
-    }
-
-    /// Segments of codes.
-    pub(super) fn sources(&self) -> &[Source] {
-        &self.sources
-    }
-}
-
-/// A table with open addressing: keys, and codes that are all ones where a slot is empty.
+/// A hash table with open addressing: keys and codes; the code of an empty slot is all ones.
 fn table(values: &[u64]) -> (Vec<u64>, Vec<u32>) {
     let slots = (SLOTS_PER_VALUE * values.len().max(1)).next_power_of_two();
     let (mut keys, mut codes) = (vec![0; slots], vec![u32::MAX; slots]);
@@ -103,7 +82,7 @@ fn table(values: &[u64]) -> (Vec<u64>, Vec<u32>) {
     (keys, codes)
 }
 
-/// Where a value is looked for first, of a power of two of slots: `wc_slot`.
+/// The first slot of a value in a power of two of slots: `wc_slot`.
 fn first_slot(bits: u64, slots: usize) -> usize {
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (slots - 1)
 }

@@ -1,4 +1,4 @@
-//! Where kernels over plain segments run: their launches, their memory, and the segments they read.
+//! The context of kernels over plain segments: their stream, their launches, their operands.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -6,21 +6,20 @@ use std::collections::{BTreeSet, HashMap};
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
 
 use super::programs::{Parts, program};
-use crate::device::room::Room;
-use crate::device::segment::Segment;
+use crate::device::segment::{Room, Segment};
 use crate::error::Result;
 use crate::format::Sample;
 use crate::units::{Storage, VECTOR_ROWS};
 
-/// Threads of a block; a warp takes a vector, or a group of a vector.
+/// Threads of a block; a warp works on a vector, or on a group of a vector.
 pub(super) const BLOCK: u32 = 256;
 /// Warps of a block.
 pub(crate) const BLOCK_WARPS: u32 = BLOCK / 32;
-/// Blocks a multiprocessor.
+/// Most blocks a multiprocessor.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
-/// Segments of a launch: `WC_SEGMENTS`.
+/// Most segments of a launch: `WC_SEGMENTS`.
 pub(super) const LAUNCH_SEGMENTS: usize = 16;
-/// Bytes of scratch memory that is given back after a column.
+/// Smallest scratch memory in bytes that returns to the device after a column.
 pub(super) const SCRATCH_LARGE: usize = 8 << 10;
 
 /// A plain segment on the device.
@@ -39,12 +38,12 @@ impl Source {
         Source { values, validity, rows: segment.rows() as usize, storage }
     }
 
-    /// Other values of the same rows.
+    /// The same rows with other values.
     pub(super) fn with(&self, values: DeviceBuffer, storage: Storage) -> Source {
         Source { values, validity: self.validity.clone(), rows: self.rows, storage }
     }
 
-    /// Whether there is a word of validity.
+    /// Whether the segment has validity words.
     pub(crate) fn has_nulls(&self) -> bool {
         self.validity.is_some()
     }
@@ -69,7 +68,7 @@ impl Source {
         Ok(())
     }
 
-    /// Parameters that kernels begin with.
+    /// Parameters of a kernel, beginning with a `WcSource`.
     pub(super) fn params(&self) -> Params {
         self.add_to(Params::new())
     }
@@ -85,27 +84,24 @@ impl Source {
     }
 }
 
-/// The order-preserving map between values and keys of the kernels: flips the sign bit of signed values.
+/// The bit that maps values to keys of the kernels in the same order: the sign bit of signed values.
 pub(crate) fn flip(storage: Storage) -> u64 {
-    match storage {
-        Storage::I8 | Storage::I16 | Storage::I32 | Storage::I64 => 1 << 63,
-        _ => 0,
-    }
+    if storage.is_signed() { 1 << 63 } else { 0 }
 }
 
-/// Where kernels run, and where their memory comes from.
+/// The stream of kernels and the memory of their operands.
 pub(crate) struct KernelContext<'a> {
     pub(crate) device: &'a Device,
     pub(crate) room: &'a dyn Room,
     pub(crate) stream: Stream,
     kernels: RefCell<HashMap<&'static str, Kernel>>,
-    /// Sizes of large scratch memory that was used.
+    /// Sizes of large scratch memory that was in use.
     pub(super) large: RefCell<BTreeSet<usize>>,
 }
 
 impl Drop for KernelContext<'_> {
     fn drop(&mut self) {
-        // Kept for a next column it would count as memory in use.
+        // Memory in the pool of the device counts as in use.
         self.large.borrow().iter().for_each(|bytes| self.device.free_cached(*bytes));
     }
 }
@@ -116,7 +112,7 @@ impl<'a> KernelContext<'a> {
         Ok(KernelContext { device, room, stream, kernels, large })
     }
 
-    /// Compiles programs side by side, those too that may follow: most columns are packed.
+    /// Compiles programs concurrently.
     pub(crate) fn prepare(&self, programs: &[Parts]) -> Result<()> {
         let programs: Vec<Program> = programs.iter().map(|parts| program(self.device, *parts)).collect();
         self.device.compile_all(&programs)?;
@@ -133,7 +129,7 @@ impl<'a> KernelContext<'a> {
         Ok(kernel)
     }
 
-    /// Launches a kernel over that many warps' work, at most so many blocks a multiprocessor.
+    /// Launches a kernel over the work of `warps` warps, with at most `blocks` blocks a multiprocessor.
     pub(crate) fn launch(
         &mut self,
         kernel: &Kernel,
@@ -147,13 +143,14 @@ impl<'a> KernelContext<'a> {
         Ok(self.stream.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes }, params)?)
     }
 
-    /// Launches a kernel over segments: of each the warps' work and the parameters.
+    /// Launches a kernel of a program over segments: number of warps and parameters of each.
     pub(super) fn launch_all(
         &mut self,
-        kernel: &Kernel,
+        (parts, name): (Parts, &'static str),
         segments: impl IntoIterator<Item = (usize, Params)>,
         shared_bytes: u32,
     ) -> Result<()> {
+        let kernel = self.kernel(parts, name)?;
         let mut segments = segments.into_iter().peekable();
         while segments.peek().is_some() {
             let (mut params, mut warps, mut count, mut bytes) = (Params::new(), 0, 0, 0);
@@ -164,11 +161,11 @@ impl<'a> KernelContext<'a> {
             for _ in 0..(LAUNCH_SEGMENTS - count) * bytes / size_of::<u64>() {
                 params = params.u64(0);
             }
-            // As many blocks for each, so that a block finds its segment by its number alone.
+            // Each segment has as many blocks: the number of a block gives its segment.
             let most = (self.device.info().multiprocessors * BLOCKS_PER_MULTIPROCESSOR / count as u32).max(1);
             let blocks = (warps as u32).div_ceil(BLOCK_WARPS).clamp(1, most);
             let shape = LaunchShape { grid: blocks * count as u32, block: BLOCK, shared_bytes };
-            self.stream.launch(kernel, shape, &params.u64(count as u64))?;
+            self.stream.launch(&kernel, shape, &params.u64(count as u64))?;
         }
         Ok(())
     }

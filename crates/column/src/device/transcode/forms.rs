@@ -2,12 +2,12 @@
 
 use warpcube_gpu::{DeviceBuffer, Params};
 
-use super::codes::Codes;
+use super::codes::codes_of;
 use super::context::{BLOCK_WARPS, KernelContext, Source};
 use super::delta::DeltaForm;
-use super::packed::{PackedForm, Patches, VECTOR_GROUPS, word_bytes};
+use super::packed::{PackedForm, Patches, VECTOR_GROUPS};
 use super::programs::{ALP, BLOCKS, BYTES, Parts, RUNS};
-use super::scratch::{Counts, Regions, Scratch};
+use super::scratch::{Counts, Derived, Scratch};
 use crate::error::Result;
 use crate::format::{Alp, Encoding, Nsf, Nsv};
 use crate::units::{Storage, VECTOR_ROWS};
@@ -31,31 +31,28 @@ enum Form {
     Blocks { differences: bool, counts: Counts },
     Packed(PackedForm),
     Delta(Box<DeltaForm>),
-    Codes(Codes, Box<Prepared>),
+    Codes(Derived, Box<Prepared>),
     Alp(Box<AlpForm>),
 }
 
 struct AlpForm {
-    integers: Vec<Source>,
-    _memory: Regions,
+    integers: Derived,
     packed: PackedForm,
     exceptions: Patches,
 }
 
 impl Prepared {
-    /// Counts what segments will take; `flag` is raised where the encoding cannot hold a value.
+    /// Counts the bytes of segments; kernels raise `flag` if the encoding cannot hold a value.
     pub(super) fn new(
         context: &mut KernelContext<'_>,
         flag: &Scratch,
         encoding: &Encoding,
         sources: &[Source],
     ) -> Result<Prepared> {
+        sources.iter().try_for_each(|source| encoding.codec().check(source.storage))?;
         let form = match encoding {
             Encoding::Plain => Form::Plain,
-            Encoding::Nsf(nsf) => {
-                sources.iter().try_for_each(|source| nsf.check(source.storage))?;
-                Form::Nsf(*nsf)
-            }
+            Encoding::Nsf(nsf) => Form::Nsf(*nsf),
             Encoding::Nsv(nsv) => {
                 let counts = count(context, (BYTES, "count_nsv"), sources, 1, |params| {
                     params.u64(nsv.reference).buffer(flag.buffer())
@@ -73,8 +70,8 @@ impl Prepared {
             Encoding::Packed(packed) => Form::Packed(PackedForm::new(context, *packed, sources)?),
             Encoding::Delta(delta) => Form::Delta(Box::new(DeltaForm::new(context, *delta, sources)?)),
             Encoding::Dictionary(dictionary) => {
-                let codes = Codes::new(context, flag, dictionary, sources)?;
-                let prepared = Prepared::new(context, flag, dictionary.codes(), codes.sources())?;
+                let codes = codes_of(context, flag, dictionary, sources)?;
+                let prepared = Prepared::new(context, flag, dictionary.codes(), &codes.sources)?;
                 Form::Codes(codes, Box::new(prepared))
             }
             Encoding::Alp(alp) => Form::Alp(Box::new(AlpForm::new(context, alp, sources)?)),
@@ -88,7 +85,7 @@ impl Prepared {
         &self.bytes
     }
 
-    /// Launches what writes the segments.
+    /// Launches the kernels that write the segments.
     pub(super) fn write(
         &self,
         context: &mut KernelContext<'_>,
@@ -105,50 +102,36 @@ impl Prepared {
                 copies.try_for_each(|(source, out)| Ok(context.stream.copy(out, 0, &source.values, 0, out.bytes())?))
             }
             Form::Nsf(nsf) => {
-                let kernel = context.kernel(BYTES, "write_nsf")?;
                 let segments = all.map(|position| {
                     let params = params(position).u64(nsf.bytes.into()).buffer(flag.buffer());
                     (VECTOR_BLOCKS * vectors(position), params.buffer(&outs[position]))
                 });
-                context.launch_all(&kernel, segments, 0)
+                context.launch_all((BYTES, "write_nsf"), segments, 0)
             }
             Form::Nsv(nsv, starts) => {
-                let kernel = context.kernel(BYTES, "write_nsv")?;
                 let segments = all.map(|position| {
                     let params = starts.add_to(params(position).u64(nsv.reference), position);
                     (vectors(position), params.buffer(&outs[position]))
                 });
-                context.launch_all(&kernel, segments, 0)
+                context.launch_all((BYTES, "write_nsv"), segments, 0)
             }
             Form::Rle(firsts) => {
-                let kernel = context.kernel(RUNS, "write_runs")?;
                 let segments = all.map(|position| {
                     (vectors(position), firsts.add_to(params(position), position).buffer(&outs[position]))
                 });
-                context.launch_all(&kernel, segments, 0)
+                context.launch_all((RUNS, "write_runs"), segments, 0)
             }
             Form::Blocks { differences, counts } => {
-                let kernel = context.kernel(BLOCKS, "write_blocks")?;
                 let segments = all.map(|position| {
                     let params = counts.add_to(params(position).u64((*differences).into()), position);
                     (vectors(position), params.buffer(&outs[position]))
                 });
-                context.launch_all(&kernel, segments, BLOCK_WARPS * 256)
+                context.launch_all((BLOCKS, "write_blocks"), segments, BLOCK_WARPS * 256)
             }
             Form::Packed(packed) => packed.write(context, flag, sources, (outs, 0)),
             Form::Delta(delta) => delta.write(context, flag, outs),
-            Form::Codes(codes, prepared) => prepared.write(context, flag, codes.sources(), outs),
-            Form::Alp(alp) => {
-                let AlpForm { integers, packed, exceptions, .. } = alp.as_ref();
-                let length = |position: usize| packed.end(&integers[position], position, ALP_HEAD) - ALP_HEAD;
-                let head = context.kernel(ALP, "alp_head")?;
-                let heads = all.map(|position| (1, Params::new().u64(length(position) as u64).buffer(&outs[position])));
-                context.launch_all(&head, heads, 0)?;
-                packed.write(context, flag, integers, (outs, ALP_HEAD))?;
-                exceptions.write(context, sources, outs, |position| {
-                    (params(position).null().u64(0), (ALP_HEAD + length(position)).next_multiple_of(8))
-                })
-            }
+            Form::Codes(codes, prepared) => prepared.write(context, flag, &codes.sources, outs),
+            Form::Alp(alp) => alp.write(context, flag, sources, outs),
         }
     }
 }
@@ -167,59 +150,75 @@ impl Form {
             }
             Form::Blocks { differences, counts } => {
                 let blocks = VECTOR_BLOCKS * vectors;
-                let tiles = if *differences { blocks / 4 * word_bytes(source.storage) } else { 0 };
+                let tiles = if *differences { blocks / 4 * source.storage.word_bytes() } else { 0 };
                 16 + 4 * (blocks + 1) + 4 * counts.total(position) + tiles + 12
             }
             Form::Packed(packed) => packed.end(source, position, 0),
             Form::Delta(delta) => delta.bytes(source),
             Form::Codes(_, prepared) => prepared.bytes[position],
-            Form::Alp(alp) => {
-                let at = alp.packed.end(&alp.integers[position], position, ALP_HEAD).next_multiple_of(8);
-                alp.exceptions.end(source, position, at)
-            }
+            Form::Alp(alp) => alp.exceptions.end(source, position, alp.exceptions_at(position)),
         }
     }
 }
 
-/// Sums of what a kernel counts.
+/// Launches a kernel that counts, and sums the counts.
 fn count(
     context: &mut KernelContext<'_>,
-    (program, name): (Parts, &'static str),
+    kernel: (Parts, &'static str),
     sources: &[Source],
     per_vector: usize,
     parameters: impl Fn(Params) -> Params,
 ) -> Result<Counts> {
-    let (kernel, mut counts) = (context.kernel(program, name)?, Counts::new(context, sources, per_vector)?);
+    let mut counts = Counts::new(context, sources, per_vector)?;
     let segments = sources
         .iter()
         .enumerate()
         .map(|(position, source)| (source.vectors(), counts.add_to(parameters(source.params()), position)));
-    context.launch_all(&kernel, segments, 0)?;
+    context.launch_all(kernel, segments, 0)?;
     counts.sum(context)?;
     Ok(counts)
 }
 
 impl AlpForm {
-    /// Integers and exceptions of floats.
+    /// Computes integers and marks exceptions.
     fn new(context: &mut KernelContext<'_>, alp: &Alp, sources: &[Source]) -> Result<AlpForm> {
-        sources.iter().try_for_each(|source| Alp::check(source.storage))?;
-        let kernel = context.kernel(ALP, "alp_integers")?;
-        let memory = Regions::new(context, sources, VECTOR_ROWS * size_of::<i64>())?;
+        let integers = Derived::new(context, sources, Storage::I64)?;
         let mut exceptions = Patches::new(context, sources)?;
         let scales = alp.scales()?;
-        let place = |(position, source): (usize, &Source)| {
-            let values = memory.part(position, source.vectors() * VECTOR_ROWS * size_of::<i64>())?;
-            Ok(source.with(values, Storage::I64))
-        };
-        let integers: Vec<Source> = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
-        let segments = sources.iter().zip(&integers).enumerate().map(|(position, (source, integers))| {
+        let segments = sources.iter().zip(&integers.sources).enumerate().map(|(position, (source, integers))| {
             let params = scales.iter().fold(source.params(), |params, scale| params.f64(*scale));
             let params = exceptions.add_to(params.buffer(&integers.values), position);
             (VECTOR_GROUPS * source.vectors(), params)
         });
-        context.launch_all(&kernel, segments, 0)?;
+        context.launch_all((ALP, "alp_integers"), segments, 0)?;
         exceptions.counts.sum(context)?;
-        let packed = PackedForm::new(context, alp.integers, &integers)?;
-        Ok(AlpForm { integers, _memory: memory, packed, exceptions })
+        let packed = PackedForm::new(context, alp.integers, &integers.sources)?;
+        Ok(AlpForm { integers, packed, exceptions })
+    }
+
+    /// End of the packed integers of a segment.
+    fn integers_end(&self, position: usize) -> usize {
+        self.packed.end(&self.integers.sources[position], position, ALP_HEAD)
+    }
+
+    /// First byte of the exceptions of a segment.
+    fn exceptions_at(&self, position: usize) -> usize {
+        self.integers_end(position).next_multiple_of(8)
+    }
+
+    fn write(
+        &self,
+        context: &mut KernelContext<'_>,
+        flag: &Scratch,
+        sources: &[Source],
+        outs: &[DeviceBuffer],
+    ) -> Result<()> {
+        let length = |position| (self.integers_end(position) - ALP_HEAD) as u64;
+        let heads = outs.iter().enumerate().map(|(position, out)| (1, Params::new().u64(length(position)).buffer(out)));
+        context.launch_all((ALP, "alp_head"), heads, 0)?;
+        self.packed.write(context, flag, &self.integers.sources, (outs, ALP_HEAD))?;
+        self.exceptions.write(context, sources, outs, |position| {
+            (sources[position].params().null().u64(0), self.exceptions_at(position))
+        })
     }
 }

@@ -1,10 +1,8 @@
-//! Plain segments of a column to encoded ones on the device, byte for byte as [`encode`](crate::format::encode) makes
-//! them.
+//! Encoders on the device. Their bytes are those of [`encode`](crate::format::encode).
 //!
-//! Segments are encoded in batches, two at a time: kernels count what each vector will take where that depends on
-//! its values, the counts are summed on the device, their totals come to the host, and kernels write all segments of
-//! a batch into one slab of memory. Then their plain forms are dropped, so that a column takes two batches more than
-//! its plain form meanwhile.
+//! Two batches of segments are encoded at a time. If the bytes of vectors depend on their values, kernels count and sum
+//! them, and the totals come to the host. Kernels then write all segments of a batch into one slab of memory, and the
+//! plain segments of the batch are dropped: a column takes the memory of two batches beside its plain segments.
 
 mod codes;
 mod context;
@@ -25,21 +23,20 @@ pub(crate) use programs::{
 pub use programs::{programs_of_first_loads, programs_of_plain_loads};
 pub(crate) use scratch::Scratch;
 
-use crate::device::room::Room;
-use crate::device::segment::Segment;
+use crate::device::segment::{Room, Segment};
 use crate::error::{ColumnError, Result};
 use crate::format::{Encoding, EncodingError};
 use crate::units::Storage;
 use forms::Prepared;
 
-/// Plain bytes after which a batch is encoded and plain forms are dropped.
+/// Plain bytes of a batch.
 const BATCH_BYTES: usize = 128 << 20;
 
-/// Encodes plain segments of a column; each plain form that is handed over is dropped once its encoded one is there.
+/// Encodes plain segments of a column, and drops them batch by batch.
 ///
 /// # Errors
-/// [`ColumnError::Encoding`] if the encoding is not for such values or cannot hold one; [`ColumnError::OverBudget`]
-/// without room. Segments come back with an error unless some are encoded already.
+/// [`ColumnError::Encoding`] if the encoding is not for the storage or cannot hold a value; [`ColumnError::OverBudget`]
+/// without room. The error returns the segments if none of them is dropped.
 pub(crate) fn encode_segments<S: AsRef<Segment>>(
     device: &Device,
     room: &dyn Room,
@@ -66,10 +63,7 @@ pub(crate) fn encode_segments<S: AsRef<Segment>>(
     }
 }
 
-/// Encoded copies of plain segments, which stay.
-///
-/// # Errors
-/// As [`encode_segments`].
+/// Encoded copies of plain segments.
 pub(crate) fn encode_copies(
     device: &Device,
     room: &dyn Room,
@@ -81,11 +75,10 @@ pub(crate) fn encode_copies(
     encode_segments::<&Segment>(device, room, storage, encoding, segments).map_err(|(error, _)| error)
 }
 
-/// Makes encoded segments: batches take turns on two streams, so that the device has one to work on while the host
-/// prepares the next.
+/// Encodes batches on two streams in turn: the device works on one batch while the host prepares the next.
 struct Encoder<'a, S> {
     streams: [BatchStream<'a, S>; 2],
-    /// Batches so far.
+    /// Number of batches begun.
     batches: usize,
     encoding: &'a Encoding,
     storage: Storage,
@@ -93,12 +86,12 @@ struct Encoder<'a, S> {
     batch_bytes: usize,
 }
 
-/// A stream, and the batch that is being encoded there.
+/// A stream with the batch in progress.
 struct BatchStream<'a, S> {
     context: KernelContext<'a>,
-    /// A word that kernels raise where the encoding cannot hold a value.
+    /// A word that kernels set if the encoding cannot hold a value.
     flag: Scratch,
-    /// The batch, and the memory it takes meanwhile.
+    /// The batch in progress with its scratch memory.
     busy: Option<(Vec<S>, Prepared)>,
 }
 
@@ -110,7 +103,7 @@ impl<'a, S: AsRef<Segment>> BatchStream<'a, S> {
         Ok(BatchStream { context, flag, busy: None })
     }
 
-    /// Launches what makes encoded copies of some segments in one buffer: memory is dear to get in small pieces.
+    /// Launches the encoding of a batch into one slab: one allocation is faster than many.
     fn launch(&mut self, encoding: &Encoding, storage: Storage, batch: &[S]) -> Result<(Vec<Segment>, Prepared)> {
         let sources: Vec<Source> = batch.iter().map(|segment| Source::of(segment.as_ref(), storage)).collect();
         let prepared = Prepared::new(&mut self.context, &self.flag, encoding, &sources)?;
@@ -128,7 +121,7 @@ impl<'a, S: AsRef<Segment>> BatchStream<'a, S> {
         }
         prepared.write(&mut self.context, &self.flag, &sources, &values)?;
         let segments = values.into_iter().zip(&sources).enumerate().map(|(position, (values, source))| {
-            // The last one has what rounding added.
+            // The last share includes the padding of the slab.
             let share = match position + 1 == parts.len() {
                 true => reservation.bytes(),
                 false => parts[position] as u64 + validity(source),
@@ -138,7 +131,7 @@ impl<'a, S: AsRef<Segment>> BatchStream<'a, S> {
         Ok((segments.collect(), prepared))
     }
 
-    /// Waits for the batch that is being encoded, and lets go of it.
+    /// Waits for the batch in progress, and drops it.
     fn settle(&mut self, encoding: &Encoding) -> Result<()> {
         if self.busy.is_none() {
             return Ok(());
@@ -160,7 +153,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
         Ok(Encoder { streams, batches: 0, encoding, storage, batch_bytes })
     }
 
-    /// The next segments that are encoded at once.
+    /// The next batch.
     fn batch_of(&self, plain: &mut impl Iterator<Item = S>) -> Vec<S> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.is_empty() || bytes < self.batch_bytes {
@@ -171,7 +164,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
         batch
     }
 
-    /// Begins to encode a batch; what it becomes is there after [`Encoder::finish`]. A batch comes back with an error.
+    /// Begins to encode a batch; its segments are complete after [`Encoder::finish`]. An error returns the batch.
     fn encode(&mut self, batch: Vec<S>) -> Result<Vec<Segment>, (ColumnError, Vec<S>)> {
         let (encoding, storage) = (self.encoding, self.storage);
         self.batches += 1;
@@ -182,7 +175,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
         }
         let mut launched = here.launch(encoding, storage, &batch);
         if matches!(launched, Err(ColumnError::OverBudget { .. })) && other.busy.is_some() {
-            // The other batch's plain form gives room.
+            // The end of the other batch gives room.
             launched = other.settle(encoding).and_then(|()| here.launch(encoding, storage, &batch));
         }
         match launched {
@@ -194,7 +187,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
         }
     }
 
-    /// Waits for all that was begun.
+    /// Waits for the batches in progress.
     fn finish(mut self) -> Result<()> {
         let encoding = self.encoding;
         self.streams.iter_mut().try_for_each(|stream| stream.settle(encoding))
@@ -203,7 +196,7 @@ impl<'a, S: AsRef<Segment>> Encoder<'a, S> {
 
 #[cfg(test)]
 mod tests {
-    use warpcube_gpu::{DeviceBuffer, EmulatorOptions, Reservation, Stream};
+    use warpcube_gpu::{EmulatorOptions, Reservation, Stream};
 
     use super::context::LAUNCH_SEGMENTS;
     use super::*;
@@ -211,12 +204,51 @@ mod tests {
     use crate::format::{Alp, Delta, Dictionary, Nsf, Nsv, Packed, Plain, Profile, encode};
     use crate::units::VECTOR_ROWS;
 
-    /// All that the pool has.
+    /// The whole pool of a device.
     struct Whole<'a>(&'a Device);
 
     impl Room for Whole<'_> {
         fn reserve(&self, bytes: u64) -> Result<Reservation> {
             Ok(self.0.pool().try_reserve(bytes).expect("the pool is large"))
+        }
+    }
+
+    fn device() -> Device {
+        Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler")
+    }
+
+    /// Pseudo-random bits of a row.
+    fn mixed(row: usize) -> u64 {
+        (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    }
+
+    /// Values of whole vectors in storage width by their bits.
+    fn values(storage: Storage, rows: usize, bits: impl Fn(usize) -> u64) -> Vec<u8> {
+        let bytes = |row| bits(row).to_le_bytes().into_iter().take(storage.width());
+        (0..rows.next_multiple_of(VECTOR_ROWS)).flat_map(bytes).collect()
+    }
+
+    fn upload(room: &Whole<'_>, stream: &mut Stream, plain: &Plain<'_>) -> Segment {
+        let mut copy = |bytes: &[u8]| {
+            let buffer = room.0.buffer(bytes.len(), "a test").expect("room");
+            stream.upload(&buffer, 0, bytes).and_then(|()| stream.synchronize()).expect("in range");
+            buffer
+        };
+        let buffer = copy(plain.values());
+        let validity = plain.validity().map(|words| copy(bytemuck::cast_slice(words)));
+        Segment::new(buffer, validity, plain.rows() as u32, room.reserve(1).expect("room"))
+    }
+
+    /// Asserts that the device encodes segments to the bytes of the CPU.
+    fn assert_equal_bytes(room: &Whole<'_>, stream: &mut Stream, encoding: &Encoding, all: &[(Plain<'_>, &Segment)]) {
+        let storage = all[0].0.storage();
+        let segments: Vec<&Segment> = all.iter().map(|(_, segment)| *segment).collect();
+        let encoded = encode_segments(room.0, room, storage, encoding, segments).map_err(|(error, _)| error);
+        for (encoded, (plain, _)) in encoded.expect("it holds the values").iter().zip(all) {
+            let mut found = vec![0; encoded.values().bytes()];
+            stream.download(encoded.values(), 0, &mut found).expect("in range");
+            let expected = encode(encoding, plain).expect("it holds the values");
+            assert!(found == expected, "{encoding:?} of {storage:?}: {} rows", plain.rows());
         }
     }
 
@@ -237,56 +269,35 @@ mod tests {
         all
     }
 
-    /// Null slots and padding hold anything: the CPU and the device see the same.
     #[test]
-    fn what_is_null_is_no_value() {
-        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
-        let (room, rows) = (Whole(&device), 2_500usize);
-        let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    fn null_slots_and_padding_are_no_values() {
+        let (device, rows) = (device(), 2_500);
+        let (room, mut stream) = (Whole(&device), device.stream().expect("a stream"));
         let is_valid = |row: usize| row < rows && row / 1024 != 1 && !mixed(row).is_multiple_of(3);
         for storage in [Storage::I32, Storage::I64, Storage::F32, Storage::F64] {
-            let bits = |row: usize| match (is_valid(row), storage) {
+            let values = values(storage, rows, |row| match (is_valid(row), storage) {
                 (false, _) => mixed(row),
                 (true, Storage::F64) => (row as f64 / 4.0).to_bits(),
                 (true, Storage::F32) => (row as f32 / 4.0).to_bits().into(),
                 (true, _) => row as u64 % 600 * 40,
-            };
-            let padded = rows.next_multiple_of(VECTOR_ROWS);
-            let values: Vec<u8> =
-                (0..padded).flat_map(|row| bits(row).to_le_bytes().into_iter().take(storage.width())).collect();
+            });
             let word = |word: usize| (0..32).fold(0, |bits, bit| bits | u32::from(is_valid(32 * word + bit)) << bit);
             // Padding is null whatever its bits are.
-            let mut words: Vec<u32> = (0..padded / 32).map(word).collect();
-            words[padded / 32 - 1] = u32::MAX;
+            let mut words: Vec<u32> = (0..rows.next_multiple_of(VECTOR_ROWS) / 32).map(word).collect();
+            *words.last_mut().expect("three vectors") = u32::MAX;
             let plain = Plain::new(storage, &values, Some(&words), rows).expect("whole vectors");
-            let mut stream = device.stream().expect("a stream");
-            let upload = |stream: &mut Stream, bytes: &[u8]| -> DeviceBuffer {
-                let buffer = device.buffer(bytes.len(), "a test").expect("room");
-                stream.upload(&buffer, 0, bytes).expect("in range");
-                buffer
-            };
-            let (on_device, validity) =
-                (upload(&mut stream, &values), upload(&mut stream, bytemuck::cast_slice(&words)));
-            stream.synchronize().expect("no faults");
-            let reservation = room.reserve(1).expect("room");
-            let segments = [Segment::new(on_device, Some(validity), rows as u32, reservation)];
-            assert_eq!(profile(&device, &room, storage, &segments).expect("room"), Profile::of(&plain), "{storage:?}");
+            let segment = [upload(&room, &mut stream, &plain)];
+            assert_eq!(profile(&device, &room, storage, &segment).expect("room"), Profile::of(&plain), "{storage:?}");
             for encoding in encodings(storage, &plain) {
-                let expected = encode(&encoding, &plain).expect("it holds the values");
-                let encoded =
-                    encode_copies(&device, &room, storage, &encoding, &segments).expect("it holds the values");
-                let mut found = vec![0; encoded[0].values().bytes()];
-                stream.download(encoded[0].values(), 0, &mut found).expect("in range");
-                assert!(found == expected, "{encoding:?} of {storage:?}");
+                assert_equal_bytes(&room, &mut stream, &encoding, &[(plain, &segment[0])]);
             }
         }
     }
 
     #[test]
     fn profiles_of_more_segments_than_a_launch_takes_add_up() {
-        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
+        let device = device();
         let (room, mut stream) = (Whole(&device), device.stream().expect("a stream"));
-        let mixed = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         for storage in [Storage::I32, Storage::U32, Storage::I64, Storage::U64, Storage::I16] {
             // Whole vectors and parts of some; extremes, few values, runs that go up and down, in turn.
             let rows = |segment: usize| if segment % 3 == 0 { 2 * VECTOR_ROWS } else { 1 + segment * 1_237 % 1_500 };
@@ -298,57 +309,38 @@ mod tests {
             };
             let (mut segments, mut expected) = (Vec::new(), None::<Profile>);
             for segment in 0..70 {
-                let padded = rows(segment).next_multiple_of(VECTOR_ROWS);
-                let bytes = |row| bits(segment, row).to_le_bytes().into_iter().take(storage.width());
-                let values: Vec<u8> = (0..padded).flat_map(bytes).collect();
+                let values = values(storage, rows(segment), |row| bits(segment, row));
                 let plain = Plain::new(storage, &values, None, rows(segment)).expect("whole vectors");
                 match &mut expected {
                     Some(expected) => expected.add(&Profile::of(&plain)),
                     None => expected = Some(Profile::of(&plain)),
                 }
-                let buffer = device.buffer(values.len(), "a test").expect("room");
-                stream.upload(&buffer, 0, &values).expect("in range");
-                let reservation = room.reserve(1).expect("room");
-                segments.push(Segment::new(buffer, None, rows(segment) as u32, reservation));
+                segments.push(upload(&room, &mut stream, &plain));
             }
-            stream.synchronize().expect("no faults");
             assert_eq!(Some(profile(&device, &room, storage, &segments).expect("room")), expected, "{storage:?}");
         }
     }
 
     #[test]
     fn segments_of_a_batch_are_encoded_as_each_alone() {
-        let device = Device::emulated(EmulatorOptions::default(), 64 << 20).expect("a compiler");
+        let device = device();
         let (room, mut stream) = (Whole(&device), device.stream().expect("a stream"));
         // More segments than a launch takes, of one vector to four.
         let rows: Vec<usize> = (0..LAUNCH_SEGMENTS + 3).map(|number| 1 + number * 1_237 % 4_000).collect();
         let longest = *rows.iter().max().expect("segments");
         for storage in [Storage::I32, Storage::F64] {
-            let bits = |row: usize| match storage {
+            let values = values(storage, longest, |row| match storage {
                 Storage::F64 => (row as f64 / 4.0).to_bits(),
                 _ => row as u64 % 600 * 40,
+            });
+            let plain = |rows: usize| {
+                let part = &values[..rows.next_multiple_of(VECTOR_ROWS) * storage.width()];
+                Plain::new(storage, part, None, rows).expect("whole vectors")
             };
-            let values: Vec<u8> = (0..longest.next_multiple_of(VECTOR_ROWS))
-                .flat_map(|row| bits(row).to_le_bytes().into_iter().take(storage.width()))
-                .collect();
-            let part = |rows: usize| &values[..rows.next_multiple_of(VECTOR_ROWS) * storage.width()];
-            let plain = |rows: usize| Plain::new(storage, part(rows), None, rows).expect("whole vectors");
-            let mut segment = |rows: &usize| {
-                let buffer = device.buffer(part(*rows).len(), "a test").expect("room");
-                stream.upload(&buffer, 0, part(*rows)).expect("in range");
-                Segment::new(buffer, None, *rows as u32, room.reserve(1).expect("room"))
-            };
-            let segments: Vec<Segment> = rows.iter().map(&mut segment).collect();
-            stream.synchronize().expect("no faults");
+            let segments: Vec<Segment> = rows.iter().map(|rows| upload(&room, &mut stream, &plain(*rows))).collect();
+            let all: Vec<(Plain<'_>, &Segment)> = rows.iter().map(|rows| plain(*rows)).zip(&segments).collect();
             for encoding in encodings(storage, &plain(longest)) {
-                let encoded =
-                    encode_copies(&device, &room, storage, &encoding, &segments).expect("it holds the values");
-                for (encoded, rows) in encoded.iter().zip(&rows) {
-                    let mut found = vec![0; encoded.values().bytes()];
-                    stream.download(encoded.values(), 0, &mut found).expect("in range");
-                    let expected = encode(&encoding, &plain(*rows)).expect("it holds the values");
-                    assert!(found == expected, "{encoding:?} of {storage:?}: {rows} rows");
-                }
+                assert_equal_bytes(&room, &mut stream, &encoding, &all);
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The programs that look at columns and encode them, and when they are compiled.
+//! The programs of profiles and encoders, and the times of their compilation.
 //!
-//! A first load waits for the compiler, so it takes what is compiled soonest, while it reads; once a second statement
-//! has loaded something, better programs are compiled in the background.
+//! A first load waits for the compiler: it takes programs of the least effort, which compile while it reads. After the
+//! second load of a process, better programs are compiled in the background.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use crate::error::Result;
 /// The name of a program and the parts of its source.
 pub(crate) type Parts = (&'static str, &'static [&'static str]);
 
-/// All programs by their names: as good as they are worth, and compiled sooner.
+/// All programs by name: the better one, and the one of the least effort.
 static ALL: LazyLock<HashMap<&str, [Program; 2]>> = LazyLock::new(|| {
     let all = USUAL.into_iter().chain(OTHERS).map(|(name, parts)| {
         let better = Program::new(name, parts.concat()).with_effort(Effort::Less);
@@ -24,68 +24,64 @@ static ALL: LazyLock<HashMap<&str, [Program; 2]>> = LazyLock::new(|| {
     all.collect()
 });
 
-/// A program of parts, as good as it is worth: what it does it does at the speed of memory anyway.
-fn source((name, _): Parts) -> Program {
+/// The better program of parts. More effort gains nothing: its kernels run at the speed of memory.
+fn better_program((name, _): Parts) -> Program {
     ALL[name][0].clone()
 }
 
-/// The same for a first load, which waits for the compiler.
-fn quick_source((name, _): Parts) -> Program {
+/// The program of the least effort, for a first load.
+fn quick_program((name, _): Parts) -> Program {
     ALL[name][1].clone()
 }
 
-/// The better program if it is there, or at hand and the other is not there yet; or else the one that is sooner
-/// compiled. An emulated device has but one.
+/// The better program if it is compiled, or if it is on disk and the quick one is not compiled; else the quick program.
+/// An emulated device uses the better program alone.
 pub(super) fn program(device: &Device, parts: Parts) -> Program {
-    let (better, quick) = (source(parts), quick_source(parts));
-    // Every column asks: to look at the disk takes longer than kernels do for a small one.
+    let (better, quick) = (better_program(parts), quick_program(parts));
+    // A look at the disk takes longer than the kernels of a small column.
     let is_better = device.info().emulated
         || device.is_compiled(&better)
         || (!device.is_compiled(&quick) && device.is_cached(&better));
     if is_better { better } else { quick }
 }
 
-/// What all kernels begin with.
-const COMMON: &str = include_str!("../../../kernels/encode.cuh");
-const WALK: &str = include_str!("../../../kernels/encode_walk.cuh");
-const OFFSETS: &str = include_str!("../../../kernels/encode_offsets.cuh");
-pub(super) const SUMS: Parts = ("encode_sums", &[COMMON, include_str!("../../../kernels/encode_sums.cuh")]);
-pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, include_str!("../../../kernels/encode_bytes.cuh")]);
-pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, include_str!("../../../kernels/encode_runs.cuh")]);
-pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, include_str!("../../../kernels/encode_blocks.cuh")]);
-pub(crate) const PACKED: Parts =
-    ("encode_packed", &[COMMON, OFFSETS, include_str!("../../../kernels/encode_packed.cuh")]);
-pub(super) const PATCHES: Parts =
-    ("encode_patches", &[COMMON, OFFSETS, include_str!("../../../kernels/encode_patches.cuh")]);
-pub(super) const ALP: Parts = ("encode_alp", &[COMMON, include_str!("../../../kernels/encode_alp.cuh")]);
-pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, include_str!("../../../kernels/encode_delta.cuh")]);
-const PASS: &str = include_str!("../../../kernels/profile.cuh");
-const WORDS: &str = include_str!("../../../kernels/profile_words.cuh");
+/// The text of a file of kernels.
+macro_rules! kernels {
+    ($name:literal) => {
+        include_str!(concat!("../../../kernels/", $name, ".cuh"))
+    };
+}
+
+/// The beginning of all programs.
+const COMMON: &str = kernels!("encode");
+const WALK: &str = kernels!("encode_walk");
+const OFFSETS: &str = kernels!("encode_offsets");
+pub(super) const SUMS: Parts = ("encode_sums", &[COMMON, kernels!("encode_sums")]);
+pub(super) const BYTES: Parts = ("encode_bytes", &[COMMON, kernels!("encode_bytes")]);
+pub(super) const RUNS: Parts = ("encode_runs", &[COMMON, WALK, kernels!("encode_runs")]);
+pub(super) const BLOCKS: Parts = ("encode_blocks", &[COMMON, kernels!("encode_blocks")]);
+pub(crate) const PACKED: Parts = ("encode_packed", &[COMMON, OFFSETS, kernels!("encode_packed")]);
+pub(super) const PATCHES: Parts = ("encode_patches", &[COMMON, OFFSETS, kernels!("encode_patches")]);
+pub(super) const ALP: Parts = ("encode_alp", &[COMMON, kernels!("encode_alp")]);
+pub(crate) const DELTA: Parts = ("encode_delta", &[COMMON, kernels!("encode_delta")]);
+const PASS: &str = kernels!("profile");
+const WORDS: &str = kernels!("profile_words");
 const PROFILE_WORDS4: Parts = ("profile_words4", &[COMMON, PASS, "#define WC_PROFILE_WORD uint32_t\n", WORDS]);
 const PROFILE_WORDS8: Parts = ("profile_words8", &[COMMON, PASS, "#define WC_PROFILE_WORD uint64_t\n", WORDS]);
-pub(crate) const PROFILE_ANY: Parts =
-    ("profile_any", &[COMMON, PASS, WALK, include_str!("../../../kernels/profile_any.cuh")]);
-/// What a column's profile is put together by, and what bounds of vectors and codes are made by: one program, since an
-/// empty one takes a compiler as long as what either adds.
-pub(crate) const BASICS: Parts = (
-    "encode_basics",
-    &[
-        COMMON,
-        OFFSETS,
-        PASS,
-        include_str!("../../../kernels/profile_column.cuh"),
-        include_str!("../../../kernels/encode_bounds.cuh"),
-        include_str!("../../../kernels/encode_codes.cuh"),
-    ],
-);
-/// Programs that every first load needs after the profile.
+pub(crate) const PROFILE_ANY: Parts = ("profile_any", &[COMMON, PASS, WALK, kernels!("profile_any")]);
+/// The parts of [`BASICS`]: profiles of columns, vector bounds and codes in one program, since each of them compiles as
+/// fast as an empty program.
+const BASIC_PARTS: [&str; 6] =
+    [COMMON, OFFSETS, PASS, kernels!("profile_column"), kernels!("encode_bounds"), kernels!("encode_codes")];
+pub(crate) const BASICS: Parts = ("encode_basics", &BASIC_PARTS);
+/// Programs that each first load needs after the profile of vectors.
 const FIRST: [Parts; 2] = [PACKED, BASICS];
 /// Programs that encode most columns.
 const USUAL: [Parts; 6] = [BASICS, PACKED, PROFILE_ANY, DELTA, PATCHES, SUMS];
-/// All others.
+/// All other programs.
 const OTHERS: [Parts; 6] = [PROFILE_WORDS4, PROFILE_WORDS8, BYTES, RUNS, BLOCKS, ALP];
 
-/// The pass over segments of values of so many bytes that have no NULLs, where there is one for such.
+/// The profile program of segments without NULLs, for values of 4 or 8 bytes.
 pub(crate) fn profile_words(width: usize) -> Option<Parts> {
     match width {
         4 => Some(PROFILE_WORDS4),
@@ -94,22 +90,21 @@ pub(crate) fn profile_words(width: usize) -> Option<Parts> {
     }
 }
 
-/// What nearly all first loads will wait for, of programs that are told not to be kept on disk, in the order in which
-/// it is asked for: to be compiled while a device is opened. More would take cores from the load.
-pub fn programs_of_first_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
+/// Programs of nearly all first loads that are not on disk, in their order of use: they compile while a device opens.
+/// More programs would take cores from the load.
+pub fn programs_of_first_loads(is_on_disk: &dyn Fn(&Program) -> bool) -> Vec<Program> {
     let parts = [PROFILE_WORDS4].into_iter().chain(FIRST);
-    let missing = parts.filter(|parts| !is_kept(&source(*parts))).map(quick_source);
-    missing.filter(|program| !is_kept(program)).chain(programs_of_plain_loads(is_kept)).collect()
+    let missing = parts.filter(|parts| !is_on_disk(&better_program(*parts))).map(quick_program);
+    missing.filter(|program| !is_on_disk(program)).chain(programs_of_plain_loads(is_on_disk)).collect()
 }
 
-/// As [`programs_of_first_loads`], where nothing is encoded.
-pub fn programs_of_plain_loads(is_kept: &dyn Fn(&Program) -> bool) -> Vec<Program> {
-    [remap::program()].into_iter().filter(|program| !is_kept(program)).collect()
+/// As [`programs_of_first_loads`], for loads of plain columns.
+pub fn programs_of_plain_loads(is_on_disk: &dyn Fn(&Program) -> bool) -> Vec<Program> {
+    [remap::program()].into_iter().filter(|program| !is_on_disk(program)).collect()
 }
 
-/// Requests the programs that a load of columns of these widths will ask for first, while it reads, and those that a
-/// load may ask for, which are idle until the guard is dropped. Not for an emulated device, whose compiler takes
-/// seconds for each.
+/// Requests the first programs of a load of columns of these widths, and programs of most columns, which are idle until
+/// the guard is dropped. An emulated device, whose compiler takes seconds a program, gets no requests.
 pub(crate) fn request_for_load(device: &Device, widths: impl IntoIterator<Item = usize>) -> Option<IdleHold> {
     if device.info().emulated {
         return None;
@@ -127,21 +122,21 @@ pub(crate) fn request_for_load(device: &Device, widths: impl IntoIterator<Item =
     Some(hold)
 }
 
-/// Whether what encodes most columns need not be compiled first.
+/// Whether the encoders of most columns are compiled or on disk.
 pub(crate) fn has_encoders(device: &Device) -> bool {
     [BASICS, PACKED].into_iter().all(|parts| device.is_cached(&program(device, parts)))
 }
 
-/// Requests better programs, in place of those that a load has used, for the next.
+/// Requests the better forms of the programs that loads used.
 pub(crate) fn request_better(device: &Device) {
-    let used = USUAL.into_iter().chain(OTHERS).filter(|parts| device.is_compiled(&quick_source(*parts)));
-    let better: Vec<Program> = used.map(source).filter(|program| !device.is_compiled(program)).collect();
+    let used = USUAL.into_iter().chain(OTHERS).filter(|parts| device.is_compiled(&quick_program(*parts)));
+    let better: Vec<Program> = used.map(better_program).filter(|program| !device.is_compiled(program)).collect();
     device.request(&better, Priority::Idle);
 }
 
-/// Compiles all programs as good as they are worth.
+/// Compiles all better programs.
 pub(crate) fn compile_all(device: &Device) -> Result<()> {
-    let programs: Vec<Program> = USUAL.into_iter().chain(OTHERS).map(source).collect();
+    let programs: Vec<Program> = USUAL.into_iter().chain(OTHERS).map(better_program).collect();
     device.compile_all(&programs)?;
     Ok(())
 }
@@ -157,7 +152,7 @@ mod tests {
     const ARCHITECTURES: [u32; 3] = [80, 90, 120];
 
     #[test]
-    fn first_loads_wait_for_nothing_that_is_kept() {
+    fn programs_on_disk_are_not_compiled() {
         assert_eq!(programs_of_first_loads(&|_| true), []);
         let all = programs_of_first_loads(&|_| false);
         assert_eq!((all.len(), all[0].name(), all[1].name()), (4, PROFILE_WORDS4.0, PACKED.0));
@@ -165,13 +160,13 @@ mod tests {
         let better = packed.with_effort(Effort::Less);
         for kept in [packed, &better] {
             let missing = programs_of_first_loads(&|program| program == kept);
-            assert!(missing.len() == 3 && !missing.contains(packed), "{:?} is at hand", kept.effort());
+            assert!(missing.len() == 3 && !missing.contains(packed), "{:?} is on disk", kept.effort());
         }
     }
 
     #[test]
     fn kernels_compile_for_gpus() {
-        for program in USUAL.into_iter().chain(OTHERS).flat_map(|parts| [source(parts), quick_source(parts)]) {
+        for program in USUAL.into_iter().chain(OTHERS).flat_map(|parts| [better_program(parts), quick_program(parts)]) {
             for architecture in ARCHITECTURES {
                 match nvrtc::compile(&program, architecture) {
                     Ok(cubin) => assert!(!cubin.is_empty()),

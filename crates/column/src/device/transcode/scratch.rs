@@ -1,12 +1,13 @@
-//! Device memory that is needed while a batch is encoded.
+//! Device memory of a batch during its encoding.
 
 use warpcube_gpu::{DeviceBuffer, LaunchShape, PART_BYTES_MIN, Params, Reservation, size_class};
 
 use super::context::{BLOCK, KernelContext, SCRATCH_LARGE, Source};
 use super::programs::SUMS;
 use crate::error::Result;
+use crate::units::{Storage, VECTOR_ROWS};
 
-/// A buffer with its promise of memory.
+/// A buffer with its reservation.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     buffer: DeviceBuffer,
@@ -20,7 +21,7 @@ impl Scratch {
         if bytes >= SCRATCH_LARGE {
             context.large.borrow_mut().insert(bytes);
         }
-        Ok(Scratch { buffer: context.device.buffer(bytes, "memory to encode in")?, _reservation: reservation })
+        Ok(Scratch { buffer: context.device.buffer(bytes, "scratch memory of an encoder")?, _reservation: reservation })
     }
 
     /// The buffer.
@@ -37,7 +38,7 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    /// Regions with so many bytes for each vector of a segment.
+    /// Regions of `vector_bytes` bytes for each vector of a segment.
     pub(super) fn new(context: &KernelContext<'_>, sources: &[Source], vector_bytes: usize) -> Result<Regions> {
         let mut end = 0;
         let place = |source: &Source| {
@@ -60,11 +61,30 @@ impl Regions {
     }
 }
 
-/// Counts of 32 bits, so many for each vector of a segment, that become their sums.
+/// The values of a batch in another type, in scratch memory.
+pub(super) struct Derived {
+    pub(super) sources: Vec<Source>,
+    _memory: Regions,
+}
+
+impl Derived {
+    /// Sources of undefined values of a storage, with the rows and the validity of others.
+    pub(super) fn new(context: &KernelContext<'_>, sources: &[Source], storage: Storage) -> Result<Derived> {
+        let vector_bytes = VECTOR_ROWS * storage.width();
+        let memory = Regions::new(context, sources, vector_bytes)?;
+        let place = |(position, source): (usize, &Source)| {
+            Ok(source.with(memory.part(position, source.vectors() * vector_bytes)?, storage))
+        };
+        let sources = sources.iter().enumerate().map(place).collect::<Result<_>>()?;
+        Ok(Derived { sources, _memory: memory })
+    }
+}
+
+/// Counts of 32 bits for the vectors of segments, then their prefix sums.
 #[derive(Debug)]
 pub(super) struct Counts {
     scratch: Scratch,
-    /// Where each segment's counts begin in the buffer, and their end: one entry more a segment takes the sum.
+    /// The first entry of each segment, and the end; the last entry of a segment is for the total.
     firsts: Vec<u32>,
     totals: Vec<u32>,
 }
@@ -86,7 +106,7 @@ impl Counts {
         params.buffer_at(self.scratch.buffer(), self.firsts[position] as usize * size_of::<u32>())
     }
 
-    /// Puts sums in the place of counts and waits for the totals.
+    /// Replaces counts by their prefix sums, and waits for the totals.
     pub(super) fn sum(&mut self, context: &mut KernelContext<'_>) -> Result<()> {
         let kernel = context.kernel(SUMS, "scan_counts")?;
         let buffer = self.scratch.buffer();
@@ -99,7 +119,7 @@ impl Counts {
         Ok(context.stream.download(buffer, totals_at, bytemuck::cast_slice_mut(&mut self.totals))?)
     }
 
-    /// The sum of a segment's counts.
+    /// The sum of the counts of a segment.
     pub(super) fn total(&self, position: usize) -> usize {
         self.totals[position] as usize
     }

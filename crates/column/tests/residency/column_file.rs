@@ -1,5 +1,4 @@
-//! Columns in a file: they come back on another device without their source being read, and a file that is not what was
-//! written costs a warning.
+//! Column files: loads after a restart without a read of the source, and warnings about defective files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::source::*;
 const BUDGET: u64 = 64 << 20;
 const ROWS: usize = 5_000;
 
-/// A file that does not exist yet, for a source that adds to it.
+/// The path of a new column file for a source.
 fn keep(source: &Source) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.cols");
@@ -52,7 +51,7 @@ fn origins(residency: &Residency) -> Vec<Option<Origin>> {
 }
 
 #[test]
-fn every_type_comes_back_without_its_source() {
+fn every_type_loads_without_its_source() {
     let columns = every_type(ROWS);
     let source = Source::new("t", columns.clone(), &[1_500, 0, 2_048, 1_452], 611);
     let (_folder, path) = keep(&source);
@@ -78,7 +77,7 @@ fn every_type_comes_back_without_its_source() {
 }
 
 #[test]
-fn columns_of_every_encoding_come_back_as_they_were() {
+fn columns_of_every_encoding_load_unchanged() {
     let mut columns = every_type(ROWS);
     let prices = Float64Array::from_iter((0..ROWS).map(|row| (row % 6 > 0).then_some((row % 700) as f64 / 100.0)));
     columns.push(("price", Arc::new(prices)));
@@ -91,7 +90,7 @@ fn columns_of_every_encoding_come_back_as_they_were() {
         let limits = LoadLimits { encoding: choice, ..plain() };
         let loaded = admit_with(&first, &[source.request(&wanted)], 0, &limits).unwrap();
         assert!(loaded.loaded.written > 0, "{choice}");
-        // The wish for plain columns is one of loads.
+        // The choice of the plain encoding applies to loads from the source.
         let (second, again) = restart(&source, &wanted);
         assert_eq!((source.scans().len(), again.loaded.restored), (1, again.loaded.bytes), "{choice}");
         let mut named = 0;
@@ -119,7 +118,7 @@ fn columns_of_every_encoding_come_back_as_they_were() {
 }
 
 #[test]
-fn columns_join_those_that_are_kept() {
+fn loads_add_columns_to_the_file() {
     let source = Source::integers("t", 4, ROWS);
     let (_folder, path) = keep(&source);
     drop(restart(&source, &[2]));
@@ -131,7 +130,7 @@ fn columns_join_those_that_are_kept() {
         file.columns().iter().map(|column| column.name.clone()).collect()
     };
     assert_eq!(names(&path), ["c2", "c0"]);
-    // Who only reads adds nothing.
+    // A source without `write` adds no columns.
     *source.0.kept.lock() = Some((path.clone(), false));
     let (residency, pinned) = restart(&source, &[0, 1, 2]);
     assert_eq!((source.scans().len(), names(&path).len()), (3, 2));
@@ -139,7 +138,7 @@ fn columns_join_those_that_are_kept() {
         assert_eq!(values(&residency, &pinned.tables[0], column)[7], 70 + column as i64);
     }
     assert_eq!(origins(&residency), [Some(Origin::File), Some(Origin::Source), Some(Origin::File)]);
-    // Another version drops what was kept of the one before.
+    // A new version replaces the file.
     *source.0.kept.lock() = Some((path.clone(), true));
     source.0.version.store(2, Ordering::SeqCst);
     let (_, pinned) = restart(&source, &[3]);
@@ -151,7 +150,7 @@ fn columns_join_those_that_are_kept() {
 }
 
 #[test]
-fn rows_alone_are_told_by_a_file() {
+fn a_file_without_columns_has_rows() {
     let source = Source::integers("t", 1, ROWS);
     let (_folder, _) = keep(&source);
     drop(restart(&source, &[0]));
@@ -160,7 +159,7 @@ fn rows_alone_are_told_by_a_file() {
 }
 
 #[test]
-fn a_table_that_was_evicted_comes_back_from_its_file() {
+fn an_evicted_table_loads_from_its_file() {
     let source = Source::integers("t", 2, ROWS);
     let (_folder, _) = keep(&source);
     let (residency, pinned) = restart(&source, &[0, 1]);
@@ -210,8 +209,8 @@ fn content(residency: &Residency, pinned: &Pinned) -> Content {
     ((0..3).map(by_row).collect(), strings.collect())
 }
 
-/// Loads all columns with a changed file beside them: what is on the device is right. How many columns came from the
-/// file, and the warnings.
+/// Loads all columns with a changed file, and checks their values. Returns the number of columns from the file, and the
+/// warnings.
 fn load_beside(source: &Source, path: &Path, bytes: &[u8], expected: &Content) -> (usize, Vec<String>) {
     std::fs::write(path, bytes).unwrap();
     let (residency, pinned) = restart(source, &[0, 1, 2]);
@@ -220,7 +219,7 @@ fn load_beside(source: &Source, path: &Path, bytes: &[u8], expected: &Content) -
     (from_file, pinned.loaded.warnings.clone())
 }
 
-/// What is on the device without a file.
+/// The content of a load without a file.
 fn without_file(source: &Source) -> Content {
     let kept = source.0.kept.lock().take();
     let (residency, pinned) = restart(source, &[0, 1, 2]);
@@ -229,7 +228,7 @@ fn without_file(source: &Source) -> Content {
 }
 
 #[test]
-fn files_cut_at_any_length_are_left_aside_and_replaced() {
+fn truncated_files_are_ignored_and_replaced() {
     let (source, _folder, path, bytes) = kept_table();
     let expected = without_file(&source);
     for length in (0..bytes.len()).step_by(bytes.len() / 40).chain([1, 8, 39, 40, bytes.len() - 1]) {
@@ -242,7 +241,7 @@ fn files_cut_at_any_length_are_left_aside_and_replaced() {
 }
 
 #[test]
-fn flipped_bits_cost_their_column_or_the_file() {
+fn flipped_bits_exclude_their_column_or_the_file() {
     let (source, _folder, path, bytes) = kept_table();
     let expected = without_file(&source);
     let directory = u64::from_le_bytes(bytes[bytes.len() - 24..][..8].try_into().unwrap()) as usize;
@@ -274,7 +273,7 @@ fn flipped_bits_cost_their_column_or_the_file() {
             other => panic!("byte {at}: {other:?}"),
         }
         assert!(at < directory || from_file == 0, "byte {at} of the directory or the trailer");
-        // What was damaged was replaced.
+        // The load replaced the damaged file.
         let (from_file, warnings) = load_beside(&source, &path, &std::fs::read(&path).unwrap(), &expected);
         assert_eq!((from_file, warnings), (3, vec![]));
     }
@@ -282,7 +281,7 @@ fn flipped_bits_cost_their_column_or_the_file() {
 }
 
 #[test]
-fn files_of_other_formats_tables_and_versions_are_left_aside() {
+fn files_of_other_formats_tables_and_versions_are_ignored() {
     let (source, _folder, path, bytes) = kept_table();
     let expected = without_file(&source);
     for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1, u32::MAX] {
@@ -307,11 +306,11 @@ fn files_of_other_formats_tables_and_versions_are_left_aside() {
 }
 
 #[test]
-fn rows_that_are_cut_otherwise_are_loaded_together() {
+fn files_with_other_chunks_are_replaced() {
     let source = Source::integers("t", 2, ROWS);
     let (_folder, path) = keep(&source);
     drop(restart(&source, &[0]));
-    // The same version in two partitions: no scan should do that, but none is believed blindly.
+    // The same version in two partitions contradicts the contract of scans.
     let whole = source.0.partitions.lock().concat();
     let batch = arrow::compute::concat_batches(&source.0.schema, &whole).unwrap();
     *source.0.partitions.lock() = vec![vec![batch.slice(0, 4_000)], vec![batch.slice(4_000, 1_000)]];
@@ -321,11 +320,11 @@ fn rows_that_are_cut_otherwise_are_loaded_together() {
         assert_eq!(values(&residency, &pinned.tables[0], column)[4_321], 43_210 + column as i64);
     }
     drop(pinned);
-    // The file was written anew, and is trusted again.
+    // The new file is used again.
     assert!(residency.evict_by_name("t").is_some());
     let again = admit(&residency, &source, &[0, 1], 0).unwrap();
     assert_eq!((again.tables[0].chunks.len(), again.loaded.restored), (2, again.loaded.bytes));
-    // Where a column is there already, a file that is cut otherwise is of no use.
+    // A file with other chunks than a resident column is not used.
     *source.0.kept.lock() = None;
     *source.0.partitions.lock() = vec![vec![batch]];
     let (second, first) = restart(&source, &[0]);
@@ -339,7 +338,7 @@ fn rows_that_are_cut_otherwise_are_loaded_together() {
 }
 
 #[test]
-fn files_that_contradict_themselves_are_not_believed() {
+fn contradictory_files_are_ignored() {
     let text: ArrayRef = Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("{}", row % 5))));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
     let source = Source::new("t", vec![("n", numbers), ("s", text)], &[ROWS], 611);
@@ -357,7 +356,7 @@ fn files_that_contradict_themselves_are_not_believed() {
         (0, "Int64", Encoding::Plain, bytes(8), &fewer, None, "its head contradicts the table"),
         (0, "Int64", Encoding::Plain, bytes(8), &all, Some(&strings), "its head contradicts the table"),
         (1, "Utf8", Encoding::Plain, bytes(4), &all, None, "its head contradicts the table"),
-        // Columns of other types, and encodings that are for none, are not looked at.
+        // Columns of other types or of invalid encodings are not read.
         (0, "Timestamp(ns)", Encoding::Plain, bytes(8), &all, None, ""),
         (0, "Int64", packed(13), bytes(8), &all, None, ""),
     ] {
@@ -377,10 +376,10 @@ fn files_that_contradict_themselves_are_not_believed() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_once() {
+fn a_failed_write_gives_one_warning() {
     let source = Source::integers("t", 3, ROWS);
     let (folder, _) = keep(&source);
-    // A folder in the file's place, and a file in its folder's place.
+    // A folder at the path of the file, then a file at the path of its folder.
     let (taken, file) = (folder.path().join("taken"), folder.path().join("file"));
     std::fs::create_dir(&taken).unwrap();
     std::fs::write(&file, "not a folder").unwrap();
@@ -395,11 +394,11 @@ fn what_cannot_be_written_is_told_once() {
             assert_eq!(written == 1, told, "{}: {warnings:?}", path.display());
         }
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left of the tries");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "failed writes leave no files");
 }
 
 #[test]
-fn devices_that_write_at_once_leave_a_whole_file() {
+fn concurrent_writers_leave_a_whole_file() {
     let source = Source::integers("t", 8, ROWS);
     let (folder, _) = keep(&source);
     std::thread::scope(|scope| {
@@ -421,7 +420,7 @@ fn devices_that_write_at_once_leave_a_whole_file() {
 }
 
 #[test]
-fn a_file_does_not_make_room_where_there_is_none() {
+fn a_load_from_a_file_past_the_budget_is_refused() {
     let source = Source::integers("t", 2, 16 << 10);
     let (_folder, _) = keep(&source);
     drop(restart(&source, &[0, 1]));
