@@ -10,9 +10,7 @@ use super::faults::Operation;
 use super::memory::Memory;
 use super::module::EmulatedModule;
 use super::stream::EmulatedStream;
-use super::{
-    EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_MULTIPROCESSOR,
-};
+use super::{EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_MULTIPROCESSOR};
 use crate::backend::{Backend, BackendStream, DeviceInfo};
 use crate::compile::Queue;
 use crate::error::{GpuError, Result};

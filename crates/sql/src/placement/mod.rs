@@ -273,8 +273,7 @@ impl Placing {
     }
 
     fn column(&self, info: &TableInfo, column: usize) -> ColumnWork {
-        let location =
-            self.engine.as_ref().map(|engine| engine.residency().location(&info.key, &info.version, column));
+        let location = self.engine.as_ref().map(|engine| engine.residency().location(&info.key, &info.version, column));
         let place = match location {
             Some(Location::Device) => Place::Device,
             Some(Location::Host) => Place::Host,
