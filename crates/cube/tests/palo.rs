@@ -26,7 +26,7 @@ fn written(database: &Database) -> String {
 
 /// A database of one dimension, A and B below T, and one cube.
 const SMALL: &str = "# PALO DATABASE DATA
-# 
+#\x20
 # Description of data:
 # SIZE_DIMENSIONS;SIZE_CUBES;TYPE
 [DATABASE]
@@ -36,12 +36,12 @@ const SMALL: &str = "# PALO DATABASE DATA
 [DIMENSIONS]
 0;\"D\";1;1;1;1;
 7;\"#_D_\";4;0;0;1;
-# Description of data: 
-# ID;NAME,LEVEL,INDENT,DEPTH,SIZE_ELEMENTS; 
+# Description of data:\x20
+# ID;NAME,LEVEL,INDENT,DEPTH,SIZE_ELEMENTS;\x20
 [DIMENSION 0]
 0;\"D\";1;2;1;4;
-# Description of data: 
-# ID;NAME,POSITION,TYPE,STRING_CONSOLIDATION,LEVEL,INDENT,DEPTH,PARENTS,CHILDREN,CHILDREN_WEIGHT; 
+# Description of data:\x20
+# ID;NAME,POSITION,TYPE,STRING_CONSOLIDATION,LEVEL,INDENT,DEPTH,PARENTS,CHILDREN,CHILDREN_WEIGHT;\x20
 [ELEMENTS DIMENSION 0]
 0;\"A\";1;1;0;0;2;1;9;;;
 2;\"B\";0;1;0;0;2;1;9;;;
@@ -51,8 +51,8 @@ const SMALL: &str = "# PALO DATABASE DATA
 # ID;NAME;DIMENSIONS;TYPE;DELETABLE;RENAMABLE;...
 [CUBES]
 3;\"C\";0;2;1;1;
-# 
-# 
+#\x20
+#\x20
 # PALO DATABASE DATA END
 ";
 

@@ -149,8 +149,8 @@ impl HostBuffer {
     /// The content.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: allocated with `bytes` bytes, initialised at allocation, and no device work writes to it while `self`
-        // is borrowed: `Stream::download` borrows the slice of `as_mut_slice` until the copy has ended, and `Stream::run`
-        // borrows a recording, which owns its buffer, mutably until its work has.
+        // is borrowed: `Stream::download` borrows the slice of `as_mut_slice` until the copy has ended, and
+        // `Stream::run` borrows a recording, which owns its buffer, mutably until its work has.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
     }
 

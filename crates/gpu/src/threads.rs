@@ -45,8 +45,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Joins all threads started before; threads can be started meanwhile, and another call waits for this one. Not to be
-    /// called by one of the threads.
+    /// Joins all threads started before; threads can be started meanwhile, and another call waits for this one. Not to
+    /// be called by one of the threads.
     pub fn join(&self) {
         let _joining = self.joining.lock();
         let started = std::mem::take(&mut *self.running.lock());

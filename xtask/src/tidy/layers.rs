@@ -7,9 +7,13 @@ use super::TextFile;
 
 /// The layers of each crate, the ground first. `*` stands for all modules that are not named; without it each has to
 /// be, and no path may go through a name that the root gives on.
-const LAYERS: [(&str, &[&[&str]]); 4] = [
+const LAYERS: [(&str, &[&[&str]]); 5] = [
     ("column", &[&["units"], &["error"], &["source"], &["format"], &["device"], &["load"], &["residency"]]),
     ("gpu", &[&["*"], &["prims"]]),
+    (
+        "cube",
+        &[&["error"], &["facts", "schemes"], &["model", "aggregate"], &["define", "palo", "query", "device"], &["*"]],
+    ),
     ("engine", &[&["error", "ir", "arena"], &["*"]]),
     ("sql", &[&["*"], &["session", "stream"]]),
 ];

@@ -130,7 +130,9 @@ impl Gather<'_> {
             let load = if shared { "classes" } else { "p.classes" };
             places.push_str(&format!(
                 "                    {{ const uint32_t word = {load}[{at} + ((uint32_t)(key >> {shift}) & {mask}u)];\n\
-                 \x20                     place = word == WC_CUBE_NONE || place == WC_CUBE_NONE ? WC_CUBE_NONE : place + word; }}\n"
+                 \x20                     place = word == WC_CUBE_NONE || place == WC_CUBE_NONE\n\
+                 \x20                         ? WC_CUBE_NONE\n\
+                 \x20                         : place + word; }}\n"
             ));
             at += self.classes[dimension].of_base.len();
         }
@@ -185,7 +187,8 @@ WC_KERNEL(wc_cube_gather, GatherParams, {THREADS}, {BLOCKS}) {{
 ",
             stage = if shared {
                 "uint32_t* const classes = (uint32_t*)wc_shared();\n    \
-                 for (uint32_t word = threadIdx.x; word < p.words; word += blockDim.x) classes[word] = p.classes[word];\n    \
+                 for (uint32_t word = threadIdx.x; word < p.words; word += blockDim.x) {\n        \
+                 classes[word] = p.classes[word];\n    }\n    \
                  __syncthreads();\n    "
             } else {
                 ""

@@ -53,8 +53,8 @@ WC_DEVICE void wc_load_part(T (&items)[ROWS][VEC], const T* in, uint64_t from, u
     }
 }
 
-// Asks for a warp's part of a later tile, which begins at item `from`, to be brought to the L2 cache: the whole 16 bytes
-// that lie in it.
+// Asks for a warp's part of a later tile, which begins at item `from`, to be brought to the L2 cache: the multiples of
+// 16 bytes that lie in it.
 template <int ITEMS, typename T>
 WC_DEVICE void wc_prefetch_part(const T* in, uint64_t from, uint64_t end, bool aligned) {
     if (!aligned || wc_lane() != 0 || from + ITEMS > end) return;

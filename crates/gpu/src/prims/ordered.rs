@@ -88,9 +88,9 @@ impl OrderedForm {
     ///    of the instructions; with plain addresses of outputs it took counts of 16 keys from 0.390 to 0.351 ms.
     ///  - sums 0.751, 0.772, 0.824, 1.567 ms; 1,024 threads 0.739, 0.747, 0.849, 1.624; without prefetch 0.750, 0.779,
     ///    0.912, 1.710; before that, with a segmented scan in parts without heads too, 0.914, 0.900, 0.977, 1.799.
-    ///    Half the rows and three blocks spill: 1.04. Padded shared memory gains nothing. Persistent blocks that copy the
-    ///    next tile to shared memory meanwhile (`cp.async`) take 2.15, and 0.83 for counts: their next tile, already
-    ///    drawn, is announced late, and look-back of all tiles behind waits for it.
+    ///    Half the rows and three blocks spill: 1.04. Padded shared memory gains nothing. Persistent blocks that copy
+    ///    the next tile to shared memory meanwhile (`cp.async`) take 2.15, and 0.83 for counts: their next tile is
+    ///    drawn early and announced late, and look-back of all tiles behind waits for it.
     pub fn tuning(self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
         match self.sum {

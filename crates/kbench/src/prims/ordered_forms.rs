@@ -3,9 +3,9 @@
 //! Algorithms are `single_pass` and `<fusion>/<variant>`, the kernels of the paper "Code fusion of prefix sum with
 //! ordered aggregation". Data is a number of runs of random lengths, `all` distinct keys, or `skewed`: runs whose
 //! lengths follow Zipf's law. A case looks for the best chunk and local size first and is measured with these; outputs
-//! are overwritten before and verified behind it. The algorithm that known findings plan is marked as chosen. The search
-//! launches many kernels: cases run if `--cases` names them or what they lie below. The fastest of all algorithms on
-//! each data is what `--findings` keeps.
+//! are overwritten before and verified behind it. The algorithm that known findings plan is marked as chosen. The
+//! search launches many kernels: cases run if `--cases` names them or what they lie below. The fastest of all
+//! algorithms on each data is what `--findings` keeps.
 
 use std::path::Path;
 
