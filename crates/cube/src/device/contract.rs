@@ -127,9 +127,9 @@ impl Plan {
         if column.measure.rule != Rule::Sum {
             return unsupported(format!("measure {} is no sum", column.measure.name));
         }
-        let Values::Decimals(values) = &column.values else {
+        if !matches!(column.values, Values::Decimals(_)) {
             return unsupported(format!("measure {} has doubles", column.measure.name));
-        };
+        }
         let classes = area.maps_of(measure).into_iter().map(Classes::of).collect::<Option<Vec<_>>>();
         let Some(classes) = classes else {
             return unsupported("a weight is not whole".to_string());
@@ -138,8 +138,8 @@ impl Plan {
         if plan.peak_places() > PLACES_MAX {
             return unsupported(format!("{} sums would be kept at once, at most {PLACES_MAX}", plan.peak_places()));
         }
-        // No sum passes the sum of all magnitudes, each times the largest weights.
-        let all = values.iter().map(|value| u128::from(value.unsigned_abs())).sum::<u128>();
+        // No sum passes the largest magnitude times the number of facts times the largest weights.
+        let all = (facts.magnitude(measure).ceil() as u128).saturating_mul(facts.len() as u128);
         let bound = plan
             .classes
             .iter()

@@ -120,9 +120,9 @@ impl Gather<'_> {
         let key = |reader: &ColumnReader| format!("(uint64_t)({})", reader.value("d"));
         let key = match keys {
             [low] => key(low),
-            _ => format!("(uint128_t){} << 64 | {}", key(&keys[1]), key(&keys[0])),
+            _ => format!("(unsigned __int128){} << 64 | {}", key(&keys[1]), key(&keys[0])),
         };
-        let key_type = if keys.len() == 1 { "uint64_t" } else { "uint128_t" };
+        let key_type = if keys.len() == 1 { "uint64_t" } else { "unsigned __int128" };
         let valid = if measure.is_nullable() { format!("dn{} >> k & 1u", keys.len()) } else { "1u".into() };
         let (mut places, mut at) = (String::new(), 0);
         for dimension in self.dimensions() {

@@ -1,0 +1,131 @@
+//! Contraction on the emulated device, against aggregation on the CPU.
+
+use std::sync::Arc;
+
+use warpcube_column::Residency;
+use warpcube_cube::aggregate::{Area, Progress, Request, TargetMap, aggregate};
+use warpcube_cube::device::{DeviceContraction, DeviceError, FactsSource};
+use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+
+const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
+
+/// Numbers that look drawn.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Facts of so many rows over dimensions of these sizes; one value in `nulls` is NULL, none if that is 0.
+fn facts(sizes: &[u32], bits: &[u32], rows: usize, nulls: u64, random: &mut Random) -> Facts {
+    let mut columns = Vec::new();
+    for size in sizes {
+        columns.push((0..rows).map(|_| random.below(u64::from(*size)) as u32).collect::<Vec<u32>>());
+    }
+    let values: Vec<i64> = (0..rows).map(|_| random.below(2_000_001) as i64 - 1_000_000).collect();
+    let filled: Vec<bool> = (0..rows).map(|_| nulls == 0 || random.below(nulls) != 0).collect();
+    let other: Vec<i64> = (0..rows).map(|row| row as i64).collect();
+    let measures = ["amount", "other"].map(|name| FactMeasure::new(name, Rule::Sum, ValueType::Decimal { scale: 2 }));
+    let mut loader = Loader::new(KeyLayout::new(bits).unwrap(), measures.to_vec());
+    let coordinates: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+    let input = [
+        InputColumn { values: InputValues::Decimals(&values), filled: Some(&filled) },
+        InputColumn { values: InputValues::Decimals(&other), filled: None },
+    ];
+    loader.append(&coordinates, &input).unwrap();
+    loader.finish(512).unwrap()
+}
+
+/// Targets with overlaps, weights of both signs, one that cancels, and one without base elements.
+fn area(sizes: &[u32], random: &mut Random) -> Area {
+    let map = |size: &u32| {
+        let targets: Vec<Vec<(u32, f64)>> = (0..1 + random.below(6))
+            .map(|kind| match kind {
+                0 => (0..*size).map(|base| (base, 1.0)).collect(),
+                1 => vec![(0, 1.0), (0, -1.0), (*size - 1, 2.0)],
+                2 => Vec::new(),
+                _ => (0..*size)
+                    .map(|base| (base, random.below(15)))
+                    .filter(|(_, drawn)| *drawn < 5)
+                    .map(|(base, drawn)| (base, drawn as f64 - 2.0))
+                    .collect(),
+            })
+            .collect();
+        TargetMap::from_targets(*size, &targets).unwrap()
+    };
+    Area::new(sizes.iter().map(map).collect())
+}
+
+fn contraction(facts: &Arc<Facts>, order: LaneOrder) -> DeviceContraction {
+    let device = Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, 1 << 28).unwrap();
+    DeviceContraction::new(Arc::new(Residency::new(device)), FactsSource::new(facts.clone(), "test", "1"))
+}
+
+fn check(facts: &Arc<Facts>, on_device: &DeviceContraction, area: &Area, measure: usize) {
+    let expected = aggregate(facts, area, &[measure], &Request::default(), &Progress::new()).unwrap();
+    let found = on_device.sums(area, measure, &Arc::default()).unwrap();
+    let Values::Decimals(sums) = &expected.columns()[0].values else { panic!("sums of decimals are decimals") };
+    assert_eq!(found.ranks, expected.ranks(), "{:?}", area.shape());
+    assert_eq!(&found.sums, sums, "{:?}", area.shape());
+}
+
+#[test]
+fn sums_are_those_of_the_cpu() {
+    let mut random = Random(7);
+    for (sizes, bits) in [
+        (&[9, 5, 40][..], &[4, 3, 6][..]),
+        (&[3][..], &[2][..]),
+        // Keys of two words.
+        (&[7, 6, 11, 3][..], &[32, 30, 32, 5][..]),
+    ] {
+        for (rows, nulls) in [(1, 0), (700, 3), (20_000, 0)] {
+            let facts = Arc::new(facts(sizes, bits, rows, nulls, &mut random));
+            let areas: Vec<Area> = (0..3).map(|_| area(sizes, &mut random)).collect();
+            for order in ORDERS {
+                let on_device = contraction(&facts, order);
+                areas.iter().for_each(|area| (0..2).for_each(|measure| check(&facts, &on_device, area, measure)));
+            }
+        }
+    }
+}
+
+#[test]
+fn totals_of_long_runs_and_single_base_elements() {
+    let mut random = Random(11);
+    let sizes = [4, 3, 3000];
+    let facts = Arc::new(facts(&sizes, &[2, 2, 12], 30_000, 0, &mut random));
+    let all = |size: u32| TargetMap::from_targets(size, &[(0..size).map(|base| (base, 1.0)).collect()]).unwrap();
+    let on_device = contraction(&facts, LaneOrder::Forward);
+    for area in [
+        Area::new(sizes.map(all).to_vec()),
+        Area::new(vec![TargetMap::identity(4), all(3), all(3000)]),
+        Area::new(vec![all(4), all(3), TargetMap::identity(3000)]),
+        Area::new(vec![TargetMap::identity(4), TargetMap::identity(3), TargetMap::identity(3000)]),
+    ] {
+        check(&facts, &on_device, &area, 0);
+    }
+}
+
+#[test]
+fn what_a_device_does_not_do_is_refused_with_the_reason() {
+    let mut random = Random(13);
+    let facts = Arc::new(facts(&[4, 4], &[2, 2], 10, 0, &mut random));
+    let on_device = contraction(&facts, LaneOrder::Forward);
+    let refused = |targets: &[Vec<(u32, f64)>]| {
+        let map = TargetMap::from_targets(4, targets).unwrap();
+        let area = Area::new(vec![map.clone(), map]);
+        match on_device.sums(&area, 0, &Arc::default()) {
+            Err(DeviceError::Unsupported { reason }) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(&[vec![(0, 0.5)]]), "a weight is not whole");
+    let large = f64::from(i32::MAX);
+    let many: Vec<(u32, f64)> = (0..4).map(|base| (base, large)).collect();
+    let bound = refused(&[many]);
+    assert!(bound.starts_with("sums may pass 64 bits: "), "{bound}");
+}
