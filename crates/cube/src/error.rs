@@ -254,24 +254,6 @@ pub enum ModelError {
         /// Name and bits of each dimension.
         bits: Vec<(String, u32)>,
     },
-    /// A coordinate list has another length than the key layout.
-    #[error("a key of {found} coordinates was given to a cube of {wanted} dimensions")]
-    KeyLength {
-        /// Coordinates given.
-        found: usize,
-        /// Dimensions of the cube.
-        wanted: usize,
-    },
-    /// A coordinate exceeds the bits of its dimension.
-    #[error("coordinate {coordinate} of dimension number {dimension} exceeds its {bits} bits")]
-    Coordinate {
-        /// Position of the dimension in the cube, from 0.
-        dimension: usize,
-        /// The coordinate.
-        coordinate: u32,
-        /// Bits of the dimension.
-        bits: u32,
-    },
     /// A measure is defined in a way that has no meaning.
     #[error("cube '{cube}': measure '{measure}' {problem}")]
     Measure {

@@ -6,6 +6,7 @@ pub mod define;
 pub mod device;
 pub mod error;
 pub mod facts;
+pub mod matrix;
 pub mod model;
 pub mod palo;
 pub mod query;

@@ -345,14 +345,14 @@ fn a_stored_cube_reads_back_equal_and_damage_is_told() {
 #[test]
 fn cubes_of_one_and_of_32_dimensions() {
     let one = CubeModel::new("one", vec![flat("D", 1)], vec![amount()]).unwrap();
-    assert_eq!(one.layout().pack(&[0]).unwrap(), 0);
+    assert_eq!(one.layout().pack(&[0]), 0);
     let many = |count: usize, size: usize| {
         let dimensions = (0..count).map(|at| flat(&format!("D{at}"), size)).collect();
         CubeModel::new("many", dimensions, vec![amount()])
     };
     let widest = many(32, 16).unwrap();
     assert_eq!(widest.layout().total_bits(), 128);
-    assert_eq!(widest.layout().pack(&[15; 32]).unwrap(), u128::MAX);
+    assert_eq!(widest.layout().pack(&[15; 32]), u128::MAX);
     refused(many(0, 1), "cube 'many' has 0 dimensions; a cube has 1 to 32");
     refused(many(33, 1), "cube 'many' has 33 dimensions; a cube has 1 to 32");
     assert!(many(32, 17).unwrap_err().to_string().starts_with("the key needs 160 bits, at most 128: D0 5 + D1 5 +"));
@@ -400,7 +400,7 @@ fn a_million_elements_and_a_hundred_thousand_levels() {
     let rows: Vec<[Option<&str>; 2]> = (0..days.len()).map(|n| [Some(&*years[n % 100]), Some(&*days[n])]).collect();
     let (dimension, _) = Dimension::from_levels("Big", &["year", "day"], rows.iter().map(<[_; 2]>::as_slice)).unwrap();
     let map = dimension.base_map(&dimension.of_level(1)).unwrap();
-    assert_eq!((map.by_base.row_count(), map.by_base.columns.len()), (1_000_000, 1_000_000));
+    assert_eq!((map.by_base.rows(), map.by_base.columns.len()), (1_000_000, 1_000_000));
 
     let depth = 100_000;
     let mut builder = DimensionBuilder::new("Deep").unwrap();

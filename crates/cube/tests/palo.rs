@@ -85,7 +85,7 @@ fn the_machines_cube_has_the_shape_of_the_paper() {
     assert_eq!(counts, [14, 12, 50, 1000, 10, 70]);
     let cells: u64 = cube.model.dimensions().iter().map(|dimension| dimension.elements().len() as u64).product();
     assert_eq!(cells, 226_236_080_070);
-    assert!(cube.model.layout().fits_u64());
+    assert!(cube.model.layout().is_narrow());
     let years = &cube.model.dimensions()[0];
     assert_eq!(years.element(years.default_element().unwrap()).name(), "All Years");
     let machines = &cube.model.dimensions()[5];

@@ -12,7 +12,13 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
     ("gpu", &[&["*"], &["prims"]]),
     (
         "cube",
-        &[&["error"], &["facts", "schemes"], &["model", "aggregate"], &["define", "palo", "query", "device"], &["*"]],
+        &[
+            &["error", "matrix"],
+            &["facts", "schemes"],
+            &["model", "aggregate"],
+            &["define", "palo", "query", "device"],
+            &["*"],
+        ],
     ),
     ("engine", &[&["error", "ir", "arena"], &["*"]]),
     ("sql", &[&["*"], &["session", "stream"]]),

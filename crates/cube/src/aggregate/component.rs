@@ -6,13 +6,13 @@ use super::area::tuple;
 use super::cells::Part;
 use super::contract::Plan;
 use super::cost::{Choice, choose};
-use super::matrix::Matrix;
 use super::monoid::{Extreme, Monoid, Narrow, Wide};
 use super::request::Report;
 use super::scan::{Scan, Source};
 use super::sums::Scatter;
 use super::{AggregateError, Algorithm, Area, CellColumn, Cells, Progress, Request, TargetMap, target};
 use crate::facts::{Bitmap, FactColumn, Facts, Precise, Rule, ValueType, Values};
+use crate::matrix::SparseMatrix;
 
 /// Sums in 64 bits are proved if their bound is below 2⁶².
 const NARROW_MAX: f64 = 4.6e18;
@@ -32,7 +32,7 @@ pub(crate) struct Component<'a> {
 
 impl Component<'_> {
     /// The map of each dimension with weights of a monoid.
-    pub(crate) fn matrices<M: Monoid>(&self) -> Vec<Matrix<M::Weight>> {
+    pub(crate) fn matrices<M: Monoid>(&self) -> Vec<SparseMatrix<M::Weight>> {
         let weight = |weight| if self.weighted { M::weight(weight) } else { M::UNIT };
         self.maps.iter().map(|map| map.matrix.with_weights(weight)).collect()
     }

@@ -15,12 +15,12 @@ use hashbrown::HashMap;
 use super::TargetMap;
 use super::component::Component;
 use super::cost::HASHED;
-use super::matrix::Matrix;
 use super::monoid::Monoid;
 use super::scan::Scan;
 use super::sums::{Scatter, is_dense};
 use super::tensor::{Axis, Tensor};
 use super::{AggregateError, Progress, Tuning};
+use crate::matrix::SparseMatrix;
 
 /// Ranks of the class tensor stay below this.
 const PLACES_MAX: f64 = 4.6e18;
@@ -113,7 +113,7 @@ impl Plan {
         progress: &Progress,
     ) -> Result<(Tensor<M>, u64), AggregateError> {
         let matrices = component.matrices::<M>();
-        let coarse: Vec<Matrix<M::Weight>> = self
+        let coarse: Vec<SparseMatrix<M::Weight>> = self
             .classes
             .iter()
             .zip(&matrices)
@@ -164,20 +164,20 @@ impl Classes {
     }
 
     /// The matrix base element × class.
-    fn coarse<M: Monoid>(&self) -> Matrix<M::Weight> {
+    fn coarse<M: Monoid>(&self) -> SparseMatrix<M::Weight> {
         let rows: Vec<[(u32, M::Weight); 1]> = self.of_base.iter().map(|&class| [(class, M::UNIT)]).collect();
         let row = |row: &'_ [(u32, M::Weight); 1]| if row[0].0 == NO_CLASS { 0 } else { 1 };
-        Matrix::from_rows(self.members.len() as u32, rows.iter().map(|entry| &entry[..row(entry)]))
+        SparseMatrix::from_rows(self.members.len() as u32, rows.iter().map(|entry| &entry[..row(entry)]))
     }
 
     /// The matrix class × target.
-    fn rows<W: Copy>(&self, matrix: &Matrix<W>) -> Matrix<W> {
+    fn rows<W: Copy>(&self, matrix: &SparseMatrix<W>) -> SparseMatrix<W> {
         let row = |&base: &u32| {
             let (columns, weights) = matrix.row(base as usize);
             columns.iter().copied().zip(weights.iter().copied()).collect()
         };
         let rows: Vec<Vec<(u32, W)>> = self.members.iter().map(row).collect();
-        Matrix::from_rows(self.targets, rows.iter().map(Vec::as_slice))
+        SparseMatrix::from_rows(self.targets, rows.iter().map(Vec::as_slice))
     }
 
     /// Growth of the tensor over the cost of a place.

@@ -1,7 +1,7 @@
 //! The aggregation map of one dimension: base element → targets with weights.
 
 use super::AggregateError;
-use super::matrix::Matrix;
+use crate::matrix::SparseMatrix;
 
 /// Targets of each base element of one dimension, as a compressed sparse matrix.
 ///
@@ -10,7 +10,7 @@ use super::matrix::Matrix;
 /// Source: aggregation map, Meinke 2.3.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetMap {
-    pub(super) matrix: Matrix<f64>,
+    pub(super) matrix: SparseMatrix<f64>,
 }
 
 impl TargetMap {
@@ -22,13 +22,26 @@ impl TargetMap {
     pub fn from_targets(bases: u32, targets: &[Vec<(u32, f64)>]) -> Result<TargetMap, AggregateError> {
         let rows = targets.iter().enumerate().map(|(target, entries)| merged(target, entries, bases));
         let rows: Vec<Vec<(u32, f64)>> = rows.collect::<Result<_, _>>()?;
-        Ok(TargetMap { matrix: Matrix::from_rows(bases, rows.iter().map(Vec::as_slice)).transposed() })
+        Ok(TargetMap { matrix: SparseMatrix::from_rows(bases, rows.iter().map(Vec::as_slice)).transposed() })
+    }
+
+    /// The map of a matrix: rows are base elements, columns are targets.
+    ///
+    /// # Errors
+    /// A weight that is not finite.
+    pub fn from_matrix(matrix: SparseMatrix) -> Result<TargetMap, AggregateError> {
+        let Some(entry) = matrix.weights.iter().position(|weight| !weight.is_finite()) else {
+            return Ok(TargetMap { matrix });
+        };
+        let (target, weight) = (matrix.columns[entry] as usize, matrix.weights[entry].to_string());
+        let base = matrix.offsets.partition_point(|&offset| offset <= entry) as u32 - 1;
+        Err(AggregateError::Weight { target, base, weight })
     }
 
     /// A map in which each of `bases` base elements is its own target.
     pub fn identity(bases: u32) -> TargetMap {
         let rows: Vec<[(u32, f64); 1]> = (0..bases).map(|base| [(base, 1.0)]).collect();
-        TargetMap { matrix: Matrix::from_rows(bases, rows.iter().map(|row| row.as_slice())) }
+        TargetMap { matrix: SparseMatrix::from_rows(bases, rows.iter().map(|row| row.as_slice())) }
     }
 
     /// Number of base elements.

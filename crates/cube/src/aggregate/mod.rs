@@ -19,7 +19,6 @@ mod cost;
 mod drill;
 mod error;
 mod map;
-mod matrix;
 mod monoid;
 mod nearest;
 mod progress;
@@ -31,7 +30,6 @@ mod tensor;
 
 pub use algorithm::Algorithm;
 pub use area::Area;
-pub use balance::Balance;
 pub use cells::{CellColumn, CellValue, Cells};
 pub use component::aggregate;
 pub use cost::{Prediction, Work, work};

@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use super::area::strides;
-use super::matrix::Matrix;
 use super::monoid::Monoid;
 use super::sums::Sums;
 use super::{AggregateError, Progress};
 use crate::facts::{Bitmap, Facts};
+use crate::matrix::SparseMatrix;
 
 /// The rank of a base element without target.
 const NO_RANK: u64 = u64::MAX;
@@ -87,7 +87,7 @@ impl<'a, M: Monoid> Scan<'a, M> {
         facts: &'a Facts,
         source: Source<'a>,
         filled: Option<&'a Bitmap>,
-        matrices: &[Matrix<M::Weight>],
+        matrices: &[SparseMatrix<M::Weight>],
     ) -> Scan<'a, M> {
         let widths: Vec<u32> = matrices.iter().map(|matrix| matrix.width).collect();
         let strides = strides(&widths);
@@ -197,7 +197,7 @@ impl<'a, M: Monoid> Scan<'a, M> {
 
 impl<M: Monoid> Dimension<M> {
     /// `bases` is the number of coordinates that facts have; base elements without a row have no target.
-    fn new(matrix: &Matrix<M::Weight>, stride: u64, bases: usize) -> Dimension<M> {
+    fn new(matrix: &SparseMatrix<M::Weight>, stride: u64, bases: usize) -> Dimension<M> {
         let covered = matrix.covered(bases);
         let rank = |&column: &u32| u64::from(column) * stride;
         if !matrix.is_single() {

@@ -11,10 +11,10 @@ use rayon::prelude::*;
 
 use super::area::tuple;
 use super::component::Component;
-use super::matrix::Matrix;
 use super::monoid::Monoid;
 use super::{AggregateError, Progress, TargetMap};
 use crate::facts::Facts;
+use crate::matrix::SparseMatrix;
 
 /// Targets that one thread takes at a time.
 const CHUNK_TARGETS: u64 = 256;
@@ -63,14 +63,14 @@ pub(crate) fn run<M: Monoid>(
 }
 
 /// Base elements of each target, one matrix a dimension.
-pub(super) fn lists(maps: &[&TargetMap]) -> Vec<Matrix<f64>> {
+pub(super) fn lists(maps: &[&TargetMap]) -> Vec<SparseMatrix<f64>> {
     maps.iter().map(|map| map.matrix.transposed()).collect()
 }
 
 /// The search of one thread.
 pub(super) struct Search<'a> {
     facts: &'a Facts,
-    lists: &'a [Matrix<f64>],
+    lists: &'a [SparseMatrix<f64>],
     /// The target whose list is in `slots`, of each dimension.
     targets: Vec<Option<u32>>,
     /// Of each dimension and base element: 1 + its place in the target's list, or 0.
@@ -81,7 +81,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(facts: &'a Facts, lists: &'a [Matrix<f64>]) -> Search<'a> {
+    pub(super) fn new(facts: &'a Facts, lists: &'a [SparseMatrix<f64>]) -> Search<'a> {
         let bases = |dimension| facts.pages().coordinate_max(dimension).map_or(0, |most| most as usize + 1);
         Search {
             facts,

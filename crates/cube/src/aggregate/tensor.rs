@@ -2,10 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::matrix::Matrix;
 use super::monoid::Monoid;
 use super::sums::{Scatter, is_dense};
 use super::{AggregateError, Progress, Tuning};
+use crate::matrix::SparseMatrix;
 
 /// Places that one thread multiplies at a time.
 const PART_PLACES: usize = 1 << 13;
@@ -63,7 +63,7 @@ impl<M: Monoid> Tensor<M> {
     pub(crate) fn multiplied(
         self,
         axis: Axis,
-        matrix: &Matrix<M::Weight>,
+        matrix: &SparseMatrix<M::Weight>,
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<(Tensor<M>, u64), AggregateError> {
@@ -83,7 +83,7 @@ fn dense<M: Monoid>(
     values: &[M],
     filled: &[bool],
     axis: Axis,
-    matrix: &Matrix<M::Weight>,
+    matrix: &SparseMatrix<M::Weight>,
     progress: &Progress,
 ) -> Result<Tensor<M>, AggregateError> {
     let (inner, width, classes) = (axis.inner as usize, matrix.width as usize, matrix.rows());
@@ -118,7 +118,7 @@ fn dense<M: Monoid>(
 fn sparse<M: Monoid>(
     entries: &[(u64, M)],
     axis: Axis,
-    matrix: &Matrix<M::Weight>,
+    matrix: &SparseMatrix<M::Weight>,
     places: u64,
     tuning: &Tuning,
     progress: &Progress,

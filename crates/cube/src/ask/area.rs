@@ -1,8 +1,8 @@
 //! The area of a bound query: the weights of base elements in its targets, dimension by dimension.
 
-use crate::aggregate::{AggregateError, Area, Balance, TargetMap};
+use crate::aggregate::{AggregateError, Area, TargetMap};
 use crate::error::ModelError;
-use crate::model::{BaseMap, CubeModel, Dimension, ElementId, Span};
+use crate::model::{CubeModel, Dimension, ElementId};
 use crate::query::{BoundPlace, BoundTable, CubeAxis, Target};
 
 /// An area with the targets it was made of.
@@ -63,13 +63,8 @@ fn of_axes(model: &CubeModel, axes: impl Iterator<Item = (CubeAxis, Vec<Target>)
     for &measure in &measures {
         let Some(over) = &model.measures()[measure].over else { continue };
         let Some(position) = model.dimension_index(&over.dimension) else { continue };
-        let balance = match over.span {
-            Span::First => Balance::First,
-            Span::Last => Balance::Last,
-            Span::Average => Balance::Average,
-        };
         let positions = positions(&model.dimensions()[position]);
-        let balanced = area.maps()[position].balanced(balance, &positions);
+        let balanced = area.maps()[position].balanced(over.span, &positions);
         area = area.with_measure_map(measure, position, balanced)?;
     }
     Ok(Asked { targets, measures, area })
@@ -90,13 +85,7 @@ fn map(dimension: &Dimension, targets: &[Target]) -> Result<TargetMap, AskError>
             dimension.base_map_of_sums(&targets.iter().map(parts).collect::<Vec<_>>())?
         }
     };
-    let BaseMap { by_target, .. } = map;
-    let list = |target| {
-        let (bases, weights) = by_target.row(target);
-        bases.iter().copied().zip(weights.iter().copied()).collect()
-    };
-    let lists: Vec<Vec<(u32, f64)>> = (0..by_target.row_count()).map(list).collect();
-    Ok(TargetMap::from_targets(dimension.base_count() as u32, &lists)?)
+    Ok(TargetMap::from_matrix(map.by_base)?)
 }
 
 /// The position of each base element by its coordinate; of removed ones 0.

@@ -66,6 +66,11 @@ impl KeyLayout {
         &self.bits
     }
 
+    /// True if dimension `dimension` has room for so many base elements.
+    pub fn holds(&self, dimension: usize, bases: usize) -> bool {
+        bases as u64 <= 1 << self.bits[dimension]
+    }
+
     /// Bits of a key.
     pub fn total_bits(&self) -> u32 {
         self.total

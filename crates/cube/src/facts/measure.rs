@@ -2,8 +2,15 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Digits after the point at most: 10¹⁸ is the highest power of ten within 64 bits.
+pub const SCALE_MAX: u8 = 18;
+
 /// How the rows of one cell, and the base cells below an aggregate, become one value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// The sum, weighted along the paths of a hierarchy.
     Sum,
@@ -30,11 +37,12 @@ impl fmt::Display for Rule {
 }
 
 /// Type of a measure's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ValueType {
     /// A decimal, stored as a whole number of 64 bits: the value times 10^scale.
     Decimal {
-        /// Digits after the point.
+        /// Digits after the point, 0 to [`SCALE_MAX`].
         scale: u8,
     },
     /// A finite double.

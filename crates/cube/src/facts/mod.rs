@@ -20,7 +20,7 @@ pub use error::FactsError;
 pub use keys::Keys;
 pub use layout::{DIMENSIONS_MAX, KEY_BITS_MAX, KeyLayout};
 pub use loader::{InputColumn, InputValues, Loader};
-pub use measure::{FactMeasure, Rule, ValueType};
+pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
 pub use store::{FactColumn, Facts, Values};
 

@@ -1,11 +1,11 @@
 //! The model of a cube: its dimensions, measures and key layout.
 
+use super::layout::layout_of;
 use super::names::folded;
-use super::{Change, Dimension, Effect, ElementKind, KeyLayout, Measure};
+use super::{Change, Dimension, Effect, ElementKind, Measure};
 use crate::error::{ModelError, Result};
+use crate::facts::{DIMENSIONS_MAX, KeyLayout};
 
-/// Dimensions of a cube at most.
-pub const DIMENSIONS_MAX: usize = 32;
 /// Version of the stored form that is written and read.
 pub const MODEL_VERSION: u64 = 1;
 
@@ -37,10 +37,9 @@ impl CubeModel {
     /// [`ModelError::DimensionCount`], [`ModelError::NoMeasure`], [`ModelError::DuplicatePart`],
     /// [`ModelError::EmptyName`], [`ModelError::Measure`], [`ModelError::KeyTooWide`].
     pub fn new(name: &str, dimensions: Vec<Dimension>, measures: Vec<Measure>) -> Result<Self> {
-        let mut cube = Self { name: name.to_owned(), dimensions, measures, layout: KeyLayout::default() };
-        cube.check()?;
-        cube.layout = KeyLayout::new(cube.dimensions.iter().map(|d| (d.name(), d.base_count())))?;
-        Ok(cube)
+        check(name, &dimensions, &measures)?;
+        let layout = layout_of(dimensions.iter().map(|d| (d.name(), d.base_count())))?;
+        Ok(Self { name: name.to_owned(), dimensions, measures, layout })
     }
 
     /// Name of the cube.
@@ -118,48 +117,48 @@ impl CubeModel {
             cube.layout = cube.widened(dimension, count)?;
         }
         cube.dimensions[dimension] = grown;
-        cube.check()?;
+        check(&cube.name, &cube.dimensions, &cube.measures)?;
         *self = cube;
         Ok(repacked)
     }
 
     fn widened(&self, dimension: usize, base_count: usize) -> Result<KeyLayout> {
-        KeyLayout::new(self.dimensions.iter().enumerate().map(|(at, d)| {
+        layout_of(self.dimensions.iter().enumerate().map(|(at, d)| {
             let count = if at == dimension { base_count } else { d.base_count() };
             (d.name(), count)
         }))
     }
+}
 
-    /// Checks the invariants that do not lie within a dimension or the layout.
-    pub(super) fn check(&self) -> Result<()> {
-        let cube = || self.name.clone();
-        if self.name.is_empty() {
-            return Err(ModelError::EmptyName { place: "the cube's definition".to_owned() });
-        }
-        let count = self.dimensions.len();
-        if !(1..=DIMENSIONS_MAX).contains(&count) {
-            return Err(ModelError::DimensionCount { cube: cube(), count });
-        }
-        if self.measures.is_empty() {
-            return Err(ModelError::NoMeasure { cube: cube() });
-        }
-        let dimensions: Vec<&str> = self.dimensions.iter().map(Dimension::name).collect();
-        let measures: Vec<&str> = self.measures.iter().map(|measure| measure.name.as_str()).collect();
-        for (what, names) in [("dimensions", &dimensions), ("measures", &measures)] {
-            if let Some(name) = repeated(names) {
-                return Err(ModelError::DuplicatePart { cube: cube(), what, name: name.to_owned() });
-            }
-            if names.contains(&"") {
-                return Err(ModelError::EmptyName { place: format!("the {what} of cube '{}'", self.name) });
-            }
-        }
-        for measure in &self.measures {
-            if let Some(problem) = measure.problem(&dimensions) {
-                return Err(ModelError::Measure { cube: cube(), measure: measure.name.clone(), problem });
-            }
-        }
-        Ok(())
+/// Checks the invariants of a cube that do not lie within a dimension or the layout.
+pub(super) fn check(name: &str, dimensions: &[Dimension], measures: &[Measure]) -> Result<()> {
+    let cube = || name.to_owned();
+    if name.is_empty() {
+        return Err(ModelError::EmptyName { place: "the cube's definition".to_owned() });
     }
+    let count = dimensions.len();
+    if !(1..=DIMENSIONS_MAX).contains(&count) {
+        return Err(ModelError::DimensionCount { cube: cube(), count });
+    }
+    if measures.is_empty() {
+        return Err(ModelError::NoMeasure { cube: cube() });
+    }
+    let dimensions: Vec<&str> = dimensions.iter().map(Dimension::name).collect();
+    let names: Vec<&str> = measures.iter().map(|measure| measure.name.as_str()).collect();
+    for (what, names) in [("dimensions", &dimensions), ("measures", &names)] {
+        if let Some(name) = repeated(names) {
+            return Err(ModelError::DuplicatePart { cube: cube(), what, name: name.to_owned() });
+        }
+        if names.contains(&"") {
+            return Err(ModelError::EmptyName { place: format!("the {what} of cube '{name}'") });
+        }
+    }
+    for measure in measures {
+        if let Some(problem) = measure.problem(&dimensions) {
+            return Err(ModelError::Measure { cube: cube(), measure: measure.name.clone(), problem });
+        }
+    }
+    Ok(())
 }
 
 /// The first name that another before it equals, case ignored.

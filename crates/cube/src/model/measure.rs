@@ -3,47 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Digits after the point at most: 10¹⁸ is the highest power of ten within 64 bits.
-pub const SCALE_MAX: u8 = 18;
-
-/// Rule by which a measure aggregates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Rule {
-    /// Weighted sum along paths and over them.
-    Sum,
-    /// Filled rows of the distinct base cells, weights aside.
-    Count,
-    /// Sum of the distinct base cells over their count, weights aside.
-    Avg,
-    /// Least value of the distinct base cells.
-    Min,
-    /// Greatest value of the distinct base cells.
-    Max,
-}
-
-/// Type of a measure's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ValueType {
-    /// Decimal in 64 bits; overflow is an error.
-    Decimal {
-        /// Digits after the point, 0 to [`SCALE_MAX`].
-        scale: u8,
-    },
-    /// IEEE double.
-    Double,
-}
+use crate::facts::{Rule, SCALE_MAX, ValueType};
 
 /// How a time balance takes the base elements of its dimension below a target, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Span {
-    /// The first alone.
+    /// The base element of the lowest position below a target.
     First,
-    /// The last alone.
+    /// The base element of the highest position below a target.
     Last,
-    /// Each with the same share.
+    /// The sum over the number of base elements below a target, filled or not.
     Average,
 }
 

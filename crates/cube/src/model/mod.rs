@@ -21,12 +21,13 @@ mod weights;
 
 pub use build::{Consolidation, DimensionBuilder, ParentRow};
 pub use change::{Change, Effect};
-pub use cube::{CubeEffect, CubeModel, DIMENSIONS_MAX, MODEL_VERSION};
+pub use cube::{CubeEffect, CubeModel, MODEL_VERSION};
 pub use dimension::{AttributeColumn, AttributeKind, Dimension, Hierarchy};
 pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member};
-pub use layout::{KEY_BITS_MAX, KeyLayout};
 pub use levels::LevelIndex;
-pub use measure::{Balance, Measure, Rule, SCALE_MAX, Span, ValueType};
+pub use measure::{Balance, Measure, Span};
 pub(crate) use names::folded;
 pub use names::nearest;
-pub use weights::{BaseMap, BaseWeights, SparseMatrix};
+pub use weights::{BaseMap, BaseWeights};
+
+pub use crate::facts::{Rule, SCALE_MAX, ValueType};

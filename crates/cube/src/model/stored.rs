@@ -5,13 +5,14 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::cube::MODEL_VERSION;
+use super::cube::{MODEL_VERSION, check};
 use super::names::{NameIndex, folded};
 use super::{
     Attribute, AttributeColumn, AttributeKind, CubeModel, Dimension, Element, ElementId, ElementKind, Hierarchy,
-    KeyLayout, Measure,
+    Measure,
 };
 use crate::error::{ModelError, Result};
+use crate::facts::KeyLayout;
 
 /// The version, read before the other fields: those of another version may differ.
 #[derive(Deserialize)]
@@ -23,7 +24,7 @@ struct Versioned {
 struct StoredCube<D> {
     version: u64,
     name: String,
-    key_bits: KeyLayout,
+    key_bits: Vec<u32>,
     measures: Vec<Measure>,
     dimensions: Vec<D>,
 }
@@ -60,7 +61,7 @@ impl CubeModel {
         Ok(serde_json::to_string(&StoredCube {
             version: MODEL_VERSION,
             name: self.name.clone(),
-            key_bits: self.layout.clone(),
+            key_bits: self.layout.bits().to_vec(),
             measures: self.measures.clone(),
             dimensions: self.dimensions.iter().map(Dimension::stored).collect(),
         })?)
@@ -79,17 +80,18 @@ impl CubeModel {
         let stored: StoredCube<StoredDimension> = serde_json::from_str(text)?;
         let dimensions = stored.dimensions.into_iter().map(Dimension::restored).collect::<Result<Vec<_>>>()?;
         let StoredCube { name, measures, key_bits, .. } = stored;
-        let cube = Self { name, dimensions, measures, layout: key_bits };
-        cube.check()?;
-        let bits = cube.layout.bits();
-        let fits = bits.len() == cube.dimensions.len() && KeyLayout::from_bits(bits.to_vec()).is_some();
-        let narrow =
-            cube.dimensions.iter().enumerate().find(|(at, d)| !fits || !cube.layout.holds(*at, d.base_count()));
-        match narrow {
-            None => Ok(cube),
-            Some((_, dimension)) => {
+        check(&name, &dimensions, &measures)?;
+        let layout = KeyLayout::new(&key_bits).ok().filter(|layout| layout.dimensions() == dimensions.len());
+        let narrow = dimensions
+            .iter()
+            .enumerate()
+            .find(|(at, dimension)| layout.as_ref().is_none_or(|layout| !layout.holds(*at, dimension.base_count())));
+        match (layout, narrow) {
+            (Some(layout), None) => Ok(Self { name, dimensions, measures, layout }),
+            (_, Some((_, dimension))) => {
                 Err(dimension.damaged("the key layout has no place for its coordinates".to_owned()))
             }
+            (None, None) => unreachable!("a cube has dimensions"),
         }
     }
 }

@@ -8,6 +8,7 @@
 use super::graph::Topology;
 use super::{Dimension, ElementId, ElementKind};
 use crate::error::{ModelError, Result};
+use crate::matrix::SparseMatrix;
 
 /// Bound of whole numbers that a double holds exactly, 2⁵³.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -25,55 +26,6 @@ impl BaseWeights {
     /// True if every weight is a whole number that a double holds exactly.
     pub fn whole(&self) -> bool {
         self.weights.iter().all(|weight| weight.fract() == 0.0 && weight.abs() <= EXACT_MAX)
-    }
-}
-
-/// A sparse matrix in compressed rows: row `r` has the entries `offsets[r]..offsets[r + 1]`, columns ascending.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SparseMatrix {
-    /// Exclusive bound of columns.
-    pub column_count: usize,
-    /// Rows + 1 positions in `columns` and `weights`, the first 0.
-    pub offsets: Vec<usize>,
-    /// Column of each entry.
-    pub columns: Vec<u32>,
-    /// Weight of each entry.
-    pub weights: Vec<f64>,
-}
-
-impl SparseMatrix {
-    /// Number of rows.
-    pub fn row_count(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// Columns and weights of a row.
-    pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
-        let entries = self.offsets[row]..self.offsets[row + 1];
-        (&self.columns[entries.clone()], &self.weights[entries])
-    }
-
-    /// The matrix with rows and columns exchanged, by counting sort.
-    pub fn transposed(&self) -> Self {
-        let mut offsets = vec![0; self.column_count + 1];
-        for column in &self.columns {
-            offsets[*column as usize + 1] += 1;
-        }
-        for column in 0..self.column_count {
-            offsets[column + 1] += offsets[column];
-        }
-        let mut free = offsets.clone();
-        let mut columns = vec![0; self.columns.len()];
-        let mut weights = vec![0.0; self.columns.len()];
-        for row in 0..self.row_count() {
-            for entry in self.offsets[row]..self.offsets[row + 1] {
-                let place = &mut free[self.columns[entry] as usize];
-                columns[*place] = row as u32;
-                weights[*place] = self.weights[entry];
-                *place += 1;
-            }
-        }
-        Self { column_count: self.row_count(), offsets, columns, weights }
     }
 }
 
@@ -141,8 +93,8 @@ impl Dimension {
             return Err(self.too_many("targets", u32::MAX as usize));
         }
         let whole = rows.iter().map(BaseWeights::whole).collect();
-        let mut by_target =
-            SparseMatrix { column_count: self.base_count(), offsets: vec![0], ..SparseMatrix::default() };
+        let width = self.base_count() as u32;
+        let mut by_target = SparseMatrix { offsets: vec![0], columns: Vec::new(), weights: Vec::new(), width };
         for row in rows {
             by_target.columns.extend(row.bases);
             by_target.weights.extend(row.weights);

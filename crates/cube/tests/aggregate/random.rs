@@ -1,8 +1,9 @@
 //! Random cubes and areas for property tests.
 
 use proptest::prelude::*;
-use warpcube_cube::aggregate::{Area, Balance, TargetMap};
+use warpcube_cube::aggregate::{Area, TargetMap};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
+use warpcube_cube::model::Span;
 
 /// A source row: coordinates, and a decimal and a double that may be NULL.
 #[derive(Debug, Clone)]
@@ -22,7 +23,7 @@ pub struct Case {
     /// Of each dimension, entries of each target; entries may repeat a base element.
     pub targets: Vec<Vec<Vec<(u32, f64)>>>,
     /// A time balance of the last measure over one dimension.
-    pub balance: Option<(usize, Balance)>,
+    pub balance: Option<(usize, Span)>,
     pub page_cells: usize,
 }
 
@@ -132,7 +133,7 @@ pub fn cases<W: Strategy<Value = f64> + Clone + 'static>(weight: W) -> impl Stra
                 prop::collection::vec(prop::collection::vec(entry, 0..=size as usize + 2), 1..=4)
             })
             .collect();
-        let balance = (0..sizes.len(), prop::sample::select(vec![Balance::First, Balance::Last, Balance::Average]));
+        let balance = (0..sizes.len(), prop::sample::select(vec![Span::First, Span::Last, Span::Average]));
         let rows = prop::collection::vec(row, 0..60);
         let bits = prop_oneof![3 => Just(0_u32), 1 => Just(30_u32)];
         (Just(sizes), bits, rows, targets, prop::option::of(balance), 1..=9_usize).prop_map(

@@ -1,25 +1,25 @@
-//! Compressed sparse rows.
+//! Sparse matrices in compressed rows.
 
-/// A sparse matrix: row *r* has the entries `offsets[r]..offsets[r + 1]`, with ascending columns.
+/// A sparse matrix: row `r` has the entries `offsets[r]..offsets[r + 1]`, columns ascending.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Matrix<W> {
-    /// One entry a row, and the number of entries at the end.
-    pub(crate) offsets: Vec<usize>,
+pub struct SparseMatrix<W = f64> {
+    /// Rows + 1 positions in `columns` and `weights`, the first 0.
+    pub offsets: Vec<usize>,
     /// Column of each entry.
-    pub(crate) columns: Vec<u32>,
+    pub columns: Vec<u32>,
     /// Weight of each entry; a weight of 0 is an entry, too.
-    pub(crate) weights: Vec<W>,
+    pub weights: Vec<W>,
     /// Number of columns.
-    pub(crate) width: u32,
+    pub width: u32,
 }
 
-impl<W: Copy> Matrix<W> {
+impl<W: Copy> SparseMatrix<W> {
     /// A matrix of rows of (column, weight), columns ascending.
-    pub(crate) fn from_rows<'a>(width: u32, rows: impl Iterator<Item = &'a [(u32, W)]>) -> Matrix<W>
+    pub fn from_rows<'a>(width: u32, rows: impl Iterator<Item = &'a [(u32, W)]>) -> SparseMatrix<W>
     where
         W: 'a,
     {
-        let mut matrix = Matrix { offsets: vec![0], columns: Vec::new(), weights: Vec::new(), width };
+        let mut matrix = SparseMatrix { offsets: vec![0], columns: Vec::new(), weights: Vec::new(), width };
         for row in rows {
             matrix.columns.extend(row.iter().map(|entry| entry.0));
             matrix.weights.extend(row.iter().map(|entry| entry.1));
@@ -29,12 +29,12 @@ impl<W: Copy> Matrix<W> {
     }
 
     /// Number of rows.
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
     /// Number of entries.
-    pub(crate) fn entries(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.columns.len()
     }
 
@@ -44,7 +44,7 @@ impl<W: Copy> Matrix<W> {
     }
 
     /// Columns and weights of a row.
-    pub(crate) fn row(&self, row: usize) -> (&[u32], &[W]) {
+    pub fn row(&self, row: usize) -> (&[u32], &[W]) {
         let entries = self.offsets[row]..self.offsets[row + 1];
         (&self.columns[entries.clone()], &self.weights[entries])
     }
@@ -64,8 +64,8 @@ impl<W: Copy> Matrix<W> {
     }
 
     /// The same entries with other weights.
-    pub(crate) fn with_weights<V>(&self, weight: impl Fn(W) -> V) -> Matrix<V> {
-        Matrix {
+    pub(crate) fn with_weights<V>(&self, weight: impl Fn(W) -> V) -> SparseMatrix<V> {
+        SparseMatrix {
             offsets: self.offsets.clone(),
             columns: self.columns.clone(),
             weights: self.weights.iter().map(|&held| weight(held)).collect(),
@@ -73,8 +73,8 @@ impl<W: Copy> Matrix<W> {
         }
     }
 
-    /// Rows become columns; entries of a row of the result ascend.
-    pub(crate) fn transposed(&self) -> Matrix<W> {
+    /// The matrix with rows and columns exchanged, by counting sort.
+    pub fn transposed(&self) -> SparseMatrix<W> {
         let mut offsets = vec![0; self.width as usize + 1];
         for &column in &self.columns {
             offsets[column as usize + 1] += 1;
@@ -93,7 +93,7 @@ impl<W: Copy> Matrix<W> {
                 *place += 1;
             }
         }
-        Matrix { offsets, columns, weights, width: self.rows() as u32 }
+        SparseMatrix { offsets, columns, weights, width: self.rows() as u32 }
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn transposing_twice_gives_the_matrix() {
         let rows: [&[(u32, f64)]; 4] = [&[(0, 1.0), (2, -1.0)], &[], &[(2, 0.0)], &[(0, 3.0)]];
-        let matrix = Matrix::from_rows(4, rows.into_iter());
+        let matrix = SparseMatrix::from_rows(4, rows.into_iter());
         let turned = matrix.transposed();
         assert_eq!(turned.row(2), (&[0, 2][..], &[-1.0, 0.0][..]));
         assert_eq!(turned.row_length(3), 0);
