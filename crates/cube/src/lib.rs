@@ -1,6 +1,7 @@
 //! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
 
 pub mod aggregate;
+pub mod answer;
 pub mod ask;
 pub mod define;
 pub mod device;

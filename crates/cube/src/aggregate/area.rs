@@ -71,7 +71,7 @@ impl Area {
     }
 
     /// Checks the area against facts and a limit, before memory is taken.
-    pub(super) fn check(&self, facts: &Facts, targets_max: u64) -> Result<(), AggregateError> {
+    pub(crate) fn check(&self, facts: &Facts, targets_max: u64) -> Result<(), AggregateError> {
         let dimensions = facts.layout().dimensions();
         if self.maps.len() != dimensions {
             let reason = format!("the cube has {dimensions} dimensions, the area has {}", self.maps.len());

@@ -1,6 +1,6 @@
 //! What stands at the head of a row, column or page.
 
-use crate::model::{CubeModel, Dimension};
+use crate::model::{CubeModel, Dimension, ElementId};
 use crate::query::{BoundSet, CubeAxis, Target};
 
 /// The head of a target in a set.
@@ -48,12 +48,20 @@ fn caption_of_measure(model: &CubeModel, target: &Target) -> String {
 }
 
 fn caption(dimension: &Dimension, target: &Target) -> String {
+    text_of(target, |element| dimension.element(element).caption())
+}
+
+/// The name of a target of a dimension; of a sum, those of its parts.
+pub fn target_name(dimension: &Dimension, target: &Target) -> String {
+    text_of(target, |element| dimension.element(element).name())
+}
+
+fn text_of<'a>(target: &Target, name: impl Fn(ElementId) -> &'a str) -> String {
     match target {
-        Target::Element(element) => dimension.element(*element).caption().to_string(),
+        Target::Element(element) => name(*element).to_string(),
         Target::Measure(_) => String::new(),
         Target::Sum(elements) => {
-            let shown = elements.iter().take(PARTS_MAX).map(|element| dimension.element(*element).caption());
-            let shown: Vec<&str> = shown.collect();
+            let shown: Vec<&str> = elements.iter().take(PARTS_MAX).map(|element| name(*element)).collect();
             let more = elements.len() - shown.len();
             match more {
                 0 => format!("sum of {}", shown.join(", ")),

@@ -6,4 +6,4 @@ mod label;
 
 pub use area::{AskError, Asked, asked, asked_at};
 pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
-pub use label::{Label, labels};
+pub use label::{Label, labels, target_name};

@@ -7,6 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::aggregate::CellValue;
+use crate::model::{Measure, Rule};
+
 /// Digits behind the point that a pattern may have.
 const DIGITS_MAX: usize = 30;
 
@@ -83,6 +86,17 @@ impl NumberFormat {
         text.push_str(&self.suffix);
         text
     }
+}
+
+/// The text of a measure's value.
+pub fn cell_text(measure: &Measure, value: CellValue) -> String {
+    let (number, scale) = match value {
+        CellValue::Decimal { units, scale } => (Number::Decimal { digits: units.into(), scale }, Some(scale)),
+        CellValue::Double(value) => (Number::Double(value), None),
+    };
+    let pattern = measure.format.as_ref().filter(|_| measure.rule != Rule::Count);
+    let format = pattern.and_then(|pattern| pattern.parse().ok());
+    format.unwrap_or_else(|| NumberFormat::plain(scale)).text(number)
 }
 
 /// Sign and digits of a decimal, rounded to so many behind the point.

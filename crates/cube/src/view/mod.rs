@@ -1,5 +1,7 @@
 //! What people see of cells: number formats and cross-tabs.
 
+mod cross_tab;
 mod format;
 
-pub use format::{Number, NumberFormat};
+pub use cross_tab::cross_tab_text;
+pub use format::{Number, NumberFormat, cell_text};

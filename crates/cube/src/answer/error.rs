@@ -1,0 +1,77 @@
+//! Errors of answers.
+
+use crate::aggregate::AggregateError;
+use crate::ask::{AskError, Asked};
+use crate::error::ModelError;
+use crate::model::CubeModel;
+use crate::query::{QueryError, Target};
+
+/// An answer that cannot be given.
+#[derive(Debug, thiserror::Error)]
+pub enum CubeError {
+    /// A text that is no query of the cube.
+    #[error("{message}")]
+    Query {
+        /// What is wrong, with the column.
+        message: String,
+        /// The line of the query with a mark below the place.
+        excerpt: String,
+    },
+    /// Weights beyond the range of doubles.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A final value is beyond the measure's type.
+    #[error("{measure} at {cell} is {value}, beyond {limit}")]
+    Overflow {
+        /// Names of the cell's elements.
+        cell: String,
+        /// The measure.
+        measure: String,
+        /// The value.
+        value: String,
+        /// What it passes.
+        limit: &'static str,
+    },
+    /// An aggregation that is refused or stopped.
+    #[error(transparent)]
+    Aggregate(AggregateError),
+    /// A device that fails.
+    #[error("{0}")]
+    Device(String),
+    /// Arrays that do not fit.
+    #[error(transparent)]
+    Arrow(#[from] arrow::error::ArrowError),
+}
+
+impl From<AskError> for CubeError {
+    fn from(error: AskError) -> CubeError {
+        match error {
+            AskError::Model(error) => error.into(),
+            AskError::Aggregate(error) => CubeError::Aggregate(error),
+        }
+    }
+}
+
+impl CubeError {
+    pub(super) fn query(error: &QueryError, text: &str) -> CubeError {
+        CubeError::Query { message: error.to_string(), excerpt: error.excerpt(text) }
+    }
+
+    /// True if the aggregation was stopped on request.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, CubeError::Aggregate(AggregateError::Cancelled))
+    }
+
+    /// An error of an aggregation, with names in the place of numbers.
+    pub fn aggregate(error: AggregateError, model: &CubeModel, asked: &Asked) -> CubeError {
+        let AggregateError::Overflow { target, measure, value, limit } = error else {
+            return CubeError::Aggregate(error);
+        };
+        let names = target.iter().zip(&asked.targets).zip(model.dimensions());
+        let names = names.map(|((target, targets), dimension)| match &targets[*target as usize] {
+            Target::Element(element) => dimension.element(*element).name().to_string(),
+            _ => format!("a sum over {}", dimension.name()),
+        });
+        CubeError::Overflow { cell: names.collect::<Vec<_>>().join(", "), measure, value, limit }
+    }
+}

@@ -1,0 +1,195 @@
+//! Cubes that are asked: the text of a query in, an answer out.
+//!
+//! [`Cube::ask`] parses and binds a query, aggregates its area and gives an [`Answer`]: aggregated cells as a
+//! cross-tab or in long form, base cells as rows, or a text. The rows of the source behind a cell are for who has the
+//! source: [`Answer::Source`] names the base elements that they belong to.
+
+mod error;
+mod explain;
+mod long;
+mod rows;
+
+use std::collections::HashMap;
+
+use arrow::array::RecordBatch;
+
+pub use error::CubeError;
+pub use long::long_schema;
+
+use crate::aggregate::{self, Algorithm, Area, Cells, Progress, Report, Request, TARGETS_MAX, Tuning};
+use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
+use crate::facts::Facts;
+use crate::model::{CubeModel, ElementId};
+use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, parse};
+
+/// Aggregation of an area by other means than the algorithms of the CPU.
+pub trait Aggregator: Sync {
+    /// The cells of an area, or why the CPU computes them.
+    ///
+    /// # Errors
+    /// Those of the aggregation: a final value beyond its type, a wish to stop, a device that fails.
+    fn aggregate(
+        &self,
+        facts: &Facts,
+        area: &Area,
+        measures: &[usize],
+        request: &Request,
+        progress: &Progress,
+    ) -> Result<Result<Cells, String>, CubeError>;
+}
+
+/// How a query is answered.
+#[derive(Clone, Copy)]
+pub struct AskOptions<'a> {
+    /// The algorithm of the CPU; the cost model chooses if absent.
+    pub algorithm: Option<Algorithm>,
+    /// Most targets of an area, filled or not.
+    pub targets_max: u64,
+    /// What is asked before the CPU.
+    pub device: Option<&'a dyn Aggregator>,
+}
+
+impl Default for AskOptions<'_> {
+    fn default() -> Self {
+        AskOptions { algorithm: None, targets_max: TARGETS_MAX, device: None }
+    }
+}
+
+/// Texts of cells by the element of each dimension; cells of consolidated elements may have one, too.
+pub type Texts = HashMap<Vec<ElementId>, String>;
+
+/// A cube with its cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cube {
+    /// Dimensions and measures.
+    pub model: CubeModel,
+    /// Filled base cells; their measures are those of the model, in its order.
+    pub facts: Facts,
+    /// Texts of cells.
+    pub texts: Texts,
+}
+
+/// The answer to a query.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Aggregated cells.
+    Table(Box<TableAnswer>),
+    /// Base cells, a row each.
+    Rows(RecordBatch),
+    /// A text of several lines.
+    Text(String),
+    /// The cell whose source rows are wanted.
+    Source(SourceCell),
+}
+
+/// Aggregated cells with the query that they answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableAnswer {
+    /// The query.
+    pub table: BoundTable,
+    /// Its area.
+    pub asked: Asked,
+    /// The cells of the area.
+    pub cells: Cells,
+    /// Why the CPU computed them, where a device was asked.
+    pub refused: Option<String>,
+}
+
+/// The base elements below one cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceCell {
+    /// Base elements of each dimension, by coordinate; nothing where all of them lie below the cell.
+    pub bases: Vec<Option<Vec<u32>>>,
+    /// The measure, by position.
+    pub measure: usize,
+}
+
+impl Cube {
+    /// Answers a query.
+    ///
+    /// # Errors
+    /// A text that is no query or names what the cube has not, each with the place; an area beyond the limit; a final
+    /// value beyond its type, with the cell; a wish to stop.
+    pub fn ask(&self, text: &str, options: &AskOptions<'_>, progress: &Progress) -> Result<Answer, CubeError> {
+        let of_text = |error: crate::query::QueryError| CubeError::query(&error, text);
+        let query = parse(text).map_err(of_text)?;
+        match bind(&self.model, &query, text).map_err(of_text)? {
+            BoundQuery::CrossTab(table) => {
+                let answer = self.table(table, options, progress)?;
+                Ok(Answer::Table(Box::new(answer)))
+            }
+            BoundQuery::Facts(point) => self.facts_at(&point, progress).map(Answer::Rows),
+            BoundQuery::Nearest { count, to } => self.nearest_to(count, &to, progress).map(Answer::Rows),
+            BoundQuery::Explain(point) => self.explain(&point, options, progress).map(Answer::Text),
+            BoundQuery::Source(point) => self.source_of(&point).map(Answer::Source),
+        }
+    }
+
+    fn table(
+        &self,
+        table: BoundTable,
+        options: &AskOptions<'_>,
+        progress: &Progress,
+    ) -> Result<TableAnswer, CubeError> {
+        let asked = asked(&self.model, &table)?;
+        let (cells, refused) = self.aggregate(&asked, options, progress)?;
+        Ok(TableAnswer { table, asked, cells, refused })
+    }
+
+    /// Cells of an area, and why the CPU computed them where a device was asked.
+    fn aggregate(
+        &self,
+        asked: &Asked,
+        options: &AskOptions<'_>,
+        progress: &Progress,
+    ) -> Result<(Cells, Option<String>), CubeError> {
+        let AskOptions { algorithm, targets_max, device } = *options;
+        let request = Request { algorithm, targets_max, tuning: Tuning::default() };
+        let Asked { area, measures, .. } = asked;
+        area.check(&self.facts, targets_max).map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
+        let mut refused = None;
+        if let Some(device) = device {
+            match device.aggregate(&self.facts, area, measures, &request, progress)? {
+                Ok(cells) => return Ok((cells, None)),
+                Err(reason) => refused = Some(reason),
+            }
+        }
+        let cells = aggregate::aggregate(&self.facts, area, measures, &request, progress);
+        let cells = cells.map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
+        Ok((cells, refused))
+    }
+
+    /// The base elements below a cell.
+    fn source_of(&self, point: &[BoundPlace]) -> Result<SourceCell, CubeError> {
+        let asked = asked_at(&self.model, point)?;
+        let measure = asked.measures.first().copied().unwrap_or_default();
+        let maps = asked.area.maps_of(measure);
+        let bases = maps.into_iter().zip(self.model.dimensions()).map(|(map, dimension)| {
+            let bases: Vec<u32> = (0..map.bases()).filter(|base| !map.targets_of(*base).0.is_empty()).collect();
+            let living = (0..dimension.base_count() as u32).filter(|base| dimension.at_base(*base).is_some()).count();
+            (bases.len() < living).then_some(bases)
+        });
+        Ok(SourceCell { bases: bases.collect(), measure })
+    }
+}
+
+impl TableAnswer {
+    /// The cells laid out in pages, rows and columns.
+    pub fn cross_tab(&self, cube: &Cube) -> CrossTabAnswer {
+        cross_tab(&cube.model, &self.table, &self.asked, &self.cells)
+    }
+
+    /// The filled cells, a row each, with the columns of [`long_schema`]: pages, rows and columns in the order of the
+    /// query, or by value where it asks for top or bottom cells.
+    ///
+    /// # Errors
+    /// [`CubeError::Arrow`] if the arrays are refused.
+    pub fn long_form(&self, cube: &Cube) -> Result<RecordBatch, CubeError> {
+        long::long_form(cube, self)
+    }
+
+    /// What the aggregation did.
+    pub fn report(&self) -> &Report {
+        self.cells.report()
+    }
+}

@@ -1,0 +1,129 @@
+//! Base cells as rows: drill-through and nearest cells.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema};
+
+use super::{Cube, CubeError};
+use crate::aggregate::{AggregateError, Progress, drill_through, nearest};
+use crate::ask::asked_at;
+use crate::facts::{Rule, ValueType, Values};
+use crate::model::Dimension;
+use crate::query::{BoundPlace, CubeAxis, Target};
+
+impl Cube {
+    /// The base cells below a cell: an element of each dimension, the weight, the value of the point's measure.
+    pub(super) fn facts_at(&self, point: &[BoundPlace], progress: &Progress) -> Result<RecordBatch, CubeError> {
+        let asked = asked_at(&self.model, point)?;
+        let measure = asked.measures.first().copied().unwrap_or_default();
+        let target = vec![0; asked.targets.len()];
+        let found = drill_through(&self.facts, &asked.area, measure, &target, 0, usize::MAX, progress);
+        let found = found.map_err(|error| CubeError::aggregate(error, &self.model, &asked))?;
+        let (cells, weights): (Vec<usize>, Vec<f64>) = found.into_iter().map(|base| (base.cell, base.weight)).unzip();
+        let weights: ArrayRef = Arc::new(Float64Array::from(weights));
+        self.rows(&cells, ("weight", weights), measure)
+    }
+
+    /// The filled base cells nearest to a point, which names a base element of each dimension.
+    pub(super) fn nearest_to(
+        &self,
+        count: u64,
+        to: &[BoundPlace],
+        progress: &Progress,
+    ) -> Result<RecordBatch, CubeError> {
+        let positions: Vec<Vec<u32>> = self.model.dimensions().iter().map(positions).collect();
+        let mut at = vec![0; positions.len()];
+        let mut measure = 0;
+        for place in to {
+            match (place.axis, &place.target) {
+                (CubeAxis::Measures, target) => measure = target.measure().unwrap_or_default(),
+                (CubeAxis::Dimension(position), Target::Element(element)) => {
+                    at[position] = self.model.dimensions()[position].position(*element);
+                }
+                (CubeAxis::Dimension(position), _) => {
+                    let reason = format!(
+                        "a sum over {} has no position: name an element",
+                        self.model.dimensions()[position].name()
+                    );
+                    return Err(CubeError::Aggregate(AggregateError::Shape { reason }));
+                }
+            }
+        }
+        let tables: Vec<Option<&[u32]>> = positions.iter().map(|positions| Some(positions.as_slice())).collect();
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.facts.len());
+        let found = nearest(&self.facts, &tables, &at, count, progress).map_err(CubeError::Aggregate)?;
+        let cells: Vec<usize> = found.iter().map(|neighbour| neighbour.cell).collect();
+        let distances: ArrayRef = Arc::new(UInt64Array::from_iter_values(found.iter().map(|one| one.distance)));
+        self.rows(&cells, ("distance", distances), measure)
+    }
+
+    /// Rows of base cells: elements, a column of their own, the value of a measure, the number of source rows.
+    fn rows(&self, cells: &[usize], own: (&str, ArrayRef), measure: usize) -> Result<RecordBatch, CubeError> {
+        let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
+        let layout = self.facts.layout();
+        for (number, dimension) in self.model.dimensions().iter().enumerate() {
+            let name = |cell: &usize| {
+                let base = layout.coordinate(self.facts.keys().get(*cell), number);
+                dimension.at_base(base).map(|element| dimension.element(element).name())
+            };
+            fields.push(Field::new(dimension.name(), DataType::Utf8, true));
+            columns.push(Arc::new(cells.iter().map(name).collect::<StringArray>()));
+        }
+        let (name, column) = own;
+        fields.push(Field::new(self.free_name(name), column.data_type().clone(), false));
+        columns.push(column);
+        let column = self.values(cells, measure)?;
+        fields.push(Field::new(&self.model.measures()[measure].name, column.data_type().clone(), true));
+        columns.push(column);
+        let rows = cells.iter().map(|cell| self.facts.row_counts().map_or(1, |rows| rows[*cell]));
+        fields.push(Field::new(self.free_name("rows"), DataType::UInt64, false));
+        columns.push(Arc::new(UInt64Array::from_iter_values(rows)));
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    }
+
+    /// Values of base cells; the average of an AVG.
+    fn values(&self, cells: &[usize], measure: usize) -> Result<ArrayRef, CubeError> {
+        let column = &self.facts.columns()[measure];
+        let filled = |cell: usize| column.is_filled(cell);
+        let counts = |cell: usize| column.counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
+        let scale = match column.measure.value_type {
+            ValueType::Decimal { scale } => scale,
+            ValueType::Double => 0,
+        };
+        if column.measure.rule == Rule::Avg {
+            let sum = |cell: usize| match &column.values {
+                Values::Decimals(values) => values[cell] as f64 / 10_f64.powi(scale.into()),
+                Values::Doubles(values) => values[cell],
+            };
+            let value = |&cell: &usize| filled(cell).then(|| sum(cell) / counts(cell));
+            return Ok(Arc::new(cells.iter().map(value).collect::<Float64Array>()));
+        }
+        Ok(match &column.values {
+            Values::Doubles(values) => {
+                let value = |&cell: &usize| filled(cell).then(|| values[cell]);
+                Arc::new(cells.iter().map(value).collect::<Float64Array>())
+            }
+            Values::Decimals(values) => {
+                let value = |&cell: &usize| filled(cell).then(|| i128::from(values[cell]));
+                let array = cells.iter().map(value).collect::<Decimal128Array>();
+                Arc::new(array.with_precision_and_scale(19, scale as i8)?)
+            }
+        })
+    }
+
+    /// A name that no dimension and no measure has: underscores are added until it is free.
+    pub(super) fn free_name(&self, name: &str) -> String {
+        let mut free = name.to_string();
+        while self.model.dimension_index(&free).is_some() || self.model.measure_index(&free).is_some() {
+            free.push('_');
+        }
+        free
+    }
+}
+
+/// The position of each base element by its coordinate; of removed ones 0.
+fn positions(dimension: &Dimension) -> Vec<u32> {
+    let position = |base| dimension.at_base(base).map_or(0, |element| dimension.position(element));
+    (0..dimension.base_count() as u32).map(position).collect()
+}

@@ -1,0 +1,189 @@
+//! Answers of a cube: text, long form, base cells, explanations, errors.
+
+mod plan;
+
+use arrow::array::RecordBatch;
+use arrow::util::pretty::pretty_format_batches;
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::answer::{Answer, AskOptions, Cube, CubeError, SourceCell, long_schema};
+use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
+use warpcube_cube::view::cross_tab_text;
+
+fn cube() -> Cube {
+    Cube { model: plan::model(), facts: plan::facts(), texts: Default::default() }
+}
+
+fn ask(cube: &Cube, text: &str) -> Result<Answer, CubeError> {
+    cube.ask(text, &AskOptions::default(), &Progress::new())
+}
+
+fn text(query: &str, width: Option<usize>) -> String {
+    let cube = cube();
+    let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
+    cross_tab_text(&cube.model, &table.cross_tab(&cube), width)
+}
+
+fn long(cube: &Cube, query: &str) -> RecordBatch {
+    let Answer::Table(table) = ask(cube, query).unwrap() else { panic!("{query} is no table") };
+    let batch = table.long_form(cube).unwrap();
+    assert_eq!(batch.schema(), long_schema(cube));
+    batch
+}
+
+fn printed(batch: &RecordBatch) -> Vec<String> {
+    let table = pretty_format_batches(std::slice::from_ref(batch)).unwrap().to_string();
+    let rows = table.lines().filter(|line| line.starts_with('|'));
+    rows.map(|line| line.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[test]
+fn a_cross_tab_is_aligned_and_indented() {
+    let shown = text("rows Europe, children(Europe), Japan cols Version where Year", None);
+    let expected = "\
+Month: Year · Measures: Sales (default)
+
+          Actual  Budget  Variance
+──────────────────────────────────
+Europe       180     180         0
+  France     150     150         0
+  Spain       30      30         0
+
+1 row without a value hidden (the option `empty` shows all)
+";
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn several_axes_repeat_their_heads_once() {
+    let shown = text("rows Measures * France, Spain cols Version:Actual, Budget * Jan, Feb", None);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "               Actual    Budget",
+            "               Jan  Feb  Jan  Feb",
+            "─────────────────────────────────",
+            "Sales  France  100   50   90   60",
+            "       Spain    30        30",
+            "Heads  France    5    6    5    5",
+            "       Spain     2         2",
+        ]
+    );
+}
+
+#[test]
+fn narrow_terminals_get_blocks_of_columns() {
+    let shown = text("rows France cols Jan, Feb, Year where Actual", Some(18));
+    let lines: Vec<&str> = shown.lines().skip(2).collect();
+    assert_eq!(
+        lines,
+        [
+            "        Jan  Feb",
+            "────────────────",
+            "France  100   50",
+            "",
+            "        Year",
+            "────────────",
+            "France   150"
+        ]
+    );
+}
+
+#[test]
+fn nothing_filled_is_said() {
+    assert!(text("rows Japan cols Version", None).contains("No cell of it is filled."));
+}
+
+#[test]
+fn long_form_has_a_row_for_each_filled_cell() {
+    let cube = cube();
+    let batch = long(&cube, "rows World, France cols Variance, Actual where Year, Sales");
+    assert_eq!(
+        printed(&batch),
+        [
+            "Version Region Month measure value text",
+            "Variance World Year Sales 0",
+            "Actual World Year Sales 180",
+            "Variance France Year Sales 0",
+            "Actual France Year Sales 150",
+        ]
+    );
+    let top = long(&cube, "rows leaves(World) cols Jan, Feb where Actual bottom 2");
+    assert_eq!(printed(&top)[1..], ["Actual Spain Jan Sales 30", "Actual France Feb Sales 50"]);
+    assert_eq!(long(&cube, "rows Japan cols Month empty").num_rows(), 3);
+}
+
+#[test]
+fn texts_stand_at_any_cell() {
+    let mut cube = cube();
+    let element = |dimension: usize, name: &str| cube.model.dimensions()[dimension].find(name).unwrap();
+    let cell = vec![element(0, "Variance"), element(1, "Japan"), element(2, "Year")];
+    cube.texts.insert(cell, "not planned".to_string());
+    assert_eq!(
+        printed(&long(&cube, "rows Japan, Spain cols Variance where Year"))[1..],
+        ["Variance Japan Year Sales not planned", "Variance Spain Year Sales 0"]
+    );
+}
+
+#[test]
+fn drill_through_lists_base_cells_with_weights() {
+    let Answer::Rows(rows) = ask(&cube(), "facts at Variance, Europe, Year, Heads").unwrap() else { panic!("no rows") };
+    assert_eq!(
+        printed(&rows),
+        ["Version Region Month weight Heads rows", "Actual France Feb 1.0 6 1", "Budget France Feb -1.0 5 1",]
+    );
+}
+
+#[test]
+fn nearest_cells_come_by_distance() {
+    let Answer::Rows(rows) = ask(&cube(), "nearest 2 to Actual, Japan, Jan").unwrap() else { panic!("no rows") };
+    assert_eq!(
+        printed(&rows),
+        ["Version Region Month distance Sales rows", "Actual Spain Jan 1 30 1", "Actual France Jan 2 100 1"]
+    );
+    assert!(ask(&cube(), "nearest 1 to sum(Japan, Spain)").unwrap_err().to_string().contains("has no position"));
+}
+
+#[test]
+fn an_explanation_names_children_and_the_algorithm() {
+    let Answer::Text(text) = ask(&cube(), "explain at Variance, Europe").unwrap() else { panic!("no text") };
+    for part in [
+        "Sales = 0\n  SUM over 6 of 6 base cells\n",
+        "Version: Variance = Actual − Budget; 2 base elements below it\n",
+        "Region: Europe = France + Spain; 2 base elements below it\n",
+        "Month: Year (default) = Jan + Feb",
+        "Algorithm: ",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn source_rows_belong_to_base_elements() {
+    let Answer::Source(source) = ask(&cube(), "source at Actual, Europe, Year").unwrap() else { panic!("no source") };
+    assert_eq!(source, SourceCell { bases: vec![Some(vec![0]), Some(vec![0, 1]), None], measure: 0 });
+}
+
+#[test]
+fn errors_name_places_cells_and_limits() {
+    let cube = cube();
+    let error = ask(&cube, "rows Frence").unwrap_err();
+    let CubeError::Query { message, excerpt } = &error else { panic!("{error}") };
+    assert!(message.starts_with("column 6: no dimension has an element Frence"), "{message}");
+    assert!(excerpt.contains("rows Frence"), "{excerpt}");
+    let options = AskOptions { targets_max: 5, ..AskOptions::default() };
+    let error = cube.ask("rows Region cols Month", &options, &Progress::new()).unwrap_err().to_string();
+    assert!(error.starts_with("the area has 15 targets"), "{error}");
+    let mut large = cube.clone();
+    let value = ValueType::Decimal { scale: 0 };
+    let measures = ["Sales", "Heads"].map(|name| FactMeasure::new(name, Rule::Sum, value));
+    let mut loader = Loader::new(cube.facts.layout().clone(), measures.to_vec());
+    let column = || InputColumn { values: InputValues::Decimals(&[i64::MAX, 1]), filled: None };
+    loader.append(&[&[0, 0], &[0, 1], &[0, 0]], &[column(), column()]).unwrap();
+    large.facts = loader.finish(4).unwrap();
+    assert_eq!(
+        ask(&large, "rows Europe cols Jan where Actual").unwrap_err().to_string(),
+        "Sales at Actual, Europe, Jan is 9223372036854775808, beyond 64 bits"
+    );
+}
