@@ -2,15 +2,20 @@
 
 mod plan;
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use arrow::util::pretty::pretty_format_batches;
+use warpcube_column::Residency;
 use warpcube_cube::aggregate::Progress;
-use warpcube_cube::answer::{Answer, AskOptions, Cube, CubeError, SourceCell, long_schema};
+use warpcube_cube::answer::{Answer, AskOptions, Cube, CubeError, SourceCell, long_schema, relation_batches};
+use warpcube_cube::device::{DeviceContraction, FactsSource};
 use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::view::cross_tab_text;
+use warpcube_gpu::{Device, EmulatorOptions};
 
 fn cube() -> Cube {
-    Cube { model: plan::model(), facts: plan::facts(), texts: Default::default() }
+    Cube { model: plan::model(), facts: Arc::new(plan::facts()), texts: Default::default() }
 }
 
 fn ask(cube: &Cube, text: &str) -> Result<Answer, CubeError> {
@@ -166,6 +171,36 @@ fn source_rows_belong_to_base_elements() {
 }
 
 #[test]
+fn a_cube_is_a_relation_with_a_column_for_each_level() {
+    let cube = cube();
+    let batches = relation_batches(&cube).unwrap();
+    assert_eq!(
+        printed(&batches[0])[..4],
+        [
+            "Version Region Region_1 Region_2 Month Month_1 Sales Heads",
+            "Actual France Europe World Jan Year 100 5",
+            "Actual France Europe World Feb Year 50 6",
+            "Actual Spain Europe World Jan Year 30 2",
+        ],
+        "the variance has the budget at -1, so that its level is no column"
+    );
+}
+
+#[test]
+fn a_device_answers_as_the_cpu_does() {
+    let cube = cube();
+    let device = Device::emulated(EmulatorOptions::default(), 1 << 28).unwrap();
+    let source = FactsSource::new(cube.facts.clone(), "plan", "1");
+    let device = DeviceContraction::new(Arc::new(Residency::new(device)), source);
+    let options = AskOptions { device: Some(&device), ..AskOptions::default() };
+    let query = "rows Region cols Version * Measures where Year";
+    let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
+    assert_eq!(found.refused, None);
+    assert!(found.report().device.is_some());
+    assert_eq!(found.long_form(&cube).unwrap(), long(&cube, query));
+}
+
+#[test]
 fn errors_name_places_cells_and_limits() {
     let cube = cube();
     let error = ask(&cube, "rows Frence").unwrap_err();
@@ -181,7 +216,7 @@ fn errors_name_places_cells_and_limits() {
     let mut loader = Loader::new(cube.facts.layout().clone(), measures.to_vec());
     let column = || InputColumn { values: InputValues::Decimals(&[i64::MAX, 1]), filled: None };
     loader.append(&[&[0, 0], &[0, 1], &[0, 0]], &[column(), column()]).unwrap();
-    large.facts = loader.finish(4).unwrap();
+    large.facts = Arc::new(loader.finish(4).unwrap());
     assert_eq!(
         ask(&large, "rows Europe cols Jan where Actual").unwrap_err().to_string(),
         "Sales at Actual, Europe, Jan is 9223372036854775808, beyond 64 bits"

@@ -68,15 +68,18 @@ impl CellColumn {
     }
 }
 
-/// One measure by rank, before measures are brought together.
-pub(super) struct Part {
-    pub(super) column: CellColumn,
-    pub(super) ranks: Vec<u64>,
+/// The cells of one measure: `column` has a value for each of `ranks`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasureCells {
+    /// The values; all are filled.
+    pub column: CellColumn,
+    /// Row-major numbers of the filled targets within the area, ascending.
+    pub ranks: Vec<u64>,
 }
 
 impl Cells {
     /// Brings the measures together: a target is filled if one of them is.
-    pub(super) fn new(shape: Vec<u32>, parts: Vec<Part>, mut report: Report) -> Cells {
+    pub fn new(shape: Vec<u32>, parts: Vec<MeasureCells>, mut report: Report) -> Cells {
         let mut ranks = parts.first().map(|part| part.ranks.clone()).unwrap_or_default();
         if parts.iter().any(|part| part.ranks != ranks) {
             ranks = parts.iter().flat_map(|part| part.ranks.iter().copied()).collect();
@@ -169,10 +172,10 @@ impl Cells {
     }
 }
 
-impl Part {
+impl MeasureCells {
     /// The column over all filled targets.
     fn spread(self, all: &[u64]) -> CellColumn {
-        let Part { mut column, ranks } = self;
+        let MeasureCells { mut column, ranks } = self;
         if ranks.len() == all.len() {
             return column;
         }

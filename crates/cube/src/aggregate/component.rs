@@ -3,7 +3,7 @@
 //! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership.
 
 use super::area::tuple;
-use super::cells::Part;
+use super::cells::MeasureCells;
 use super::contract::Plan;
 use super::cost::{Choice, choose};
 use super::monoid::{Extreme, Monoid, Narrow, Wide};
@@ -60,10 +60,11 @@ pub fn aggregate(
     }
     let mut run = Run::new(facts, area, measures, request, progress);
     let parts = measures.iter().map(|&measure| run.measure(measure));
-    let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
+    let parts: Vec<MeasureCells> = parts.collect::<Result<_, _>>()?;
     let Choice { algorithm, reason, predictions } = run.choice;
     let report = Report {
         algorithm,
+        device: None,
         reason,
         predictions,
         arithmetic: run.arithmetic,
@@ -114,7 +115,7 @@ impl<'a> Run<'a> {
         Run { facts, area, request, progress, choice, plans, arithmetic: Vec::new(), additions: 0 }
     }
 
-    fn measure(&mut self, measure: usize) -> Result<Part, AggregateError> {
+    fn measure(&mut self, measure: usize) -> Result<MeasureCells, AggregateError> {
         let column = &self.facts.columns()[measure];
         let (values, ranks, arithmetic) = match column.measure.rule {
             Rule::Sum => self.sum(measure)?,
@@ -126,7 +127,7 @@ impl<'a> Run<'a> {
         self.arithmetic.push(arithmetic);
         let value_type = if column.measure.rule == Rule::Avg { ValueType::Double } else { column.measure.value_type };
         let column = CellColumn { measure, name: column.measure.name.clone(), value_type, values, filled: None };
-        Ok(Part { column, ranks })
+        Ok(MeasureCells { column, ranks })
     }
 
     fn sum(&mut self, measure: usize) -> Result<(Values, Vec<u64>, &'static str), AggregateError> {

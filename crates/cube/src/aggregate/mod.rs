@@ -30,7 +30,7 @@ mod tensor;
 
 pub use algorithm::Algorithm;
 pub use area::Area;
-pub use cells::{CellColumn, CellValue, Cells};
+pub use cells::{CellColumn, CellValue, Cells, MeasureCells};
 pub use component::aggregate;
 pub use cost::{Prediction, Work, work};
 pub use drill::{BaseCell, drill_through};

@@ -1,5 +1,6 @@
 //! Progress and cancellation of an aggregation.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::AggregateError;
@@ -9,7 +10,7 @@ use super::AggregateError;
 /// An algorithm polls the wish once a page of cells, or once as many results of a later step.
 #[derive(Debug, Default)]
 pub struct Progress {
-    cancelled: AtomicBool,
+    cancelled: Arc<AtomicBool>,
     done: AtomicU64,
     total: AtomicU64,
 }
@@ -23,6 +24,16 @@ impl Progress {
     /// Asks the aggregation to stop.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the aggregation was asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The wish to stop, for work that polls it by itself.
+    pub(crate) fn switch(&self) -> Arc<AtomicBool> {
+        self.cancelled.clone()
     }
 
     /// Steps done, a page of cells each.

@@ -50,6 +50,8 @@ impl Default for Tuning {
 pub struct Report {
     /// The algorithm that ran.
     pub algorithm: Algorithm,
+    /// The device that it ran on; none is the CPU.
+    pub device: Option<String>,
     /// Why it ran, for EXPLAIN.
     pub reason: String,
     /// Predictions of all algorithms, if the cost model chose.

@@ -4,17 +4,21 @@
 //! cross-tab or in long form, base cells as rows, or a text. The rows of the source behind a cell are for who has the
 //! source: [`Answer::Source`] names the base elements that they belong to.
 
+mod device;
 mod error;
 mod explain;
 mod long;
+mod relation;
 mod rows;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
 pub use error::CubeError;
 pub use long::long_schema;
+pub use relation::{relation_batches, relation_schema};
 
 use crate::aggregate::{self, Algorithm, Area, Cells, Progress, Report, Request, TARGETS_MAX, Tuning};
 use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
@@ -64,7 +68,7 @@ pub struct Cube {
     /// Dimensions and measures.
     pub model: CubeModel,
     /// Filled base cells; their measures are those of the model, in its order.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
     /// Texts of cells.
     pub texts: Texts,
 }

@@ -56,6 +56,11 @@ impl DeviceContraction {
         DeviceContraction { residency, source: Arc::new(source) }
     }
 
+    /// The name of the device.
+    pub fn device_name(&self) -> String {
+        self.residency.device().info().name.clone()
+    }
+
     /// Sums of a measure over an area.
     ///
     /// # Errors

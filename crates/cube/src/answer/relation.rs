@@ -1,0 +1,178 @@
+//! A cube as a relation: a row for each filled base cell.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
+
+use super::{Cube, CubeError};
+use crate::facts::{Rule, ValueType, Values};
+use crate::model::{Dimension, ElementId, folded};
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 1 << 17;
+
+/// A column of names: a dimension at base or at one of its levels.
+struct NameColumn {
+    dimension: usize,
+    name: String,
+    /// Code of each base element by coordinate; none where the base element has no element on the level.
+    codes: Vec<Option<i32>>,
+    names: Arc<StringArray>,
+}
+
+/// The columns of [`relation_batches`].
+pub fn relation_schema(cube: &Cube) -> SchemaRef {
+    schema(cube, &name_columns(cube))
+}
+
+/// The filled base cells as rows, in the order of their keys: for each dimension the base element and its element on
+/// each level above, then a value of each measure; AVG has the average of the cell.
+///
+/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it. Level
+/// n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that
+/// weigh a base element otherwise than by 1 do not count.
+///
+/// # Errors
+/// [`CubeError::Arrow`] if the arrays are refused.
+pub fn relation_batches(cube: &Cube) -> Result<Vec<RecordBatch>, CubeError> {
+    let columns = name_columns(cube);
+    let schema = schema(cube, &columns);
+    let starts = (0..cube.facts.len()).step_by(BATCH_ROWS);
+    let batch = |start: usize| batch(cube, &columns, &schema, start..cube.facts.len().min(start + BATCH_ROWS));
+    starts.map(batch).collect()
+}
+
+fn schema(cube: &Cube, columns: &[NameColumn]) -> SchemaRef {
+    let names = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
+    let dimensions = columns.iter().map(|column| Field::new(&column.name, names.clone(), true));
+    let measures = cube.facts.columns().iter().map(|column| {
+        let data_type = match (column.measure.rule, column.measure.value_type) {
+            (Rule::Avg, _) | (_, ValueType::Double) => DataType::Float64,
+            (_, ValueType::Decimal { scale }) => DataType::Decimal128(19, scale as i8),
+        };
+        Field::new(&column.measure.name, data_type, true)
+    });
+    Arc::new(Schema::new(dimensions.chain(measures).collect::<Vec<_>>()))
+}
+
+fn batch(
+    cube: &Cube,
+    columns: &[NameColumn],
+    schema: &SchemaRef,
+    range: std::ops::Range<usize>,
+) -> Result<RecordBatch, CubeError> {
+    let mut coordinates = vec![0; range.len()];
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    let mut read = None;
+    for column in columns {
+        if read != Some(column.dimension) {
+            cube.facts.coordinates(range.clone(), column.dimension, &mut coordinates);
+            read = Some(column.dimension);
+        }
+        let codes: Int32Array = coordinates.iter().map(|base| column.codes[*base as usize]).collect();
+        arrays.push(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, column.names.clone())?));
+    }
+    for (measure, field) in cube.facts.columns().iter().zip(&schema.fields()[columns.len()..]) {
+        let count = |cell: usize| measure.counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
+        let scale = match measure.measure.value_type {
+            ValueType::Decimal { scale } if measure.measure.rule == Rule::Avg => 10_f64.powi(scale.into()),
+            _ => 1.0,
+        };
+        let cells = range.clone();
+        arrays.push(match (&measure.values, field.data_type()) {
+            (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
+                let values = cells.map(|cell| measure.is_filled(cell).then(|| i128::from(values[cell])));
+                Arc::new(values.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
+            }
+            (Values::Decimals(values), _) => {
+                let average = |cell: usize| values[cell] as f64 / scale / count(cell);
+                let values = cells.map(|cell| measure.is_filled(cell).then(|| average(cell)));
+                Arc::new(values.collect::<Float64Array>())
+            }
+            (Values::Doubles(values), _) => {
+                let is_average = measure.measure.rule == Rule::Avg;
+                let value = |cell: usize| if is_average { values[cell] / count(cell) } else { values[cell] };
+                Arc::new(cells.map(|cell| measure.is_filled(cell).then(|| value(cell))).collect::<Float64Array>())
+            }
+        });
+    }
+    Ok(RecordBatch::try_new(schema.clone(), arrays)?)
+}
+
+/// The columns of names in the order of the dimensions, each dimension's base first, then levels from the base up.
+fn name_columns(cube: &Cube) -> Vec<NameColumn> {
+    let mut taken: HashSet<String> = cube.model.dimensions().iter().map(|one| folded(one.name())).collect();
+    taken.extend(cube.model.measures().iter().map(|measure| folded(&measure.name)));
+    let mut columns = Vec::new();
+    for (number, dimension) in cube.model.dimensions().iter().enumerate() {
+        let bases: Vec<Option<ElementId>> =
+            (0..dimension.base_count() as u32).map(|at| dimension.at_base(at)).collect();
+        columns.push(column(number, dimension, dimension.name().to_string(), &bases));
+        for (name, elements) in levels(dimension, &bases) {
+            let mut free = name;
+            if !taken.insert(folded(&free)) {
+                free = format!("{}_{free}", dimension.name());
+                while !taken.insert(folded(&free)) {
+                    free.push('_');
+                }
+            }
+            columns.push(column(number, dimension, free, &elements));
+        }
+    }
+    columns
+}
+
+fn column(number: usize, dimension: &Dimension, name: String, elements: &[Option<ElementId>]) -> NameColumn {
+    let mut codes: std::collections::HashMap<ElementId, i32> = Default::default();
+    let mut names: Vec<&str> = Vec::new();
+    let code = |element: &Option<ElementId>| {
+        element.map(|element| {
+            *codes.entry(element).or_insert_with(|| {
+                names.push(dimension.element(element).name());
+                names.len() as i32 - 1
+            })
+        })
+    };
+    let codes = elements.iter().map(code).collect();
+    NameColumn { dimension: number, name, codes, names: Arc::new(StringArray::from(names)) }
+}
+
+/// The element of each base element on each level above base, with the level's name.
+fn levels(dimension: &Dimension, bases: &[Option<ElementId>]) -> Vec<(String, Vec<Option<ElementId>>)> {
+    if dimension.hierarchies().is_empty() {
+        let highest = dimension.highest_level().unwrap_or(0);
+        let of_level = |level| Some((format!("{}_{level}", dimension.name()), at_height(dimension, bases, level)?));
+        return (1..=highest).filter_map(of_level).collect();
+    }
+    let mut levels = Vec::new();
+    for (number, hierarchy) in dimension.hierarchies().iter().enumerate() {
+        for (level, name) in hierarchy.levels.iter().enumerate().rev().skip(1) {
+            let element = |base: &Option<ElementId>| {
+                let found = base.and_then(|base| dimension.at_level(base, number, level));
+                found.filter(|found| Some(*found) != *base)
+            };
+            levels.push((name.clone(), bases.iter().map(element).collect()));
+        }
+    }
+    levels
+}
+
+/// The element of each base element on a level, of those whose weights are all 1; nothing if one has several.
+fn at_height(dimension: &Dimension, bases: &[Option<ElementId>], level: u32) -> Option<Vec<Option<ElementId>>> {
+    let mut found = vec![None; bases.len()];
+    for element in dimension.of_level(level) {
+        let weights = dimension.base_weights(element).ok()?;
+        // A difference is no level of what it is made of.
+        if weights.weights.iter().any(|weight| *weight != 1.0) {
+            continue;
+        }
+        for base in weights.bases {
+            if found[base as usize].replace(element).is_some() {
+                return None;
+            }
+        }
+    }
+    found.iter().any(Option::is_some).then_some(found)
+}
