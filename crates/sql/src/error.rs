@@ -183,6 +183,24 @@ pub enum SqlError {
         /// The format that is written.
         format: String,
     },
+    /// A text that is no query of its cube.
+    #[error("CUBE-001 {0}")]
+    CubeQuery(String),
+    /// A folder that is no cube, is damaged or is held by another process.
+    #[error("CUBE-002 {0}")]
+    CubeFolder(String),
+    /// A definition that cannot be read, or contradicts itself.
+    #[error("CUBE-003 {0}")]
+    CubeDefinition(String),
+    /// Facts or tables of dimensions that do not fit the definition.
+    #[error("CUBE-004 {0}")]
+    CubeFacts(String),
+    /// Cells that cannot be computed: too many, or beyond their type.
+    #[error("CUBE-005 {0}")]
+    CubeCells(String),
+    /// Palo or Matrix Market files that cannot be read or written.
+    #[error("CUBE-006 {0}")]
+    CubeImport(String),
     /// A setting that does not exist.
     #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {

@@ -5,6 +5,7 @@
 //! session for the next one. Statements may run at the same time from several threads.
 
 mod assign;
+mod cubes;
 mod define;
 mod encoded;
 mod null_folders;
@@ -36,6 +37,7 @@ use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
 use crate::access::check_start;
+use crate::cubes::{CubeFunction, Cubes};
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
@@ -51,6 +53,8 @@ use crate::settings::{Assignment, Origin, Settings};
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax;
+pub use cubes::CubeLoad;
+
 use assign::{check_known, first_options, set_option};
 use prepared::Prepared;
 use staged::Staged;
@@ -133,6 +137,7 @@ struct Inner {
     /// Held alone while a statement is prepared, prepared anew or forgotten.
     preparing: tokio::sync::RwLock<()>,
     planner: Arc<DevicePlanner>,
+    cubes: Arc<Cubes>,
     plans: PlanCache,
     templates: Templates,
     /// Number of changes to the settings and to what is prepared.
@@ -199,6 +204,8 @@ impl Session {
 
         let shared = Arc::new(CatalogShared::default());
         let engines = Arc::new(Engines::new(device.clone()));
+        let cubes = Arc::new(Cubes::new(engines.clone()));
+        config = config.with_extension(cubes.clone());
         let planner = Arc::new(DevicePlanner::new(engines.clone(), shared.clone()));
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
@@ -216,6 +223,7 @@ impl Session {
             builder = builder.with_table_factory(name, factory);
         }
         let context = SessionContext::new_with_state(builder.build());
+        context.register_udtf(CubeFunction::NAME, Arc::new(CubeFunction::new(cubes.clone())));
         context.register_udf(mend::timezone::function(context.copied_config().options()));
         shared.attach(context.state_weak_ref());
         let session = Session {
@@ -229,6 +237,7 @@ impl Session {
                 prepared: Mutex::default(),
                 preparing: tokio::sync::RwLock::default(),
                 planner,
+                cubes,
                 plans: PlanCache::default(),
                 templates: Templates::default(),
                 changes: AtomicU64::new(0),

@@ -6,6 +6,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
 use warpcube_kbench::prims::PrimitiveArgs;
 
+use crate::cube::args::CubeCommand;
 use crate::error::{CliError, Result};
 
 /// SQL over columnar data at the speed of GPU memory.
@@ -87,6 +88,11 @@ pub(crate) enum Command {
     Bench {
         #[command(subcommand)]
         suite: BenchSuite,
+    },
+    /// Make, fill and ask cubes: weighted hierarchies over sparse facts, aggregated while you look
+    Cube {
+        #[command(subcommand)]
+        command: CubeCommand,
     },
     #[command(flatten)]
     Queries(QuerySuite),

@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod config;
 mod console;
+mod cube;
 mod doctor;
 mod error;
 mod escape;
@@ -103,6 +104,12 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     }
     let options = SessionOptions::new().with_assignments(assignments);
     let session = Session::new(options).map_err(config::from_outside)?;
+    if let Some(Command::Cube { command }) = &cli.command {
+        host.hold(&session);
+        let done = cube::run(command, &session, host);
+        host::leave(&session);
+        return done.map(|()| 0);
+    }
     let mut runner = Runner::new(session, host.clone(), Target::new(cli.run.output.clone()));
     runner.continue_on_error = cli.run.continue_on_error;
     let steps = steps(cli, matches);

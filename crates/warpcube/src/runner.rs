@@ -95,6 +95,11 @@ impl Runner {
         Runner { session, host, interrupt: None, target, interactive: false, continue_on_error: false, failures: 0 }
     }
 
+    /// Where its work is done.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// Runs one statement, writes its rows and its footer.
     pub(crate) fn statement(&mut self, sql: &str) -> Result<()> {
         let (summary, has_rows) = self.execute(sql)?;

@@ -28,6 +28,7 @@ use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::{footers, lacking, partitions, quoted};
 use crate::access::{Access, AllowedPaths};
+use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
@@ -332,10 +333,14 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
     let is_path = name.contains('/') || is_pattern(name) || known || Path::new(name).extension().is_some();
     let access = Access::of(state.config_options());
-    if !is_path && (access.check_path(&path).is_err() || !path.exists()) {
+    if !is_path && (access.check_path(&path).is_err() || !(path.exists() || folder_of(name).is_some())) {
         return Ok(None);
     }
     access.check_location(name)?;
+    if let (Some(folder), Some(cubes)) = (folder_of(name), state.config().get_extension::<Cubes>()) {
+        let open = cubes.open(&folder, state.config_options())?;
+        return Ok(Some(Arc::new(CubeTable::new(open))));
+    }
     let sample = match (is_pattern(name), path.is_dir()) {
         (true, _) => matching(name)?.into_iter().next(),
         (false, true) => {

@@ -21,6 +21,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use super::Refusals;
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
+use crate::cubes::CubeTable;
 use crate::exec::ParquetFiles;
 use crate::placement::Placing;
 use crate::values::FloatSums;
@@ -151,6 +152,10 @@ async fn identity(
         }
         let key = format!("memory {:x}", address(handle));
         return Ok((key, format!("generation {generation}, batches {:x}", hasher.finish()), None));
+    }
+    if let Some(cube) = table.downcast_ref::<CubeTable>() {
+        let (key, version) = cube.key_and_version();
+        return Ok((key, version, None));
     }
     static STATEMENTS: AtomicU64 = AtomicU64::new(0);
     let statement = STATEMENTS.fetch_add(1, Ordering::Relaxed);

@@ -16,7 +16,8 @@ pub(crate) enum Next {
 }
 
 /// Names, arguments and meanings, for help and completion.
-pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
+    ("\\cube", "query cube rows …", "ask a cube; other commands are those of 'warpcube cube'"),
     ("\\d", "[table]", "list tables and views, or the columns of one"),
     ("\\device", "[auto|cuda|cuda:N|cpu]", "show the device, or choose another"),
     ("\\format", "[name]", "show how results are written, or choose another format"),
@@ -49,6 +50,7 @@ pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
              WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name",
         )?,
         ("\\d", table) => runner.statement(&format!("DESCRIBE {table}"))?,
+        ("\\cube", line) => crate::cube::run_line(line, &runner.session, runner.host())?,
         ("\\timing", "") => tell(if runner.is_timed() { "timing is on" } else { "timing is off" }),
         ("\\timing", value) => runner.session.set("warpcube.timing", value)?,
         ("\\device", "") => device(runner),

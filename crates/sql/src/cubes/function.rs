@@ -1,0 +1,118 @@
+//! `cube('folder', 'query')`: the cells that a query of a cube asks for, as a table.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result as DataFusionResult, ScalarValue};
+use datafusion::datasource::TableType;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::answer::long_schema;
+use warpcube_cube::query::{BoundQuery, bind, parse};
+
+use super::table::{in_lower_case, renamed};
+use super::{CubeAnswer, CubeQueryOptions, Cubes, OpenCube, folder_of};
+use crate::error::SqlError;
+use crate::settings::Settings;
+
+/// The table function.
+#[derive(Debug)]
+pub(crate) struct CubeFunction {
+    cubes: Arc<Cubes>,
+}
+
+impl CubeFunction {
+    /// The function's name.
+    pub(crate) const NAME: &str = "cube";
+
+    pub(crate) fn new(cubes: Arc<Cubes>) -> CubeFunction {
+        CubeFunction { cubes }
+    }
+}
+
+impl TableFunctionImpl for CubeFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> DataFusionResult<Arc<dyn TableProvider>> {
+        let [folder, query] = args.exprs() else { return Err(usage().into()) };
+        let (Some(folder), Some(query)) = (text(folder), text(query)) else { return Err(usage().into()) };
+        let path = folder_of(&folder).unwrap_or_else(|| PathBuf::from(&folder));
+        let open = self.cubes.open(&path, args.session().config_options())?;
+        // Names are bound now, so that what is wrong with the query is an error of planning.
+        let wrong = |error: warpcube_cube::query::QueryError| SqlError::CubeQuery(error.to_string());
+        let bound = parse(&query).and_then(|parsed| bind(&open.cube.model, &parsed, &query)).map_err(wrong)?;
+        if !matches!(bound, BoundQuery::CrossTab(_)) {
+            let reason = "cube() takes rows, cols and pages; the base cells of a cube are the table of its folder";
+            return Err(SqlError::CubeQuery(reason.into()).into());
+        }
+        let schema = in_lower_case(&long_schema(&open.cube));
+        Ok(Arc::new(CubeCells { cubes: self.cubes.clone(), open, query, schema }))
+    }
+}
+
+fn usage() -> SqlError {
+    SqlError::Planning("cube() takes two texts: the folder of a cube and a query of it".into())
+}
+
+fn text(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text), _) => {
+            text.clone()
+        }
+        _ => None,
+    }
+}
+
+/// The cells of a query, aggregated when they are read.
+#[derive(Debug)]
+struct CubeCells {
+    cubes: Arc<Cubes>,
+    open: Arc<OpenCube>,
+    query: String,
+    schema: SchemaRef,
+}
+
+/// Cancels an aggregation that nobody waits for any more.
+pub(crate) struct CancelOnDrop(pub(crate) Arc<Progress>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[async_trait]
+impl TableProvider for CubeCells {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        let progress = Arc::new(Progress::new());
+        let _cancels = CancelOnDrop(progress.clone());
+        let (cubes, open, query) = (self.cubes.clone(), self.open.clone(), self.query.clone());
+        let work = move || {
+            let answer = cubes.ask(&open, &query, CubeQueryOptions::default(), &settings, &progress)?;
+            let CubeAnswer::Table(table) = answer else { return Err(SqlError::Internal("a query became another".into())) };
+            table.long_form(&open.cube).map_err(super::of_cube)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        let batch = done.map_err(|error| SqlError::Internal(error.to_string()))??;
+        let batch = renamed(&batch, &self.schema)?;
+        Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], self.schema.clone(), projection.cloned())?)
+    }
+}

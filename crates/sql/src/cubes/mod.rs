@@ -1,0 +1,242 @@
+//! Cubes of the multidimensional side: folders that a session asks, reads as tables, fills from its tables.
+//!
+//! A cube is named by its folder. In SQL the folder is a table of its base cells ([`table`]), and `cube('folder',
+//! 'query')` a table of the cells that a query asks for ([`function`]). A cube is opened once for each of its
+//! generations; its facts share the device memory, and its budget, with the columns of tables.
+
+mod function;
+mod rows;
+mod table;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::RecordBatch;
+use datafusion::common::config::ConfigOptions;
+use parking_lot::Mutex;
+use warpcube_cube::aggregate::{Algorithm, Progress, TARGETS_MAX};
+use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer};
+use warpcube_cube::device::{DeviceContraction, FactsSource};
+use warpcube_cube::store::{self, Manifest, StoreError};
+
+use crate::access::Access;
+use crate::error::{Result, SqlError};
+use crate::exec::Engines;
+use crate::settings::Settings;
+use crate::values::Placement;
+
+pub(crate) use function::{CancelOnDrop, CubeFunction};
+pub(crate) use rows::SessionTables;
+pub(crate) use table::CubeTable;
+
+/// Cells from which on a cube is aggregated on the device under placement `auto`.
+const DEVICE_CELLS_MIN: usize = 1 << 22;
+/// Cubes that are kept open.
+const OPEN_MAX: usize = 16;
+
+/// The cubes of a session, by folder.
+pub struct Cubes {
+    engines: Arc<Engines>,
+    open: Mutex<HashMap<PathBuf, Arc<OpenCube>>>,
+}
+
+impl std::fmt::Debug for Cubes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cubes").field("open", &self.open.lock().keys()).finish_non_exhaustive()
+    }
+}
+
+/// A generation of a cube.
+pub struct OpenCube {
+    folder: PathBuf,
+    generation: u64,
+    cube: Cube,
+    definition: Option<String>,
+    device: OnceLock<DeviceContraction>,
+    batches: OnceLock<Arc<[RecordBatch]>>,
+}
+
+impl std::fmt::Debug for OpenCube {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenCube")
+            .field("folder", &self.folder)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a cube is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct CubeQueryOptions {
+    /// The algorithm; the cost model chooses if absent.
+    pub algorithm: Option<Algorithm>,
+    /// Most targets of an area, filled or not.
+    pub targets_max: u64,
+}
+
+impl Default for CubeQueryOptions {
+    fn default() -> Self {
+        CubeQueryOptions { algorithm: None, targets_max: TARGETS_MAX }
+    }
+}
+
+/// What a query of a cube gives.
+#[derive(Debug)]
+pub enum CubeAnswer {
+    /// Aggregated cells.
+    Table(Box<TableAnswer>),
+    /// Base cells, a row each.
+    Rows(RecordBatch),
+    /// A text of several lines.
+    Text(String),
+    /// The cell whose rows [`crate::Session::cube_source`] reads.
+    Source(SourceCell),
+}
+
+impl OpenCube {
+    /// The cube.
+    pub fn cube(&self) -> &Cube {
+        &self.cube
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Number of its state.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The text of its definition, if it has one.
+    pub fn definition(&self) -> Option<&str> {
+        self.definition.as_deref()
+    }
+}
+
+impl Cubes {
+    pub(crate) fn new(engines: Arc<Engines>) -> Cubes {
+        Cubes { engines, open: Mutex::default() }
+    }
+
+    /// The cube in a folder as it is there now.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeFolder`] for a folder that is no cube or is damaged, [`SqlError::FileOutside`].
+    pub fn open(&self, folder: &Path, options: &ConfigOptions) -> Result<Arc<OpenCube>> {
+        Access::of(options).check_path(folder)?;
+        let path = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+        // What is read may be newer than this, never older.
+        let generation = store::info(&path).map_err(of_store)?.generation;
+        if let Some(known) = self.open.lock().get(&path).filter(|known| known.generation == generation) {
+            return Ok(known.clone());
+        }
+        let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
+        let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
+        let opened = Arc::new(OpenCube {
+            folder: path.clone(),
+            generation: manifest.generation,
+            cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
+            definition: stored.definition,
+            device: OnceLock::new(),
+            batches: OnceLock::new(),
+        });
+        let mut open = self.open.lock();
+        if open.len() >= OPEN_MAX {
+            open.clear();
+        }
+        open.insert(path, opened.clone());
+        Ok(opened)
+    }
+
+    /// Answers a query; blocks until it is done or `progress` is cancelled.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeQuery`] for a text that is no query of the cube, [`SqlError::CubeCells`] for an area beyond the
+    /// limit or a value beyond its type, [`SqlError::Cancelled`], errors of the device under placement `cuda`.
+    pub fn ask(
+        &self,
+        open: &OpenCube,
+        query: &str,
+        options: CubeQueryOptions,
+        settings: &Settings,
+        progress: &Progress,
+    ) -> Result<CubeAnswer> {
+        let device = self.device(open, settings)?;
+        let options = AskOptions {
+            algorithm: options.algorithm,
+            targets_max: options.targets_max,
+            device: device.map(|device| device as &dyn Aggregator),
+        };
+        let answer = match open.cube.ask(query, &options, progress) {
+            // A device that fails leaves the CPU.
+            Err(CubeError::Device(reason)) if settings.placement == Placement::Auto => {
+                tracing::warn!(reason, "the cube is aggregated on the CPU");
+                open.cube.ask(query, &AskOptions { device: None, ..options }, progress)
+            }
+            answer => answer,
+        };
+        Ok(match answer.map_err(of_cube)? {
+            Answer::Table(table) => match table.refused.as_ref().filter(|_| settings.placement == Placement::Cuda) {
+                Some(reason) => return Err(SqlError::CubeCells(format!("not on the device: {reason}"))),
+                None => CubeAnswer::Table(table),
+            },
+            Answer::Rows(rows) => CubeAnswer::Rows(rows),
+            Answer::Text(text) => CubeAnswer::Text(text),
+            Answer::Source(source) => CubeAnswer::Source(source),
+        })
+    }
+
+    /// The device's aggregation of a cube, where the settings place it there.
+    fn device<'a>(&self, open: &'a OpenCube, settings: &Settings) -> Result<Option<&'a DeviceContraction>> {
+        let wanted = match settings.placement {
+            Placement::Cpu => false,
+            Placement::Cuda => true,
+            Placement::Auto => open.cube.facts.len() >= DEVICE_CELLS_MIN,
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        let Some(engine) = self.engines.get() else {
+            let reason = self.engines.reason().unwrap_or_default();
+            return match settings.placement {
+                Placement::Cuda => Err(SqlError::NoDevice { statement: "a cube under placement cuda", reason }),
+                _ => Ok(None),
+            };
+        };
+        let device = open.device.get_or_init(|| {
+            let name = open.folder.display().to_string();
+            let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("generation {}", open.generation));
+            DeviceContraction::new(engine.residency().clone(), source)
+        });
+        Ok(Some(device))
+    }
+}
+
+/// The folder that a name in a statement means, if a cube is there: itself, or with `.cube` at its end.
+pub(crate) fn folder_of(name: &str) -> Option<PathBuf> {
+    let named = |path: PathBuf| path.join(store::MANIFEST_NAME).is_file().then_some(path);
+    named(PathBuf::from(name)).or_else(|| named(PathBuf::from(format!("{name}.cube"))))
+}
+
+/// What a folder holds, without its cells.
+///
+/// # Errors
+/// [`SqlError::CubeFolder`].
+pub fn cube_info(folder: &Path) -> Result<Manifest> {
+    store::info(folder).map_err(of_store)
+}
+
+pub(crate) fn of_store(error: StoreError) -> SqlError {
+    SqlError::CubeFolder(error.to_string())
+}
+
+pub(crate) fn of_cube(error: CubeError) -> SqlError {
+    match error {
+        error if error.is_cancelled() => SqlError::Cancelled,
+        CubeError::Query { message, .. } => SqlError::CubeQuery(message),
+        other => SqlError::CubeCells(other.to_string()),
+    }
+}

@@ -1,0 +1,183 @@
+//! Cubes of a session: made, filled, asked.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::answer::SourceCell;
+use warpcube_cube::build::{self, BuildError, BuildProgress, Built};
+use warpcube_cube::define::{self, Definition};
+use warpcube_cube::store::{self, Held, StoredCube};
+
+use super::Session;
+use crate::access::Access;
+use crate::cubes::{CancelOnDrop, CubeAnswer, CubeQueryOptions, OpenCube, SessionTables, folder_of, of_store};
+use crate::error::{Result, SqlError};
+use crate::report::StatementReport;
+
+/// What becomes of the facts of a cube.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CubeLoad {
+    /// The cube is made anew in a folder that is not there or is empty.
+    Create,
+    /// The facts are read anew from the source; elements keep their places, new ones are added.
+    Refresh,
+}
+
+impl Session {
+    /// The cube in a folder, as it is there now.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeFolder`], [`SqlError::FileOutside`].
+    pub async fn cube(&self, name: &str) -> Result<Arc<OpenCube>> {
+        let (session, name) = (self.clone(), name.to_string());
+        blocking(move || {
+            let folder = folder_of(&name).unwrap_or_else(|| PathBuf::from(&name));
+            let options = session.inner.context.copied_config().options().clone();
+            session.inner.cubes.open(&folder, &options)
+        })
+        .await
+    }
+
+    /// Answers a query of a cube.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeQuery`], [`SqlError::CubeCells`], [`SqlError::Cancelled`].
+    pub async fn ask_cube(
+        &self,
+        cube: Arc<OpenCube>,
+        query: &str,
+        options: CubeQueryOptions,
+        progress: Arc<Progress>,
+    ) -> Result<CubeAnswer> {
+        let (session, query) = (self.clone(), query.to_string());
+        let _cancels = CancelOnDrop(progress.clone());
+        blocking(move || session.inner.cubes.ask(&cube, &query, options, &session.settings(), &progress)).await
+    }
+
+    /// The definition of a cube in a file.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeDefinition`] with line and column; a file that cannot be read.
+    pub fn cube_definition(&self, file: &Path) -> Result<(Definition, String)> {
+        Access::under(&self.settings()).check_path(file)?;
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display()))
+        })?;
+        let definition = define::parse(&text)
+            .map_err(|error| SqlError::CubeDefinition(format!("{}: {error}", file.display())))?;
+        Ok((definition, text))
+    }
+
+    /// Makes or refreshes the cube of a definition from this session's tables. The folder has the old cube or the new
+    /// one at any time.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeFacts`] for rows that do not fit, [`SqlError::CubeFolder`], errors of the source's statement.
+    pub async fn load_cube(
+        &self,
+        (definition, text): (Definition, String),
+        folder: &Path,
+        load: CubeLoad,
+        progress: Arc<BuildProgress>,
+    ) -> Result<build::Report> {
+        let settings = self.settings();
+        let access = Access::under(&settings);
+        access.check_path(folder)?;
+        if settings.read_only {
+            return Err(SqlError::ReadOnly("a load of a cube".into()));
+        }
+        let runtime = tokio::runtime::Handle::current();
+        let report = StatementReport::new();
+        let tables = SessionTables::new(self.clone(), runtime, report.clone());
+        let folder = folder.to_path_buf();
+        let _cancels = Cancels(report, progress.clone());
+        blocking(move || {
+            let held = match load {
+                CubeLoad::Create => None,
+                CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
+            };
+            let old = held.as_ref().map(|_| store::open(&folder).map_err(of_store)).transpose()?;
+            let built = match &old {
+                None => build::build(&definition, &tables, &progress),
+                Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
+            };
+            let Built { model, facts, aside, report, .. } = built.map_err(of_build)?;
+            let texts = old.as_ref().map(|old| old.texts.clone()).unwrap_or_default();
+            let origin = old.and_then(|old| old.origin);
+            let stored = StoredCube { model, facts, definition: Some(text), texts, aside: aside.batches, origin };
+            match held {
+                None => store::create(&folder, &stored).map_err(of_store)?,
+                Some(held) => drop(held.replace(&stored).map_err(of_store)?),
+            }
+            Ok(report)
+        })
+        .await
+    }
+
+    /// The rows of the source that a cell is made of.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeFacts`] for a cube without a definition; errors of the source's statement.
+    pub async fn cube_source(
+        &self,
+        cube: Arc<OpenCube>,
+        cell: SourceCell,
+        progress: Arc<BuildProgress>,
+    ) -> Result<RecordBatch> {
+        let Some(text) = cube.definition() else {
+            return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
+        };
+        let definition = define::parse(text).map_err(|error| SqlError::CubeDefinition(error.to_string()))?;
+        let report = StatementReport::new();
+        let tables = SessionTables::new(self.clone(), tokio::runtime::Handle::current(), report.clone());
+        let _cancels = Cancels(report, progress.clone());
+        blocking(move || {
+            let model = &cube.cube().model;
+            build::source_rows(&definition, model, &cell.bases, &tables, &progress).map_err(of_build)
+        })
+        .await
+    }
+}
+
+/// Cancels a build that nobody waits for any more.
+struct Cancels(Arc<StatementReport>, Arc<BuildProgress>);
+
+impl Drop for Cancels {
+    fn drop(&mut self) {
+        self.0.cancel().cancel();
+        self.1.cancel();
+    }
+}
+
+/// Does work on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => Err(SqlError::of_panic(panic.as_ref())),
+        Err(error) => Err(SqlError::Internal(error.to_string())),
+    })
+}
+
+/// An error of a build; that of a statement of the source as it is.
+fn of_build(error: BuildError) -> SqlError {
+    match error {
+        BuildError::Cancelled => SqlError::Cancelled,
+        BuildError::Query { source, .. } => of_statement(source),
+        other => SqlError::CubeFacts(other.to_string()),
+    }
+}
+
+fn of_statement(error: build::TablesError) -> SqlError {
+    match error.downcast::<SqlError>() {
+        Ok(error) => *error,
+        Err(error) => match error.downcast::<arrow::error::ArrowError>() {
+            Ok(error) => match *error {
+                arrow::error::ArrowError::ExternalError(inner) => of_statement(inner),
+                other => SqlError::CubeFacts(other.to_string()),
+            },
+            Err(error) => SqlError::CubeFacts(error.to_string()),
+        },
+    }
+}

@@ -1,0 +1,112 @@
+//! The command line of cubes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use warpcube_cube::aggregate::{Algorithm, TARGETS_MAX};
+
+/// A command over cubes.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum CubeCommand {
+    /// Make a planning cube to try queries on: months, versions, accounts, regions, products
+    ///
+    /// Writes its tables and its definition beside the cube, so that they can be looked at and changed.
+    Demo {
+        /// Folder for the tables, the definition and the cube
+        #[arg(default_value = "demo")]
+        folder: PathBuf,
+        /// Filled base cells
+        #[arg(long, default_value_t = 2_000_000, value_name = "CELLS")]
+        facts: usize,
+    },
+    /// Make a cube from a definition file, and load its facts
+    ///
+    /// Files that the definition names are looked for from the current folder, as in SQL.
+    Define {
+        /// The definition, a YAML file
+        definition: PathBuf,
+        /// Folder for the cube; the cube's name with .cube without it
+        folder: Option<PathBuf>,
+        /// Only say whether the definition and its tables are right
+        #[arg(long)]
+        check: bool,
+    },
+    /// Read the facts of a cube again from their source, by its definition or by a new one
+    ///
+    /// The cube is the old one or the new one at any time, also where the program is killed.
+    Load {
+        /// The cube's folder
+        cube: PathBuf,
+        /// A new definition, a YAML file
+        #[arg(long, value_name = "FILE")]
+        definition: Option<PathBuf>,
+    },
+    /// Add what is new in the source of a cube's facts; elements keep their places
+    ///
+    /// The cube is the old one or the new one at any time, also where the program is killed.
+    Refresh {
+        /// The cube's folder
+        cube: PathBuf,
+    },
+    /// Say what a cube is made of and how large it is
+    Info {
+        /// The cube's folder
+        cube: PathBuf,
+        /// Write one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask a cube: rows … cols … pages … where …, facts at, source at, explain at, nearest n to
+    ///
+    /// Without --format and --output cells are a cross-tab; with them they are rows in long form.
+    Query(QueryArgs),
+    /// Import a Palo or Jedox database, or a Matrix Market file
+    Import {
+        /// The folder with database.csv, or the .mtx file
+        source: PathBuf,
+        /// Folder for the cubes, one below it for each cube of a database
+        folder: PathBuf,
+    },
+    /// Write imported cubes as the Palo or Jedox database that they came from
+    Export {
+        /// The folder that import made
+        folder: PathBuf,
+        /// Folder for database.csv and database_CUBE_n.csv
+        target: PathBuf,
+    },
+    /// Write the JSON Schema of definition files, for editors
+    Schema,
+}
+
+/// A query of a cube.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct QueryArgs {
+    /// The cube's folder
+    pub(crate) cube: PathBuf,
+    /// The query; several words are one text
+    #[arg(required = true, trailing_var_arg = true)]
+    pub(crate) query: Vec<String>,
+    /// How to write cells: table, csv, tsv, json, ndjson, parquet or arrow
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Write cells to this file; its extension tells the format unless --format does
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Aggregate by this algorithm: source, source-parallel, target or contract
+    #[arg(long, value_name = "NAME")]
+    pub(crate) algorithm: Option<Algorithm>,
+    /// Most cells of an area, filled or not
+    #[arg(long, default_value_t = TARGETS_MAX, value_name = "CELLS")]
+    pub(crate) targets_max: u64,
+    /// Write time, algorithm and placement to the standard error
+    #[arg(long)]
+    pub(crate) timing: bool,
+}
+
+/// A command as the shell takes it.
+#[derive(Debug, Parser)]
+#[command(name = "\\cube", no_binary_name = true, disable_help_flag = true)]
+pub(crate) struct ShellCube {
+    #[command(subcommand)]
+    pub(crate) command: CubeCommand,
+}

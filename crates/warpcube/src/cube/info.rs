@@ -1,0 +1,63 @@
+//! What a cube is made of.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use warpcube_sql::{Session, cube_info};
+
+use crate::console;
+use crate::error::Result;
+use crate::footer::grouped;
+use crate::host::Host;
+
+/// Prints the dimensions, measures and sizes of a cube.
+pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> Result<()> {
+    let (asked, name) = (session.clone(), folder.display().to_string());
+    let open = host.run(async move { Ok(asked.cube(&name).await?) })?;
+    let manifest = cube_info(open.folder())?;
+    if json {
+        let text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
+        return console::print(&(text + "\n"));
+    }
+    let model = &open.cube().model;
+    let mut text = format!("Cube {}, generation {}\n\n", model.name(), manifest.generation);
+    let longest = model.dimensions().iter().map(|dimension| dimension.name().chars().count()).max().unwrap_or(0);
+    for (dimension, summary) in model.dimensions().iter().zip(&manifest.dimensions) {
+        let bases = (0..dimension.base_count() as u32).filter(|base| dimension.at_base(*base).is_some()).count();
+        let default = dimension.default_element().map_or("", |element| dimension.element(element).name());
+        let _ = writeln!(
+            text,
+            "  {:longest$}  {:>9} elements, {:>9} base, {} levels, {:>2} bits, default {default}",
+            dimension.name(),
+            grouped(summary.elements),
+            grouped(bases as u64),
+            dimension.highest_level().unwrap_or(0) + 1,
+            summary.bits,
+        );
+    }
+    text.push('\n');
+    for measure in open.cube().facts.columns() {
+        let _ = writeln!(text, "  {}: {} of {}", measure.measure.name, measure.measure.rule, measure.measure.value_type);
+    }
+    let bytes: u64 = manifest.facts.columns.iter().map(|column| column.bytes).sum();
+    let cells = manifest.facts.cells;
+    let _ = write!(
+        text,
+        "\n  {} cells in {} bytes ({:.2} a cell), scheme {}, keys of {} bits\n",
+        grouped(cells),
+        grouped(bytes),
+        bytes as f64 / cells.max(1) as f64,
+        manifest.facts.scheme,
+        manifest.facts.key_bits,
+    );
+    for column in &manifest.facts.columns {
+        let _ = writeln!(text, "    {}: {}, {} bytes", column.name, column.encoding, grouped(column.bytes));
+    }
+    if manifest.texts > 0 {
+        let _ = writeln!(text, "  {} texts", grouped(manifest.texts));
+    }
+    if manifest.aside > 0 {
+        let _ = writeln!(text, "  {} rows of the source kept aside", grouped(manifest.aside));
+    }
+    console::print(&text)
+}

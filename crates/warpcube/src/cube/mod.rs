@@ -1,0 +1,200 @@
+//! `warpcube cube …` and `\cube …` of the shell: cubes made, filled, asked, imported and exported.
+
+pub(crate) mod args;
+mod demo;
+mod info;
+mod query;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use warpcube_cube::build::{BuildProgress, Report};
+use warpcube_cube::store;
+use warpcube_sql::{CubeLoad, Progress, Session, SqlError};
+
+use crate::console::{self, tell};
+use crate::error::{CliError, Result};
+use crate::footer::{grouped, time};
+use crate::host::Host;
+use crate::progress::Bar;
+use args::{CubeCommand, ShellCube};
+
+/// How often the progress bar is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs a command.
+pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Result<()> {
+    match command {
+        CubeCommand::Demo { folder, facts } => demo::run(folder, *facts, session, host),
+        CubeCommand::Define { definition, folder, check } => {
+            define(definition, folder.as_deref(), *check, session, host)
+        }
+        CubeCommand::Load { cube, definition } => load(cube, definition.as_deref(), session, host),
+        CubeCommand::Refresh { cube } => load(cube, None, session, host),
+        CubeCommand::Info { cube, json } => info::run(cube, *json, session, host),
+        CubeCommand::Query(query) => query::run(query, session, host),
+        CubeCommand::Import { source, folder } => import(source, folder, host),
+        CubeCommand::Export { folder, target } => export(folder, target, host),
+        CubeCommand::Schema => {
+            let schema = serde_json::to_string_pretty(&warpcube_cube::define::schema());
+            console::print(&(schema.unwrap_or_default() + "\n"))
+        }
+    }
+}
+
+/// Runs a line of the shell, without `\cube`: a command, or a cube's folder and a query.
+pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()> {
+    let words = match line.split_whitespace().collect::<Vec<_>>().as_slice() {
+        // The text of a query has quotes of its own.
+        ["query", cube, ..] => {
+            let query = line.trim_start().strip_prefix("query").unwrap_or_default();
+            let query = query.trim_start().strip_prefix(cube).unwrap_or_default().trim();
+            vec!["query".to_string(), cube.to_string(), query.to_string()]
+        }
+        _ => shlex::split(line).ok_or_else(|| CliError::Command("a quote of \\cube is not closed".into()))?,
+    };
+    let parsed = ShellCube::try_parse_from(words).map_err(|error| {
+        let text = error.to_string();
+        let first = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        CliError::Command(first.trim_start_matches("error: ").to_string())
+    })?;
+    run(&parsed.command, session, host)
+}
+
+/// Makes the cube of a definition.
+fn define(definition: &Path, folder: Option<&Path>, check: bool, session: &Session, host: &Host) -> Result<()> {
+    let read = session.cube_definition(definition)?;
+    let folder = folder.map_or_else(|| PathBuf::from(format!("{}.cube", read.0.cube)), Path::to_path_buf);
+    if check {
+        let scratch = tempfile::tempdir().map_err(|error| CliError::writing("a temporary folder", &error))?;
+        let report = fill(read, &scratch.path().join("cube"), CubeLoad::Create, session, host)?;
+        tell(format_args!("The definition is right: {}", rows(&report)));
+        return Ok(());
+    }
+    let started = Instant::now();
+    let report = fill(read, &folder, CubeLoad::Create, session, host)?;
+    told(&report, &folder, started);
+    Ok(())
+}
+
+/// Fills a cube again from its source.
+fn load(cube: &Path, definition: Option<&Path>, session: &Session, host: &Host) -> Result<()> {
+    let read = match definition {
+        Some(file) => session.cube_definition(file)?,
+        None => {
+            let (asked, name) = (session.clone(), cube.display().to_string());
+            let open = host.run(async move { Ok(asked.cube(&name).await?) })?;
+            let Some(text) = open.definition() else {
+                let reason = format!("'{}' has no definition: give one with --definition", cube.display());
+                return Err(SqlError::CubeFacts(reason).into());
+            };
+            let definition = warpcube_cube::define::parse(text);
+            (definition.map_err(|error| SqlError::CubeDefinition(error.to_string()))?, text.to_string())
+        }
+    };
+    let started = Instant::now();
+    let report = fill(read, cube, CubeLoad::Refresh, session, host)?;
+    told(&report, cube, started);
+    Ok(())
+}
+
+pub(super) fn fill(
+    definition: (warpcube_cube::define::Definition, String),
+    folder: &Path,
+    load: CubeLoad,
+    session: &Session,
+    host: &Host,
+) -> Result<Report> {
+    let progress = Arc::new(BuildProgress::new());
+    let (session, folder, followed) = (session.clone(), folder.to_path_buf(), progress.clone());
+    let how_far = move || Progress { done: followed.rows(), total: 0, loading: false };
+    follow(host, "reading facts", how_far, async move { Ok(session.load_cube(definition, &folder, load, progress).await?) })
+}
+
+/// Does work on the working threads with a bar, until it ends or the user interrupts it.
+pub(super) fn follow<T: Send + 'static>(
+    host: &Host,
+    what: &str,
+    how_far: impl Fn() -> Progress,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let mut interrupts = host.interrupts()?;
+    let mut task = host.spawn(work);
+    let mut bar = Bar::new(what);
+    host.block_on(async {
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                biased;
+                () = interrupts.recv() => {
+                    task.abort();
+                    host.abandon()?;
+                    return Err(SqlError::Cancelled.into());
+                }
+                _ = tick.tick() => bar.update(how_far()),
+                ended = &mut task => {
+                    bar.clear();
+                    return match ended {
+                        Ok(result) => result,
+                        Err(error) => Err(SqlError::Internal(error.to_string()).into()),
+                    };
+                }
+            }
+        }
+    })
+}
+
+/// Imports a database or a file.
+fn import(source: &Path, folder: &Path, host: &Host) -> Result<()> {
+    let (from, to) = (source.to_path_buf(), folder.to_path_buf());
+    let lines = follow(host, "importing", Progress::default, async move {
+        let done = tokio::task::spawn_blocking(move || import_into(&from, &to)).await;
+        done.map_err(|error| SqlError::Internal(error.to_string()))?
+    })?;
+    lines.iter().for_each(tell);
+    Ok(())
+}
+
+fn import_into(source: &Path, folder: &Path) -> Result<Vec<String>> {
+    let failed = |error: String| CliError::from(SqlError::CubeImport(error));
+    if source.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mtx")) {
+        let file = std::fs::File::open(source)
+            .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
+        let name = source.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let read = warpcube_cube::matrix_market::read(&name, std::io::BufReader::new(file));
+        let (model, facts) = read.map_err(|error| failed(format!("{}: {error}", source.display())))?;
+        let cells = facts.len();
+        let stored = store::StoredCube::new(model, facts);
+        store::create(folder, &stored).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
+        return Ok(vec![format!("{}: {} cells", folder.display(), grouped(cells as u64))]);
+    }
+    let imported = store::import(source, folder).map_err(|error| failed(error.to_string()))?;
+    Ok(imported.lines())
+}
+
+fn export(folder: &Path, target: &Path, host: &Host) -> Result<()> {
+    let (from, to) = (folder.to_path_buf(), target.to_path_buf());
+    follow(host, "exporting", Progress::default, async move {
+        let done = tokio::task::spawn_blocking(move || store::export(&from, &to)).await;
+        let done = done.map_err(|error| SqlError::Internal(error.to_string()))?;
+        Ok(done.map_err(|error| SqlError::CubeImport(error.to_string()))?)
+    })?;
+    tell(format_args!("written to {}", target.display()));
+    Ok(())
+}
+
+/// Says what a load did.
+pub(super) fn told(report: &Report, folder: &Path, started: Instant) {
+    tell(format_args!("{}: {} ({})", folder.display(), rows(report), time(started.elapsed())));
+}
+
+fn rows(report: &Report) -> String {
+    let mut text = format!("{} rows, {} cells", grouped(report.rows), grouped(report.cells));
+    if report.aside > 0 {
+        text.push_str(&format!(", {} rows kept aside", grouped(report.aside)));
+    }
+    text
+}

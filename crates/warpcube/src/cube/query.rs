@@ -1,0 +1,99 @@
+//! Queries of cubes: a cross-tab for people, rows for programs.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use warpcube_cube::aggregate;
+use warpcube_cube::build::BuildProgress;
+use warpcube_cube::view::cross_tab_text;
+use warpcube_sql::{CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, Session, SqlError};
+
+use super::args::QueryArgs;
+use super::follow;
+use crate::console::{self, tell};
+use crate::error::{CliError, Result};
+use crate::footer::{grouped, time};
+use crate::host::Host;
+use crate::output::{Output, Target};
+
+/// Terminals that say they are narrower than this many characters do not know their width.
+const NARROWEST: u16 = 20;
+
+/// Answers one query.
+pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Result<()> {
+    let format = match &arguments.format {
+        Some(name) => name.parse().map_err(|_| {
+            CliError::Usage(format!("--format {name}: there are table, csv, tsv, json, ndjson, parquet and arrow"))
+        })?,
+        None => Format::Auto,
+    };
+    let (asked, name) = (session.clone(), arguments.cube.display().to_string());
+    let cube = host.run(async move { Ok(asked.cube(&name).await?) })?;
+    let query = arguments.query.join(" ");
+    let started = Instant::now();
+    let answer = ask(&cube, &query, arguments, session, host)?;
+    let elapsed = started.elapsed();
+    let is_cross_tab = format == Format::Auto && arguments.output.is_none();
+    let rows = match answer {
+        CubeAnswer::Table(table) => {
+            if arguments.timing {
+                let report = table.report();
+                let place = report.device.as_deref().unwrap_or("the CPU");
+                let cells = grouped(table.cells.len() as u64);
+                tell(format_args!("({cells} cells, {}, {} on {place})", time(elapsed), report.algorithm));
+            }
+            if is_cross_tab {
+                return console::print(&cross_tab_text(&cube.cube().model, &table.cross_tab(cube.cube()), width()));
+            }
+            table.long_form(cube.cube()).map_err(|error| SqlError::CubeCells(error.to_string()))?
+        }
+        CubeAnswer::Rows(rows) => rows,
+        CubeAnswer::Text(text) => return console::print(&text),
+        CubeAnswer::Source(cell) => {
+            let progress = Arc::new(BuildProgress::new());
+            let (session, followed) = (session.clone(), progress.clone());
+            let how_far = move || Progress { done: followed.rows(), total: 0, loading: false };
+            follow(host, "reading the source", how_far, async move {
+                Ok(session.cube_source(cube, cell, progress).await?)
+            })?
+        }
+    };
+    let max_rows = session.settings().max_rows;
+    write(rows, format, Target::new(arguments.output.clone()), max_rows, host)
+}
+
+fn ask(
+    cube: &Arc<OpenCube>,
+    query: &str,
+    arguments: &QueryArgs,
+    session: &Session,
+    host: &Host,
+) -> Result<CubeAnswer> {
+    let options = CubeQueryOptions { algorithm: arguments.algorithm, targets_max: arguments.targets_max };
+    let progress = Arc::new(aggregate::Progress::new());
+    let followed = progress.clone();
+    let how_far = move || Progress { done: followed.done(), total: followed.total(), loading: false };
+    let (session, cube, query) = (session.clone(), cube.clone(), query.to_string());
+    follow(host, "aggregating", how_far, async move { Ok(session.ask_cube(cube, &query, options, progress).await?) })
+}
+
+/// Writes rows as results of statements are written.
+fn write(rows: RecordBatch, format: Format, mut target: Target, max_rows: usize, host: &Host) -> Result<()> {
+    let output = Output::open(&mut target, format, rows.schema(), max_rows)?;
+    host.block_on(async {
+        let mut writing = output.write(host, rows);
+        let Some(output) = writing.done().await? else { return Ok(()) };
+        output.finish(host).done().await.map(drop)
+    })
+}
+
+/// The width of the terminal that is written to.
+fn width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let width = comfy_table::Table::new().width().filter(|width| *width >= NARROWEST);
+    width.map(usize::from)
+}
