@@ -12,4 +12,5 @@ pub mod model;
 pub mod palo;
 pub mod query;
 pub mod schemes;
+pub mod store;
 pub mod view;

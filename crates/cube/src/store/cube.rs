@@ -1,0 +1,117 @@
+//! What a cube folder holds.
+
+use arrow::array::RecordBatch;
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{FactMeasure, Facts};
+use crate::model::{CubeModel, ElementId, Measure};
+use crate::palo::{DimensionOrigin, Field, LineEnd};
+
+/// A cube with its facts and all that is stored beside them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredCube {
+    /// The model.
+    pub model: CubeModel,
+    /// The facts, of the model's key layout and measures. Values of empty cells are stored as 0.
+    pub facts: Facts,
+    /// The definition, YAML as given.
+    pub definition: Option<String>,
+    /// Text cells, in an order of the caller's.
+    pub texts: Vec<TextCell>,
+    /// Rows kept aside.
+    pub aside: Vec<RecordBatch>,
+    /// What an import keeps beside the model.
+    pub origin: Option<Origin>,
+}
+
+/// A text at a cell, consolidated cells included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextCell {
+    /// The element of each dimension.
+    pub elements: Vec<ElementId>,
+    /// The text.
+    pub text: String,
+}
+
+/// Where a cube was imported from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A Palo or Jedox database.
+    Palo(PaloOrigin),
+}
+
+/// What a Palo database records of a cube beside the model and its cells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaloOrigin {
+    /// Number of the cube.
+    pub cube: u32,
+    /// Origin of each dimension.
+    pub dimensions: Vec<DimensionOrigin>,
+    /// The form of the cell file; absent if the database had none.
+    pub cells: Option<CellLayout>,
+}
+
+/// The form of a cell file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellLayout {
+    /// Elements of each dimension, by the writer's count.
+    pub sizes: Vec<u32>,
+    /// Further fields of the row of section `[CUBE]`.
+    pub settings: Vec<Field>,
+    /// How lines end.
+    pub line_end: LineEnd,
+}
+
+impl StoredCube {
+    /// A cube of a model and its facts, without anything beside them.
+    pub fn new(model: CubeModel, facts: Facts) -> StoredCube {
+        StoredCube { model, facts, definition: None, texts: Vec::new(), aside: Vec::new(), origin: None }
+    }
+
+    /// The contradiction between the parts of the cube, if there is one.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        let StoredCube { model, facts, .. } = self;
+        if facts.layout() != model.layout() {
+            let (found, wanted) = (facts.layout().bits(), model.layout().bits());
+            return Some(format!("keys of the facts have bits {found:?}, those of the model {wanted:?}"));
+        }
+        let wanted: Vec<FactMeasure> = fact_measures(model).collect();
+        if !facts.columns().iter().map(|column| &column.measure).eq(&wanted) {
+            return Some("the measures of the facts are not those of the model".to_owned());
+        }
+        for (number, dimension) in model.dimensions().iter().enumerate() {
+            let count = dimension.base_count();
+            if let Some(most) = facts.pages().coordinate_max(number).filter(|&most| most as usize >= count) {
+                let name = dimension.name();
+                return Some(format!("facts lie at coordinate {most} of dimension '{name}', which has {count}"));
+            }
+        }
+        let origins = self.origin.as_ref().map(|Origin::Palo(origin)| origin.dimensions.len());
+        if let Some(found) = origins.filter(|&found| found != model.dimensions().len()) {
+            return Some(format!("its origin has {found} dimensions, the model {}", model.dimensions().len()));
+        }
+        self.texts.iter().enumerate().find_map(|(number, cell)| {
+            let problem = problem_of_text(model, cell)?;
+            Some(format!("text cell {number} {problem}"))
+        })
+    }
+}
+
+/// The measures of a model's facts.
+pub(super) fn fact_measures(model: &CubeModel) -> impl Iterator<Item = FactMeasure> {
+    model.measures().iter().map(|Measure { name, rule, value, .. }| FactMeasure::new(name, *rule, *value))
+}
+
+fn problem_of_text(model: &CubeModel, cell: &TextCell) -> Option<String> {
+    let (found, wanted) = (cell.elements.len(), model.dimensions().len());
+    if found != wanted {
+        return Some(format!("names {found} elements, the cube has {wanted} dimensions"));
+    }
+    let stranger = model.dimensions().iter().zip(&cell.elements).find(|(dimension, id)| dimension.get(**id).is_none());
+    stranger.map(|(dimension, id)| {
+        format!("names element number {} of dimension '{}', which does not live", id.index(), dimension.name())
+    })
+}

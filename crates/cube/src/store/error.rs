@@ -1,0 +1,127 @@
+//! Errors of cube folders: the file, the place in it and what is wrong there.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow::error::ArrowError;
+use thiserror::Error;
+use warpcube_column::format::FileError;
+
+use super::{Holder, MANIFEST_NAME};
+use crate::error::ModelError;
+use crate::facts::FactsError;
+
+/// Result of an operation on a cube folder.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// An error of a cube folder.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// A call to the system failed.
+    #[error("'{path}' cannot be {action}: {source}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The participle of the call: `read`, `written`, `locked`.
+        action: &'static str,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A cube is to be created in a folder that holds something.
+    #[error("'{folder}' is not empty: it holds '{entry}'; name a new or an empty folder")]
+    NotEmpty {
+        /// The folder.
+        folder: PathBuf,
+        /// One of its entries.
+        entry: String,
+    },
+    /// The folder holds no cube.
+    #[error("'{folder}' is no cube: it has no {MANIFEST_NAME}")]
+    NoCube {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Another process, or another holder in this one, changes the cube.
+    #[error("the cube in '{folder}' is being changed by {}", .holder.map_or("a process not known".to_owned(), |holder| holder.to_string()))]
+    Held {
+        /// The folder.
+        folder: PathBuf,
+        /// The holder; unknown if it has not written its number yet.
+        holder: Option<Holder>,
+    },
+    /// The folder is of another version of the format.
+    #[error("'{path}' has version {found} of cube folders, this program reads version {wanted}")]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// Version found.
+        found: u64,
+        /// Version that is read and written.
+        wanted: u64,
+    },
+    /// The bytes of a file differ from those that were written.
+    #[error("'{path}' is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The place in the file, and what is wrong there.
+        reason: String,
+    },
+    /// An error of the facts' column file.
+    #[error(transparent)]
+    Facts(#[from] FileError),
+    /// The arrays of the facts contradict each other.
+    #[error("'{path}': {source}")]
+    FactsParts {
+        /// The file.
+        path: PathBuf,
+        /// The contradiction.
+        source: FactsError,
+    },
+    /// The stored model cannot be read.
+    #[error("'{path}': {source}")]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: ModelError,
+    },
+    /// Text cells or rows kept aside cannot be written or read.
+    #[error("'{path}': {source}")]
+    Arrow {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: ArrowError,
+    },
+    /// The parts of a cube that is to be stored contradict each other.
+    #[error("cube '{cube}' cannot be stored: {reason}")]
+    Contradiction {
+        /// The cube.
+        cube: String,
+        /// The contradiction.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// A failed call to the system; `action` is a participle.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.to_path_buf();
+        move |source| StoreError::Io { path, action, source }
+    }
+
+    /// Damage in a file.
+    pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> StoreError {
+        StoreError::Damaged { path: path.to_path_buf(), reason: reason.into() }
+    }
+
+    /// True if a file is not there.
+    pub(super) fn is_missing_file(&self) -> bool {
+        match self {
+            StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            StoreError::Facts(FileError::Io { error, .. }) => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Facts as a column file: keys, then each measure with its counts, then row counts.
+//!
+//! ```text
+//! key                 UInt64, the low 64 bits of the keys, strictly ascending where keys are narrow
+//! high key            UInt64, the high bits; only where keys are wide
+//! measure <name>      Int64 or Float64, NULL where the cell is empty; sums of an AVG
+//! counts <name>       UInt64, rows with a value; only of an AVG whose cells fold several rows
+//! rows                UInt64, source rows of a cell; only if a cell folds several rows
+//! ```
+//!
+//! Chunks of the file are the pages of the cube: [`PAGE_ROWS`] cells each, the last one shorter.
+
+use std::fs;
+use std::path::Path;
+
+use rayon::prelude::*;
+use warpcube_column::format::{
+    EncodedChunk, EncodedColumn, EncodedFile, EncodingError, FileError, FileWriter, TableIdentity, decode,
+};
+
+use super::cube::fact_measures;
+use super::error::{Result, StoreError};
+use super::pages::{Pages, Value, encode_column};
+use super::{ColumnSummary, MANIFEST_NAME};
+use crate::facts::{Bitmap, FactColumn, FactMeasure, Facts, Keys, Rule, ValueType, Values};
+use crate::model::CubeModel;
+
+/// Cells of a page on disk.
+pub const PAGE_ROWS: usize = 1 << 16;
+
+/// Rows of each page of so many cells.
+pub(super) fn page_rows(cells: usize) -> impl Iterator<Item = usize> {
+    (0..cells.div_ceil(PAGE_ROWS)).map(move |page| PAGE_ROWS.min(cells - page * PAGE_ROWS))
+}
+
+/// Writes facts to a file.
+///
+/// # Errors
+/// [`StoreError::Facts`].
+pub(super) fn write(path: &Path, identity: &TableIdentity, facts: &Facts) -> Result<Vec<ColumnSummary>> {
+    let rows: Vec<u32> = page_rows(facts.len()).map(|rows| rows as u32).collect();
+    let file = FileWriter::create(path, identity, &rows)?;
+    let mut writer = ColumnWriter { path, file, summaries: Vec::new() };
+    match facts.keys() {
+        Keys::Narrow(keys) => writer.column("key", keys, None)?,
+        Keys::Wide(keys) => {
+            let word = |shift: u32| keys.par_iter().map(|key| (key >> shift) as u64).collect::<Vec<u64>>();
+            writer.column("key", &word(0), None)?;
+            writer.column("high key", &word(u64::BITS), None)?;
+        }
+    }
+    for FactColumn { measure, values, filled, counts } in facts.columns() {
+        let name = format!("measure {}", measure.name);
+        match values {
+            Values::Decimals(values) => writer.column(&name, values, filled.as_ref())?,
+            Values::Doubles(values) => writer.column(&name, values, filled.as_ref())?,
+        }
+        if let Some(counts) = counts {
+            writer.column(&format!("counts {}", measure.name), counts, None)?;
+        }
+    }
+    if let Some(rows) = facts.row_counts() {
+        writer.column("rows", rows, None)?;
+    }
+    let ColumnWriter { file, summaries, .. } = writer;
+    file.finish()?;
+    Ok(summaries)
+}
+
+struct ColumnWriter<'a> {
+    path: &'a Path,
+    file: FileWriter,
+    summaries: Vec<ColumnSummary>,
+}
+
+impl ColumnWriter<'_> {
+    fn column<T: Value>(&mut self, name: &str, values: &[T], filled: Option<&Bitmap>) -> Result<()> {
+        let encoded = encode_column(values, filled);
+        let Pages { encoding, statistics, chunks } = encoded.map_err(|error| encoding_error(self.path, name, error))?;
+        let bytes_of = |chunk: &EncodedChunk| chunk.bytes.len() + 4 * chunk.validity.as_ref().map_or(0, Vec::len);
+        let bytes = chunks.iter().map(bytes_of).sum::<usize>() as u64;
+        self.summaries.push(ColumnSummary { name: name.to_owned(), encoding: encoding.to_string(), bytes });
+        let column = EncodedColumn {
+            name: name.to_owned(),
+            data_type: T::TYPE.to_owned(),
+            storage: T::STORAGE,
+            encoding,
+            statistics,
+            traits: None,
+        };
+        self.file.column(&column, None, chunks.into_iter().map(Ok::<_, FileError>))?;
+        Ok(())
+    }
+}
+
+fn encoding_error(path: &Path, place: &str, error: EncodingError) -> StoreError {
+    StoreError::damaged(path, format!("column '{place}': {error}"))
+}
+
+/// A column file of facts whose directory was checked.
+pub(super) struct FactsFile<'a> {
+    path: &'a Path,
+    file: EncodedFile,
+    cells: usize,
+    /// The column that is read next.
+    next: usize,
+}
+
+/// A decoded column.
+struct Column<T> {
+    values: Vec<T>,
+    filled: Option<Bitmap>,
+}
+
+impl<'a> FactsFile<'a> {
+    /// Opens the file of `bytes` bytes and `cells` facts.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::Facts`], [`StoreError::Damaged`].
+    pub(super) fn open(path: &'a Path, identity: &TableIdentity, bytes: u64, cells: u64) -> Result<FactsFile<'a>> {
+        let length = fs::metadata(path).map_err(StoreError::io(path, "read"))?.len();
+        if length != bytes {
+            return Err(StoreError::damaged(path, format!("it has {length} bytes, {MANIFEST_NAME} says {bytes}")));
+        }
+        let file = EncodedFile::open(path, identity)?;
+        let rows = file.chunk_rows();
+        let found: u64 = rows.iter().map(|rows| u64::from(*rows)).sum();
+        if found != cells || !rows.iter().map(|rows| *rows as usize).eq(page_rows(found as usize)) {
+            let reason = format!("its pages hold {found} cells, the manifest has {cells} in pages of {PAGE_ROWS}");
+            return Err(StoreError::damaged(path, reason));
+        }
+        Ok(FactsFile { path, file, cells: found as usize, next: 0 })
+    }
+
+    /// Reads the facts of a model, in pages of `page_cells` cells. Runs on all cores of the current rayon pool.
+    ///
+    /// # Errors
+    /// [`StoreError::Facts`] names column and page; [`StoreError::Damaged`], [`StoreError::FactsParts`].
+    pub(super) fn facts(mut self, model: &CubeModel, page_cells: usize) -> Result<Facts> {
+        let layout = model.layout().clone();
+        let low = self.column::<u64>("key")?.values;
+        let keys = if layout.is_narrow() {
+            Keys::Narrow(low)
+        } else {
+            let high = self.column::<u64>("high key")?.values;
+            let key = |(low, high): (&u64, &u64)| u128::from(*high) << u64::BITS | u128::from(*low);
+            Keys::Wide(low.par_iter().zip(&high).map(key).collect())
+        };
+        let columns = fact_measures(model).map(|measure| self.measure(measure)).collect::<Result<Vec<_>>>()?;
+        let rows = self.counts("rows")?;
+        if let Some(column) = self.file.columns().get(self.next) {
+            return Err(StoreError::damaged(self.path, format!("the model has no column '{}'", column.name)));
+        }
+        let path = self.path;
+        let parts = Facts::from_parts(layout, keys, columns, rows, page_cells);
+        parts.map_err(|source| StoreError::FactsParts { path: path.to_path_buf(), source })
+    }
+
+    fn measure(&mut self, measure: FactMeasure) -> Result<FactColumn> {
+        let name = format!("measure {}", measure.name);
+        let (values, filled) = match measure.value_type {
+            ValueType::Decimal { .. } => {
+                let Column { values, filled } = self.column(&name)?;
+                (Values::Decimals(values), filled)
+            }
+            ValueType::Double => {
+                let Column { values, filled } = self.column(&name)?;
+                (Values::Doubles(values), filled)
+            }
+        };
+        let counts = match measure.rule {
+            Rule::Avg => self.counts(&format!("counts {}", measure.name))?,
+            _ => None,
+        };
+        Ok(FactColumn { measure, values, filled, counts })
+    }
+
+    /// A column of counts, if it is the next one.
+    fn counts(&mut self, name: &str) -> Result<Option<Vec<u64>>> {
+        match self.file.columns().get(self.next) {
+            Some(column) if column.name == name => Ok(Some(self.column(name)?.values)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Decodes the next column, which has to have this name and type.
+    fn column<T: Value>(&mut self, name: &str) -> Result<Column<T>> {
+        let number = self.next;
+        let head = self.file.columns().get(number).filter(|head| head.name == name && head.storage == T::STORAGE);
+        let Some(head) = head else {
+            let reason = format!("column {number} is not '{name}' of type {}", T::TYPE);
+            return Err(StoreError::damaged(self.path, reason));
+        };
+        self.next += 1;
+        let (path, file) = (self.path, &self.file);
+        let mut values = vec![T::default(); self.cells];
+        let decoded = values.par_chunks_mut(PAGE_ROWS).enumerate().map(|(page, out)| {
+            let EncodedChunk { bytes, validity, rows } = file.chunk(number, page)?;
+            let decoded = decode(&head.encoding, &bytes, T::STORAGE, validity.as_deref(), rows);
+            let decoded = decoded
+                .map_err(|error| StoreError::damaged(path, format!("column '{name}', chunk {page}: {error}")))?;
+            out.iter_mut().zip(decoded.as_chunks().0).for_each(|(value, bytes)| *value = T::from_bytes(*bytes));
+            Ok(validity)
+        });
+        let validity = decoded.collect::<Result<Vec<_>>>()?;
+        Ok(Column { values, filled: filled(&validity, self.cells) })
+    }
+}
+
+/// The filled cells of a column from the validity words of its pages; nothing if no page has any.
+fn filled(pages: &[Option<Vec<u32>>], cells: usize) -> Option<Bitmap> {
+    if pages.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut words = Vec::with_capacity(cells.div_ceil(64));
+    for (page, rows) in pages.iter().zip(page_rows(cells)) {
+        match page {
+            Some(halves) => {
+                let pairs = halves.as_chunks::<2>().0.iter().take(rows.div_ceil(64));
+                words.extend(pairs.map(|[low, high]| u64::from(*high) << 32 | u64::from(*low)));
+            }
+            None => words.extend(std::iter::repeat_n(u64::MAX, rows.div_ceil(64))),
+        }
+    }
+    Bitmap::from_words(words, cells)
+}

@@ -1,0 +1,127 @@
+//! The lock of a cube folder: one holder at a time may change the cube.
+//!
+//! The lock is the system's lock on the file `lock`, which ends with the process. The file names the holder, for the
+//! message to others; it is empty while the cube is not held.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arrow::temporal_conversions::timestamp_s_to_datetime;
+use serde::{Deserialize, Serialize};
+
+use super::error::{Result, StoreError};
+use super::{MANIFEST_NAME, StoredCube};
+
+/// Name of the lock file in the folder.
+pub const LOCK_NAME: &str = "lock";
+/// Bytes of a holder's name at most.
+const HOLDER_BYTES_MAX: u64 = 256;
+/// Attempts to read the name of a holder that has just taken the lock.
+const ATTEMPTS: u32 = 20;
+/// Pause between them.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The process that holds a cube.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Number of the process.
+    pub pid: u32,
+    /// When it took the lock, in seconds since 1970 (UTC).
+    pub since: u64,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)?;
+        match i64::try_from(self.since).ok().and_then(timestamp_s_to_datetime) {
+            Some(since) => write!(f, " since {since} UTC"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Seconds since 1970 (UTC).
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// The exclusive right to change a cube, until it is dropped.
+#[derive(Debug)]
+pub struct Held {
+    folder: PathBuf,
+    file: File,
+}
+
+impl Held {
+    /// Takes the lock of a cube folder.
+    ///
+    /// # Errors
+    /// [`StoreError::Held`] names the process that holds it; [`StoreError::NoCube`], [`StoreError::Io`].
+    pub fn lock(folder: &Path) -> Result<Held> {
+        match folder.join(MANIFEST_NAME).try_exists() {
+            Ok(true) => Held::lock_folder(folder),
+            Ok(false) => Err(StoreError::NoCube { folder: folder.to_path_buf() }),
+            Err(error) => Err(StoreError::io(folder, "read")(error)),
+        }
+    }
+
+    /// Takes the lock of a folder with or without a cube.
+    pub(super) fn lock_folder(folder: &Path) -> Result<Held> {
+        let path = folder.join(LOCK_NAME);
+        let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path);
+        let mut file = opened.map_err(StoreError::io(&path, "opened"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = read_holder(&mut file).map_err(StoreError::io(&path, "read"))?;
+                return Err(StoreError::Held { folder: folder.to_path_buf(), holder });
+            }
+            Err(TryLockError::Error(error)) => return Err(StoreError::io(&path, "locked")(error)),
+        }
+        let holder = Holder { pid: std::process::id(), since: now() };
+        let text = serde_json::to_vec(&holder).expect("a holder has two numbers");
+        // A crash may have left the name of another holder.
+        let named = file.set_len(0).and_then(|()| file.write_all(&text));
+        named.map_err(StoreError::io(&path, "written"))?;
+        Ok(Held { folder: folder.to_path_buf(), file })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Opens the cube; it stays the same until [`Held::replace`].
+    ///
+    /// # Errors
+    /// As [`super::open`].
+    pub fn open(&self) -> Result<StoredCube> {
+        super::open(&self.folder)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The name serves messages only.
+        let _ = self.file.set_len(0);
+        // Closing alone does not end the lock while a process that was just forked has a copy of the file.
+        let _ = self.file.unlock();
+    }
+}
+
+/// The holder that the file names; nothing if it names none for as long as its name may take to be written.
+fn read_holder(file: &mut File) -> std::io::Result<Option<Holder>> {
+    for _ in 0..ATTEMPTS {
+        let mut text = Vec::new();
+        file.rewind()?;
+        file.take(HOLDER_BYTES_MAX).read_to_end(&mut text)?;
+        if let Ok(holder) = serde_json::from_slice(&text) {
+            return Ok(Some(holder));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(None)
+}

@@ -1,0 +1,262 @@
+//! The manifest: which files make up the cube, and statistics that need no page.
+//!
+//! The first line is `{"checksum": "89abcdef",` with the CRC-32 of all bytes after it, so that the whole file is JSON
+//! and no bit of it is without a checksum.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{Result, StoreError};
+
+/// Name of the manifest in the folder.
+pub const MANIFEST_NAME: &str = "cube.json";
+/// Version of the folder that is written and read.
+pub const MANIFEST_VERSION: u64 = 1;
+/// Bytes of a manifest at most.
+const MANIFEST_BYTES_MAX: u64 = 1 << 24;
+
+/// The manifest of a cube folder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of the folder.
+    pub version: u64,
+    /// Name of the cube.
+    pub cube: String,
+    /// Number of the state: 1 for a new cube, one more for each replacement.
+    pub generation: u64,
+    /// When the generation was written, in seconds since 1970 (UTC).
+    pub written: u64,
+    /// Dimensions in the order of the key.
+    pub dimensions: Vec<DimensionSummary>,
+    /// Statistics of the facts.
+    pub facts: FactsSummary,
+    /// Number of text cells.
+    pub texts: u64,
+    /// Rows kept aside.
+    pub aside: u64,
+    /// The files of the generation.
+    pub files: Vec<FileEntry>,
+}
+
+/// Statistics of a dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DimensionSummary {
+    /// Name.
+    pub name: String,
+    /// Elements, consolidated ones included.
+    pub elements: u64,
+    /// Coordinates, those of removed base elements included.
+    pub coordinates: u64,
+    /// Bits in a key.
+    pub bits: u32,
+}
+
+/// Statistics of the stored facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactsSummary {
+    /// Filled base cells.
+    pub cells: u64,
+    /// Storage scheme of the cells.
+    pub scheme: String,
+    /// Bits of a key.
+    pub key_bits: u32,
+    /// Cells of a page of the facts in memory.
+    pub page_cells: u64,
+    /// Columns in the order of the file.
+    pub columns: Vec<ColumnSummary>,
+}
+
+/// Statistics of a column of the facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnSummary {
+    /// Name of the column: `key`, `measure …`.
+    pub name: String,
+    /// Its encoding.
+    pub encoding: String,
+    /// Bytes of its pages.
+    pub bytes: u64,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The model.
+    Model,
+    /// The facts.
+    Facts,
+    /// The definition.
+    Definition,
+    /// Text cells.
+    Texts,
+    /// Rows kept aside.
+    Aside,
+    /// What an import keeps.
+    Origin,
+}
+
+/// A file of the cube.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// What it holds.
+    pub role: Role,
+    /// Its name in the folder.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32 (IEEE) of its bytes, eight hexadecimal digits; absent for the facts, whose pages have their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+}
+
+/// The version, read before the other fields: those of another version may differ.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+/// The form in which checksums are written.
+pub(super) fn checksum(bytes: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(bytes))
+}
+
+impl Role {
+    const ALL: [Role; 6] = [Role::Model, Role::Facts, Role::Definition, Role::Texts, Role::Aside, Role::Origin];
+
+    /// Stem and extension of the file's name.
+    fn name(self) -> (&'static str, &'static str) {
+        match self {
+            Role::Model => ("model", "json"),
+            Role::Facts => ("facts", "warpcols"),
+            Role::Definition => ("definition", "yaml"),
+            Role::Texts => ("texts", "arrow"),
+            Role::Aside => ("aside", "arrow"),
+            Role::Origin => ("origin", "json"),
+        }
+    }
+
+    /// Name of the file of a generation; `number` counts the files of rows kept aside.
+    pub(super) fn file_name(self, generation: u64, number: usize) -> String {
+        let (stem, extension) = self.name();
+        match self {
+            Role::Aside => format!("{stem}-{generation}-{number}.{extension}"),
+            _ => format!("{stem}-{generation}.{extension}"),
+        }
+    }
+
+    /// True for names that [`Role::file_name`] gives.
+    pub(super) fn is_file_name(name: &str) -> bool {
+        Role::ALL.into_iter().any(|role| {
+            let (stem, extension) = role.name();
+            let numbers = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(extension));
+            let numbers = numbers.and_then(|rest| rest.strip_prefix('-')?.strip_suffix('.'));
+            numbers.is_some_and(|numbers| {
+                let parts: Vec<&str> = numbers.split('-').collect();
+                let count = if role == Role::Aside { 2 } else { 1 };
+                parts.len() == count && parts.iter().all(|part| is_number(part))
+            })
+        })
+    }
+}
+
+/// True for a text of decimal digits.
+pub(super) fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl Manifest {
+    /// The manifest as text.
+    pub(super) fn text(&self) -> String {
+        let json = serde_json::to_string_pretty(self).expect("a manifest has text keys and finite numbers");
+        let body = format!("{}\n", json.strip_prefix("{\n").expect("a manifest has fields"));
+        format!("{}{body}", first_line(body.as_bytes()))
+    }
+
+    /// Reads the manifest of a folder.
+    ///
+    /// # Errors
+    /// [`StoreError::NoCube`], [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
+    pub(super) fn read(folder: &Path) -> Result<Manifest> {
+        let path = folder.join(MANIFEST_NAME);
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => StoreError::NoCube { folder: folder.to_path_buf() },
+            _ => StoreError::io(&path, "read")(error),
+        })?;
+        let mut bytes = Vec::new();
+        file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io(&path, "read"))?;
+        if bytes.len() as u64 > MANIFEST_BYTES_MAX {
+            return Err(StoreError::damaged(&path, format!("a manifest has at most {MANIFEST_BYTES_MAX} bytes")));
+        }
+        Manifest::parse(&bytes, &path)
+    }
+
+    fn parse(bytes: &[u8], path: &Path) -> Result<Manifest> {
+        let damaged = |reason: &str| StoreError::damaged(path, reason);
+        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        let (head, body) = bytes.split_at(end);
+        if head != first_line(body).as_bytes() {
+            return Err(damaged("the checksum in its first line is not that of its other lines"));
+        }
+        let json = [b"{", body].concat();
+        let unreadable = |error: serde_json::Error| damaged(&format!("it is no manifest: {error}"));
+        let Versioned { version } = serde_json::from_slice(&json).map_err(unreadable)?;
+        if version != MANIFEST_VERSION {
+            let path = path.to_path_buf();
+            return Err(StoreError::Version { path, found: version, wanted: MANIFEST_VERSION });
+        }
+        let manifest: Manifest = serde_json::from_slice(&json).map_err(unreadable)?;
+        match manifest.files.iter().find(|file| !Role::is_file_name(&file.name)) {
+            Some(file) => Err(damaged(&format!("'{}' is no name of a cube's file", file.name))),
+            None => Ok(manifest),
+        }
+    }
+
+    /// Length of all files but the manifest.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Length of the facts' file.
+    pub fn facts_bytes(&self) -> u64 {
+        self.of_role(Role::Facts).map(|file| file.bytes).sum()
+    }
+
+    /// Bytes of the facts' file a filled base cell; nothing without cells.
+    pub fn bytes_per_fact(&self) -> Option<f64> {
+        (self.facts.cells > 0).then(|| self.facts_bytes() as f64 / self.facts.cells as f64)
+    }
+
+    /// Files of a role, in their order.
+    pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = &FileEntry> {
+        self.files.iter().filter(move |file| file.role == role)
+    }
+}
+
+/// The first line of a manifest with these other lines.
+fn first_line(body: &[u8]) -> String {
+    format!("{{\"checksum\": \"{}\",\n", checksum(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_recognised() {
+        for role in Role::ALL {
+            assert!(Role::is_file_name(&role.file_name(17, 3)), "{role:?}");
+        }
+        let others = ["facts.warpcols", "facts-.warpcols", "facts-1-2.warpcols", "facts-x.warpcols", "aside-1.arrow"];
+        for name in others.into_iter().chain(["model-1.yaml", "../model-1.json", "lock", "facts-1.warpcols.new"]) {
+            assert!(!Role::is_file_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A cube as a folder on disk, opened in place and replaced as a whole.
+//!
+//! ```text
+//! cube.json               manifest: version, generation, statistics, the files of the generation
+//! lock                    locked by the process that changes the cube, with its number and time
+//! model-7.json            the model
+//! facts-7.warpcols        keys, values, validity and counts: a column file of `warpcube_column`
+//! definition-7.yaml       the definition as given, if there is one
+//! texts-7.arrow           text cells, if there are any: an Arrow stream
+//! aside-7-0.arrow         rows kept aside: an Arrow stream for each run of batches of one schema
+//! origin-7.json           what an import keeps beside the model, if the cube was imported
+//! ```
+//!
+//! Facts lie in pages of [`PAGE_ROWS`] cells. Keys are delta- and bit-packed, decimals and counts are packed by a frame
+//! of reference, doubles are packed if they are decimals; each column takes the encoding with the fewest bytes, plain
+//! values included. A checksum covers the directory of the facts and every page of every column; the manifest has its
+//! own and those of the other files.
+//!
+//! Invariants: files are never changed after a manifest names them. The manifest is replaced by a rename after all
+//! files of its generation are on disk, so that every reader sees one generation whole. A reader takes no lock; if the
+//! files of its manifest are gone, it reads the manifest of the next generation. One process at a time holds the lock.
+//! Lengths are compared with the file before memory is allocated.
+
+mod arrow_file;
+mod cube;
+mod error;
+mod facts_file;
+mod lock;
+mod manifest;
+mod open;
+mod pages;
+mod replace;
+mod texts;
+
+pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
+pub use error::StoreError;
+pub use facts_file::PAGE_ROWS;
+pub use lock::{Held, Holder, LOCK_NAME};
+pub use manifest::{
+    ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Role,
+};
+pub use open::{info, open};
+pub use replace::{Step, create};

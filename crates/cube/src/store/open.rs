@@ -1,0 +1,140 @@
+//! Opening a cube folder without a lock.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use warpcube_column::format::TableIdentity;
+
+use super::cube::{Origin, StoredCube, TextCell};
+use super::error::{Result, StoreError};
+use super::facts_file::FactsFile;
+use super::manifest::{FileEntry, Manifest, Role, checksum};
+use super::{MANIFEST_NAME, arrow_file, texts};
+use crate::model::CubeModel;
+
+/// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
+/// the current rayon pool.
+///
+/// # Errors
+/// [`StoreError::NoCube`], [`StoreError::Version`]; [`StoreError::Damaged`], [`StoreError::Facts`] and others name the
+/// file, and for facts the column and page, that differ from what was written; [`StoreError::Io`].
+pub fn open(folder: &Path) -> Result<StoredCube> {
+    let mut manifest = Manifest::read(folder)?;
+    loop {
+        match read(folder, &manifest) {
+            // Another process replaced the cube and removed the files of this generation.
+            Err(error) if error.is_missing_file() => {
+                let next = Manifest::read(folder)?;
+                if next.generation == manifest.generation {
+                    return Err(error);
+                }
+                manifest = next;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// The manifest of a cube folder: sizes, statistics, generation. Reads no other file.
+///
+/// # Errors
+/// [`StoreError::NoCube`], [`StoreError::Version`], [`StoreError::Damaged`], [`StoreError::Io`].
+pub fn info(folder: &Path) -> Result<Manifest> {
+    Manifest::read(folder)
+}
+
+/// The identity of the facts of a generation.
+pub(super) fn identity(cube: &str, generation: u64) -> TableIdentity {
+    TableIdentity { table: format!("facts of cube {cube}"), version: generation.to_string() }
+}
+
+/// A file of the generation, opened and not yet read.
+struct Part {
+    path: PathBuf,
+    file: File,
+    entry: FileEntry,
+}
+
+impl Part {
+    fn open(folder: &Path, entry: &FileEntry) -> Result<Part> {
+        let path = folder.join(&entry.name);
+        let file = File::open(&path).map_err(StoreError::io(&path, "read"))?;
+        Ok(Part { path, file, entry: entry.clone() })
+    }
+
+    /// Opens the file of a role, if there is one.
+    fn of_role(folder: &Path, manifest: &Manifest, role: Role) -> Result<Option<Part>> {
+        manifest.of_role(role).next().map(|entry| Part::open(folder, entry)).transpose()
+    }
+
+    /// The bytes, if length and checksum are those of the manifest.
+    fn bytes(&mut self) -> Result<Vec<u8>> {
+        let FileEntry { bytes: expected, checksum: expected_checksum, .. } = &self.entry;
+        let io = || StoreError::io(&self.path, "read");
+        let length = self.file.metadata().map_err(io())?.len();
+        if length != *expected {
+            let reason = format!("it has {length} bytes, {MANIFEST_NAME} says {expected}");
+            return Err(StoreError::damaged(&self.path, reason));
+        }
+        let mut bytes = vec![0; length as usize];
+        self.file.read_exact(&mut bytes).map_err(io())?;
+        if *expected_checksum != Some(checksum(&bytes)) {
+            let reason = format!("its checksum is not the one in {MANIFEST_NAME}");
+            return Err(StoreError::damaged(&self.path, reason));
+        }
+        Ok(bytes)
+    }
+
+    fn text(&mut self) -> Result<String> {
+        String::from_utf8(self.bytes()?).map_err(|error| StoreError::damaged(&self.path, error.to_string()))
+    }
+}
+
+fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
+    let missing = |what: &str| StoreError::damaged(&folder.join(MANIFEST_NAME), format!("it names no {what}"));
+    // All files are opened before one is read: an open file stays readable when a writer removes it.
+    let mut model = Part::of_role(folder, manifest, Role::Model)?.ok_or_else(|| missing("model"))?;
+    let facts = manifest.of_role(Role::Facts).next().ok_or_else(|| missing("facts"))?;
+    let facts_path = folder.join(&facts.name);
+    let identity = identity(&manifest.cube, manifest.generation);
+    let facts_file = FactsFile::open(&facts_path, &identity, facts.bytes, manifest.facts.cells)?;
+    let mut definition = Part::of_role(folder, manifest, Role::Definition)?;
+    let mut texts = Part::of_role(folder, manifest, Role::Texts)?;
+    let mut origin = Part::of_role(folder, manifest, Role::Origin)?;
+    let aside = manifest.of_role(Role::Aside).map(|entry| Part::open(folder, entry)).collect::<Result<Vec<_>>>()?;
+
+    let json = model.text()?;
+    let read_model = CubeModel::from_json(&json);
+    let model = read_model.map_err(|source| StoreError::Model { path: model.path.clone(), source })?;
+    let page_cells = usize::try_from(manifest.facts.page_cells).unwrap_or(usize::MAX);
+    let cube = StoredCube {
+        facts: facts_file.facts(&model, page_cells)?,
+        definition: definition.as_mut().map(Part::text).transpose()?,
+        texts: texts.as_mut().map(|part| read_texts(part, &model)).transpose()?.unwrap_or_default(),
+        aside: aside.into_iter().map(read_aside).collect::<Result<Vec<_>>>()?.concat(),
+        origin: origin.as_mut().map(read_origin).transpose()?,
+        model,
+    };
+    match cube.contradiction() {
+        None => Ok(cube),
+        Some(reason) => Err(StoreError::damaged(folder, reason)),
+    }
+}
+
+fn read_texts(part: &mut Part, model: &CubeModel) -> Result<Vec<TextCell>> {
+    let bytes = part.bytes()?;
+    let batches = arrow_file::read(&bytes).map_err(|source| StoreError::Arrow { path: part.path.clone(), source })?;
+    let cells = texts::from_batches(model, &batches);
+    cells.ok_or_else(|| StoreError::damaged(&part.path, "its columns are not those of text cells"))
+}
+
+fn read_aside(mut part: Part) -> Result<Vec<arrow::array::RecordBatch>> {
+    let bytes = part.bytes()?;
+    arrow_file::read(&bytes).map_err(|source| StoreError::Arrow { path: part.path.clone(), source })
+}
+
+fn read_origin(part: &mut Part) -> Result<Origin> {
+    let text = part.text()?;
+    serde_json::from_str(&text).map_err(|error| StoreError::damaged(&part.path, error.to_string()))
+}

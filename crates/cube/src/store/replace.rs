@@ -1,0 +1,265 @@
+//! Creating and replacing a cube: all files of the next generation, then its manifest, then the files of the last one.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::cube::StoredCube;
+use super::error::{Result, StoreError};
+use super::lock::now;
+use super::manifest::is_number;
+use super::manifest::{DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, checksum};
+use super::open::identity;
+use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
+
+/// Name of the manifest until it is renamed.
+const NEXT_MANIFEST: &str = "cube.json.new";
+/// Storage scheme of stored facts.
+const SCHEME: &str = "BESS";
+
+/// A change of the folder that is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A file is written and synchronised.
+    Write(&'a Path),
+    /// The manifest takes its name; from here on the cube is the next one.
+    Rename(&'a Path),
+    /// The entries of the folder are synchronised.
+    Sync(&'a Path),
+    /// A file is removed.
+    Remove(&'a Path),
+}
+
+/// Creates a cube in a new or empty folder. Files that a crash of another creation left are removed.
+///
+/// # Errors
+/// [`StoreError::NotEmpty`]; [`StoreError::Held`] while another process creates a cube there;
+/// [`StoreError::Contradiction`], [`StoreError::Facts`], [`StoreError::Arrow`], [`StoreError::Io`].
+pub fn create(folder: &Path, cube: &StoredCube) -> Result<()> {
+    refuse_contradiction(cube)?;
+    fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
+    refuse_entries(folder)?;
+    let held = Held::lock_folder(folder)?;
+    // A cube may have been created before the lock was taken.
+    refuse_entries(folder)?;
+    held.replace(cube)?;
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_folder(parent.unwrap_or(Path::new("."))).map_err(StoreError::io(folder, "synchronised"))
+}
+
+impl Held {
+    /// Replaces the cube and returns the new generation. After an error or a crash the folder holds the old cube or the
+    /// new one, whole; after [`Held::replace`] has returned the new one stays, even if the machine stops.
+    ///
+    /// # Errors
+    /// [`StoreError::Contradiction`], [`StoreError::Facts`], [`StoreError::Arrow`], [`StoreError::Io`];
+    /// [`StoreError::Damaged`] and [`StoreError::Version`] if the old manifest cannot be read.
+    pub fn replace(&self, cube: &StoredCube) -> Result<u64> {
+        self.replace_in_steps(cube, &mut |_| Ok(()))
+    }
+
+    /// As [`Held::replace`], and calls `before` before each change of the folder. Its error ends the replacement there.
+    ///
+    /// # Errors
+    /// Those of [`Held::replace`], and [`StoreError::Io`] with an error of `before`.
+    pub fn replace_in_steps(
+        &self,
+        cube: &StoredCube,
+        before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
+    ) -> Result<u64> {
+        refuse_contradiction(cube)?;
+        let old = match Manifest::read(self.folder()) {
+            Ok(manifest) => Some(manifest),
+            Err(StoreError::NoCube { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let mut folder = Folder { path: self.folder(), before };
+        folder.remove_all_but(old.as_ref())?;
+        let generation = old.as_ref().map_or(1, |old| old.generation + 1);
+        let manifest = folder.write_generation(cube, generation)?;
+        // The names of the files are on disk before the manifest that lists them.
+        folder.sync()?;
+        folder.publish(&manifest)?;
+        // Files that cannot be removed are left to the next replacement: the cube is replaced already.
+        let _ = folder.remove_all_but(Some(&manifest));
+        Ok(generation)
+    }
+}
+
+fn refuse_contradiction(cube: &StoredCube) -> Result<()> {
+    match cube.contradiction() {
+        Some(reason) => Err(StoreError::Contradiction { cube: cube.model.name().to_owned(), reason }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a folder with entries other than the lock and files of a creation that did not finish.
+fn refuse_entries(folder: &Path) -> Result<()> {
+    let own = |name: &str| name == LOCK_NAME || is_leftover(name);
+    match entries(folder)?.into_iter().find(|name| !own(name)) {
+        Some(entry) => Err(StoreError::NotEmpty { folder: folder.to_path_buf(), entry }),
+        None => Ok(()),
+    }
+}
+
+fn entries(folder: &Path) -> Result<Vec<String>> {
+    let read = || -> io::Result<Vec<String>> {
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    };
+    read().map_err(StoreError::io(folder, "read"))
+}
+
+/// True for names of files that a replacement writes, the manifest excepted.
+fn is_leftover(name: &str) -> bool {
+    // A column file is hidden behind the number of its process until it is whole: `.71-0.facts-7.warpcols`.
+    let hidden = name.strip_prefix('.').and_then(|rest| rest.split_once('.'));
+    let hidden = hidden.filter(|(numbers, _)| numbers.split('-').all(is_number));
+    name == NEXT_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
+}
+
+/// Makes the entries of a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The folder of a replacement.
+struct Folder<'a> {
+    path: &'a Path,
+    before: &'a mut dyn FnMut(Step<'_>) -> io::Result<()>,
+}
+
+impl Folder<'_> {
+    /// Makes one change.
+    fn step(&mut self, step: Step<'_>, action: &'static str, change: impl FnOnce() -> io::Result<()>) -> Result<()> {
+        let (Step::Write(path) | Step::Rename(path) | Step::Sync(path) | Step::Remove(path)) = step;
+        (self.before)(step).and_then(|()| change()).map_err(StoreError::io(path, action))
+    }
+
+    /// Removes the files of other generations, and those of replacements that did not finish.
+    fn remove_all_but(&mut self, kept: Option<&Manifest>) -> Result<()> {
+        let is_kept = |name: &String| kept.is_some_and(|kept| kept.files.iter().any(|file| file.name == *name));
+        for name in entries(self.path)?.into_iter().filter(|name| is_leftover(name) && !is_kept(name)) {
+            let path = self.path.join(name);
+            self.step(Step::Remove(&path), "removed", || fs::remove_file(&path))?;
+        }
+        Ok(())
+    }
+
+    fn write_generation(&mut self, cube: &StoredCube, generation: u64) -> Result<Manifest> {
+        let model = &cube.model;
+        let dimensions =
+            model.dimensions().iter().zip(model.layout().bits()).map(|(dimension, bits)| DimensionSummary {
+                name: dimension.name().to_owned(),
+                elements: dimension.elements().len() as u64,
+                coordinates: dimension.base_count() as u64,
+                bits: *bits,
+            });
+        let mut manifest = Manifest {
+            version: MANIFEST_VERSION,
+            cube: model.name().to_owned(),
+            generation,
+            written: now(),
+            dimensions: dimensions.collect(),
+            facts: FactsSummary {
+                cells: cube.facts.len() as u64,
+                scheme: SCHEME.to_owned(),
+                key_bits: model.layout().total_bits(),
+                page_cells: cube.facts.pages().page_cells() as u64,
+                columns: Vec::new(),
+            },
+            texts: cube.texts.len() as u64,
+            aside: cube.aside.iter().map(|batch| batch.num_rows() as u64).sum(),
+            files: Vec::new(),
+        };
+        self.write_model(cube, &mut manifest)?;
+        self.write_facts(cube, &mut manifest)?;
+        self.write_others(cube, &mut manifest)?;
+        Ok(manifest)
+    }
+
+    fn write_model(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
+        let path = self.path_of(manifest, Role::Model, 0);
+        let json = cube.model.to_json().map_err(|source| StoreError::Model { path, source })?;
+        self.write(manifest, (Role::Model, 0), json.as_bytes())
+    }
+
+    fn write_facts(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
+        let path = self.path_of(manifest, Role::Facts, 0);
+        (self.before)(Step::Write(&path)).map_err(StoreError::io(&path, "written"))?;
+        let identity = identity(&manifest.cube, manifest.generation);
+        manifest.facts.columns = facts_file::write(&path, &identity, &cube.facts)?;
+        let bytes = fs::metadata(&path).map_err(StoreError::io(&path, "read"))?.len();
+        let name = Role::Facts.file_name(manifest.generation, 0);
+        manifest.files.push(FileEntry { role: Role::Facts, name, bytes, checksum: None });
+        Ok(())
+    }
+
+    fn write_others(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
+        if let Some(definition) = &cube.definition {
+            self.write(manifest, (Role::Definition, 0), definition.as_bytes())?;
+        }
+        if !cube.texts.is_empty() {
+            let path = self.path_of(manifest, Role::Texts, 0);
+            let stream = texts::to_batch(&cube.model, &cube.texts).and_then(|batch| arrow_file::write(&[batch]));
+            let stream = stream.map_err(|source| StoreError::Arrow { path, source })?;
+            self.write(manifest, (Role::Texts, 0), &stream)?;
+        }
+        for (number, run) in arrow_file::runs(&cube.aside).enumerate() {
+            let path = self.path_of(manifest, Role::Aside, number);
+            let stream = arrow_file::write(run).map_err(|source| StoreError::Arrow { path, source })?;
+            self.write(manifest, (Role::Aside, number), &stream)?;
+        }
+        if let Some(origin) = &cube.origin {
+            let json = serde_json::to_vec(origin).expect("an origin has text keys");
+            self.write(manifest, (Role::Origin, 0), &json)?;
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, manifest: &Manifest, role: Role, number: usize) -> PathBuf {
+        self.path.join(role.file_name(manifest.generation, number))
+    }
+
+    /// Writes a file of the generation and lists it.
+    fn write(&mut self, manifest: &mut Manifest, (role, number): (Role, usize), bytes: &[u8]) -> Result<()> {
+        let path = self.path_of(manifest, role, number);
+        self.step(Step::Write(&path), "written", || write_file(&path, bytes))?;
+        let (name, length) = (role.file_name(manifest.generation, number), bytes.len() as u64);
+        manifest.files.push(FileEntry { role, name, bytes: length, checksum: Some(checksum(bytes)) });
+        Ok(())
+    }
+
+    fn publish(&mut self, manifest: &Manifest) -> Result<()> {
+        let (next, path) = (self.path.join(NEXT_MANIFEST), self.path.join(MANIFEST_NAME));
+        self.step(Step::Write(&next), "written", || write_file(&next, manifest.text().as_bytes()))?;
+        self.step(Step::Rename(&path), "replaced", || fs::rename(&next, &path))?;
+        self.sync()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let folder = self.path;
+        self.step(Step::Sync(folder), "synchronised", || sync_folder(folder))
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_are_told_from_other_files() {
+        for name in [NEXT_MANIFEST, "facts-7.warpcols", ".71-0.facts-7.warpcols", "aside-7-0.arrow"] {
+            assert!(is_leftover(name), "{name}");
+        }
+        for name in [MANIFEST_NAME, LOCK_NAME, ".71-0.notes.txt", ".facts-7.warpcols", ".x.facts-7.warpcols", "a.yaml"]
+        {
+            assert!(!is_leftover(name), "{name}");
+        }
+    }
+}

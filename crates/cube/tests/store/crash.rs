@@ -1,0 +1,146 @@
+//! Replacements that stop: by an error at every step, and by the end of the process at random points.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Error};
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::tempdir;
+use warpcube_cube::store::{self, Held, Step, StoreError};
+
+use crate::cubes::{expected_names, names, numbered};
+use crate::lock::{child, child_folder};
+
+/// Steps of a replacement by `numbered(3)`, which has all optional files but the origin.
+const STEPS: usize = 20;
+/// Processes that are ended at a random point.
+const KILLS: u32 = 200;
+/// Longest time until a process is ended, after its first replacement has begun.
+const DELAY_MICROSECONDS: u64 = 25_000;
+
+/// Replaces the cube and fails at a step; a write that fails leaves half a file.
+fn fail_at(held: &Held, step: usize) -> (usize, Result<u64, StoreError>) {
+    let mut steps = 0;
+    let outcome = held.replace_in_steps(&numbered(3), &mut |next| {
+        steps += 1;
+        if steps <= step {
+            return Ok(());
+        }
+        if let Step::Write(path) = next {
+            fs::write(path, b"half a fi")?;
+        }
+        Err(Error::other("the disk is full"))
+    });
+    (steps, outcome)
+}
+
+#[test]
+fn an_error_at_any_step_leaves_the_old_or_the_new_cube() {
+    let (mut old, mut new) = (0, 0);
+    for step in 0..STEPS {
+        let temporary = tempdir().unwrap();
+        let folder = temporary.path().join("cube");
+        store::create(&folder, &numbered(1)).unwrap();
+        let held = Held::lock(&folder).unwrap();
+        // Files of a replacement that did not finish lie in the folder from the start.
+        fs::write(folder.join("facts-9.warpcols"), "left").unwrap();
+        fs::write(folder.join(".1-0.facts-9.warpcols"), "left").unwrap();
+        let (steps, outcome) = fail_at(&held, step);
+        let opened = store::open(&folder).unwrap();
+        match outcome {
+            Ok(generation) => {
+                assert_eq!((generation, &opened), (2, &numbered(3)), "step {step}");
+                new += 1;
+            }
+            Err(error) => {
+                assert!(error.to_string().ends_with("the disk is full"), "{error}");
+                assert_eq!(steps, step + 1);
+                let is_new = opened == numbered(3);
+                assert!(is_new || opened == numbered(1), "step {step} left another cube");
+                assert_eq!(store::info(&folder).unwrap().generation, if is_new { 2 } else { 1 });
+                if is_new { new += 1 } else { old += 1 }
+            }
+        }
+        held.replace(&numbered(4)).unwrap();
+        assert_eq!(store::open(&folder).unwrap(), numbered(4), "after step {step}");
+        assert_eq!(names(&folder), expected_names(&folder), "after step {step}");
+    }
+    // Two files left from before, five files and the manifest, a synchronised folder and the rename precede the change.
+    assert_eq!((old, new), (10, STEPS - 10));
+}
+
+#[test]
+fn a_creation_that_failed_can_be_repeated() {
+    let temporary = tempdir().unwrap();
+    let folder = temporary.path().join("cube");
+    fs::create_dir(&folder).unwrap();
+    for name in ["model-1.json", "facts-1.warpcols", "cube.json.new", "lock"] {
+        fs::write(folder.join(name), "half a fi").unwrap();
+    }
+    assert!(matches!(store::open(&folder), Err(StoreError::NoCube { .. })));
+    store::create(&folder, &numbered(5)).unwrap();
+    assert_eq!(store::open(&folder).unwrap(), numbered(5));
+    assert_eq!(names(&folder), expected_names(&folder));
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn child_replaces() {
+    let Some(folder) = child_folder() else { return };
+    let held = Held::lock(&folder).unwrap();
+    let first = store::info(&folder).unwrap().generation + 1;
+    for number in first.. {
+        println!("\nbegins {number}");
+        held.replace(&numbered(number)).unwrap();
+        println!("ended {number}");
+    }
+}
+
+/// Ends a process that replaces the cube in a loop; returns the generation that it finished last and the one that it
+/// began last.
+fn kill(folder: &Path, delay: Duration) -> (u64, u64) {
+    let before = store::info(folder).unwrap().generation;
+    let mut child = child("crash::child_replaces", folder);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let number = |line: &str, verb: &str| line.strip_prefix(verb).map(|number| number.parse::<u64>().unwrap());
+    assert!(lines.any(|line| number(&line, "begins ").is_some()), "the child began no replacement");
+    let (mut begun, mut ended) = (before + 1, before);
+    std::thread::sleep(delay);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for line in lines {
+        // The last line may be cut.
+        let whole = |verb| line.strip_prefix(verb).and_then(|number| number.parse::<u64>().ok());
+        begun = begun.max(whole("begins ").unwrap_or(0));
+        ended = ended.max(whole("ended ").unwrap_or(0));
+    }
+    (ended, begun)
+}
+
+#[test]
+fn a_process_killed_at_random_points_leaves_the_old_or_the_new_cube() {
+    let temporary = tempdir().unwrap();
+    let folder = temporary.path().join("cube");
+    store::create(&folder, &numbered(1)).unwrap();
+    let (mut interrupted, mut leftovers) = (0, 0);
+    for round in 0..KILLS {
+        let random = RandomState::new().hash_one(round);
+        let (ended, begun) = kill(&folder, Duration::from_micros(random % DELAY_MICROSECONDS));
+        let generation = store::info(&folder).unwrap().generation;
+        assert!(ended <= generation && generation <= begun, "round {round}: {generation} of {ended} to {begun}");
+        assert_eq!(store::open(&folder).unwrap(), numbered(generation), "round {round}");
+        interrupted += u32::from(ended < begun);
+        leftovers += u32::from(names(&folder) != expected_names(&folder));
+        if round % 8 == 0 {
+            let held = Held::lock(&folder).unwrap();
+            assert_eq!(held.replace(&numbered(generation + 1)).unwrap(), generation + 1);
+            assert_eq!(names(&folder), expected_names(&folder), "round {round}");
+        }
+    }
+    println!("{interrupted} of {KILLS} processes ended within a replacement, {leftovers} left files");
+    assert!(
+        interrupted > KILLS / 2 && leftovers > 0,
+        "{interrupted} within a replacement, {leftovers} with files left"
+    );
+}

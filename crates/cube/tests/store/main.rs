@@ -1,0 +1,7 @@
+//! Cube folders: round trips, damage, locks, and replacements that stop anywhere.
+
+mod crash;
+mod cubes;
+mod damage;
+mod lock;
+mod round_trip;
