@@ -1,22 +1,22 @@
-//! Contraction on a device: the pass over facts, then a dimension at a time.
+//! Contraction on a device: what callers see of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use parking_lot::Mutex;
 use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, Pinned, Residency, TableRequest};
-use warpcube_gpu::{DeviceBuffer, GpuError, Stream};
+use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Mark, Recording, Stream, Work, size_class};
 
-use super::classes::Classes;
-use super::expand::Expand;
-use super::gather::{Gather, Sums};
+use super::cells::compile_cells;
+use super::contraction::{Contraction, Kernels, Parts};
+use super::expand::compile_expand;
+use super::keys::{PackedKeys, ResidentKeys};
+use super::plan::Plan;
+use super::scan::{ScanForm, compile_total};
 use super::source::FactsSource;
 use crate::aggregate::Area;
-use crate::facts::{Facts, Rule, Values};
-
-/// Places of the largest array of sums: 4 GiB of words, and a byte each.
-const PLACES_MAX: u64 = 1 << 29;
-/// Bytes of a place.
-const PLACE_BYTES: u64 = 9;
+use crate::facts::FactColumn;
 
 /// An aggregation that a device does not do.
 #[derive(Debug, thiserror::Error)]
@@ -44,16 +44,44 @@ pub struct DeviceCells {
     pub sums: Vec<i64>,
 }
 
+/// Device memory of facts in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FactBytes {
+    /// The packed keys, with the words in front of their miniblocks.
+    pub keys: u64,
+    /// Values and validity of one measure.
+    pub values: u64,
+}
+
 /// Aggregates the facts of one cube on a device.
+///
+/// Values are columns of the shared residency, plain. Keys are packed once and stay on the device with this object;
+/// their memory is reserved like that of a statement, and other statements do not evict them.
 pub struct DeviceContraction {
     residency: Arc<Residency>,
     source: Arc<FactsSource>,
+    keys: Mutex<Option<Arc<ResidentKeys>>>,
+    kernels: Mutex<KernelCache>,
+    /// A stream for the next statement.
+    streams: Mutex<Vec<Stream>>,
+}
+
+#[derive(Default)]
+struct KernelCache {
+    scans: HashMap<ScanForm, Kernel>,
+    others: Option<[Kernel; 3]>,
 }
 
 impl DeviceContraction {
     /// Aggregations over facts whose columns `residency` keeps.
     pub fn new(residency: Arc<Residency>, source: FactsSource) -> DeviceContraction {
-        DeviceContraction { residency, source: Arc::new(source) }
+        DeviceContraction {
+            residency,
+            source: Arc::new(source),
+            keys: Mutex::default(),
+            kernels: Mutex::default(),
+            streams: Mutex::default(),
+        }
     }
 
     /// The name of the device.
@@ -67,147 +95,207 @@ impl DeviceContraction {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        let facts = self.source.facts();
-        let plan = Plan::new(facts, area, measure)?;
-        if facts.is_empty() || plan.classes.iter().any(|classes| classes.count == 0) {
+        let Some(prepared) = self.ready(area, measure, cancelled)? else {
             return Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() });
-        }
-        let pinned = self.admit(measure, &plan, cancelled)?;
-        let device = self.residency.device().clone();
-        let mut stream = device.stream()?;
-        let mut sums = self.room(plan.places(&plan.counts()))?;
-        stream.fill(&sums.sums, 0, 0, sums.sums.bytes())?;
-        stream.fill(&sums.filled, 0, 0, sums.filled.bytes())?;
-        let strides = strides(&plan.counts());
-        let relation = &pinned.tables[0];
-        let layout = facts.layout();
-        Gather { relation, layout, classes: &plan.classes, strides: &strides }.launch(&device, &mut stream, &sums)?;
-        let mut shape = plan.counts();
-        for dimension in plan.order() {
-            let outer = shape[..dimension].iter().product();
-            let inner = shape[dimension + 1..].iter().product();
-            let expand = Expand { classes: &plan.classes[dimension], outer, inner };
-            let output = self.room(expand.places())?;
-            expand.launch(&device, &mut stream, &sums, &output)?;
-            shape[dimension] = plan.classes[dimension].targets().into();
-            sums = output;
-        }
-        read(&mut stream, &sums, plan.places(&shape))
-    }
-
-    fn admit(&self, measure: usize, plan: &Plan, cancelled: &Arc<AtomicBool>) -> Result<Pinned, DeviceError> {
-        let words = self.source.key_words();
-        let columns = (0..words).chain([words + measure]).collect();
-        let request = TableRequest { source: self.source.clone(), columns };
-        let limits = LoadLimits {
-            dictionary_values: 0,
-            threads: rayon::current_num_threads(),
-            cancelled: cancelled.clone(),
-            rows_done: Arc::default(),
-            encoding: EncodingChoice::Auto,
-            host_bytes: 0,
-            in_background: false,
-            pool: None,
         };
-        let bytes = plan.peak_places() * PLACE_BYTES + (1 << 20);
-        self.residency.admit(&[request], &limits, |_| Ok::<u64, DeviceError>(bytes))
+        let kept = self.streams.lock().pop();
+        let mut stream = kept.map_or_else(|| self.residency.device().stream(), Ok)?;
+        let contraction = prepared.contraction(self);
+        contraction.upload(&mut stream)?;
+        contraction.launch(&mut stream)?;
+        let cells = contraction.read(&mut stream)?;
+        self.streams.lock().push(stream);
+        Ok(cells)
     }
 
-    fn room(&self, places: u64) -> Result<Sums, DeviceError> {
+    /// The same work, recorded: it runs any number of times over the facts as they are, and tells its time on the
+    /// device. `None` if no target is filled.
+    ///
+    /// # Errors
+    /// As [`DeviceContraction::sums`].
+    pub fn record(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<RecordedContraction<'_>>, DeviceError> {
+        let Some(prepared) = self.ready(area, measure, cancelled)? else { return Ok(None) };
         let device = self.residency.device();
-        let sums = device.buffer(places as usize * size_of::<u64>(), "sums of a cube")?;
-        Ok(Sums { sums, filled: device.buffer(places as usize, "filled cells of a cube")? })
+        let mut stream = device.stream()?;
+        let contraction = prepared.contraction(self);
+        contraction.upload(&mut stream)?;
+        let mut work = Work::new(device);
+        let begin = work.mark();
+        contraction.launch(&mut work)?;
+        let marks = (begin, work.mark());
+        let recording = stream.prepare(work)?;
+        Ok(Some(RecordedContraction { of: self, prepared, stream, recording, marks }))
     }
-}
 
-/// The classes of an area's dimensions.
-struct Plan {
-    classes: Vec<Classes>,
-}
+    /// Device memory of the facts of a measure, which is loaded where it is not yet.
+    ///
+    /// # Errors
+    /// What loading gives.
+    pub fn bytes(&self, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<FactBytes, DeviceError> {
+        let keys = self.resident_keys(cancelled)?;
+        let pinned = self.admit(measure, 0, cancelled)?;
+        let segments = pinned.tables[0].columns.iter().flat_map(|column| column.segments());
+        let values = segments.map(|segment| segment.values().bytes() + segment.validity().map_or(0, DeviceBuffer::bytes));
+        Ok(FactBytes { keys: keys.bytes(), values: values.map(|bytes| bytes as u64).sum() })
+    }
 
-impl Plan {
-    fn new(facts: &Facts, area: &Area, measure: usize) -> Result<Plan, DeviceError> {
-        let unsupported = |reason: String| Err(DeviceError::Unsupported { reason });
-        let column = &facts.columns()[measure];
-        if column.measure.rule != Rule::Sum {
-            return unsupported(format!("measure {} is no sum", column.measure.name));
+    /// Plans a contraction and makes room for it; `None` if no target is filled.
+    fn ready(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Prepared>, DeviceError> {
+        let facts = self.source.facts();
+        if facts.is_empty() || !has_values(&facts.columns()[measure]) {
+            return Ok(None);
         }
-        if !matches!(column.values, Values::Decimals(_)) {
-            return unsupported(format!("measure {} has doubles", column.measure.name));
+        let keys = self.resident_keys(cancelled)?;
+        let plan = Plan::new(facts, area, measure, &keys.present)?;
+        if plan.is_empty() {
+            return Ok(None);
         }
-        let classes = area.maps_of(measure).into_iter().map(Classes::of).collect::<Option<Vec<_>>>();
-        let Some(classes) = classes else {
-            return unsupported("a weight is not whole".to_string());
+        let layout = facts.layout();
+        let sizing = |tables: &[warpcube_column::Relation]| {
+            let parts = Parts::new(&plan, layout, &tables[0]);
+            size_class(parts.bytes()) as u64
         };
-        let plan = Plan { classes };
-        if plan.peak_places() > PLACES_MAX {
-            return unsupported(format!("{} sums would be kept at once, at most {PLACES_MAX}", plan.peak_places()));
+        let pinned = self.admitted(measure, cancelled, sizing)?;
+        let parts = Parts::new(&plan, layout, &pinned.tables[0]);
+        let device = self.residency.device();
+        let buffer = device.buffer(parts.bytes(), "sums of a cube")?;
+        let has_nulls = facts.columns()[measure].filled.is_some();
+        let is_total = plan.looked_up.is_empty();
+        let form = (!is_total).then(|| ScanForm::of(&plan, layout, has_nulls, device.info()));
+        let kernels = self.kernels(form)?;
+        Ok(Some(Prepared { parts, buffer, keys, pinned, kernels, facts: facts.len() as u64 }))
+    }
+
+    fn kernels(&self, form: Option<ScanForm>) -> Result<Kernels, DeviceError> {
+        let device = self.residency.device();
+        let mut cache = self.kernels.lock();
+        let others = match &cache.others {
+            Some(others) => others.clone(),
+            None => [compile_total(device)?, compile_expand(device)?, compile_cells(device)?],
+        };
+        cache.others = Some(others.clone());
+        let scan = match form {
+            Some(form) => {
+                let kernel = match cache.scans.get(&form) {
+                    Some(kernel) => kernel.clone(),
+                    None => form.compile(device)?,
+                };
+                cache.scans.insert(form, kernel.clone());
+                Some((form, kernel))
+            }
+            None => None,
+        };
+        let [total, expand, cells] = others;
+        Ok(Kernels { scan, total, expand, cells })
+    }
+
+    /// The keys, packed and copied to the device by the first statement.
+    fn resident_keys(&self, cancelled: &Arc<AtomicBool>) -> Result<Arc<ResidentKeys>, DeviceError> {
+        let mut keys = self.keys.lock();
+        if let Some(keys) = keys.as_ref() {
+            return Ok(keys.clone());
         }
-        // No sum passes the largest magnitude times the number of facts times the largest weights.
-        let all = (facts.magnitude(measure).ceil() as u128).saturating_mul(facts.len() as u128);
-        let bound = plan
-            .classes
-            .iter()
-            .fold(all, |bound, classes| bound.saturating_mul(u128::from(classes.growth().unsigned_abs().max(1))));
-        if bound > i64::MAX as u128 {
-            return unsupported(format!("sums may pass 64 bits: {bound} is their bound"));
-        }
-        Ok(plan)
+        let packed = PackedKeys::of(self.source.facts())?;
+        let bytes = packed.device_bytes();
+        let mut room = self.residency.admit(&[], &limits(cancelled), |_| Ok::<u64, DeviceError>(bytes))?;
+        let resident = Arc::new(packed.upload(self.residency.device(), room.transient.split(bytes))?);
+        *keys = Some(resident.clone());
+        Ok(resident)
     }
 
-    /// Classes of each dimension.
-    fn counts(&self) -> Vec<u64> {
-        self.classes.iter().map(|classes| u64::from(classes.count)).collect()
+    fn admit(&self, measure: usize, bytes: u64, cancelled: &Arc<AtomicBool>) -> Result<Pinned, DeviceError> {
+        self.admitted(measure, cancelled, |_| bytes)
     }
 
-    fn places(&self, shape: &[u64]) -> u64 {
-        shape.iter().fold(1, |places: u64, size| places.saturating_mul(*size))
-    }
-
-    /// Dimensions whose classes become targets, the one that grows least first.
-    fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.classes.len()).filter(|at| !self.classes[*at].is_identity()).collect();
-        let growth = |at: &usize| f64::from(self.classes[*at].targets()) / f64::from(self.classes[*at].count.max(1));
-        order.sort_by(|one, other| growth(one).total_cmp(&growth(other)));
-        order
-    }
-
-    /// Places of the largest input and output together.
-    fn peak_places(&self) -> u64 {
-        let mut shape = self.counts();
-        let mut before = self.places(&shape);
-        let mut peak = before;
-        for dimension in self.order() {
-            shape[dimension] = self.classes[dimension].targets().into();
-            let after = self.places(&shape);
-            peak = peak.max(before.saturating_add(after));
-            before = after;
-        }
-        peak
+    fn admitted(
+        &self,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+        bytes: impl Fn(&[warpcube_column::Relation]) -> u64,
+    ) -> Result<Pinned, DeviceError> {
+        let request = TableRequest { source: self.source.clone(), columns: vec![measure] };
+        self.residency.admit(&[request], &limits(cancelled), |tables| Ok::<u64, DeviceError>(bytes(tables)))
     }
 }
 
-/// Distance of neighbours in each dimension, the last one's being 1.
-fn strides(shape: &[u64]) -> Vec<u64> {
-    let mut strides = vec![1; shape.len()];
-    for dimension in (1..shape.len()).rev() {
-        strides[dimension - 1] = strides[dimension] * shape[dimension];
+/// Loads of plain columns.
+fn limits(cancelled: &Arc<AtomicBool>) -> LoadLimits {
+    LoadLimits {
+        dictionary_values: 0,
+        threads: rayon::current_num_threads(),
+        cancelled: cancelled.clone(),
+        rows_done: Arc::default(),
+        encoding: EncodingChoice::Plain,
+        host_bytes: 0,
+        in_background: false,
+        pool: None,
     }
-    strides
 }
 
-/// The filled places.
-fn read(stream: &mut Stream, sums: &Sums, places: u64) -> Result<DeviceCells, DeviceError> {
-    let download = |stream: &mut Stream, buffer: &DeviceBuffer, bytes: u64| {
-        let mut target = vec![0_u8; bytes as usize];
-        stream.download(buffer, 0, &mut target).map(|()| target)
-    };
-    let filled = download(stream, &sums.filled, places)?;
-    let words = download(stream, &sums.sums, places * size_of::<u64>() as u64)?;
-    let mut cells = DeviceCells { ranks: Vec::new(), sums: Vec::new() };
-    for (rank, word) in words.chunks_exact(size_of::<u64>()).enumerate().filter(|(rank, _)| filled[*rank] != 0) {
-        cells.ranks.push(rank as u64);
-        cells.sums.push(i64::from_le_bytes(word.try_into().expect("eight bytes")));
+fn has_values(column: &FactColumn) -> bool {
+    column.filled.as_ref().is_none_or(|filled| filled.words().iter().any(|word| *word != 0))
+}
+
+/// What one contraction holds.
+struct Prepared {
+    parts: Parts,
+    buffer: DeviceBuffer,
+    keys: Arc<ResidentKeys>,
+    pinned: Pinned,
+    kernels: Kernels,
+    facts: u64,
+}
+
+impl Prepared {
+    fn contraction<'a>(&'a self, of: &'a DeviceContraction) -> Contraction<'a> {
+        let Prepared { parts, buffer, keys, pinned, kernels, facts } = self;
+        let device = of.residency.device();
+        Contraction { device, parts, buffer, keys, relation: &pinned.tables[0], kernels, facts: *facts }
     }
-    Ok(cells)
+
+    /// All device memory that kernels use.
+    fn buffers(&self) -> Vec<&DeviceBuffer> {
+        let segments = self.pinned.tables[0].columns.iter().flat_map(|column| column.segments());
+        let values = segments.flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten());
+        let keys = [&self.buffer, &self.keys.firsts, &self.keys.starts, &self.keys.offsets];
+        keys.into_iter().chain(values).collect()
+    }
+}
+
+/// A contraction that was recorded ([`DeviceContraction::record`]).
+pub struct RecordedContraction<'a> {
+    of: &'a DeviceContraction,
+    prepared: Prepared,
+    stream: Stream,
+    recording: Recording,
+    marks: (Mark, Mark),
+}
+
+impl RecordedContraction<'_> {
+    /// Runs all kernels over the facts and gives the milliseconds between events in front of and behind them.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn run(&mut self) -> Result<f64, DeviceError> {
+        self.stream.run(&mut self.recording, &self.prepared.buffers())?;
+        Ok(self.recording.elapsed_ms(self.marks.0, self.marks.1)?)
+    }
+
+    /// The filled targets that the last run found.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
+        self.prepared.contraction(self.of).read(&mut self.stream)
+    }
 }

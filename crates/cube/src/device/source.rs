@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt64Array};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpcube_column::{ColumnError, ColumnScan, ColumnSource};
 
-use crate::facts::{FactColumn, Facts, Keys, Values};
+use crate::facts::{FactColumn, Facts, Values};
 
 /// Rows of a batch that a scan gives.
 const BATCH_ROWS: usize = 1 << 20;
 
-/// The columns of facts: the key in one or two words of 64 bits, the low one first, then a column for each measure.
+/// The values of facts: a column for each measure. Keys are no columns: see `keys.rs`.
 #[derive(Debug, Clone)]
 pub struct FactsSource {
     facts: Arc<Facts>,
@@ -24,8 +24,6 @@ pub struct FactsSource {
 impl FactsSource {
     /// The columns of a cube's facts; equal versions have equal facts.
     pub fn new(facts: Arc<Facts>, name: &str, version: &str) -> FactsSource {
-        let words = if facts.layout().is_narrow() { 1 } else { 2 };
-        let keys = (0..words).map(|word| Field::new(format!("key {word}"), DataType::UInt64, false));
         let measure = |(number, column): (usize, &FactColumn)| {
             let data_type = match column.values {
                 Values::Decimals(_) => DataType::Int64,
@@ -34,7 +32,7 @@ impl FactsSource {
             Field::new(format!("measure {number}"), data_type, column.filled.is_some())
         };
         let measures = facts.columns().iter().enumerate().map(measure);
-        let schema = Arc::new(Schema::new(keys.chain(measures).collect::<Vec<_>>()));
+        let schema = Arc::new(Schema::new(measures.collect::<Vec<_>>()));
         FactsSource { name: name.to_string(), version: version.to_string(), schema, facts }
     }
 
@@ -43,22 +41,9 @@ impl FactsSource {
         &self.facts
     }
 
-    /// Words of a key.
-    pub fn key_words(&self) -> usize {
-        if self.facts.layout().is_narrow() { 1 } else { 2 }
-    }
-
     fn column(&self, column: usize, from: usize, rows: usize) -> ArrayRef {
         let range = from..from + rows;
-        let words = self.key_words();
-        if column < words {
-            let word = |key: &u128| (key >> (64 * column)) as u64;
-            return Arc::new(match self.facts.keys() {
-                Keys::Narrow(keys) => UInt64Array::from(keys[range].to_vec()),
-                Keys::Wide(keys) => keys[range].iter().map(word).collect::<Vec<u64>>().into(),
-            });
-        }
-        let FactColumn { values, filled, .. } = &self.facts.columns()[column - words];
+        let FactColumn { values, filled, .. } = &self.facts.columns()[column];
         let valid = filled.as_ref().map(|filled| {
             NullBuffer::new(range.clone().map(|cell| filled.get(cell)).collect::<BooleanArray>().values().clone())
         });

@@ -1,0 +1,193 @@
+//! The pass over facts: sums by classes. `kernels/scan_classes.cuh` and `kernels/total.cuh` are the device's side of
+//! this file.
+
+use warpcube_column::Relation;
+use warpcube_gpu::prims::Queue;
+use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params, Program};
+
+use super::classes::NO_CLASS;
+use super::contract::DeviceError;
+use super::keys::ResidentKeys;
+use super::plan::{DIMENSIONS_MAX, Plan, places, strides};
+use super::workspace::Workspace;
+use crate::facts::KeyLayout;
+
+/// Threads of a block of the scan; one block runs on a multiprocessor.
+const SCAN_THREADS: u32 = 1024;
+/// Miniblocks of a ticket.
+const TICKET_MINIBLOCKS: u64 = 16;
+/// The word of a base element without a class.
+const NONE: u32 = 1 << 31;
+/// Threads of a block of the total, and blocks on a multiprocessor.
+const TOTAL_THREADS: u32 = 256;
+const TOTAL_BLOCKS: u32 = 4;
+/// Facts of a block's step in the total.
+const TOTAL_FACTS: u64 = 4096;
+/// Words of 64 bits of a sum.
+const LIMBS: u32 = 1;
+
+/// A kernel of the scan by what its text depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ScanForm {
+    key_words: u32,
+    has_nulls: bool,
+    has_weights: bool,
+    has_shared_sums: bool,
+    has_shared_tables: bool,
+}
+
+impl ScanForm {
+    /// The form that a plan needs on a device.
+    pub(super) fn of(plan: &Plan, layout: &KeyLayout, has_nulls: bool, info: &DeviceInfo) -> ScanForm {
+        let bases: usize = plan.looked_up.iter().map(|at| plan.classes[*at].of_base.len()).sum();
+        let room = info.shared_memory_per_block as u64;
+        let sums = places(&plan.class_shape()).saturating_mul(u64::from(LIMBS) * 8 + 1);
+        let has_shared_sums = sums <= room;
+        let left = if has_shared_sums { room - sums } else { room };
+        ScanForm {
+            key_words: if layout.is_narrow() { 1 } else { 2 },
+            has_nulls,
+            has_weights: plan.classes.iter().any(|classes| classes.weights_of_base.is_some()),
+            has_shared_sums,
+            has_shared_tables: bases as u64 * 4 <= left,
+        }
+    }
+
+    /// The kernel of this form.
+    ///
+    /// # Errors
+    /// Those of [`Device::compile`].
+    pub(super) fn compile(self, device: &Device) -> Result<Kernel, DeviceError> {
+        let flag = |name: &str, is_set: bool| format!("#define {name} {}\n", u32::from(is_set));
+        let text = [
+            format!("#define WC_LIMBS {LIMBS}\n#define WC_SCAN_THREADS {SCAN_THREADS}\n"),
+            format!("#define WC_KEY_WORDS {}\n", self.key_words),
+            flag("WC_NULLS", self.has_nulls),
+            flag("WC_WEIGHTS", self.has_weights),
+            flag("WC_SHARED_SUMS", self.has_shared_sums),
+            flag("WC_SHARED_TABLES", self.has_shared_tables),
+            include_str!("../../kernels/scan_classes.cuh").to_string(),
+        ];
+        Ok(device.compile(&Program::new("cube scan", text.concat()))?.kernel("wc_cube_scan")?)
+    }
+}
+
+/// The kernel of totals.
+pub(super) fn compile_total(device: &Device) -> Result<Kernel, DeviceError> {
+    let text = format!("#define WC_LIMBS {LIMBS}\n{}", include_str!("../../kernels/total.cuh"));
+    Ok(device.compile(&Program::new("cube total", text))?.kernel("wc_cube_total")?)
+}
+
+/// Places in the workspace of what the pass reads.
+pub(super) struct ScanInputs {
+    values: usize,
+    validity: usize,
+    tables: usize,
+    weights: usize,
+    /// Words of the tables.
+    words: u64,
+    /// Shift, mask and first word of each dimension that is looked up.
+    dimensions: Vec<(u32, u32, u64)>,
+}
+
+impl ScanInputs {
+    /// Puts addresses and tables into a workspace.
+    pub(super) fn new(plan: &Plan, layout: &KeyLayout, relation: &Relation, workspace: &mut Workspace) -> ScanInputs {
+        let strides = strides(&plan.class_shape());
+        let (mut tables, mut weights, mut dimensions): (Vec<u32>, Vec<i32>, _) = (Vec::new(), Vec::new(), Vec::new());
+        for at in &plan.looked_up {
+            let classes = &plan.classes[*at];
+            dimensions.push((layout.shift(*at), layout.coordinate_max(*at), tables.len() as u64));
+            let word = |class: &u32| if *class == NO_CLASS { NONE } else { *class * strides[*at] as u32 };
+            tables.extend(classes.of_base.iter().map(word));
+            match &classes.weights_of_base {
+                Some(of_base) => weights.extend(of_base),
+                None => weights.resize(tables.len(), 1),
+            }
+        }
+        let segments = relation.columns[0].segments();
+        let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
+        let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
+        let validity: Vec<u64> = validity.collect();
+        ScanInputs {
+            values: workspace.put(bytemuck::cast_slice(&values)),
+            validity: workspace.put(bytemuck::cast_slice(&validity)),
+            tables: workspace.put(bytemuck::cast_slice(&tables)),
+            weights: workspace.put(bytemuck::cast_slice(&weights)),
+            words: tables.len() as u64,
+            dimensions,
+        }
+    }
+}
+
+/// The pass over facts as it is launched.
+pub(super) struct Scan<'a> {
+    pub(super) inputs: &'a ScanInputs,
+    pub(super) keys: &'a ResidentKeys,
+    pub(super) relation: &'a Relation,
+    pub(super) facts: u64,
+    pub(super) places: u64,
+    /// The workspace, with the offsets of sums, filled bytes and the ticket counter, all zero.
+    pub(super) workspace: &'a DeviceBuffer,
+    pub(super) sums: usize,
+    pub(super) filled: usize,
+    pub(super) counter: usize,
+}
+
+impl Scan<'_> {
+    /// Launches the pass with look-ups.
+    pub(super) fn launch(
+        &self,
+        queue: &mut impl Queue,
+        device: &DeviceInfo,
+        kernel: &Kernel,
+        form: ScanForm,
+    ) -> Result<(), DeviceError> {
+        let (inputs, workspace) = (self.inputs, self.workspace);
+        let at = |params: Params, offset| params.buffer_at(workspace, offset);
+        let params = at(at(Params::new(), inputs.values), inputs.validity);
+        let params = params.buffer(&self.keys.firsts).buffer(&self.keys.starts).buffer(&self.keys.offsets);
+        let params = at(at(params, inputs.tables), inputs.weights);
+        let params = at(at(at(params, self.sums), self.filled), self.counter);
+        let tickets = self.keys.miniblocks.div_ceil(TICKET_MINIBLOCKS);
+        let params = params.u64(self.facts).u64(self.keys.miniblocks).u64(tickets).u64(inputs.words);
+        let params = params.u64(self.places).u64(inputs.dimensions.len() as u64);
+        let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.0.into()));
+        let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.1.into()));
+        let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.2));
+        let sums = if form.has_shared_sums { self.places * (u64::from(LIMBS) * 8 + 1) } else { 0 };
+        let tables = if form.has_shared_tables { inputs.words * 4 } else { 0 };
+        let blocks = tickets.div_ceil(u64::from(SCAN_THREADS) / 32).clamp(1, device.multiprocessors.into());
+        let shape = LaunchShape { grid: blocks as u32, block: SCAN_THREADS, shared_bytes: (sums + tables) as u32 };
+        Ok(queue.launch(kernel, shape, &self.keeping(params))?)
+    }
+
+    /// Launches the pass over facts of one class.
+    pub(super) fn launch_total(
+        &self,
+        queue: &mut impl Queue,
+        device: &DeviceInfo,
+        kernel: &Kernel,
+    ) -> Result<(), DeviceError> {
+        let params = Params::new().buffer_at(self.workspace, self.inputs.values);
+        let params = params.buffer_at(self.workspace, self.sums).u64(self.facts);
+        let most = u64::from(device.multiprocessors * TOTAL_BLOCKS);
+        let grid = self.facts.div_ceil(TOTAL_FACTS).clamp(1, most) as u32;
+        let shape = LaunchShape { grid, block: TOTAL_THREADS, shared_bytes: LIMBS * 64 };
+        queue.launch(kernel, shape, &self.keeping(params))?;
+        Ok(queue.fill(self.workspace, self.filled, 1, 1)?)
+    }
+
+    /// Keeps the values, which kernels reach by addresses in the workspace.
+    fn keeping(&self, params: Params) -> Params {
+        let segments = self.relation.columns.iter().flat_map(|column| column.segments());
+        let buffers = segments.flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten());
+        buffers.fold(params, |params, buffer| params.keep(buffer))
+    }
+}
+
+/// An array of as many words as a key has dimensions at most.
+pub(super) fn padded(params: Params, words: impl ExactSizeIterator<Item = u64>) -> Params {
+    let zeros = DIMENSIONS_MAX - words.len();
+    words.chain(std::iter::repeat_n(0, zeros)).fold(params, Params::u64)
+}
