@@ -37,8 +37,8 @@ use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
 use crate::access::check_start;
-use crate::cubes::{CubeFunction, Cubes};
 use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
+use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
 use crate::error::{Result, SqlError};

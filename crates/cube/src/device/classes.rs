@@ -50,7 +50,8 @@ impl Classes {
             let by_target = Classes::of_rows(map, &rows.iter().map(unit).collect::<Vec<_>>());
             if by_target.count < classes.count {
                 let mut weights = vec![1; map.bases() as usize];
-                rows.iter().for_each(|(base, row)| weights[*base as usize] = row.first().map_or(1, |entry| entry.1 as i32));
+                rows.iter()
+                    .for_each(|(base, row)| weights[*base as usize] = row.first().map_or(1, |entry| entry.1 as i32));
                 (classes, folded) = (by_target, Some(weights));
             }
         }
@@ -101,7 +102,9 @@ impl Classes {
 
     /// The target of each class of a selection, ascending.
     pub(super) fn selected(&self) -> Vec<u32> {
-        (0..self.targets()).filter(|target| self.offsets[*target as usize] < self.offsets[*target as usize + 1]).collect()
+        (0..self.targets())
+            .filter(|target| self.offsets[*target as usize] < self.offsets[*target as usize + 1])
+            .collect()
     }
 }
 

@@ -140,17 +140,13 @@ impl DeviceContraction {
         let keys = self.resident_keys(cancelled)?;
         let pinned = self.admit(measure, 0, cancelled)?;
         let segments = pinned.tables[0].columns.iter().flat_map(|column| column.segments());
-        let values = segments.map(|segment| segment.values().bytes() + segment.validity().map_or(0, DeviceBuffer::bytes));
+        let values =
+            segments.map(|segment| segment.values().bytes() + segment.validity().map_or(0, DeviceBuffer::bytes));
         Ok(FactBytes { keys: keys.bytes(), values: values.map(|bytes| bytes as u64).sum() })
     }
 
     /// Plans a contraction and makes room for it; `None` if no target is filled.
-    fn ready(
-        &self,
-        area: &Area,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Prepared>, DeviceError> {
+    fn ready(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<Option<Prepared>, DeviceError> {
         let facts = self.source.facts();
         if facts.is_empty() || !has_values(&facts.columns()[measure]) {
             return Ok(None);

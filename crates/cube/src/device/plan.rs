@@ -24,12 +24,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`DeviceError::Unsupported`] with the reason.
-    pub(super) fn new(
-        facts: &Facts,
-        area: &Area,
-        measure: usize,
-        present: &[Vec<u64>],
-    ) -> Result<Plan, DeviceError> {
+    pub(super) fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<Plan, DeviceError> {
         let unsupported = |reason: String| Err(DeviceError::Unsupported { reason });
         let column = &facts.columns()[measure];
         if column.measure.rule != Rule::Sum {

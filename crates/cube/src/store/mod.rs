@@ -39,5 +39,5 @@ pub use lock::{Held, Holder, LOCK_NAME};
 pub use manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Role,
 };
-pub use open::{info, open};
+pub use open::{info, open, open_with_manifest};
 pub use replace::{Step, create};

@@ -20,6 +20,14 @@ use crate::model::CubeModel;
 /// [`StoreError::NoCube`], [`StoreError::Version`]; [`StoreError::Damaged`], [`StoreError::Facts`] and others name the
 /// file, and for facts the column and page, that differ from what was written; [`StoreError::Io`].
 pub fn open(folder: &Path) -> Result<StoredCube> {
+    open_with_manifest(folder).map(|(cube, _)| cube)
+}
+
+/// The cube of a folder with the manifest of its generation.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_manifest(folder: &Path) -> Result<(StoredCube, Manifest)> {
     let mut manifest = Manifest::read(folder)?;
     loop {
         match read(folder, &manifest) {
@@ -31,7 +39,7 @@ pub fn open(folder: &Path) -> Result<StoredCube> {
                 }
                 manifest = next;
             }
-            outcome => return outcome,
+            outcome => return outcome.map(|cube| (cube, manifest)),
         }
     }
 }

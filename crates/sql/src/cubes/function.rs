@@ -107,7 +107,9 @@ impl TableProvider for CubeCells {
         let (cubes, open, query) = (self.cubes.clone(), self.open.clone(), self.query.clone());
         let work = move || {
             let answer = cubes.ask(&open, &query, CubeQueryOptions::default(), &settings, &progress)?;
-            let CubeAnswer::Table(table) = answer else { return Err(SqlError::Internal("a query became another".into())) };
+            let CubeAnswer::Table(table) = answer else {
+                return Err(SqlError::Internal("a query became another".into()));
+            };
             table.long_form(&open.cube).map_err(super::of_cube)
         };
         let done = tokio::task::spawn_blocking(work).await;

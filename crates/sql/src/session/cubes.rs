@@ -62,11 +62,10 @@ impl Session {
     /// [`SqlError::CubeDefinition`] with line and column; a file that cannot be read.
     pub fn cube_definition(&self, file: &Path) -> Result<(Definition, String)> {
         Access::under(&self.settings()).check_path(file)?;
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display()))
-        })?;
-        let definition = define::parse(&text)
-            .map_err(|error| SqlError::CubeDefinition(format!("{}: {error}", file.display())))?;
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display())))?;
+        let definition =
+            define::parse(&text).map_err(|error| SqlError::CubeDefinition(format!("{}: {error}", file.display())))?;
         Ok((definition, text))
     }
 

@@ -37,7 +37,8 @@ pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> 
     }
     text.push('\n');
     for measure in open.cube().facts.columns() {
-        let _ = writeln!(text, "  {}: {} of {}", measure.measure.name, measure.measure.rule, measure.measure.value_type);
+        let _ =
+            writeln!(text, "  {}: {} of {}", measure.measure.name, measure.measure.rule, measure.measure.value_type);
     }
     let bytes: u64 = manifest.facts.columns.iter().map(|column| column.bytes).sum();
     let cells = manifest.facts.cells;

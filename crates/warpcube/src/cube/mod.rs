@@ -193,8 +193,8 @@ pub(super) fn told(report: &Report, folder: &Path, started: Instant) {
 
 fn rows(report: &Report) -> String {
     let mut text = format!("{} rows, {} cells", grouped(report.rows), grouped(report.cells));
-    if report.aside > 0 {
-        text.push_str(&format!(", {} rows kept aside", grouped(report.aside)));
+    if report.rows_aside > 0 {
+        text.push_str(&format!(", {} rows kept aside", grouped(report.rows_aside)));
     }
     text
 }

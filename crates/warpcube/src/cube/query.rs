@@ -36,41 +36,36 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     let answer = ask(&cube, &query, arguments, session, host)?;
     let elapsed = started.elapsed();
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
-    let rows = match answer {
-        CubeAnswer::Table(table) => {
-            if arguments.timing {
-                let report = table.report();
-                let place = report.device.as_deref().unwrap_or("the CPU");
-                let cells = grouped(table.cells.len() as u64);
-                tell(format_args!("({cells} cells, {}, {} on {place})", time(elapsed), report.algorithm));
+    let rows =
+        match answer {
+            CubeAnswer::Table(table) => {
+                if arguments.timing {
+                    let report = table.report();
+                    let place = report.device.as_deref().unwrap_or("the CPU");
+                    let cells = grouped(table.cells.len() as u64);
+                    tell(format_args!("({cells} cells, {}, {} on {place})", time(elapsed), report.algorithm));
+                }
+                if is_cross_tab {
+                    return console::print(&cross_tab_text(&cube.cube().model, &table.cross_tab(cube.cube()), width()));
+                }
+                table.long_form(cube.cube()).map_err(|error| SqlError::CubeCells(error.to_string()))?
             }
-            if is_cross_tab {
-                return console::print(&cross_tab_text(&cube.cube().model, &table.cross_tab(cube.cube()), width()));
+            CubeAnswer::Rows(rows) => rows,
+            CubeAnswer::Text(text) => return console::print(&text),
+            CubeAnswer::Source(cell) => {
+                let progress = Arc::new(BuildProgress::new());
+                let (session, followed) = (session.clone(), progress.clone());
+                let how_far = move || Progress { done: followed.rows(), total: 0, loading: false };
+                follow(host, "reading the source", how_far, async move {
+                    Ok(session.cube_source(cube, cell, progress).await?)
+                })?
             }
-            table.long_form(cube.cube()).map_err(|error| SqlError::CubeCells(error.to_string()))?
-        }
-        CubeAnswer::Rows(rows) => rows,
-        CubeAnswer::Text(text) => return console::print(&text),
-        CubeAnswer::Source(cell) => {
-            let progress = Arc::new(BuildProgress::new());
-            let (session, followed) = (session.clone(), progress.clone());
-            let how_far = move || Progress { done: followed.rows(), total: 0, loading: false };
-            follow(host, "reading the source", how_far, async move {
-                Ok(session.cube_source(cube, cell, progress).await?)
-            })?
-        }
-    };
+        };
     let max_rows = session.settings().max_rows;
     write(rows, format, Target::new(arguments.output.clone()), max_rows, host)
 }
 
-fn ask(
-    cube: &Arc<OpenCube>,
-    query: &str,
-    arguments: &QueryArgs,
-    session: &Session,
-    host: &Host,
-) -> Result<CubeAnswer> {
+fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Session, host: &Host) -> Result<CubeAnswer> {
     let options = CubeQueryOptions { algorithm: arguments.algorithm, targets_max: arguments.targets_max };
     let progress = Arc::new(aggregate::Progress::new());
     let followed = progress.clone();
