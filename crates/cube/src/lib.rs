@@ -3,11 +3,14 @@
 pub mod aggregate;
 pub mod answer;
 pub mod ask;
+pub mod build;
 pub mod define;
+pub mod demo;
 pub mod device;
 pub mod error;
 pub mod facts;
 pub mod matrix;
+pub mod matrix_market;
 pub mod model;
 pub mod palo;
 pub mod query;

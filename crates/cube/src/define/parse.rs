@@ -120,6 +120,9 @@ fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
     if table.is_some() && key.is_none() && levels.is_empty() {
         return Err("a table needs levels, or key and parent".to_string());
     }
+    if dimension.weight.is_some() && key.is_none() && table.is_some() {
+        return Err("weight goes with key and parent".to_string());
+    }
     if table.is_none() {
         let of_a_table = [("key", key), ("weight", &dimension.weight), ("caption", &dimension.caption)];
         if let Some((field, _)) = of_a_table.iter().find(|(_, value)| value.is_some()) {

@@ -102,6 +102,22 @@ impl TimeLevels {
         }
     }
 
+    /// True if a level is of days.
+    pub fn has_days(&self) -> bool {
+        self.levels.contains(&TimeLevel::Day)
+    }
+
+    /// The year of a month, by the calendar year in which it ends.
+    pub fn year_of(&self, year: i32, month: u8) -> i32 {
+        self.fiscal.of(year, month).0
+    }
+
+    /// The greatest distance of two years whose names differ: names of fiscal years have two digits.
+    pub fn years_max(&self) -> i32 {
+        let names_years = self.levels.iter().any(|level| *level <= TimeLevel::Quarter);
+        if names_years && self.fiscal.start > 1 { 99 } else { i32::MAX }
+    }
+
     /// The names of a date's elements, one a level. `month` is 1 to 12, `day` 1 to 31.
     pub fn names(&self, year: i32, month: u8, day: u8) -> Vec<String> {
         let (of_year, place) = self.fiscal.of(year, month);

@@ -44,6 +44,16 @@ impl DimensionBuilder {
         Ok(Self { dimension, edges: HashSet::new() })
     }
 
+    /// A builder that adds to a dimension.
+    pub fn resume(dimension: Dimension) -> Self {
+        let below = |id: &ElementId| {
+            let parent = *id;
+            dimension.element(parent).children.iter().map(move |edge| (parent, edge.child))
+        };
+        let edges = dimension.order.iter().flat_map(below).collect();
+        Self { dimension, edges }
+    }
+
     /// Makes room for so many elements.
     pub fn reserve(&mut self, elements: usize) {
         self.dimension.slots.reserve(elements);

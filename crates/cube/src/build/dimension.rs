@@ -1,0 +1,227 @@
+//! A dimension of a definition: its elements from lists, tables or the facts, those that `unknown` adds, its further
+//! consolidations, and its default element.
+
+use arrow::array::RecordBatch;
+use hashbrown::HashSet;
+
+use super::form::Form;
+use super::keys::{check_dates, check_names, name_text};
+use super::labels::Table;
+use super::levels::{LevelGrowth, ascending};
+use super::problem::{FIRST, Problem};
+use super::report::{AddedElements, OtherParent};
+use super::resolve::Resolver;
+use super::source::Source;
+use super::{BuildError, BuildProgress, Tables};
+use super::{consolidate, parents};
+use crate::define::{DimensionDefinition, UnknownElements};
+use crate::model::{Dimension, DimensionBuilder, ElementKind, folded};
+
+/// A dimension of the definition, before it has elements.
+pub(super) struct Plan<'a> {
+    pub(super) name: &'a str,
+    pub(super) definition: &'a DimensionDefinition,
+    pub(super) form: Form<'a>,
+    /// Columns of the facts that name its elements, as the facts write them.
+    pub(super) columns: Vec<String>,
+    /// What happens to facts that name no base element.
+    pub(super) unknown: UnknownElements,
+    /// Names, folded, of the consolidated elements that the definition lists.
+    pub(super) reserved: Vec<String>,
+}
+
+/// A dimension with its elements.
+pub(super) struct Grown {
+    pub(super) dimension: Dimension,
+    pub(super) added: Option<AddedElements>,
+    pub(super) other_parents: Vec<OtherParent>,
+}
+
+/// What rows are read from.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    pub(super) facts: &'a Source<'a>,
+    pub(super) tables: &'a dyn Tables,
+    pub(super) progress: &'a BuildProgress,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan of a dimension; finds its columns among those of the facts.
+    pub(super) fn new(
+        name: &'a str,
+        definition: &'a DimensionDefinition,
+        unknown: &UnknownElements,
+        facts: &Source<'_>,
+    ) -> Result<Plan<'a>, BuildError> {
+        let form = Form::of(name, definition)?;
+        let user = user(name);
+        let column = |column: &str| {
+            let column = facts.column(&user, column)?;
+            let found = facts.data_type(column);
+            let check = if matches!(form, Form::Time { .. }) { check_dates } else { check_names };
+            check(found).map_err(|wanted| BuildError::ColumnType {
+                user: user.clone(),
+                place: facts.place().to_owned(),
+                column: column.to_owned(),
+                found: found.to_string(),
+                wanted,
+            })?;
+            Ok(column.to_owned())
+        };
+        let columns = form.fact_columns(name, definition).into_iter().map(column);
+        let columns = columns.collect::<Result<Vec<_>, BuildError>>()?;
+        let unknown = definition.unknown.as_ref().unwrap_or(unknown).clone();
+        let reserved = definition.consolidated.names().chain(definition.all.as_deref()).map(folded).collect();
+        Ok(Plan { name, definition, form, columns, unknown, reserved })
+    }
+
+    /// The dimension with all of its elements. Elements of `old` keep their numbers, coordinates and edges.
+    pub(super) fn grow(&self, old: Option<&Dimension>, input: Input<'_>) -> Result<Grown, BuildError> {
+        let (dimension, other_parents) = self.elements(old, input)?;
+        let (dimension, unknown) = self.with_unknown(dimension, input)?;
+        let first_new = old.map_or(0, Dimension::id_count);
+        let mut dimension = consolidate::consolidated(dimension, self.definition, first_new)?;
+        if let Some(default) = self.definition.default.as_deref().filter(|_| old.is_none()) {
+            let id = dimension.find(default)?;
+            dimension.set_default(Some(id))?;
+        }
+        let names = match old {
+            None => unknown,
+            Some(_) => {
+                let new = dimension.elements().iter().filter(|id| id.index() >= first_new);
+                new.map(|id| dimension.element(*id).name().to_owned()).collect()
+            }
+        };
+        let added = (!names.is_empty()).then(|| AddedElements { dimension: self.name.to_owned(), names });
+        Ok(Grown { dimension, added, other_parents })
+    }
+
+    /// The dimension with the elements of its form.
+    fn elements(&self, old: Option<&Dimension>, input: Input<'_>) -> Result<(Dimension, Vec<OtherParent>), BuildError> {
+        let levels = |levels: &'a [String]| LevelGrowth {
+            name: self.name,
+            levels: levels.iter().map(String::as_str).collect(),
+            old,
+        };
+        let table = |file: &str| {
+            let source = Source::table(file, input.tables, input.progress)?;
+            Ok::<_, BuildError>(Table::new(source, user(self.name)))
+        };
+        let dimension = match &self.form {
+            Form::Parents { table: file, key, parent } => {
+                let start = old.map_or_else(|| self.empty(), |old| Ok(old.clone()))?;
+                let grown = parents::grow(start, self.definition, (*key, *parent), table(file)?);
+                return grown.map_err(|error| in_table(file, error));
+            }
+            Form::TableLevels { table: file, levels: names } => {
+                let grown = levels(names).of_table(self.definition, table(file)?);
+                return grown.map_err(|error| in_table(file, error));
+            }
+            Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time)?,
+            Form::FactLevels { levels: names } => levels(names).of_facts(&self.distinct(input)?)?,
+            Form::Elements { elements } => self.listed(old, elements.iter().cloned())?,
+            Form::Values => self.listed(old, distinct_names(&self.distinct(input)?, &self.reserved)?.into_iter())?,
+        };
+        Ok((dimension, Vec::new()))
+    }
+
+    fn empty(&self) -> Result<Dimension, BuildError> {
+        Ok(DimensionBuilder::new(self.name)?.finish()?)
+    }
+
+    /// Base elements of a list; those that `old` has are passed over.
+    fn listed(&self, old: Option<&Dimension>, names: impl Iterator<Item = String>) -> Result<Dimension, BuildError> {
+        let mut builder = match old {
+            Some(old) => DimensionBuilder::resume(old.clone()),
+            None => DimensionBuilder::new(self.name)?,
+        };
+        for name in names {
+            if old.is_none_or(|old| old.find_key(&name).is_none()) {
+                builder.add(&name, ElementKind::Base)?;
+            }
+        }
+        Ok(builder.finish()?)
+    }
+
+    /// Distinct keys of the facts.
+    fn distinct(&self, input: Input<'_>) -> Result<RecordBatch, BuildError> {
+        input.facts.distinct(&self.columns.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The dimension with the elements that `unknown` adds, by ascending value, and their names.
+    fn with_unknown(&self, dimension: Dimension, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
+        let named = match &self.unknown {
+            UnknownElements::Refuse | UnknownElements::Aside => return Ok((dimension, Vec::new())),
+            UnknownElements::Add => None,
+            UnknownElements::Named(name) => Some(name),
+        };
+        if let Some(name) = named {
+            match dimension.find_key(name).map(|id| dimension.element(id).kind()) {
+                Some(ElementKind::Base) => return Ok((dimension, Vec::new())),
+                None if !self.reserved.contains(&folded(name)) => {}
+                _ => return Err(self.not_base(name)),
+            }
+        }
+        let problems = self.problems(&dimension, input)?;
+        let mut names: Vec<String> = match named {
+            Some(name) if !problems.is_empty() => vec![name.clone()],
+            Some(_) => Vec::new(),
+            None => problems.into_iter().filter_map(unknown_name).collect(),
+        };
+        let mut seen = HashSet::new();
+        names.retain(|name| seen.insert(folded(name)));
+        let mut builder = DimensionBuilder::resume(dimension);
+        for name in &names {
+            builder.add(name, ElementKind::Base)?;
+        }
+        Ok((builder.finish()?, names))
+    }
+
+    /// Keys of the facts that name no base element, ascending.
+    fn problems(&self, dimension: &Dimension, input: Input<'_>) -> Result<Vec<Problem>, BuildError> {
+        let distinct = self.distinct(input)?;
+        let order = ascending(&distinct)?;
+        let failed = |source| BuildError::Arrow { what: "sorting values", source };
+        let sorted = arrow::compute::take_record_batch(&distinct, &order).map_err(failed)?;
+        let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);
+        let columns: Vec<usize> = (0..self.columns.len()).collect();
+        resolver.resolve(&sorted, &columns).map_err(|source| BuildError::Arrow { what: "reading keys", source })?;
+        let mut seen = HashSet::new();
+        let met = resolver.codes.iter().filter(|code| **code >= FIRST && seen.insert(**code));
+        Ok(met.map(|code| resolver.problems.of(*code).clone()).collect())
+    }
+
+    fn not_base(&self, name: &str) -> BuildError {
+        let message = format!("'{name}' is no base element; unknown: names a base element of {}", self.name);
+        BuildError::Definition { place: format!("dimensions.{}.unknown", self.name), message }
+    }
+}
+
+/// The name of a dimension's user in errors of columns.
+fn user(name: &str) -> String {
+    format!("dimension '{name}'")
+}
+
+fn in_table(table: &str, error: BuildError) -> BuildError {
+    match error {
+        BuildError::Model(source) => BuildError::Table { table: table.to_owned(), source },
+        other => other,
+    }
+}
+
+/// The name that a key would give an element; nothing for keys that are elements of another kind.
+fn unknown_name(problem: Problem) -> Option<String> {
+    match problem {
+        Problem::Unknown(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Distinct values of a column as names, ascending, but those that consolidated elements have. Of names that differ in
+/// case alone the first is taken.
+fn distinct_names(distinct: &RecordBatch, reserved: &[String]) -> Result<Vec<String>, BuildError> {
+    let order = ascending(distinct)?;
+    let mut seen: HashSet<String> = reserved.iter().cloned().collect();
+    let names = order.values().iter().filter_map(|row| name_text(distinct.column(0), *row as usize));
+    Ok(names.filter(|name| seen.insert(folded(name))).collect())
+}

@@ -1,0 +1,263 @@
+//! The pass over the facts: columns become coordinates and values, rows go to the loader, aside or into an error.
+
+use arrow::array::RecordBatch;
+use rayon::prelude::*;
+
+use super::dimension::Plan;
+use super::measures::MeasurePlan;
+use super::problem::FIRST;
+use super::refuse::{Refusals, place};
+use super::report::{Aside, Report};
+use super::resolve::Resolver;
+use super::set_aside::SetAside;
+use super::source::Source;
+use super::values::{MeasureValues, decimal_text, retain};
+use super::{BuildError, BuildProgress};
+use crate::define::UnknownElements;
+use crate::facts::{Facts, FactsError, Loader, PAGE_CELLS, ValueType};
+use crate::model::CubeModel;
+
+/// What happens to a row without a base element in one dimension.
+pub(super) enum Policy {
+    Refuse,
+    Aside,
+    /// The row counts for this coordinate.
+    Rename(u32),
+}
+
+/// A dimension in the pass.
+pub(super) struct Keys<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) policy: Policy,
+    pub(super) resolver: Resolver<'a>,
+    /// Places of its columns in a batch.
+    pub(super) columns: Vec<usize>,
+    rows_renamed: u64,
+}
+
+/// A measure in the pass.
+pub(super) struct Column<'a> {
+    pub(super) plan: &'a MeasurePlan,
+    /// Place of its column in a batch.
+    pub(super) place: Option<usize>,
+    pub(super) values: MeasureValues,
+}
+
+/// The pass over the facts.
+struct Pass<'a> {
+    model: &'a CubeModel,
+    keys: Vec<Keys<'a>>,
+    columns: Vec<Column<'a>>,
+    /// Rows with NaN or infinity are kept aside, not refused.
+    keeps_not_finite: bool,
+    loader: Loader,
+    refusals: Refusals,
+    aside: SetAside,
+    report: Report,
+}
+
+/// Loads the facts of a cube whose model is complete.
+pub(super) fn load(
+    model: &CubeModel,
+    plans: &[Plan<'_>],
+    measures: &[MeasurePlan],
+    unknown: &UnknownElements,
+    facts: &Source<'_>,
+    progress: &BuildProgress,
+) -> Result<(Facts, Aside, Report), BuildError> {
+    let selected = selected(plans, measures);
+    let rows = facts.select(&selected)?;
+    let mut pass = Pass {
+        model,
+        keys: keys(model, plans, &selected)?,
+        columns: measures.iter().map(|plan| Column::new(plan, &selected)).collect(),
+        keeps_not_finite: *unknown == UnknownElements::Aside,
+        loader: Loader::new(model.layout().clone(), measures.iter().map(MeasurePlan::fact_measure).collect()),
+        refusals: Refusals::new(plans.len(), measures.len()),
+        aside: SetAside::default(),
+        report: Report::default(),
+    };
+    let schema = rows.schema();
+    for batch in rows {
+        let batch = batch?;
+        pass.batch(&batch)?;
+        progress.add_rows(batch.num_rows() as u64);
+    }
+    pass.finish(schema)
+}
+
+/// The columns that the cube reads, each once.
+fn selected<'a>(plans: &'a [Plan<'_>], measures: &'a [MeasurePlan]) -> Vec<&'a str> {
+    let mut selected: Vec<&str> = Vec::new();
+    let of_dimensions = plans.iter().flat_map(|plan| &plan.columns);
+    for column in of_dimensions.chain(measures.iter().filter_map(|measure| measure.column.as_ref())) {
+        if !selected.contains(&column.as_str()) {
+            selected.push(column);
+        }
+    }
+    selected
+}
+
+fn position(selected: &[&str], column: &str) -> usize {
+    selected.iter().position(|held| *held == column).expect("columns of plans are selected")
+}
+
+fn keys<'a>(model: &'a CubeModel, plans: &'a [Plan<'a>], selected: &[&str]) -> Result<Vec<Keys<'a>>, BuildError> {
+    let of_plan = |(plan, dimension): (&'a Plan<'a>, &'a crate::model::Dimension)| {
+        let policy = match &plan.unknown {
+            UnknownElements::Refuse | UnknownElements::Add => Policy::Refuse,
+            UnknownElements::Aside => Policy::Aside,
+            // Without rows that need it the element may not exist.
+            UnknownElements::Named(name) => match dimension.find_key(name) {
+                None => Policy::Refuse,
+                Some(id) => dimension.element(id).base().map_or(Policy::Refuse, Policy::Rename),
+            },
+        };
+        let columns = plan.columns.iter().map(|column| position(selected, column)).collect();
+        let resolver = Resolver::new(dimension, &plan.form, &plan.reserved);
+        Ok(Keys { plan, policy, resolver, columns, rows_renamed: 0 })
+    };
+    plans.iter().zip(model.dimensions()).map(of_plan).collect()
+}
+
+impl<'a> Column<'a> {
+    fn new(plan: &'a MeasurePlan, selected: &[&str]) -> Column<'a> {
+        let place = plan.column.as_ref().map(|column| position(selected, column));
+        Column { plan, place, values: MeasureValues::new(plan.measure.rule, plan.measure.value) }
+    }
+}
+
+impl Pass<'_> {
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), BuildError> {
+        let before = self.report.rows;
+        self.report.rows += batch.num_rows() as u64;
+        self.read(batch, before)?;
+        let mut kept = vec![true; batch.num_rows()];
+        self.place_rows(batch, before, &mut kept);
+        if kept.contains(&false) {
+            let refused_any = self.refusals.any();
+            if !refused_any {
+                self.aside.add(batch, &kept, &self.keys, &self.columns)?;
+            }
+            self.keys.iter_mut().for_each(|keys| retain(&mut keys.resolver.codes, &kept));
+            self.columns.iter_mut().for_each(|column| column.values.keep(&kept));
+        }
+        // After a refusal the rest is read to count what else is refused.
+        if self.refusals.any() {
+            return Ok(());
+        }
+        self.count_empty();
+        let coordinates: Vec<&[u32]> = self.keys.iter().map(|keys| keys.resolver.codes.as_slice()).collect();
+        let values: Vec<_> = self.columns.iter().map(|column| column.values.input()).collect();
+        Ok(self.loader.append(&coordinates, &values)?)
+    }
+
+    /// Reads all columns of a batch.
+    fn read(&mut self, batch: &RecordBatch, before: u64) -> Result<(), BuildError> {
+        let Pass { keys, columns, .. } = self;
+        let (of_keys, of_values) = rayon::join(
+            || keys.par_iter_mut().map(|keys| keys.resolver.resolve(batch, &keys.columns)).collect::<Result<(), _>>(),
+            || {
+                let read = columns.par_iter_mut().map(|column| {
+                    let array = column.place.map(|place| batch.column(place));
+                    column.values.read(array).map_err(|misfit| (column.place.unwrap_or_default(), misfit))
+                });
+                read.collect::<Vec<Result<(), _>>>()
+            },
+        );
+        of_keys.map_err(|source| BuildError::Arrow { what: "reading keys", source })?;
+        // The first row that does not fit, and in it the first measure.
+        let first = of_values.into_iter().enumerate().filter_map(|(measure, read)| Some((measure, read.err()?)));
+        let Some((measure, (column, misfit))) = first.min_by_key(|(measure, (_, misfit))| (misfit.row, *measure))
+        else {
+            return Ok(());
+        };
+        let plan = self.columns[measure].plan;
+        let value = super::keys::value_text(batch.column(column), misfit.row).unwrap_or_default();
+        Err(BuildError::Value {
+            measure: plan.measure.name.clone(),
+            column: plan.column.clone().unwrap_or_default(),
+            value,
+            row: Box::new(place(batch, &self.keys, misfit.row, before)),
+            problem: misfit.problem,
+        })
+    }
+
+    /// Decides about rows without a base element and rows with NaN or infinity; unmarks those that make no cell.
+    fn place_rows(&mut self, batch: &RecordBatch, before: u64, kept: &mut [bool]) {
+        for at in 0..self.keys.len() {
+            if self.keys[at].resolver.codes.iter().all(|code| *code < FIRST) {
+                continue;
+            }
+            for row in 0..kept.len() {
+                let code = self.keys[at].resolver.codes[row];
+                if code < FIRST {
+                    continue;
+                }
+                self.keys[at].resolver.problems.count(code);
+                match self.keys[at].policy {
+                    Policy::Rename(base) => {
+                        self.keys[at].resolver.codes[row] = base;
+                        self.keys[at].rows_renamed += 1;
+                    }
+                    Policy::Aside => kept[row] = false,
+                    Policy::Refuse => {
+                        kept[row] = false;
+                        self.refusals.key(at, || place(batch, &self.keys, row, before));
+                    }
+                }
+            }
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            for &row in &column.values.not_finite {
+                kept[row] = false;
+                if !self.keeps_not_finite {
+                    let place = || place(batch, &self.keys, row, before);
+                    self.refusals.value(at, batch.column(column.place.unwrap_or_default()), row, place);
+                }
+            }
+        }
+    }
+
+    /// Counts rows without a value of any measure.
+    fn count_empty(&mut self) {
+        let rows = self.keys.first().map_or(0, |keys| keys.resolver.codes.len());
+        let may_be_empty = !self.columns.iter().any(|column| column.values.has_no_empty());
+        let is_empty = |row: &usize| self.columns.iter().all(|column| column.values.is_empty_at(*row));
+        let empty = if may_be_empty { (0..rows).filter(is_empty).count() } else { 0 };
+        self.report.rows_empty += empty as u64;
+        self.report.rows_loaded += (rows - empty) as u64;
+    }
+
+    fn finish(self, schema: arrow::datatypes::SchemaRef) -> Result<(Facts, Aside, Report), BuildError> {
+        if self.refusals.any() {
+            return Err(BuildError::Refused(Box::new(self.refusals.finish(&self.keys, &self.columns, self.model))));
+        }
+        let Pass { model, keys, loader, aside, mut report, .. } = self;
+        let facts = loader.finish(PAGE_CELLS).map_err(|error| overflow(error, model))?;
+        let aside = aside.finish(&schema);
+        report.rows_aside = aside.rows();
+        report.cells = facts.len() as u64;
+        let renamed = keys.iter().filter(|keys| keys.rows_renamed > 0);
+        report.rows_renamed = renamed.map(|keys| (keys.plan.name.to_owned(), keys.rows_renamed)).collect();
+        Ok((facts, aside, report))
+    }
+}
+
+/// An overflow of a cell with the names of its elements and the sum with its point; other errors as they are.
+fn overflow(error: FactsError, model: &CubeModel) -> BuildError {
+    let FactsError::Overflow { cell, measure, sum, limit } = error else { return error.into() };
+    let element = |(dimension, base): (&crate::model::Dimension, &u32)| {
+        let name = dimension.at_base(*base).map_or_else(String::new, |id| dimension.element(id).name().to_owned());
+        format!("{} {name}", dimension.name())
+    };
+    let value = model.measure_index(&measure).map(|at| model.measures()[at].value);
+    let (sum, limit) = match value {
+        Some(ValueType::Decimal { scale }) => {
+            let sum = sum.parse::<i128>().map_or(sum, |units| decimal_text(units, scale));
+            (sum, format!("{}, the largest decimal({scale})", decimal_text(i64::MAX.into(), scale)))
+        }
+        _ => (sum, limit.to_owned()),
+    };
+    BuildError::Overflow { cell: model.dimensions().iter().zip(&cell).map(element).collect(), measure, sum, limit }
+}

@@ -1,0 +1,164 @@
+//! Cubes from tables: a [`Definition`] and the rows of its queries become a model and facts.
+//!
+//! [`build()`] makes the dimensions one by one: from lists, from rows of a table, or from the distinct values of columns
+//! of the facts, which a query of their own gives. Then one pass over the facts gives every row its coordinates and
+//! values. [`refresh()`] does the same and starts from the dimensions of a cube, whose elements keep their coordinates.
+//!
+//! What holds: names ignore case; NULL and empty text name no element; NULL values are empty; a row that names no base
+//! element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count; values
+//! become decimals exactly or are refused, except doubles, which are rounded to the scale, half away from zero. Nothing
+//! here knows an engine of SQL: [`Tables`] answers queries.
+
+mod consolidate;
+mod dates;
+mod dimension;
+mod encode;
+mod error;
+mod form;
+mod keys;
+mod labels;
+mod levels;
+mod load;
+mod measures;
+mod parents;
+mod problem;
+mod progress;
+mod refuse;
+mod report;
+mod resolve;
+mod set_aside;
+mod source;
+mod spelling;
+mod values;
+
+use arrow::array::RecordBatchReader;
+
+pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
+pub use progress::BuildProgress;
+pub use report::{AddedElements, Aside, OtherParent, Report};
+
+use self::dimension::{Grown, Input, Plan};
+use self::measures::MeasurePlan;
+use self::source::Source;
+use crate::define::Definition;
+use crate::facts::Facts;
+use crate::model::{CubeModel, Dimension};
+
+/// Runs the queries of a definition.
+///
+/// A query is one of these, where *source* is the definition's SQL in parentheses, or a file in single quotes:
+///
+///  - `SELECT * FROM source LIMIT 0`, of which the schema alone is read;
+///  - `SELECT "column", … FROM source`;
+///  - `SELECT DISTINCT "column", … FROM source`.
+pub trait Tables {
+    /// Batches of the rows of a query, in its order.
+    ///
+    /// # Errors
+    /// Whatever keeps the query from running; errors of single batches come from the reader.
+    fn query(&self, sql: &str) -> Result<Box<dyn RecordBatchReader + '_>, TablesError>;
+}
+
+/// A cube that was built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Built {
+    /// Dimensions and measures.
+    pub model: CubeModel,
+    /// Filled base cells, in the layout of the model.
+    pub facts: Facts,
+    /// Rows of the facts that were kept aside.
+    pub aside: Aside,
+    /// What was done.
+    pub report: Report,
+}
+
+/// Builds the cube of a definition. Runs on all cores of the current rayon pool.
+///
+/// # Errors
+/// [`BuildError`]: queries that fail; columns that are missing or of another type; dimensions that break a rule of the
+/// model; facts that are refused, each kind with its number of rows; values that do not fit; a wish to stop.
+pub fn build(definition: &Definition, tables: &dyn Tables, progress: &BuildProgress) -> Result<Built, BuildError> {
+    run(definition, None, tables, progress)
+}
+
+/// Builds the cube of a definition again from its tables, starting from its model: elements keep their numbers,
+/// coordinates, names and edges, and those that the tables have beyond them are added. Elements that the tables no
+/// longer have stay. The facts are all read anew.
+///
+/// # Errors
+/// As [`build()`]; [`BuildError::OtherCube`] if the definition's dimensions or measures are not those of the cube.
+pub fn refresh(
+    definition: &Definition,
+    old: &CubeModel,
+    tables: &dyn Tables,
+    progress: &BuildProgress,
+) -> Result<Built, BuildError> {
+    run(definition, Some(old), tables, progress)
+}
+
+fn run(
+    definition: &Definition,
+    old: Option<&CubeModel>,
+    tables: &dyn Tables,
+    progress: &BuildProgress,
+) -> Result<Built, BuildError> {
+    let source = Source::facts(&definition.facts, tables, progress)?;
+    let measures = MeasurePlan::all(definition, &source)?;
+    let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
+    let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+    if let Some(old) = old {
+        check_same(old, &plans, &measures)?;
+    }
+    let input = Input { facts: &source, tables, progress };
+    let grow = |(at, plan): (usize, &Plan<'_>)| plan.grow(old.map(|old| &old.dimensions()[at]), input);
+    let grown = plans.iter().enumerate().map(grow).collect::<Result<Vec<_>, _>>()?;
+    let (mut dimensions, mut added, mut other_parents) = (Vec::new(), Vec::new(), Vec::new());
+    for Grown { dimension, added: of_dimension, other_parents: others } in grown {
+        dimensions.push(dimension);
+        added.extend(of_dimension);
+        other_parents.extend(others);
+    }
+    let model = model(definition, old, dimensions, &measures)?;
+    let (facts, aside, mut report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
+    report.added = added;
+    report.other_parents = other_parents;
+    Ok(Built { model, facts, aside, report })
+}
+
+/// The model of grown dimensions; of a refresh in the layout of the old model, if that still holds all coordinates.
+fn model(
+    definition: &Definition,
+    old: Option<&CubeModel>,
+    dimensions: Vec<Dimension>,
+    measures: &[MeasurePlan],
+) -> Result<CubeModel, BuildError> {
+    let Some(old) = old else {
+        let measures = measures.iter().map(|plan| plan.measure.clone()).collect();
+        return Ok(CubeModel::new(&definition.cube, dimensions, measures)?);
+    };
+    let mut model = old.clone();
+    for (at, dimension) in dimensions.into_iter().enumerate() {
+        model.replace(at, dimension)?;
+    }
+    Ok(model)
+}
+
+/// Refuses a definition whose dimensions or measures are not those of a cube.
+fn check_same(old: &CubeModel, plans: &[Plan<'_>], measures: &[MeasurePlan]) -> Result<(), BuildError> {
+    let other = |reason: String| Err(BuildError::OtherCube { reason });
+    let names = |names: Vec<&str>| names.join(", ");
+    let (held, wanted): (Vec<&str>, Vec<&str>) =
+        (old.dimensions().iter().map(Dimension::name).collect(), plans.iter().map(|plan| plan.name).collect());
+    if held != wanted {
+        return other(format!("its dimensions are {}, those of the cube {}", names(wanted), names(held)));
+    }
+    let changed = measures.iter().map(|plan| &plan.measure).ne(old.measures());
+    if changed {
+        let text = |measure: &crate::model::Measure| format!("{} {} {}", measure.name, measure.rule, measure.value);
+        let held: Vec<String> = old.measures().iter().map(text).collect();
+        let wanted: Vec<String> = measures.iter().map(|plan| text(&plan.measure)).collect();
+        let (wanted, held) = (wanted.join(", "), held.join(", "));
+        return other(format!("its measures are {wanted}, those of the cube {held}, or differ in format or over"));
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Keys of facts that name no base element: each distinct one has a code beyond all coordinates, and a count of rows.
+
+use std::fmt;
+
+use hashbrown::HashMap;
+
+use super::encode::NOT_KEPT;
+
+/// Codes from here on are problems; coordinates lie below.
+pub(super) const FIRST: u32 = 1 << 31;
+/// Distinct problems of a dimension that are told apart; the others share one code.
+const KINDS_MAX: usize = 1 << 20;
+/// The code of NULL.
+pub(super) const NULL: u32 = FIRST;
+
+/// Why a key names no base element.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Problem {
+    /// NULL or empty text.
+    Null,
+    /// No element has the name.
+    Unknown(String),
+    /// A consolidated element.
+    Consolidated(String),
+    /// An element of texts.
+    Text(String),
+    /// Several base elements share the name: it, and their full names.
+    Several(String, Vec<String>),
+    /// A value of a rare kind; more distinct ones came before it than are told apart.
+    Other,
+}
+
+impl Problem {
+    /// The key, where it is known.
+    pub(super) fn key(&self) -> Option<&str> {
+        match self {
+            Problem::Null | Problem::Other => None,
+            Problem::Unknown(key) | Problem::Consolidated(key) | Problem::Text(key) | Problem::Several(key, _) => {
+                Some(key)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Null => f.write_str("NULL or empty text names no element"),
+            Problem::Unknown(key) => write!(f, "no element is named '{key}'"),
+            Problem::Consolidated(key) => {
+                write!(f, "'{key}' is a consolidated element, and facts lie at base elements")
+            }
+            Problem::Text(key) => write!(f, "'{key}' is an element of texts"),
+            Problem::Several(key, names) => write!(f, "'{key}' is several elements: {}", names.join(", ")),
+            Problem::Other => f.write_str("other names name no base element"),
+        }
+    }
+}
+
+/// The problems of one dimension.
+pub(super) struct Problems {
+    held: Vec<Problem>,
+    codes: HashMap<Problem, u32>,
+    /// Rows of each problem, that of [`Problem::Other`] last.
+    rows: Vec<u64>,
+    other_rows: u64,
+}
+
+impl Problems {
+    pub(super) fn new() -> Problems {
+        let codes = HashMap::from_iter([(Problem::Null, NULL)]);
+        Problems { held: vec![Problem::Null], codes, rows: vec![0], other_rows: 0 }
+    }
+
+    /// The code of a problem.
+    pub(super) fn code(&mut self, problem: Problem) -> u32 {
+        if let Some(code) = self.codes.get(&problem) {
+            return *code;
+        }
+        if self.held.len() >= KINDS_MAX {
+            return NOT_KEPT;
+        }
+        let code = FIRST + self.held.len() as u32;
+        self.held.push(problem.clone());
+        self.rows.push(0);
+        self.codes.insert(problem, code);
+        code
+    }
+
+    /// The problem of a code.
+    pub(super) fn of(&self, code: u32) -> &Problem {
+        if code == NOT_KEPT { &Problem::Other } else { &self.held[(code - FIRST) as usize] }
+    }
+
+    /// Counts a row.
+    pub(super) fn count(&mut self, code: u32) {
+        match code {
+            NOT_KEPT => self.other_rows += 1,
+            _ => self.rows[(code - FIRST) as usize] += 1,
+        }
+    }
+
+    /// Problems with the rows that have them, in the order of their codes.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&Problem, u64)> {
+        let other = std::iter::once((&Problem::Other, self.other_rows));
+        self.held.iter().zip(self.rows.iter().copied()).chain(other).filter(|(_, rows)| *rows > 0)
+    }
+}

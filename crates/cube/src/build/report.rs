@@ -1,0 +1,62 @@
+//! What a build did, and the rows that it kept aside.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+/// What a build did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Rows of the facts.
+    pub rows: u64,
+    /// Rows that are part of a cell.
+    pub rows_loaded: u64,
+    /// Rows without a value of any measure; they make no cell.
+    pub rows_empty: u64,
+    /// Rows kept aside.
+    pub rows_aside: u64,
+    /// Rows that count for the element that `unknown` names, by dimension; dimensions without such rows are left out.
+    pub rows_renamed: Vec<(String, u64)>,
+    /// Filled base cells: rows of one cell were folded.
+    pub cells: u64,
+    /// Elements added by `unknown`; of a refresh, all new elements. Dimensions without any are left out.
+    pub added: Vec<AddedElements>,
+    /// Rows of parent-child tables that a refresh did not follow.
+    pub other_parents: Vec<OtherParent>,
+}
+
+/// Elements that were added to a dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedElements {
+    /// The dimension.
+    pub dimension: String,
+    /// Their names.
+    pub names: Vec<String>,
+}
+
+/// A table's row that places an element below a parent that it does not have in the cube. A refresh leaves edges
+/// between elements of the cube as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherParent {
+    /// The dimension.
+    pub dimension: String,
+    /// The element.
+    pub element: String,
+    /// Its parent in the table.
+    pub parent: String,
+}
+
+/// Rows of the facts that were kept aside: the columns that the cube reads, and the reason.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aside {
+    /// Columns of the batches; the last, of texts, is the reason.
+    pub schema: SchemaRef,
+    /// The rows in the order of the facts.
+    pub batches: Vec<RecordBatch>,
+}
+
+impl Aside {
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.batches.iter().map(|batch| batch.num_rows() as u64).sum()
+    }
+}

@@ -1,0 +1,271 @@
+//! Values of a measure from a column: numbers as doubles, or as whole numbers of the measure's last digit.
+//!
+//! Whole numbers and decimals become decimals exactly or are refused. Doubles are rounded to the scale, half away from
+//! zero, as SQL casts them.
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, i256};
+
+use super::keys::value_text;
+use crate::facts::{InputColumn, InputValues, Rule, ValueType};
+
+/// 2⁶³, the least double beyond 64 bits.
+const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+/// Digits of the widest decimal of 128 bits.
+const DECIMAL_DIGITS: u8 = 38;
+
+/// A value that does not fit its measure: its row in the batch, and a predicate with what to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Misfit {
+    pub(super) row: usize,
+    pub(super) problem: String,
+}
+
+/// Why a value is no whole number of 64 bits.
+enum Unfit {
+    Digits,
+    Size,
+}
+
+/// The values of one measure in a batch.
+pub(super) struct MeasureValues {
+    rule: Rule,
+    value_type: ValueType,
+    decimals: Vec<i64>,
+    doubles: Vec<f64>,
+    /// Rows with a value; without entries if all have one.
+    filled: Vec<bool>,
+    /// Rows whose value is NaN or infinite.
+    pub(super) not_finite: Vec<usize>,
+}
+
+/// Checks that values of a type are numbers.
+pub(super) fn check_values(data_type: &DataType) -> Result<(), String> {
+    let is_number = match data_type {
+        DataType::Dictionary(_, values) => values.is_numeric(),
+        other => other.is_numeric() || other.is_null(),
+    };
+    if is_number { Ok(()) } else { Err("values are numbers: cast it in a query".to_owned()) }
+}
+
+impl MeasureValues {
+    pub(super) fn new(rule: Rule, value_type: ValueType) -> MeasureValues {
+        let (decimals, doubles, filled) = (Vec::new(), Vec::new(), Vec::new());
+        MeasureValues { rule, value_type, decimals, doubles, filled, not_finite: Vec::new() }
+    }
+
+    /// Reads a column; `None` for a COUNT of rows.
+    pub(super) fn read(&mut self, column: Option<&ArrayRef>) -> Result<(), Misfit> {
+        self.decimals.clear();
+        self.doubles.clear();
+        self.filled.clear();
+        self.not_finite.clear();
+        let Some(column) = column else { return Ok(()) };
+        if let Some(nulls) = column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            self.filled.extend(nulls.iter());
+        }
+        match (self.rule, self.value_type) {
+            (Rule::Count, _) => Ok(()),
+            (_, ValueType::Double) => self.read_doubles(column),
+            (_, ValueType::Decimal { scale }) => self.read_decimals(column, scale),
+        }
+    }
+
+    /// True if a row has no value.
+    pub(super) fn is_empty_at(&self, row: usize) -> bool {
+        self.filled.get(row).is_some_and(|filled| !filled)
+    }
+
+    /// True if all rows have a value.
+    pub(super) fn has_no_empty(&self) -> bool {
+        self.filled.is_empty()
+    }
+
+    /// Keeps the rows that are marked.
+    pub(super) fn keep(&mut self, kept: &[bool]) {
+        retain(&mut self.decimals, kept);
+        retain(&mut self.doubles, kept);
+        retain(&mut self.filled, kept);
+    }
+
+    /// The values as the loader takes them.
+    pub(super) fn input(&self) -> InputColumn<'_> {
+        let values = match (self.rule, self.value_type) {
+            (Rule::Count, _) => InputValues::Rows,
+            (_, ValueType::Double) => InputValues::Doubles(&self.doubles),
+            (_, ValueType::Decimal { .. }) => InputValues::Decimals(&self.decimals),
+        };
+        InputColumn { values, filled: (!self.filled.is_empty()).then_some(&self.filled) }
+    }
+
+    fn read_doubles(&mut self, column: &ArrayRef) -> Result<(), Misfit> {
+        let cast = cast_to(column, &DataType::Float64)?;
+        let array = cast.as_primitive::<Float64Type>();
+        self.doubles.extend_from_slice(array.values());
+        for (row, value) in self.doubles.iter().enumerate() {
+            if !value.is_finite() && array.is_valid(row) {
+                self.not_finite.push(row);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_decimals(&mut self, column: &ArrayRef, scale: u8) -> Result<(), Misfit> {
+        let values = match column.data_type() {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            other => other,
+        };
+        let scale = i32::from(scale);
+        let out = &mut self.decimals;
+        match values {
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => self.read_rounded(column, scale),
+            DataType::Decimal256(_, from) => {
+                let array = cast_to(column, values)?;
+                let array = array.as_primitive::<Decimal256Type>();
+                each(array, out, |value| scaled_256(value, i32::from(*from), scale))
+                    .map_err(|(row, unfit)| misfit(row, &unfit, scale))
+            }
+            DataType::Decimal32(_, from) | DataType::Decimal64(_, from) | DataType::Decimal128(_, from) => {
+                let from = i32::from(*from);
+                let array = match column.data_type() {
+                    DataType::Decimal128(_, _) => column.clone(),
+                    _ => cast_to(column, &DataType::Decimal128(DECIMAL_DIGITS, from as i8))?,
+                };
+                let array = array.as_primitive::<Decimal128Type>();
+                let read = match from == scale {
+                    true => each(array, out, |value| i64::try_from(value).map_err(|_| Unfit::Size)),
+                    false => each(array, out, |value| scaled(value, from, scale)),
+                };
+                read.map_err(|(row, unfit)| misfit(row, &unfit, scale))
+            }
+            DataType::UInt64 => {
+                let array = cast_to(column, &DataType::Decimal128(DECIMAL_DIGITS, 0))?;
+                each(array.as_primitive::<Decimal128Type>(), out, |value| scaled(value, 0, scale))
+                    .map_err(|(row, unfit)| misfit(row, &unfit, scale))
+            }
+            DataType::Null => {
+                out.resize(column.len(), 0);
+                Ok(())
+            }
+            _ => {
+                let array = cast_to(column, &DataType::Int64)?;
+                let factor = 10_i64.pow(scale as u32);
+                each(array.as_primitive::<Int64Type>(), out, |value| value.checked_mul(factor).ok_or(Unfit::Size))
+                    .map_err(|(row, unfit)| misfit(row, &unfit, scale))
+            }
+        }
+    }
+
+    fn read_rounded(&mut self, column: &ArrayRef, scale: i32) -> Result<(), Misfit> {
+        let array = cast_to(column, &DataType::Float64)?;
+        let array = array.as_primitive::<Float64Type>();
+        let factor = 10_f64.powi(scale);
+        for (row, value) in array.values().iter().enumerate() {
+            let units = (value * factor).round();
+            self.decimals.push(units as i64);
+            if units.abs() < TOO_LARGE || array.is_null(row) {
+                continue;
+            }
+            match value.is_finite() {
+                true => return Err(misfit(row, &Unfit::Size, scale)),
+                false => self.not_finite.push(row),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Converts the values that are not NULL; NULL becomes 0.
+fn each<T: ArrowPrimitiveType>(
+    array: &PrimitiveArray<T>,
+    out: &mut Vec<i64>,
+    convert: impl Fn(T::Native) -> Result<i64, Unfit>,
+) -> Result<(), (usize, Unfit)> {
+    for (row, &value) in array.values().iter().enumerate() {
+        match convert(value) {
+            Ok(units) => out.push(units),
+            Err(_) if array.is_null(row) => out.push(0),
+            Err(unfit) => return Err((row, unfit)),
+        }
+    }
+    Ok(())
+}
+
+/// `value` / 10^`from` in units of 10^-`to`.
+fn scaled(value: i128, from: i32, to: i32) -> Result<i64, Unfit> {
+    if value == 0 {
+        return Ok(0);
+    }
+    let power = |digits: i32| 10_i128.checked_pow(digits.unsigned_abs());
+    let units = match to - from {
+        more @ 0.. => power(more).and_then(|factor| value.checked_mul(factor)).ok_or(Unfit::Size)?,
+        less => match power(less) {
+            Some(factor) if value % factor == 0 => value / factor,
+            _ => return Err(Unfit::Digits),
+        },
+    };
+    i64::try_from(units).map_err(|_| Unfit::Size)
+}
+
+/// As [`scaled`], of 256 bits.
+fn scaled_256(value: i256, from: i32, to: i32) -> Result<i64, Unfit> {
+    if value == i256::ZERO {
+        return Ok(0);
+    }
+    let power = |digits: i32| i256::from_i128(10).checked_pow(digits.unsigned_abs());
+    let units = match to - from {
+        more @ 0.. => power(more).and_then(|factor| value.checked_mul(factor)).ok_or(Unfit::Size)?,
+        less => match power(less) {
+            Some(factor) if value.checked_rem(factor) == Some(i256::ZERO) => {
+                value.checked_div(factor).ok_or(Unfit::Size)?
+            }
+            _ => return Err(Unfit::Digits),
+        },
+    };
+    units.to_i128().and_then(|units| i64::try_from(units).ok()).ok_or(Unfit::Size)
+}
+
+fn misfit(row: usize, unfit: &Unfit, scale: i32) -> Misfit {
+    let problem = match unfit {
+        Unfit::Digits => format!(
+            "has more than {scale} digits after the point; write type: decimal(n) with more digits for the measure, or \
+             round it in a query"
+        ),
+        Unfit::Size => {
+            let most = decimal_text(i64::MAX.into(), scale as u8);
+            format!("is beyond {most}, the largest decimal({scale}); write a type of fewer digits, or double")
+        }
+    };
+    Misfit { row, problem }
+}
+
+/// The text of `units` / 10^`scale`.
+pub(super) fn decimal_text(units: i128, scale: u8) -> String {
+    let digits = usize::from(scale);
+    let sign = if units < 0 { "-" } else { "" };
+    let text = format!("{:0width$}", units.unsigned_abs(), width = digits + 1);
+    let (whole, fraction) = text.split_at(text.len() - digits);
+    if digits == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+/// Casts numbers to a type that holds them; the first value that does not fit is refused.
+fn cast_to(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Misfit> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(column, wanted, &options).map_err(|error| {
+        let fits = |row: &usize| cast_with_options(&column.slice(*row, 1), wanted, &options).is_ok();
+        let row = (0..column.len()).find(|row| !fits(row)).unwrap_or_default();
+        Misfit { row, problem: format!("is no {wanted}: {error}") }
+    })
+}
+
+/// The first value of a column of texts that is no number, for the error of its type.
+pub(super) fn first_word(column: &ArrayRef) -> Option<String> {
+    (0..column.len()).filter_map(|row| value_text(column, row)).find(|text| text.trim().parse::<f64>().is_err())
+}
+
+/// Keeps the entries that are marked; a list without entries stays so.
+pub(super) fn retain<T: Copy>(values: &mut Vec<T>, kept: &[bool]) {
+    let mut marks = kept.iter();
+    values.retain(|_| marks.next().copied().unwrap_or(true));
+}

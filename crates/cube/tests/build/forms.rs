@@ -1,0 +1,294 @@
+//! All forms of dimensions.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Date64Array, Decimal128Array, DictionaryArray, Int8Array, Int64Array, LargeStringArray,
+    StringArray, StringViewArray, TimestampMicrosecondArray, TimestampSecondArray, UInt64Array,
+};
+use arrow::datatypes::Int16Type;
+use warpcube_cube::model::Attribute;
+
+use crate::tables::{Memory, built, cells, cents, dates, default_of, ints, outline, table, texts};
+
+#[test]
+fn lists_with_consolidations() {
+    let memory = Memory::default().with(
+        "gl",
+        table(vec![
+            ("version", texts(&["ACTUAL", "budget", "Actual"])),
+            ("account", texts(&["Cost", "Revenue", "Cost"])),
+            ("amount", cents(&[1, 20, 300])),
+        ]),
+    );
+    let cube = built(
+        &memory,
+        "Version: {elements: [Actual, Budget], consolidated: {Variance: {Actual: 1, Budget: -1}}}
+         Account: {elements: [Revenue, Cost], consolidated: {Twice: {Margin: 2}, Margin: {revenue: 1, Cost: -1}}}",
+    );
+    assert_eq!(outline(&cube, 0), "Actual Budget Variance(Actual Budget*-1)");
+    assert_eq!(outline(&cube, 1), "Revenue Cost Twice(Margin*2) Margin(Revenue Cost*-1)");
+    assert_eq!(cells(&cube), ["Actual Cost = 3.01", "Budget Revenue = 0.2"]);
+    assert_eq!((default_of(&cube, 0), default_of(&cube, 1)), ("Actual", "Revenue"));
+    assert_eq!((cube.report.rows, cube.report.rows_loaded, cube.report.cells), (3, 3, 2));
+    assert_eq!(
+        *memory.queries.borrow(),
+        [
+            "SELECT * FROM (TABLE gl\n) AS facts LIMIT 0",
+            "SELECT \"version\", \"account\", \"amount\" FROM (TABLE gl\n) AS facts"
+        ],
+        "columns are read once, and no others"
+    );
+}
+
+fn regions() -> Memory {
+    let gl = table(vec![("Region", texts(&["fr", "JP", "fr"])), ("amount", cents(&[1, 2, 3]))]);
+    let regions = table(vec![
+        ("ID", texts(&["W", "EU", "FR", "DE", "JP", "FR"])),
+        ("parent_id", texts(&[".", "W", "EU", "EU", "", "G7"])),
+        ("name", texts(&["World", "Europe", "France", "Germany", ".", "Gaul"])),
+        ("share", Arc::new(arrow::array::Float64Array::from(vec![None, None, Some(0.5), Some(1.0), None, Some(2.0)]))),
+        ("people", ints(&[8000, 500, 68, 84, 125, 1])),
+        ("capital", texts(&[".", ".", "Paris", "Berlin", "Tokyo", "."])),
+    ]);
+    let more = table(vec![("ID", texts(&["G7"])), ("parent_id", texts(&["."])), ("name", texts(&["Seven"]))]);
+    let more = Memory::default().with("gl", gl).with("regions.csv", regions).with("it's.csv", more);
+    more
+}
+
+#[test]
+fn a_table_of_parents() {
+    let memory = regions();
+    let missing = crate::tables::failure(&memory, "Region: {table: regions.csv, key: id, parent: parent_id}");
+    assert_eq!(
+        missing, "table 'regions.csv': dimension 'Region': G7 → FR names an unknown element 'G7'",
+        "a parent that is no row"
+    );
+    let gl = table(vec![("Region", texts(&["fr", "JP", "fr"])), ("amount", cents(&[1, 2, 3]))]);
+    let regions = table(vec![
+        ("ID", texts(&["W", "EU", "FR", "DE", "JP", "G7", "FR"])),
+        ("parent_id", texts(&[".", "W", "EU", "EU", "", ".", "g7"])),
+        ("name", texts(&["World", "Europe", "France", "Germany", ".", ".", "Gaul"])),
+        (
+            "share",
+            Arc::new(arrow::array::Float64Array::from(vec![None, None, Some(0.5), Some(1.0), None, None, Some(2.0)])),
+        ),
+        ("people", ints(&[8000, 500, 68, 84, 125, 7, 1])),
+        ("capital", texts(&[".", ".", "Paris", "Berlin", "Tokyo", ".", "Lutetia"])),
+    ]);
+    let memory = Memory::default().with("gl", gl).with("regions.csv", regions);
+    let cube = built(
+        &memory,
+        "Region: {table: regions.csv, key: id, parent: parent_id, weight: share, caption: name, all: All, attributes: [people, Capital]}",
+    );
+    assert_eq!(outline(&cube, 0), "W[World](EU) EU[Europe](FR*0.5 DE) FR[France] DE[Germany] JP G7(FR*2) All(W JP G7)");
+    assert_eq!(cells(&cube), ["FR = 0.04", "JP = 0.02"]);
+    assert_eq!(default_of(&cube, 0), "FR", "no root holds every base element at weight 1");
+    let dimension = &cube.model.dimensions()[0];
+    let france = dimension.find("France").unwrap();
+    assert_eq!(dimension.attribute(france, "people"), Some(&Attribute::Number(68.0)));
+    assert_eq!(dimension.attribute(france, "capital"), Some(&Attribute::Text("Paris".to_string())));
+    assert_eq!(dimension.attribute(dimension.find("W").unwrap(), "capital"), None);
+}
+
+#[test]
+fn a_table_of_levels() {
+    let gl = table(vec![("Number", texts(&["P1", "p3", "P4"])), ("amount", cents(&[1, 2, 3]))]);
+    let products = table(vec![
+        ("group", texts(&["Toys", "Food", "Toys", "food", "Spare"])),
+        ("Number", texts(&["P2", "P3", "P1", "P4", "."])),
+        ("label", texts(&["Doll", "Bread", ".", "Milk", "Parts"])),
+    ]);
+    let memory = Memory::default().with("gl", gl).with("products.csv", products);
+    let cube = built(
+        &memory,
+        "Product: {table: products.csv, levels: [group, number], caption: label, all: Everything, default: toys}",
+    );
+    assert_eq!(
+        outline(&cube, 0),
+        "P2[Doll] P3[Bread] P1 P4[Milk] Spare[Parts] Toys(P2 P1) Food(P3 P4) Everything(Spare Toys Food)",
+        "rows of the table give the order, a row without a number is a base element itself"
+    );
+    assert_eq!(cells(&cube), ["P3 = 0.02", "P1 = 0.01", "P4 = 0.03"]);
+    assert_eq!(default_of(&cube, 0), "Toys");
+}
+
+#[test]
+fn a_value_that_is_group_and_member_is_the_member() {
+    let gl = table(vec![("sku", texts(&["X", "Z"])), ("amount", cents(&[1, 2]))]);
+    let products = table(vec![("group", texts(&["X", "Y"])), ("sku", texts(&["X", "Z"]))]);
+    let memory = Memory::default().with("gl", gl).with("p", products);
+    let cube = built(&memory, "Product: {table: p, levels: [group, sku]}");
+    assert_eq!(outline(&cube, 0), "X-X[X] Z X(X-X) Y(Z)");
+    assert_eq!(cells(&cube), ["X-X = 0.01", "Z = 0.02"]);
+}
+
+#[test]
+fn levels_of_dates() {
+    let gl = table(vec![
+        ("day", dates(&["2026-04-01", "2025-12-31", "2026-03-31", "2026-03-01"])),
+        ("amount", cents(&[1, 2, 3, 4])),
+    ]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(&memory, "Month: {column: Day, levels: [year, quarter, month], fiscal_start: Apr}");
+    assert_eq!(
+        outline(&cube, 0),
+        "2025-12 2026-03 2026-04 FY26-Q3(2025-12) FY26-Q4(2026-03) FY27-Q1(2026-04) FY26(FY26-Q3 FY26-Q4) FY27(FY27-Q1)"
+    );
+    assert_eq!(cells(&cube), ["2025-12 = 0.02", "2026-03 = 0.07", "2026-04 = 0.01"]);
+    let cube = built(&memory, "Day: {levels: [half, day], column: day, all: Ever}");
+    assert_eq!(
+        outline(&cube, 0),
+        "2025-12-31 2026-03-01 2026-03-31 2026-04-01 2025-H2(2025-12-31) 2026-H1(2026-03-01 2026-03-31 2026-04-01) \
+         Ever(2025-H2 2026-H1)"
+    );
+    assert_eq!(default_of(&cube, 0), "Ever");
+}
+
+#[test]
+fn every_type_of_dates() {
+    let seconds = [1_774_915_200, 1_774_915_199];
+    let columns: [(&str, ArrayRef); 6] = [
+        ("seconds", Arc::new(TimestampSecondArray::from(seconds.to_vec()))),
+        ("ahead", Arc::new(TimestampSecondArray::from(seconds.to_vec()).with_timezone("+01:00"))),
+        ("micros", Arc::new(TimestampMicrosecondArray::from(seconds.map(|it| it * 1_000_000).to_vec()))),
+        ("date64", Arc::new(Date64Array::from(seconds.map(|it| it * 1_000).to_vec()))),
+        ("text", texts(&["2026-03-31", "2026-03-30T23:59:59"])),
+        ("dictionary", Arc::new(DictionaryArray::<Int16Type>::from_iter(["2026-03-31", "2026-03-30"]))),
+    ];
+    for (name, array) in columns {
+        let memory = Memory::default().with("gl", table(vec![("day", array), ("amount", cents(&[1, 2]))]));
+        let cube = built(&memory, "Day: {column: day, levels: [month, day]}");
+        let expected = match name {
+            "ahead" => vec!["2026-03-31 = 0.03"],
+            _ => vec!["2026-03-30 = 0.02", "2026-03-31 = 0.01"],
+        };
+        assert_eq!(cells(&cube), expected, "{name}");
+    }
+    let months = table(vec![("month", texts(&["2026-03", "2025-11"])), ("amount", cents(&[1, 2]))]);
+    let cube = built(&Memory::default().with("gl", months), "Month: {column: month, levels: [year, month]}");
+    assert_eq!(outline(&cube, 0), "2025-11 2026-03 2025(2025-11) 2026(2026-03)");
+}
+
+#[test]
+fn levels_of_columns_of_the_facts() {
+    let gl = table(vec![
+        ("year", ints(&[2026, 2025, 2026, 2026, 2025])),
+        ("month", ints(&[10, 1, 9, 10, 2])),
+        ("amount", cents(&[1, 2, 3, 4, 5])),
+    ]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(&memory, "Time: {levels: [Year, month], all: Always}");
+    assert_eq!(outline(&cube, 0), "1 2 9 10 2025(1 2) 2026(9 10) Always(2025 2026)", "numbers ascend as numbers");
+    assert_eq!(cells(&cube), ["1 = 0.02", "2 = 0.05", "9 = 0.03", "10 = 0.05"]);
+    assert_eq!(memory.queries.borrow()[1], "SELECT DISTINCT \"year\", \"month\" FROM (TABLE gl\n) AS facts");
+}
+
+#[test]
+fn names_that_repeat_under_other_parents_become_paths() {
+    let gl =
+        table(vec![("year", ints(&[2026, 2025, 2025])), ("month", ints(&[1, 1, 2])), ("amount", cents(&[1, 2, 3]))]);
+    let cube = built(&Memory::default().with("gl", gl), "Time: {levels: [year, month]}");
+    assert_eq!(outline(&cube, 0), "2025-1[1] 2 2026-1[1] 2025(2025-1 2) 2026(2026-1)");
+    assert_eq!(cells(&cube), ["2025-1 = 0.02", "2 = 0.03", "2026-1 = 0.01"]);
+}
+
+#[test]
+fn null_levels_are_skipped_and_names_ignore_case() {
+    let gl = table(vec![
+        ("area", texts(&["Europe", "europe", "Asia", ".", "EUROPE"])),
+        ("country", texts(&["France", "FRANCE", ".", "Nowhere", "."])),
+        ("city", texts(&["Paris", "Lyon", ".", ".", "Brussels"])),
+        ("amount", cents(&[1, 2, 3, 4, 5])),
+    ]);
+    let cube = built(&Memory::default().with("gl", gl), "Place: {levels: [area, country, city]}");
+    assert_eq!(
+        outline(&cube, 0),
+        "Asia Brussels Paris Lyon Nowhere France(Paris Lyon) EUROPE(Brussels France)",
+        "the least spelling is taken"
+    );
+    assert_eq!(cells(&cube), ["Asia = 0.03", "Brussels = 0.05", "Paris = 0.01", "Lyon = 0.02", "Nowhere = 0.04"]);
+}
+
+#[test]
+fn values_of_a_column_of_every_type() {
+    let dictionary: DictionaryArray<Int16Type> = ["b", "a", "B"].into_iter().collect();
+    let columns: [(ArrayRef, &str); 10] = [
+        (texts(&["b", "a", "B"]), "a B"),
+        (Arc::new(LargeStringArray::from(vec!["b", "a", "B"])), "a B"),
+        (Arc::new(StringViewArray::from(vec!["b", "a very long text with more bytes", "B"])), "B"),
+        (Arc::new(dictionary), "a B"),
+        (ints(&[10, 9, 10]), "9 10"),
+        (Arc::new(Int8Array::from(vec![-1, 0, -1])), "-1 0"),
+        (Arc::new(UInt64Array::from(vec![u64::MAX, 2, u64::MAX])), "2 18446744073709551615"),
+        (Arc::new(BooleanArray::from(vec![true, false, true])), "false true"),
+        (Arc::new(Decimal128Array::from(vec![10, 9, 10]).with_precision_and_scale(4, 0).unwrap()), "9 10"),
+        (Arc::new(TimestampSecondArray::from(vec![3_600, 0, 3_600])), "1970-01-01 1970-01-01 01:00:00"),
+    ];
+    for (array, expected) in columns {
+        let name = array.data_type().to_string();
+        let memory = Memory::default().with("gl", table(vec![("key", array), ("amount", cents(&[1, 2, 4]))]));
+        let cube = built(&memory, "Key: {}");
+        let outline = outline(&cube, 0);
+        assert!(outline == expected || outline.ends_with(expected), "{name}: {outline}");
+        assert_eq!(cube.facts.len(), 2, "{name}");
+        let sums: Vec<i64> = cells(&cube).iter().map(|cell| if cell.ends_with("0.05") { 5 } else { 2 }).collect();
+        assert_eq!(sums.iter().sum::<i64>(), 7, "{name}: {:?}", cells(&cube));
+    }
+}
+
+#[test]
+fn dictionaries_with_null_and_unused_values() {
+    let values = StringArray::from(vec![Some("unused"), Some("a"), None, Some("b")]);
+    let keys = arrow::array::Int16Array::from(vec![Some(1), Some(3), Some(1)]);
+    let array: ArrayRef = Arc::new(DictionaryArray::<Int16Type>::new(keys, Arc::new(values)));
+    let memory = Memory::default().with("gl", table(vec![("key", array), ("amount", cents(&[1, 2, 4]))]));
+    let cube = built(&memory, "Key: {elements: [a, b]}");
+    assert_eq!(cells(&cube), ["a = 0.05", "b = 0.02"]);
+}
+
+#[test]
+fn all_stands_over_consolidations_of_roots() {
+    let gl = table(vec![("country", texts(&["FR", "DE", "JP", "SE"])), ("amount", cents(&[1, 2, 3, 4]))]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(
+        &memory,
+        "Country: {all: World, consolidated: {Europe: {Core: 1, SE: 1}, Core: {FR: 1, DE: 1}, North: {SE: 1, DE: 1}, Gap: {JP: 1, FR: -1}}}",
+    );
+    assert_eq!(
+        outline(&cube, 0),
+        "DE FR JP SE Europe(Core SE) Core(FR DE) North(SE DE) Gap(JP FR*-1) World(Europe JP)",
+        "North and Gap would count countries twice"
+    );
+    assert_eq!(default_of(&cube, 0), "World");
+}
+
+#[test]
+fn an_empty_table_of_facts_makes_an_empty_cube() {
+    let gl = table(vec![("a", texts(&[])), ("b", texts(&[])), ("d", dates(&[])), ("amount", cents(&[]))]);
+    let cube = built(
+        &Memory::default().with("gl", gl),
+        "A: {all: Total}
+         L: {levels: [a, b]}
+         D: {column: d, levels: [year, day]}
+         V: {column: a, elements: [x]}",
+    );
+    assert_eq!((outline(&cube, 0), outline(&cube, 1), outline(&cube, 2)), ("Total()".into(), "".into(), "".into()));
+    assert!(cube.facts.is_empty());
+    assert_eq!(cube.report.rows, 0);
+}
+
+#[test]
+fn files_are_quoted_and_columns_too() {
+    let file = table(vec![("a \"b\"", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef), ("v", cents(&[1, 2]))]);
+    let memory = Memory::default().with("it's here.parquet", file);
+    let cube = crate::tables::defined(
+        &memory,
+        "cube: c\nfacts: {file: it's here.parquet, value: V}\ndimensions: {'A \"B\"': {}}",
+    )
+    .unwrap();
+    assert_eq!(memory.queries.borrow()[0], "SELECT * FROM 'it''s here.parquet' LIMIT 0");
+    assert_eq!(memory.queries.borrow()[2], "SELECT \"a \"\"b\"\"\", \"v\" FROM 'it''s here.parquet'");
+    assert_eq!(cells(&cube), ["1 = 0.01", "2 = 0.02"]);
+    assert_eq!(cube.model.measures()[0].name, "V");
+}

@@ -1,0 +1,10 @@
+//! Cubes from definitions and tables in memory.
+
+mod bad_input;
+mod demo;
+mod forms;
+mod group_by;
+mod refresh;
+mod tables;
+mod unknown;
+mod values;

@@ -1,0 +1,196 @@
+//! Facts that name no base element: refused, kept aside, added, or counted for another element.
+
+use std::sync::Arc;
+
+use arrow::array::Float64Array;
+
+use crate::tables::{Memory, aside, built, cells, cents, dates, defined, failure, outline, table, texts};
+
+/// Regions: two rows of known ones, NULL, an unknown one twice, one of another spelling, a consolidated one.
+fn memory() -> Memory {
+    Memory::default().with(
+        "gl",
+        table(vec![
+            ("region", texts(&["France", ".", "Atlantis", "japan", "ATLANTIS", "World", "Frence"])),
+            ("version", texts(&["A", "A", "B", "A", "A", "A", "A"])),
+            ("amount", cents(&[1, 2, 3, 4, 5, 6, 7])),
+        ]),
+    )
+}
+
+const REGION: &str = "Region: {elements: [France, Japan], consolidated: {World: {France: 1, Japan: 1}}";
+
+#[test]
+fn refused_with_all_that_is_unknown() {
+    let message = failure(&memory(), &format!("{REGION}}}\nVersion: {{elements: [A]}}"));
+    assert_eq!(
+        message,
+        "dimension 'Region', column 'region': NULL or empty text names no element, in 1 row, first in row 2 \
+         (region=NULL, version=A); no element is named 'Atlantis', in 1 row; no element is named 'ATLANTIS', in 1 row; \
+         'World' is a consolidated element, and facts lie at base elements, in 1 row; no element is named 'Frence', in \
+         1 row. To go on, write in the dimension unknown: aside (the rows are kept aside), unknown: add (the elements \
+         are added), or unknown: with the name of a base element they count for\n\
+         dimension 'Version', column 'version': no element is named 'B', in 1 row, first in row 3 (region=Atlantis, \
+         version=B). To go on, write in the dimension unknown: aside (the rows are kept aside), unknown: add (the \
+         elements are added), or unknown: with the name of a base element they count for"
+    );
+}
+
+#[test]
+fn near_names_and_captions_are_told() {
+    let gl = table(vec![
+        ("region", texts(&["Frence", "Frence", "x1", "x2", "x3", "x4", "x5", "x6"])),
+        ("amount", cents(&[1, 1, 1, 1, 1, 1, 1, 1])),
+    ]);
+    let memory = Memory::default().with("gl", gl);
+    let message = failure(&memory, "Region: {elements: [France]}");
+    assert!(message.contains("'Frence', in 2 rows, first in row 1"), "{message}");
+    assert!(message.contains("; and 2 more values in 2 rows; did you mean 'France'? To go on"), "{message}");
+    let gl = table(vec![("region", texts(&["France"])), ("amount", cents(&[1]))]);
+    let regions = table(vec![("id", texts(&["FR"])), ("up", texts(&["."])), ("name", texts(&["France"]))]);
+    let message = failure(
+        &Memory::default().with("gl", gl).with("r", regions),
+        "Region: {table: r, key: id, parent: up, caption: name}",
+    );
+    assert!(message.ends_with(". 'France' is the caption of 'FR', and facts name elements by their keys"), "{message}");
+}
+
+#[test]
+fn kept_aside_with_the_reason() {
+    let cube = built(&memory(), &format!("{REGION}, unknown: aside}}\nVersion: {{elements: [A], unknown: aside}}"));
+    assert_eq!(cells(&cube), ["France A = 0.01", "Japan A = 0.04"]);
+    assert_eq!(
+        aside(&cube),
+        [
+            ".|A|0.02|Region: NULL or empty text names no element",
+            "Atlantis|B|0.03|Region: no element is named 'Atlantis'; Version: no element is named 'B'",
+            "ATLANTIS|A|0.05|Region: no element is named 'ATLANTIS'",
+            "World|A|0.06|Region: 'World' is a consolidated element, and facts lie at base elements",
+            "Frence|A|0.07|Region: no element is named 'Frence'",
+        ]
+    );
+    let report = &cube.report;
+    assert_eq!((report.rows, report.rows_loaded, report.rows_aside, report.cells), (7, 2, 5, 2));
+    assert_eq!(cube.aside.schema.field(3).name(), "reason");
+}
+
+#[test]
+fn the_cube_decides_where_the_dimension_does_not() {
+    let text = format!(
+        "cube: c\nfacts: {{sql: TABLE gl, value: amount}}\nunknown: aside\ndimensions:\n  {REGION}}}\n  Version: {{unknown: add, elements: [A]}}\n"
+    );
+    let cube = defined(&memory(), &text).unwrap();
+    assert_eq!(aside(&cube).len(), 5);
+    assert_eq!(outline(&cube, 1), "A B");
+}
+
+#[test]
+fn added_without_a_parent() {
+    let message = failure(&memory(), &format!("{REGION}, unknown: add}}\nVersion: {{}}"));
+    assert!(message.starts_with("dimension 'Region', column 'region': NULL or empty text"), "{message}");
+    assert!(message.contains("'World' is a consolidated element"), "{message}");
+    assert!(
+        message.ends_with("write unknown: aside (they are kept aside), or the name of a base element they count for")
+    );
+    let gl = table(vec![
+        ("region", texts(&["Zealand", "France", "atlantis", "Atlantis"])),
+        ("amount", cents(&[1, 2, 3, 4])),
+    ]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(&memory, &format!("{REGION}, unknown: add, all: All}}"));
+    assert_eq!(
+        outline(&cube, 0),
+        "France Japan Atlantis Zealand World(France Japan) All(World Atlantis Zealand)",
+        "by ascending value, without a parent but the one over all roots"
+    );
+    assert_eq!(cube.report.added[0].names, ["Atlantis", "Zealand"]);
+    assert_eq!(cells(&cube), ["France = 0.02", "Atlantis = 0.07", "Zealand = 0.01"]);
+}
+
+#[test]
+fn counted_for_a_named_element() {
+    let cube = built(&memory(), &format!("{REGION}, unknown: japan}}\nVersion: {{}}"));
+    assert_eq!(cells(&cube), ["France A = 0.01", "Japan A = 0.24", "Japan B = 0.03"]);
+    assert_eq!(cube.report.rows_renamed, [("Region".to_string(), 5)]);
+    assert!(cube.report.added.is_empty());
+    let cube = built(&memory(), &format!("{REGION}, unknown: Elsewhere}}\nVersion: {{unknown: Elsewhere}}"));
+    assert_eq!(outline(&cube, 0), "France Japan Elsewhere World(France Japan)");
+    assert_eq!(outline(&cube, 1), "A B", "no row needs it");
+    assert_eq!(cube.report.added[0].names, ["Elsewhere"]);
+    assert_eq!(cube.report.rows_renamed, [("Region".to_string(), 5)]);
+    for name in ["World", "Every"] {
+        let message = failure(&memory(), &format!("{REGION}, all: Every, unknown: {name}}}\nVersion: {{}}"));
+        let expected = format!("dimensions.Region.unknown: '{name}' is no base element; unknown: names a base element");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+}
+
+#[test]
+fn null_dates_and_texts_that_are_none() {
+    let gl = table(vec![("day", dates(&["2026-01-01", "."])), ("amount", cents(&[1, 2]))]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(&memory, "Day: {column: day, levels: [year, day], unknown: Undated}");
+    assert_eq!(cells(&cube), ["2026-01-01 = 0.01", "Undated = 0.02"]);
+    let gl = table(vec![
+        ("day", texts(&["2026-01", "someday", "2026-02-30", "2026-02-28"])),
+        ("amount", cents(&[1, 2, 3, 4])),
+    ]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(&memory, "Day: {column: day, levels: [year, day], unknown: aside}");
+    assert_eq!(cells(&cube), ["2026-02-28 = 0.04"], "a month is no day");
+    let cube = built(&memory, "Day: {column: day, levels: [year, month], unknown: add}");
+    assert_eq!(outline(&cube, 0), "2026-01 2026-02 2026(2026-01 2026-02) 2026-02-30 someday");
+}
+
+#[test]
+fn level_rows_that_end_above_others_are_consolidated_keys() {
+    let gl = table(vec![
+        ("area", texts(&["Europe", "Europe", ".", "Asia"])),
+        ("country", texts(&["France", ".", ".", "."])),
+        ("amount", cents(&[1, 2, 3, 4])),
+    ]);
+    let memory = Memory::default().with("gl", gl);
+    let message = failure(&memory, "Place: {levels: [area, country]}");
+    assert!(message.contains("column 'area', 'country': 'Europe' is a consolidated element"), "{message}");
+    assert!(message.contains("row 2 (area=Europe, country=NULL); NULL or empty text names"), "{message}");
+    let cube = built(&memory, "Place: {levels: [area, country], unknown: aside}");
+    assert_eq!(outline(&cube, 0), "Asia France Europe(France)");
+    assert_eq!((cells(&cube).len(), aside(&cube).len()), (2, 2));
+}
+
+#[test]
+fn a_value_of_several_elements_of_a_table() {
+    let gl = table(vec![("month", texts(&["1", "2025-1", "2"])), ("amount", cents(&[1, 2, 3]))]);
+    let months = table(vec![("year", texts(&["2025", "2026", "2026"])), ("month", texts(&["1", "1", "2"]))]);
+    let memory = Memory::default().with("gl", gl).with("m", months);
+    let message = failure(&memory, "Month: {table: m, levels: [year, month]}");
+    assert!(message.contains("'1' is several elements: 2025-1, 2026-1, in 1 row"), "{message}");
+    assert!(message.contains("derive the levels from columns of the facts"), "{message}");
+    let cube = built(&memory, "Month: {table: m, levels: [year, month], unknown: aside}");
+    assert_eq!(cells(&cube), ["2025-1 = 0.02", "2 = 0.03"]);
+}
+
+#[test]
+fn nan_and_infinity() {
+    let values = Float64Array::from(vec![Some(1.0), Some(f64::NAN), Some(f64::NEG_INFINITY), None]);
+    let gl = table(vec![("k", texts(&["a", "a", "b", "c"])), ("x", Arc::new(values))]);
+    let memory = Memory::default().with("gl", gl);
+    for value_type in ["double", "decimal(2)"] {
+        let text = |unknown: &str| {
+            format!(
+                "cube: c\nfacts: {{sql: TABLE gl, value: x}}\nvalue: {{type: {value_type}}}\nunknown: {unknown}\ndimensions: {{K: {{}}}}"
+            )
+        };
+        for unknown in ["refuse", "add", "a"] {
+            assert_eq!(
+                defined(&memory, &text(unknown)).unwrap_err().to_string(),
+                "measure 'x', column 'x': NaN in row 2 (k=a); NaN and infinity are in 2 rows. To keep such rows aside, \
+                 write unknown: aside for the cube"
+            );
+        }
+        let cube = defined(&memory, &text("aside")).unwrap();
+        assert_eq!(cells(&cube), ["a = 1"], "{value_type}");
+        assert_eq!(aside(&cube), ["a|NaN|x: NaN or infinity", "b|-inf|x: NaN or infinity"]);
+        assert_eq!((cube.report.rows_loaded, cube.report.rows_empty), (1, 1));
+    }
+}
