@@ -41,7 +41,7 @@ pub use access::AllowedPaths;
 pub use baseline::Baseline;
 pub use cancel::Cancel;
 pub use codec::PlanCodec;
-pub use cubes::{CubeAnswer, CubeQueryOptions, OpenCube, cube_info};
+pub use cubes::{CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, cube_info};
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 pub use error::{Result, SqlError, as_written};

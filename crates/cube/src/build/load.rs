@@ -102,7 +102,11 @@ fn position(selected: &[&str], column: &str) -> usize {
     selected.iter().position(|held| *held == column).expect("columns of plans are selected")
 }
 
-fn keys<'a>(model: &'a CubeModel, plans: &'a [Plan<'a>], selected: &[&str]) -> Result<Vec<Keys<'a>>, BuildError> {
+pub(super) fn keys<'a>(
+    model: &'a CubeModel,
+    plans: &'a [Plan<'a>],
+    selected: &[&str],
+) -> Result<Vec<Keys<'a>>, BuildError> {
     let of_plan = |(plan, dimension): (&'a Plan<'a>, &'a crate::model::Dimension)| {
         let policy = match &plan.unknown {
             UnknownElements::Refuse | UnknownElements::Add => Policy::Refuse,

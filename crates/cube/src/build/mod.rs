@@ -12,6 +12,7 @@
 mod consolidate;
 mod dates;
 mod dimension;
+mod drill;
 mod encode;
 mod error;
 mod form;
@@ -33,6 +34,7 @@ mod values;
 
 use arrow::array::RecordBatchReader;
 
+pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
 pub use progress::BuildProgress;
 pub use report::{AddedElements, Aside, OtherParent, Report};
@@ -49,6 +51,7 @@ use crate::model::{CubeModel, Dimension};
 /// A query is one of these, where *source* is the definition's SQL in parentheses, or a file in single quotes:
 ///
 ///  - `SELECT * FROM source LIMIT 0`, of which the schema alone is read;
+///  - `SELECT * FROM source`, for [`source_rows`];
 ///  - `SELECT "column", … FROM source`;
 ///  - `SELECT DISTINCT "column", … FROM source`.
 pub trait Tables {

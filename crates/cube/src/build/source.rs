@@ -109,6 +109,15 @@ impl<'a> Source<'a> {
         self.query("SELECT", columns)
     }
 
+    /// All columns of all rows.
+    pub(super) fn all(&self) -> Result<Rows<'a>, BuildError> {
+        let sql = format!("SELECT * FROM {}", self.from);
+        match self.tables.query(&sql) {
+            Ok(reader) => Ok(Rows { sql, reader, progress: self.progress }),
+            Err(source) => Err(BuildError::Query { sql, source }),
+        }
+    }
+
     /// All rows of some columns.
     pub(super) fn whole(&self, columns: &[&str]) -> Result<RecordBatch, BuildError> {
         self.select(columns)?.whole()

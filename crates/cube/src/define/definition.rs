@@ -1,6 +1,7 @@
 //! What a definition file says, as it stands there.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -165,6 +166,19 @@ pub enum TimeLevel {
     Month,
     /// A day.
     Day,
+}
+
+impl Definition {
+    /// The definition with files that it names by relative paths taken from a folder; SQL text stays as it is.
+    pub fn with_files_in(mut self, folder: &Path) -> Definition {
+        let tables = self.dimensions.values_mut().filter_map(|dimension| dimension.table.as_mut());
+        for file in tables.chain(self.facts.file.as_mut()) {
+            if !file.contains("://") && Path::new(file).is_relative() {
+                *file = folder.join(&*file).to_string_lossy().into_owned();
+            }
+        }
+        self
+    }
 }
 
 impl Default for ValueTypeText {

@@ -20,7 +20,7 @@ pub struct StoredCube {
     pub texts: Vec<TextCell>,
     /// Rows kept aside.
     pub aside: Vec<RecordBatch>,
-    /// What an import keeps beside the model.
+    /// Where it comes from, with what an import keeps beside the model.
     pub origin: Option<Origin>,
 }
 
@@ -33,12 +33,17 @@ pub struct TextCell {
     pub text: String,
 }
 
-/// Where a cube was imported from.
+/// Where a cube comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// A Palo or Jedox database.
     Palo(PaloOrigin),
+    /// A definition file; files that it names lie beside it.
+    Definition {
+        /// Its absolute path.
+        file: String,
+    },
 }
 
 /// What a Palo database records of a cube beside the model and its cells.
@@ -89,7 +94,10 @@ impl StoredCube {
                 return Some(format!("facts lie at coordinate {most} of dimension '{name}', which has {count}"));
             }
         }
-        let origins = self.origin.as_ref().map(|Origin::Palo(origin)| origin.dimensions.len());
+        let origins = self.origin.as_ref().and_then(|origin| match origin {
+            Origin::Palo(origin) => Some(origin.dimensions.len()),
+            Origin::Definition { .. } => None,
+        });
         if let Some(found) = origins.filter(|&found| found != model.dimensions().len()) {
             return Some(format!("its origin has {found} dimensions, the model {}", model.dimensions().len()));
         }

@@ -17,8 +17,9 @@ use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use warpcube_cube::aggregate::{Algorithm, Progress, TARGETS_MAX};
 use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer};
+use warpcube_cube::define::{self, Definition};
 use warpcube_cube::device::{DeviceContraction, FactsSource};
-use warpcube_cube::store::{self, Manifest, StoreError};
+use warpcube_cube::store::{self, Manifest, Origin, StoreError};
 
 use crate::access::Access;
 use crate::error::{Result, SqlError};
@@ -52,7 +53,7 @@ pub struct OpenCube {
     folder: PathBuf,
     generation: u64,
     cube: Cube,
-    definition: Option<String>,
+    definition: Option<CubeDefinition>,
     device: OnceLock<DeviceContraction>,
     batches: OnceLock<Arc<[RecordBatch]>>,
 }
@@ -63,6 +64,51 @@ impl std::fmt::Debug for OpenCube {
             .field("folder", &self.folder)
             .field("generation", &self.generation)
             .finish_non_exhaustive()
+    }
+}
+
+/// The definition of a cube.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CubeDefinition {
+    /// The YAML text.
+    pub text: String,
+    /// The file that it was read from; files that it names lie beside it.
+    pub file: Option<PathBuf>,
+}
+
+impl CubeDefinition {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeDefinition`] for a file that cannot be read.
+    pub fn read(file: &Path) -> Result<CubeDefinition> {
+        let failed = |error| SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(failed)?;
+        Ok(CubeDefinition { text, file: Some(std::path::absolute(file).map_err(failed)?) })
+    }
+
+    /// What the text says, with the files that it names beside its own.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeDefinition`] with line and column.
+    pub fn parse(&self) -> Result<Definition> {
+        let parsed = define::parse(&self.text).map_err(|error| {
+            let file = self.file.as_ref().map_or(String::new(), |file| format!("{}: ", file.display()));
+            SqlError::CubeDefinition(format!("{file}{error}"))
+        })?;
+        let folder = self.file.as_ref().and_then(|file| file.parent());
+        Ok(folder.map_or_else(|| parsed.clone(), |folder| parsed.clone().with_files_in(folder)))
+    }
+
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        self.file.as_ref().map(|file| Origin::Definition { file: file.display().to_string() })
+    }
+}
+
+fn definition_file(origin: Option<Origin>) -> Option<PathBuf> {
+    match origin {
+        Some(Origin::Definition { file }) => Some(PathBuf::from(file)),
+        _ => None,
     }
 }
 
@@ -110,9 +156,9 @@ impl OpenCube {
         self.generation
     }
 
-    /// The text of its definition, if it has one.
-    pub fn definition(&self) -> Option<&str> {
-        self.definition.as_deref()
+    /// Its definition, if it has one.
+    pub fn definition(&self) -> Option<&CubeDefinition> {
+        self.definition.as_ref()
     }
 }
 
@@ -139,7 +185,7 @@ impl Cubes {
             folder: path.clone(),
             generation: manifest.generation,
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
-            definition: stored.definition,
+            definition: stored.definition.map(|text| CubeDefinition { text, file: definition_file(stored.origin) }),
             device: OnceLock::new(),
             batches: OnceLock::new(),
         });

@@ -7,12 +7,13 @@ use arrow::array::RecordBatch;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, BuildProgress, Built};
-use warpcube_cube::define::{self, Definition};
 use warpcube_cube::store::{self, Held, StoredCube};
 
 use super::Session;
 use crate::access::Access;
-use crate::cubes::{CancelOnDrop, CubeAnswer, CubeQueryOptions, OpenCube, SessionTables, folder_of, of_store};
+use crate::cubes::{
+    CancelOnDrop, CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, SessionTables, folder_of, of_store,
+};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 
@@ -56,19 +57,6 @@ impl Session {
         blocking(move || session.inner.cubes.ask(&cube, &query, options, &session.settings(), &progress)).await
     }
 
-    /// The definition of a cube in a file.
-    ///
-    /// # Errors
-    /// [`SqlError::CubeDefinition`] with line and column; a file that cannot be read.
-    pub fn cube_definition(&self, file: &Path) -> Result<(Definition, String)> {
-        Access::under(&self.settings()).check_path(file)?;
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display())))?;
-        let definition =
-            define::parse(&text).map_err(|error| SqlError::CubeDefinition(format!("{}: {error}", file.display())))?;
-        Ok((definition, text))
-    }
-
     /// Makes or refreshes the cube of a definition from this session's tables. The folder has the old cube or the new
     /// one at any time.
     ///
@@ -76,7 +64,7 @@ impl Session {
     /// [`SqlError::CubeFacts`] for rows that do not fit, [`SqlError::CubeFolder`], errors of the source's statement.
     pub async fn load_cube(
         &self,
-        (definition, text): (Definition, String),
+        source: CubeDefinition,
         folder: &Path,
         load: CubeLoad,
         progress: Arc<BuildProgress>,
@@ -84,6 +72,7 @@ impl Session {
         let settings = self.settings();
         let access = Access::under(&settings);
         access.check_path(folder)?;
+        let definition = source.parse()?;
         if settings.read_only {
             return Err(SqlError::ReadOnly("a load of a cube".into()));
         }
@@ -104,8 +93,9 @@ impl Session {
             };
             let Built { model, facts, aside, report, .. } = built.map_err(of_build)?;
             let texts = old.as_ref().map(|old| old.texts.clone()).unwrap_or_default();
-            let origin = old.and_then(|old| old.origin);
-            let stored = StoredCube { model, facts, definition: Some(text), texts, aside: aside.batches, origin };
+            let origin = source.origin();
+            let definition = Some(source.text);
+            let stored = StoredCube { model, facts, definition, texts, aside: aside.batches, origin };
             match held {
                 None => store::create(&folder, &stored).map_err(of_store)?,
                 Some(held) => drop(held.replace(&stored).map_err(of_store)?),
@@ -125,10 +115,10 @@ impl Session {
         cell: SourceCell,
         progress: Arc<BuildProgress>,
     ) -> Result<RecordBatch> {
-        let Some(text) = cube.definition() else {
+        let Some(definition) = cube.definition() else {
             return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
         };
-        let definition = define::parse(text).map_err(|error| SqlError::CubeDefinition(error.to_string()))?;
+        let definition = definition.parse()?;
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), tokio::runtime::Handle::current(), report.clone());
         let _cancels = Cancels(report, progress.clone());

@@ -15,9 +15,6 @@ pub(crate) enum CubeCommand {
         /// Folder for the tables, the definition and the cube
         #[arg(default_value = "demo")]
         folder: PathBuf,
-        /// Filled base cells
-        #[arg(long, default_value_t = 2_000_000, value_name = "CELLS")]
-        facts: usize,
     },
     /// Make a cube from a definition file, and load its facts
     ///
