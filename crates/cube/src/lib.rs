@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub mod ask;
+pub mod catalog;
 pub mod define;
 pub mod device;
 pub mod error;
