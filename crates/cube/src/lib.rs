@@ -4,6 +4,7 @@ pub mod aggregate;
 pub mod answer;
 pub mod ask;
 pub mod build;
+pub mod catalog;
 pub mod define;
 pub mod demo;
 pub mod device;

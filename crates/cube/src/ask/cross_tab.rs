@@ -19,8 +19,10 @@ pub struct CrossTabAnswer {
     pub page_axes: Vec<String>,
     /// The pages; without page axes there is one.
     pub pages: Vec<Page>,
-    /// Rows and columns that were left out, because none of their cells is filled, over all pages.
+    /// Rows and columns that were left out, because none of their cells is shown, over all pages.
     pub hidden: (u64, u64),
+    /// True if only the largest or smallest cells are shown.
+    pub is_extreme: bool,
 }
 
 /// One table of a cross-tab.
@@ -78,6 +80,7 @@ pub fn cross_tab(model: &CubeModel, table: &BoundTable, asked: &Asked, cells: &C
         page_axes: names(&table.pages),
         pages,
         hidden,
+        is_extreme: table.extreme.is_some(),
     }
 }
 

@@ -204,7 +204,7 @@ fn user(name: &str) -> String {
 
 fn in_table(table: &str, error: BuildError) -> BuildError {
     match error {
-        BuildError::Model(source) => BuildError::Table { table: table.to_owned(), source },
+        BuildError::Model(source) => BuildError::Table { table: table.to_owned(), source: Box::new(source) },
         other => other,
     }
 }

@@ -189,7 +189,7 @@ pub enum BuildError {
         /// The table.
         table: String,
         /// The problem.
-        source: ModelError,
+        source: Box<ModelError>,
     },
     /// A value does not fit its measure.
     #[error("measure '{measure}', column '{column}': {value} in {row} {problem}")]

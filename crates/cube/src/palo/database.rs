@@ -133,6 +133,9 @@ pub struct Section {
     pub rows: Vec<Vec<Field>>,
 }
 
+/// Name of the file that holds the database without cells.
+pub const DATABASE_FILE_NAME: &str = "database.csv";
+
 /// Name of the file that holds the cells of a cube.
 pub fn cube_file_name(cube: u32) -> String {
     format!("database_CUBE_{cube}.csv")

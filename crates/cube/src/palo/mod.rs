@@ -24,7 +24,9 @@ mod write;
 
 pub use cells::{Cell, CellReader, CellValue, CellWriter, CubeHeader};
 pub use convert::{DimensionOrigin, ElementOrigin, ImportedCube, VALUE_MEASURE};
-pub use database::{Cube, Database, Dimension, Element, ElementType, Elements, Section, cube_file_name};
+pub use database::{
+    Cube, DATABASE_FILE_NAME, Database, Dimension, Element, ElementType, Elements, Section, cube_file_name,
+};
 pub use error::{PaloError, Result};
 pub use import::{CellImport, ImportedCell, Reason, Skipped, SkippedCell};
 pub use record::{Field, LineEnd, RecordKind, RecordReader, Row};

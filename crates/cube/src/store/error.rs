@@ -12,7 +12,7 @@ use crate::error::ModelError;
 use crate::facts::FactsError;
 
 /// Result of an operation on a cube folder.
-pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// An error of a cube folder.
 #[derive(Debug, Error)]
@@ -50,7 +50,7 @@ pub enum StoreError {
         holder: Option<Holder>,
     },
     /// The folder is of another version of the format.
-    #[error("'{path}' has version {found} of cube folders, this program reads version {wanted}")]
+    #[error("'{path}' has version {found} of its format, this program reads version {wanted}")]
     Version {
         /// The manifest.
         path: PathBuf,
@@ -84,7 +84,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: ModelError,
+        source: Box<ModelError>,
     },
     /// Text cells or rows kept aside cannot be written or read.
     #[error("'{path}': {source}")]
@@ -109,6 +109,12 @@ impl StoreError {
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
         let path = path.to_path_buf();
         move |source| StoreError::Io { path, action, source }
+    }
+
+    /// An error of a stored model.
+    pub(super) fn model(path: &Path) -> impl FnOnce(ModelError) -> StoreError {
+        let path = path.to_path_buf();
+        move |source| StoreError::Model { path, source: Box::new(source) }
     }
 
     /// Damage in a file.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +19,7 @@ use super::{MANIFEST_NAME, StoredCube};
 pub const LOCK_NAME: &str = "lock";
 /// Bytes of a holder's name at most.
 const HOLDER_BYTES_MAX: u64 = 256;
-/// Attempts to read the name of a holder that has just taken the lock.
+/// Attempts to take the lock while the file names no holder.
 const ATTEMPTS: u32 = 20;
 /// Pause between them.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -73,14 +73,7 @@ impl Held {
         let path = folder.join(LOCK_NAME);
         let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path);
         let mut file = opened.map_err(StoreError::io(&path, "opened"))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = read_holder(&mut file).map_err(StoreError::io(&path, "read"))?;
-                return Err(StoreError::Held { folder: folder.to_path_buf(), holder });
-            }
-            Err(TryLockError::Error(error)) => return Err(StoreError::io(&path, "locked")(error)),
-        }
+        take(&mut file, folder, &path)?;
         let holder = Holder { pid: std::process::id(), since: now() };
         let text = serde_json::to_vec(&holder).expect("a holder has two numbers");
         // A crash may have left the name of another holder.
@@ -112,16 +105,26 @@ impl Drop for Held {
     }
 }
 
-/// The holder that the file names; nothing if it names none for as long as its name may take to be written.
-fn read_holder(file: &mut File) -> std::io::Result<Option<Holder>> {
+/// Takes the lock, or tells its holder; waits as long as a holder may take to write its name or to end.
+fn take(file: &mut File, folder: &Path, path: &Path) -> Result<()> {
     for _ in 0..ATTEMPTS {
-        let mut text = Vec::new();
-        file.rewind()?;
-        file.take(HOLDER_BYTES_MAX).read_to_end(&mut text)?;
-        if let Ok(holder) = serde_json::from_slice(&text) {
-            return Ok(Some(holder));
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(StoreError::io(path, "locked")(error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if let Some(holder) = read_holder(file).map_err(StoreError::io(path, "read"))? {
+            return Err(StoreError::Held { folder: folder.to_path_buf(), holder: Some(holder) });
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(None)
+    Err(StoreError::Held { folder: folder.to_path_buf(), holder: None })
+}
+
+/// The holder that the file names.
+fn read_holder(file: &mut File) -> io::Result<Option<Holder>> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.take(HOLDER_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text).ok())
 }

@@ -1,22 +1,16 @@
 //! The manifest: which files make up the cube, and statistics that need no page.
-//!
-//! The first line is `{"checksum": "89abcdef",` with the CRC-32 of all bytes after it, so that the whole file is JSON
-//! and no bit of it is without a checksum.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::checked;
 use super::error::{Result, StoreError};
 
 /// Name of the manifest in the folder.
 pub const MANIFEST_NAME: &str = "cube.json";
 /// Version of the folder that is written and read.
 pub const MANIFEST_VERSION: u64 = 1;
-/// Bytes of a manifest at most.
-const MANIFEST_BYTES_MAX: u64 = 1 << 24;
 
 /// The manifest of a cube folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,17 +111,6 @@ pub struct FileEntry {
     pub checksum: Option<String>,
 }
 
-/// The version, read before the other fields: those of another version may differ.
-#[derive(Deserialize)]
-struct Versioned {
-    version: u64,
-}
-
-/// The form in which checksums are written.
-pub(super) fn checksum(bytes: &[u8]) -> String {
-    format!("{:08x}", crc32fast::hash(bytes))
-}
-
 impl Role {
     const ALL: [Role; 6] = [Role::Model, Role::Facts, Role::Definition, Role::Texts, Role::Aside, Role::Origin];
 
@@ -173,48 +156,16 @@ pub(super) fn is_number(text: &str) -> bool {
 }
 
 impl Manifest {
-    /// The manifest as text.
-    pub(super) fn text(&self) -> String {
-        let json = serde_json::to_string_pretty(self).expect("a manifest has text keys and finite numbers");
-        let body = format!("{}\n", json.strip_prefix("{\n").expect("a manifest has fields"));
-        format!("{}{body}", first_line(body.as_bytes()))
-    }
-
     /// Reads the manifest of a folder.
     ///
     /// # Errors
     /// [`StoreError::NoCube`], [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
     pub(super) fn read(folder: &Path) -> Result<Manifest> {
         let path = folder.join(MANIFEST_NAME);
-        let file = File::open(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => StoreError::NoCube { folder: folder.to_path_buf() },
-            _ => StoreError::io(&path, "read")(error),
-        })?;
-        let mut bytes = Vec::new();
-        file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io(&path, "read"))?;
-        if bytes.len() as u64 > MANIFEST_BYTES_MAX {
-            return Err(StoreError::damaged(&path, format!("a manifest has at most {MANIFEST_BYTES_MAX} bytes")));
-        }
-        Manifest::parse(&bytes, &path)
-    }
-
-    fn parse(bytes: &[u8], path: &Path) -> Result<Manifest> {
-        let damaged = |reason: &str| StoreError::damaged(path, reason);
-        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
-        let (head, body) = bytes.split_at(end);
-        if head != first_line(body).as_bytes() {
-            return Err(damaged("the checksum in its first line is not that of its other lines"));
-        }
-        let json = [b"{", body].concat();
-        let unreadable = |error: serde_json::Error| damaged(&format!("it is no manifest: {error}"));
-        let Versioned { version } = serde_json::from_slice(&json).map_err(unreadable)?;
-        if version != MANIFEST_VERSION {
-            let path = path.to_path_buf();
-            return Err(StoreError::Version { path, found: version, wanted: MANIFEST_VERSION });
-        }
-        let manifest: Manifest = serde_json::from_slice(&json).map_err(unreadable)?;
+        let read: Option<Manifest> = checked::read(&path, MANIFEST_VERSION)?;
+        let manifest = read.ok_or_else(|| StoreError::NoCube { folder: folder.to_path_buf() })?;
         match manifest.files.iter().find(|file| !Role::is_file_name(&file.name)) {
-            Some(file) => Err(damaged(&format!("'{}' is no name of a cube's file", file.name))),
+            Some(file) => Err(StoreError::damaged(&path, format!("'{}' is no name of a cube's file", file.name))),
             None => Ok(manifest),
         }
     }
@@ -238,11 +189,6 @@ impl Manifest {
     pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = &FileEntry> {
         self.files.iter().filter(move |file| file.role == role)
     }
-}
-
-/// The first line of a manifest with these other lines.
-fn first_line(body: &[u8]) -> String {
-    format!("{{\"checksum\": \"{}\",\n", checksum(body))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@
 //! Lengths are compared with the file before memory is allocated.
 
 mod arrow_file;
+pub(crate) mod checked;
 mod cube;
 mod error;
 mod facts_file;
@@ -41,3 +42,4 @@ pub use manifest::{
 };
 pub use open::{info, open, open_with_manifest};
 pub use replace::{Step, create};
+pub(crate) use replace::{sync_folder, write_file};

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use warpcube_column::format::TableIdentity;
 
+use super::checked::checksum;
 use super::cube::{Origin, StoredCube, TextCell};
 use super::error::{Result, StoreError};
 use super::facts_file::FactsFile;
-use super::manifest::{FileEntry, Manifest, Role, checksum};
+use super::manifest::{FileEntry, Manifest, Role};
 use super::{MANIFEST_NAME, arrow_file, texts};
 use crate::model::CubeModel;
 
@@ -113,8 +114,7 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let aside = manifest.of_role(Role::Aside).map(|entry| Part::open(folder, entry)).collect::<Result<Vec<_>>>()?;
 
     let json = model.text()?;
-    let read_model = CubeModel::from_json(&json);
-    let model = read_model.map_err(|source| StoreError::Model { path: model.path.clone(), source })?;
+    let model = CubeModel::from_json(&json).map_err(StoreError::model(&model.path))?;
     let page_cells = usize::try_from(manifest.facts.page_cells).unwrap_or(usize::MAX);
     let cube = StoredCube {
         facts: facts_file.facts(&model, page_cells)?,

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::checked::{self, checksum};
 use super::cube::StoredCube;
 use super::error::{Result, StoreError};
 use super::lock::now;
-use super::manifest::is_number;
-use super::manifest::{DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, checksum};
+use super::manifest::{DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, is_number};
 use super::open::identity;
 use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
 
@@ -179,7 +179,7 @@ impl Folder<'_> {
 
     fn write_model(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
         let path = self.path_of(manifest, Role::Model, 0);
-        let json = cube.model.to_json().map_err(|source| StoreError::Model { path, source })?;
+        let json = cube.model.to_json().map_err(StoreError::model(&path))?;
         self.write(manifest, (Role::Model, 0), json.as_bytes())
     }
 
@@ -231,7 +231,7 @@ impl Folder<'_> {
 
     fn publish(&mut self, manifest: &Manifest) -> Result<()> {
         let (next, path) = (self.path.join(NEXT_MANIFEST), self.path.join(MANIFEST_NAME));
-        self.step(Step::Write(&next), "written", || write_file(&next, manifest.text().as_bytes()))?;
+        self.step(Step::Write(&next), "written", || write_file(&next, checked::text(manifest).as_bytes()))?;
         self.step(Step::Rename(&path), "replaced", || fs::rename(&next, &path))?;
         self.sync()
     }
@@ -242,7 +242,8 @@ impl Folder<'_> {
     }
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file and makes its bytes durable.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()

@@ -47,7 +47,11 @@ pub fn cross_tab_text(model: &CubeModel, answer: &CrossTabAnswer, width: Option<
         .map(|(count, what)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" }))
         .collect();
     if !hidden.is_empty() {
-        let _ = writeln!(text, "{} without a value hidden (the option `empty` shows all)", hidden.join(" and "));
+        let why = match answer.is_extreme {
+            true => "without one of these cells hidden",
+            false => "without a value hidden (the option `empty` shows all)",
+        };
+        let _ = writeln!(text, "{} {why}", hidden.join(" and "));
     } else if text.ends_with("\n\n") {
         text.pop();
     }

@@ -113,7 +113,7 @@ fn another_version_is_named() {
     });
     for error in [store::open(&folder).unwrap_err(), Held::lock(&folder).unwrap().replace(&small()).unwrap_err()] {
         assert!(matches!(&error, StoreError::Version { found: 2, wanted: 1, .. }), "{error}");
-        assert!(error.to_string().ends_with("has version 2 of cube folders, this program reads version 1"), "{error}");
+        assert!(error.to_string().ends_with("has version 2 of its format, this program reads version 1"), "{error}");
     }
 }
 
@@ -168,7 +168,7 @@ fn errors_name_column_and_page() {
     let decimal = ValueType::Decimal { scale: 0 };
     let model = model("pages", &[1000, 1000], &[(Rule::Sum, decimal), (Rule::Sum, ValueType::Double)]);
     let rows: Vec<_> =
-        (0..150_000_u64).map(|row| (row * 6 + row % 5, Some(row as i64), Some(row as f64 / 4.0))).collect();
+        (0..196_000_u64).map(|row| (row * 5 + row % 4, Some(row as i64), Some(row as f64 / 4.0))).collect();
     let cube = StoredCube::new(model.clone(), facts(&model, &rows, 4096));
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use warpcube_cube::build::{BuildProgress, Report};
+use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, Progress, Session, SqlError};
 
@@ -175,17 +176,28 @@ fn import_into(source: &Path, folder: &Path) -> Result<Vec<String>> {
         store::create(folder, &stored).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
         return Ok(vec![format!("{}: {} cells", folder.display(), grouped(cells as u64))]);
     }
-    Err(failed("PALO".to_string()))
+    let imported = catalog::import(source, folder).map_err(|error| failed(error.to_string()))?;
+    Ok(lines(&imported))
+}
+
+/// What an import made, a line a cube.
+fn lines(imported: &Import) -> Vec<String> {
+    let line = |cube: &catalog::CatalogCube| {
+        let skipped = imported.skipped.iter().find(|(name, _)| *name == cube.name);
+        let skipped = skipped
+            .map_or(String::new(), |(_, skipped)| format!(", {} cells kept as they stand", grouped(skipped.count)));
+        match (&cube.folder, &cube.reason) {
+            (Some(folder), _) => format!("{}{skipped}", imported.catalog.folder().join(folder).display()),
+            (None, reason) => format!("{}: kept as it stands: {}", cube.name, reason.as_deref().unwrap_or_default()),
+        }
+    };
+    imported.catalog.cubes().iter().map(line).collect()
 }
 
 fn export(folder: &Path, target: &Path, host: &Host) -> Result<()> {
     let (from, to) = (folder.to_path_buf(), target.to_path_buf());
     follow(host, "exporting", Progress::default, async move {
-        let done = tokio::task::spawn_blocking(move || {
-            let _ = (from, to);
-            Ok::<(), SqlError>(())
-        })
-        .await;
+        let done = tokio::task::spawn_blocking(move || Catalog::open(&from)?.export(&to)).await;
         let done = done.map_err(|error| SqlError::Internal(error.to_string()))?;
         Ok(done.map_err(|error| SqlError::CubeImport(error.to_string()))?)
     })?;

@@ -1,0 +1,7 @@
+//! Palo databases as folders of cubes: nothing is lost, changes show, broken files leave nothing behind.
+
+mod changes;
+mod random;
+mod refused;
+mod round_trip;
+mod source;
