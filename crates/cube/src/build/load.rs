@@ -193,7 +193,7 @@ impl Pass<'_> {
             if self.keys[at].resolver.codes.iter().all(|code| *code < FIRST) {
                 continue;
             }
-            for row in 0..kept.len() {
+            for (row, kept) in kept.iter_mut().enumerate() {
                 let code = self.keys[at].resolver.codes[row];
                 if code < FIRST {
                     continue;
@@ -204,9 +204,9 @@ impl Pass<'_> {
                         self.keys[at].resolver.codes[row] = base;
                         self.keys[at].rows_renamed += 1;
                     }
-                    Policy::Aside => kept[row] = false,
+                    Policy::Aside => *kept = false,
                     Policy::Refuse => {
-                        kept[row] = false;
+                        *kept = false;
                         self.refusals.key(at, || place(batch, &self.keys, row, before));
                     }
                 }

@@ -87,7 +87,7 @@ struct Selection {
 impl Selection {
     /// Decides about the next record with a draw.
     fn takes(&mut self, draw: u64) -> bool {
-        let takes = u128::from(draw) * u128::from(self.left) >> 64 < u128::from(self.wanted);
+        let takes = (u128::from(draw) * u128::from(self.left)) >> 64 < u128::from(self.wanted);
         self.left -= 1;
         self.wanted -= u64::from(takes);
         takes

@@ -18,7 +18,7 @@ pub(crate) enum CubeCommand {
     },
     /// Make a cube from a definition file, and load its facts
     ///
-    /// Files that the definition names are looked for from the current folder, as in SQL.
+    /// `file` and `table` name files beside the definition; its SQL is read as in the current folder.
     Define {
         /// The definition, a YAML file
         definition: PathBuf,

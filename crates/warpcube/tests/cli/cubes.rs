@@ -1,0 +1,232 @@
+//! Cubes from the command line: made, asked, read in SQL, refreshed, imported and exported.
+
+use std::fs::File;
+
+use crate::harness::{Place, Ran};
+
+const DEFINITION: &str = "\
+cube: plan
+facts: {file: gl.csv, value: amount}
+value: {type: decimal(2), format: '#,##0.00'}
+dimensions:
+  Month:   {column: month, levels: [year, quarter, month]}
+  Region:  {table: regions.csv, key: id, parent: parent_id, caption: name}
+  Version: {elements: [Actual, Budget], consolidated: {Variance: {Actual: 1, Budget: -1}}}
+";
+
+const FACTS: &str = "\
+month,region,version,amount,note
+2026-01-05,FR,Actual,100.25,a
+2026-01-20,FR,Actual,10.25,b
+2026-02-01,FR,Budget,90.00,c
+2026-02-01,ES,Actual,7.50,d
+2026-04-01,JP,Actual,1000.00,e
+2026-04-02,JP,Budget,1000.00,f
+";
+
+const REGIONS: &str = "\
+id,parent_id,name
+W,,World
+EU,W,Europe
+FR,EU,France
+ES,EU,Spain
+JP,W,Japan
+";
+
+/// A place with the sources of a plan.
+fn sources() -> Place {
+    let place = Place::new();
+    place.write("plan.yaml", DEFINITION);
+    place.write("gl.csv", FACTS);
+    place.write("regions.csv", REGIONS);
+    place
+}
+
+/// A place with the cube `plan.cube`.
+fn plan() -> Place {
+    let place = sources();
+    let made = place.run(&["cube", "define", "plan.yaml"]);
+    assert_eq!((made.code, made.out.as_str()), (0, ""), "{made:?}");
+    assert!(made.err.starts_with("plan.cube: 6 rows, 5 cells ("), "{made:?}");
+    place
+}
+
+fn query(place: &Place, query: &str) -> Ran {
+    place.run(&["cube", "query", "plan.cube", query])
+}
+
+#[test]
+fn a_definition_becomes_a_cube_that_is_asked() {
+    let place = plan();
+    let report = query(&place, "rows World, children(World) cols Version where 2026").ok();
+    let expected = "\
+Month: 2026
+
+          Actual    Budget  Variance
+────────────────────────────────────
+World   1,118.00  1,090.00     28.00
+  Europe  118.00     90.00     28.00
+";
+    assert!(report.starts_with("Month: 2026\n"), "{report}");
+    let lines: Vec<Vec<&str>> = report.lines().skip(4).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines,
+        [
+            vec!["World", "1,118.00", "1,090.00", "28.00"],
+            vec!["Europe", "118.00", "90.00", "28.00"],
+            vec!["Japan", "1,000.00", "1,000.00", "0.00"],
+        ],
+        "{expected}"
+    );
+    let info = place.run(&["cube", "info", "plan.cube"]).ok();
+    assert!(info.contains("5 cells in") && info.contains("amount: SUM of decimal(2)"), "{info}");
+    let schema = place.run(&["cube", "schema"]).ok();
+    assert!(serde_json::from_str::<serde_json::Value>(&schema).is_ok(), "{schema}");
+}
+
+#[test]
+fn cells_are_rows_for_programs_and_tables_for_sql() {
+    let place = plan();
+    let text = "rows children(World) cols Version where 2026";
+    let csv = place.run(&["cube", "query", "plan.cube", "--format", "csv", text]).ok();
+    let expected = "\
+Month,Region,Version,measure,value,text
+2026,EU,Actual,amount,118.00,
+2026,EU,Budget,amount,90.00,
+2026,EU,Variance,amount,28.00,
+2026,JP,Actual,amount,1000.00,
+2026,JP,Budget,amount,1000.00,
+2026,JP,Variance,amount,0.00,
+";
+    assert_eq!(csv, expected);
+    let sql =
+        format!("SELECT region, version, value FROM cube('plan', '{text}') WHERE version = 'Variance' ORDER BY 1");
+    assert_eq!(place.csv(&sql), "region,version,value\nEU,Variance,28.00\nJP,Variance,0.00\n");
+    let by_cube = "SELECT region_1 AS area, version, sum(amount) AS total FROM 'plan.cube' GROUP BY 1, 2 ORDER BY 1, 2";
+    let by_rows = "SELECT r.parent_id AS area, version, sum(CAST(amount AS DECIMAL(19, 2))) AS total FROM 'gl.csv' \
+                   JOIN 'regions.csv' AS r ON r.id = region WHERE r.parent_id = 'EU' GROUP BY 1, 2 ORDER BY 1, 2";
+    let of_europe = format!("SELECT * FROM ({by_cube}) WHERE area IS NOT NULL");
+    assert_eq!(place.csv(&of_europe), place.csv(by_rows));
+    assert_eq!(place.csv("SELECT count(*) AS cells, sum(amount) AS total FROM 'plan'"), "cells,total\n5,2208.00\n");
+    let quarters = "SELECT quarter, sum(amount) AS total FROM 'plan.cube' GROUP BY 1 ORDER BY 1";
+    assert_eq!(place.csv(quarters), "quarter,total\n2026-Q1,208.00\n2026-Q2,2000.00\n");
+}
+
+#[test]
+fn drill_through_reaches_base_cells_and_rows_of_the_source() {
+    let place = plan();
+    let ask = |text: &str| place.run(&["cube", "query", "plan.cube", "--format", "csv", text]).ok();
+    let facts = ask("facts at Europe, Variance, 2026-Q1");
+    let expected = "\
+Month,Region,Version,weight,amount,rows
+2026-01,FR,Actual,1.0,110.50,2
+2026-02,FR,Budget,-1.0,90.00,1
+2026-02,ES,Actual,1.0,7.50,1
+";
+    assert_eq!(facts, expected);
+    let rows = ask("source at Europe, Actual, 2026-Q1");
+    let notes: Vec<&str> = rows.lines().filter_map(|line| line.rsplit(',').next()).collect();
+    assert_eq!(notes, ["note", "a", "b", "d"]);
+    let nearest = ask("nearest 1 to ES, Budget, 2026-02");
+    assert_eq!(nearest.lines().count(), 2, "{nearest}");
+    let explained = query(&place, "explain at Europe, Variance, 2026").ok();
+    assert!(explained.contains("Version: Variance = Actual − Budget"), "{explained}");
+}
+
+#[test]
+fn the_device_gives_the_cells_of_the_cpu() {
+    let place = plan();
+    let text = "rows Region cols Version * Month";
+    let on_cpu = place.run(&["--set", "placement=cpu", "cube", "query", "plan.cube", text]).ok();
+    let arguments = ["--device", "emulated", "--set", "placement=cuda", "cube", "query", "--timing", "plan.cube", text];
+    let on_device = Ran::of(place.emulated().args(arguments).output().unwrap());
+    assert_eq!((on_device.code, &on_device.out), (0, &on_cpu), "{on_device:?}");
+    assert!(on_device.err.contains("on emulated"), "{on_device:?}");
+}
+
+#[test]
+fn a_refresh_adds_what_is_new_and_keeps_the_old_cube_when_it_fails() {
+    let place = plan();
+    let total = |place: &Place| place.csv("SELECT sum(amount) AS total FROM 'plan.cube'");
+    place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.00,g\n"));
+    let refused = place.run(&["cube", "refresh", "plan.cube"]).error(1);
+    assert!(refused.starts_with("CUBE-004 ") && refused.contains("XX") && refused.contains("unknown: "), "{refused}");
+    assert_eq!(total(&place), "total\n2208.00\n");
+    place.write("regions.csv", format!("{REGIONS}XX,W,Elsewhere\n"));
+    let done = place.run(&["cube", "refresh", "plan.cube"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(total(&place), "total\n2209.00\n");
+    assert!(query(&place, "rows World cols 2026-05").ok().contains("1.00"));
+}
+
+#[test]
+fn a_cube_that_is_being_changed_names_its_holder() {
+    let place = plan();
+    let lock = File::options().write(true).read(true).open(place.path("plan.cube/lock")).unwrap();
+    lock.lock().unwrap();
+    let refused = place.run(&["cube", "refresh", "plan.cube"]).error(1);
+    assert!(refused.starts_with("CUBE-002 ") && refused.contains("is being changed by"), "{refused}");
+    // Readers are not kept from it.
+    query(&place, "rows World").ok();
+}
+
+#[test]
+fn bad_input_is_told_with_its_place() {
+    let place = sources();
+    place.write("bad.yaml", DEFINITION.replace("key: id", "kee: id"));
+    let error = place.run(&["cube", "define", "bad.yaml"]).error(1);
+    assert!(error.starts_with("CUBE-003 ") && error.contains("bad.yaml") && error.contains("line 6"), "{error}");
+    place.write("column.yaml", DEFINITION.replace("value: amount", "value: amont"));
+    let error = place.run(&["cube", "define", "column.yaml"]).error(1);
+    assert!(error.starts_with("CUBE-004 ") && error.contains("did you mean 'amount'"), "{error}");
+    let error = place.run(&["cube", "define", "none.yaml"]).error(1);
+    assert!(error.starts_with("CUBE-003 'none.yaml' cannot be read"), "{error}");
+    let error = place.run(&["cube", "query", "plan.cube", "rows World"]).error(1);
+    assert!(error.starts_with("CUBE-002 "), "{error}");
+
+    let place = plan();
+    let again = place.run(&["cube", "define", "plan.yaml"]).error(1);
+    assert!(again.starts_with("CUBE-002 ") && again.contains("is not empty"), "{again}");
+    let error = query(&place, "rows Frence").error(1);
+    assert!(error.starts_with("CUBE-001 column 6: no dimension has an element Frence"), "{error}");
+    let arguments = ["cube", "query", "plan.cube", "--targets-max", "3", "rows Region cols Version"];
+    let error = place.run(&arguments).error(1);
+    assert!(error.starts_with("CUBE-005 the area has 15 targets"), "{error}");
+    let error = place.error("SELECT * FROM cube('plan', 'rows Frence')");
+    assert!(error.starts_with("CUBE-001 "), "{error}");
+    assert!(place.error("SELECT * FROM cube('plan')").contains("takes two texts"));
+    assert!(place.error("SELECT * FROM cube('plan', 'facts at World')").starts_with("CUBE-001 "));
+    assert_eq!(place.run(&["cube", "query", "plan.cube", "--format", "xml", "rows World"]).code, 2);
+    let flipped = place.path("plan.cube");
+    let facts = std::fs::read_dir(&flipped).unwrap().map(|entry| entry.unwrap().path());
+    let facts =
+        facts.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("facts")).unwrap();
+    let mut bytes = std::fs::read(&facts).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&facts, bytes).unwrap();
+    let damaged = query(&place, "rows World");
+    assert!(damaged.code == 0 || damaged.err.starts_with("error: CUBE-002 "), "{damaged:?}");
+}
+
+#[test]
+fn the_shell_asks_cubes_too() {
+    let place = plan();
+    let ran = place.input(&[], "\\cube query plan.cube rows World cols Variance where 2026\n\\cube info plan.cube\n");
+    assert!(ran.out.contains("28.00") && ran.out.contains("5 cells in"), "{ran:?}");
+    let wrong = place.run(&["-c", "\\cube nothing"]).error(1);
+    assert!(wrong.contains("unrecognized subcommand"), "{wrong}");
+}
+
+#[test]
+fn matrix_market_files_are_cubes_of_numbers() {
+    let place = Place::new();
+    place.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 2\n1 1 0.5\n3 2 -2\n");
+    let made = place.run(&["cube", "import", "a.mtx", "a.cube"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let cells = place.csv("SELECT * FROM 'a.cube'");
+    assert_eq!(cells.lines().count(), 3, "{cells}");
+    place.write("b.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 2\n1 1 0.5\n3 x -2\n");
+    let error = place.run(&["cube", "import", "b.mtx", "b.cube"]).error(1);
+    assert!(error.starts_with("CUBE-006 ") && error.contains("line 4"), "{error}");
+}
