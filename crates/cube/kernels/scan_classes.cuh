@@ -2,7 +2,7 @@
 //
 // Text in front defines WC_KEY_WORDS (1 or 2 words of 64 bits a key), WC_LIMBS (1: a sum of 64 bits; 2: sums of the low
 // 32 and the high 32 bits of values, which hold 2^31 facts), WC_NULLS, WC_WEIGHTS, WC_SHARED_SUMS and WC_SHARED_TABLES
-// (1 or 0).
+// (1 or 0); the tuning: WC_SCAN_THREADS, WC_TICKET_MINIBLOCKS (a power of two up to 32), WC_PREFETCH (1 or 0).
 //
 // Input: facts in the order of their keys: values in chunks of 2^20, keys in miniblocks of 128 (device/keys.rs).
 // `tables` has a word for each base element of each dimension that the pass looks at: the element's class times the
@@ -14,13 +14,12 @@
 // runs of one place.
 // Shared memory: sums as two words of 32 bits, since shared memory adds those at full rate, filled bytes, and tables;
 // the block adds them to global memory at its end. Where they do not fit, sums are added to global memory.
-// Registers: values and keys of the next miniblock are on their way while one is added up.
+// Registers: with WC_PREFETCH values and keys of the next miniblock are on their way while one is added up.
 // Bytes: values and keys of the miniblocks that are not left out, once. Numerics: words wrap; the host has proven that
 // sums hold. Source: contraction by sparse weight matrices (DESIGN, "Cubes"); page prefilter after Meinke, 4.2.
 
 #define WC_CUBE_NONE 0x80000000u
 #define WC_MINIBLOCK_FACTS 128u
-#define WC_TICKET_MINIBLOCKS 16u
 #define WC_CHUNK_MINIBLOCKS 8192u
 // Units of 16 bytes of a miniblock up to which its keys are offsets.
 #define WC_OFFSET_UNITS 32u
@@ -338,6 +337,14 @@ WC_DEVICE CubeHead wc_head_of(const CubeHead& head, uint32_t lane) {
     return of;
 }
 
+// Asks for the first miniblock of those left.
+WC_DEVICE void wc_cube_next(CubeStep& step, CubeHead& of, const CubeHead& head, uint32_t left, const ScanParams& p,
+                            const int64_t* values, const uint32_t* validity, uint64_t begin) {
+    const uint32_t number = (uint32_t)__ffs((int)left) - 1;
+    of = wc_head_of(head, number);
+    wc_cube_fetch(step, p, values, validity, begin + number, of.start, of.units, of.from < p.dimensions);
+}
+
 // Adds all miniblocks of a ticket that are not left out.
 WC_DEVICE void wc_cube_ticket(CubeRun& run, const CubeSums& sums, const ScanParams& p, const uint32_t* tables,
                               uint32_t ticket) {
@@ -361,20 +368,20 @@ WC_DEVICE void wc_cube_ticket(CubeRun& run, const CubeSums& sums, const ScanPara
     const uint32_t* const validity = nullptr;
 #endif
     CubeStep next;
-    uint32_t number = (uint32_t)__ffs((int)left) - 1;
-    CubeHead next_head = wc_head_of(head, number);
-    wc_cube_fetch(next, p, values, validity, begin + number, next_head.start, next_head.units,
-                  next_head.from < p.dimensions);
+    CubeHead next_head;
+#if WC_PREFETCH
+    wc_cube_next(next, next_head, head, left, p, values, validity, begin);
+#endif
     while (left != 0) {
+#if !WC_PREFETCH
+        wc_cube_next(next, next_head, head, left, p, values, validity, begin);
+#endif
         const CubeStep step = next;
         const CubeHead here = next_head;
         left &= left - 1;
-        if (left != 0) {
-            number = (uint32_t)__ffs((int)left) - 1;
-            next_head = wc_head_of(head, number);
-            wc_cube_fetch(next, p, values, validity, begin + number, next_head.start, next_head.units,
-                          next_head.from < p.dimensions);
-        }
+#if WC_PREFETCH
+        if (left != 0) wc_cube_next(next, next_head, head, left, p, values, validity, begin);
+#endif
         if (here.from < p.dimensions) {
             wc_cube_by_keys(run, sums, p, tables, step, here);
         } else {

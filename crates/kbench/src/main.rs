@@ -16,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 use warpcube_column::EncodingChoice;
 use warpcube_gpu::Device;
+use warpcube_kbench::cube::{self, CubeArgs};
 use warpcube_kbench::prims::{self, Follower, PrimitiveArgs, Table};
 use warpcube_kbench::report;
 
@@ -35,6 +36,8 @@ enum Suite {
     Encode(EncodeArgs),
     /// Primitives: selection, projection, top-k, sorts, scans, ordered aggregation
     Primitives(PrimitiveArgs),
+    /// Aggregation of areas over the benchmark cubes Machines and Biker
+    Cube(CubeArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(CpuArgs),
 }
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Suite::Encodings(arguments) => encodings::run(&arguments),
         Suite::Encode(arguments) => encode::run(&arguments),
         Suite::Primitives(arguments) => primitives(&arguments),
+        Suite::Cube(arguments) => cubes(&arguments),
         Suite::EncodeCpu(arguments) => cpu::run(&arguments),
     };
     match outcome {
@@ -125,6 +129,13 @@ fn primitives(arguments: &PrimitiveArgs) -> Result<(), String> {
         true => Ok(()),
         false => Err(outcome.failures.join("; ")),
     }
+}
+
+/// Runs the suite of cubes.
+fn cubes(arguments: &CubeArgs) -> Result<(), String> {
+    let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
+    let report = cube::run(&device, arguments, &mut |line| println!("{line}"))?;
+    write(arguments.json.as_deref(), &report)
 }
 
 /// Writes a report to a file, if there is one to write to.

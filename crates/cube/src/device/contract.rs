@@ -13,7 +13,7 @@ use super::contraction::{Contraction, Kernels, Parts};
 use super::expand::compile_expand;
 use super::keys::{PackedKeys, ResidentKeys};
 use super::plan::Plan;
-use super::scan::{ScanForm, compile_total};
+use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
 use crate::aggregate::Area;
 use crate::facts::FactColumn;
@@ -62,6 +62,7 @@ pub struct DeviceContraction {
     source: Arc<FactsSource>,
     keys: Mutex<Option<Arc<ResidentKeys>>>,
     kernels: Mutex<KernelCache>,
+    tuning: ScanTuning,
     /// A stream for the next statement.
     streams: Mutex<Vec<Stream>>,
 }
@@ -80,6 +81,7 @@ impl DeviceContraction {
             source: Arc::new(source),
             keys: Mutex::default(),
             kernels: Mutex::default(),
+            tuning: ScanTuning::default(),
             streams: Mutex::default(),
         }
     }
@@ -87,6 +89,11 @@ impl DeviceContraction {
     /// The name of the device.
     pub fn device_name(&self) -> String {
         self.residency.device().info().name.clone()
+    }
+
+    /// Cuts the pass over facts of later statements as told.
+    pub fn set_tuning(&mut self, tuning: ScanTuning) {
+        self.tuning = tuning;
     }
 
     /// Sums of a measure over an area.
@@ -167,7 +174,7 @@ impl DeviceContraction {
         let buffer = device.buffer(parts.bytes(), "sums of a cube")?;
         let has_nulls = facts.columns()[measure].filled.is_some();
         let is_total = plan.looked_up.is_empty();
-        let form = (!is_total).then(|| ScanForm::of(&plan, layout, has_nulls, device.info()));
+        let form = (!is_total).then(|| ScanForm::of(&plan, layout, has_nulls, self.tuning, device.info()));
         let kernels = self.kernels(form)?;
         Ok(Some(Prepared { parts, buffer, keys, pinned, kernels, facts: facts.len() as u64 }))
     }

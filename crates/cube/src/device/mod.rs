@@ -22,4 +22,5 @@ mod source;
 mod workspace;
 
 pub use contract::{DeviceCells, DeviceContraction, DeviceError, FactBytes, RecordedContraction};
+pub use scan::ScanTuning;
 pub use source::FactsSource;

@@ -12,10 +12,6 @@ use super::plan::{DIMENSIONS_MAX, Plan, places, strides};
 use super::workspace::Workspace;
 use crate::facts::KeyLayout;
 
-/// Threads of a block of the scan; one block runs on a multiprocessor.
-const SCAN_THREADS: u32 = 1024;
-/// Miniblocks of a ticket.
-const TICKET_MINIBLOCKS: u64 = 16;
 /// The word of a base element without a class.
 const NONE: u32 = 1 << 31;
 /// Threads of a block of the total, and blocks on a multiprocessor.
@@ -26,9 +22,27 @@ const TOTAL_FACTS: u64 = 4096;
 /// Words of 64 bits of a sum.
 const LIMBS: u32 = 1;
 
+/// How the pass over facts is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ScanTuning {
+    /// Threads of a block; one block runs on a multiprocessor.
+    pub threads: u32,
+    /// Miniblocks of 128 facts that a warp draws at once: a power of two up to 32.
+    pub ticket_miniblocks: u32,
+    /// True if a warp asks for the next miniblock before it adds up one.
+    pub prefetches: bool,
+}
+
+impl Default for ScanTuning {
+    fn default() -> ScanTuning {
+        ScanTuning { threads: 768, ticket_miniblocks: 16, prefetches: true }
+    }
+}
+
 /// A kernel of the scan by what its text depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ScanForm {
+    tuning: ScanTuning,
     key_words: u32,
     has_nulls: bool,
     has_weights: bool,
@@ -38,13 +52,20 @@ pub(super) struct ScanForm {
 
 impl ScanForm {
     /// The form that a plan needs on a device.
-    pub(super) fn of(plan: &Plan, layout: &KeyLayout, has_nulls: bool, info: &DeviceInfo) -> ScanForm {
+    pub(super) fn of(
+        plan: &Plan,
+        layout: &KeyLayout,
+        has_nulls: bool,
+        tuning: ScanTuning,
+        info: &DeviceInfo,
+    ) -> ScanForm {
         let bases: usize = plan.looked_up.iter().map(|at| plan.classes[*at].of_base.len()).sum();
         let room = info.shared_memory_per_block as u64;
         let sums = places(&plan.class_shape()).saturating_mul(u64::from(LIMBS) * 8 + 1);
         let has_shared_sums = sums <= room;
         let left = if has_shared_sums { room - sums } else { room };
         ScanForm {
+            tuning,
             key_words: if layout.is_narrow() { 1 } else { 2 },
             has_nulls,
             has_weights: plan.classes.iter().any(|classes| classes.weights_of_base.is_some()),
@@ -60,7 +81,9 @@ impl ScanForm {
     pub(super) fn compile(self, device: &Device) -> Result<Kernel, DeviceError> {
         let flag = |name: &str, is_set: bool| format!("#define {name} {}\n", u32::from(is_set));
         let text = [
-            format!("#define WC_LIMBS {LIMBS}\n#define WC_SCAN_THREADS {SCAN_THREADS}\n"),
+            format!("#define WC_LIMBS {LIMBS}\n#define WC_SCAN_THREADS {}\n", self.tuning.threads),
+            format!("#define WC_TICKET_MINIBLOCKS {}u\n", self.tuning.ticket_miniblocks),
+            flag("WC_PREFETCH", self.tuning.prefetches),
             format!("#define WC_KEY_WORDS {}\n", self.key_words),
             flag("WC_NULLS", self.has_nulls),
             flag("WC_WEIGHTS", self.has_weights),
@@ -149,7 +172,7 @@ impl Scan<'_> {
         let params = params.buffer(&self.keys.firsts).buffer(&self.keys.starts).buffer(&self.keys.offsets);
         let params = at(at(params, inputs.tables), inputs.weights);
         let params = at(at(at(params, self.sums), self.filled), self.counter);
-        let tickets = self.keys.miniblocks.div_ceil(TICKET_MINIBLOCKS);
+        let tickets = self.keys.miniblocks.div_ceil(form.tuning.ticket_miniblocks.into());
         let params = params.u64(self.facts).u64(self.keys.miniblocks).u64(tickets).u64(inputs.words);
         let params = params.u64(self.places).u64(inputs.dimensions.len() as u64);
         let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.0.into()));
@@ -157,8 +180,9 @@ impl Scan<'_> {
         let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.2));
         let sums = if form.has_shared_sums { self.places * (u64::from(LIMBS) * 8 + 1) } else { 0 };
         let tables = if form.has_shared_tables { inputs.words * 4 } else { 0 };
-        let blocks = tickets.div_ceil(u64::from(SCAN_THREADS) / 32).clamp(1, device.multiprocessors.into());
-        let shape = LaunchShape { grid: blocks as u32, block: SCAN_THREADS, shared_bytes: (sums + tables) as u32 };
+        let blocks = tickets.div_ceil(u64::from(form.tuning.threads) / 32).clamp(1, device.multiprocessors.into());
+        let shape =
+            LaunchShape { grid: blocks as u32, block: form.tuning.threads, shared_bytes: (sums + tables) as u32 };
         Ok(queue.launch(kernel, shape, &self.keeping(params))?)
     }
 

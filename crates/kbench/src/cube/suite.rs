@@ -1,0 +1,327 @@
+//! Measures the queries of the benchmark cubes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::{Value, json};
+use warpcube_column::Residency;
+use warpcube_cube::aggregate::{Algorithm, Area, Cells, Progress, Request, TargetMap, aggregate};
+use warpcube_cube::device::{DeviceCells, DeviceContraction, FactsSource, ScanTuning};
+use warpcube_cube::facts::{Facts, Values};
+use warpcube_gpu::Device;
+use warpcube_gpu::prims::roofline::H200;
+
+use super::{BenchCube, Counts, Definition, Draw, Query};
+use crate::report;
+
+/// The name of the suite in reports.
+pub const SUITE: &str = "cube";
+
+/// Peak bandwidth of an H200 by its clock and bus width, bytes a second: what its measured rate belongs to.
+const H200_PEAK: f64 = 4.814e12;
+/// Targets of a dimension that algorithm (1) computes.
+const SAMPLED_TARGETS: usize = 2;
+
+/// What to measure of cubes.
+#[derive(Debug, Clone, Args)]
+pub struct CubeArgs {
+    /// Only these queries, by comma: B1,M3
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub cases: Vec<String>,
+    /// About so many facts in each cube, at most as many as it has
+    #[arg(long, value_name = "NUMBER")]
+    pub facts: Option<u64>,
+    /// Runs of each query behind a first one; the median counts
+    #[arg(long, default_value_t = 21, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Measure each query with these threads of a block, too, by comma: tune/B3/1024x16
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
+    pub threads: Vec<u32>,
+    /// With --threads: miniblocks of a ticket, by comma
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", default_value = "16")]
+    pub tickets: Vec<u32>,
+    /// Write the measurements to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Measures all queries that were asked for; `say` hears a line for each step.
+///
+/// Every cell of a result is compared with contraction on the CPU, and those of sampled targets with algorithm (1), the
+/// single-threaded source-based one.
+///
+/// # Errors
+/// Unknown queries, a device that fails, a result that is wrong.
+pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> Result<Value, String> {
+    let definitions = Definition::all()?;
+    let known = |name: &String| definitions.iter().any(|cube| cube.queries.contains_key(name));
+    if let Some(unknown) = arguments.cases.iter().find(|name| !known(name)) {
+        return Err(format!("--cases {unknown}: there are B1, B2, B3, M1, M2 and M3"));
+    }
+    let mut results = Vec::new();
+    for definition in definitions {
+        let wanted = |name: &&String| arguments.cases.is_empty() || arguments.cases.contains(name);
+        let names: Vec<String> = definition.queries.keys().filter(wanted).cloned().collect();
+        if !names.is_empty() {
+            let mut bench = CubeBench::new(device, definition, arguments, say)?;
+            for name in names {
+                results.push(bench.measure(&name, say)?);
+                results.extend(bench.sweep(&name, say)?);
+            }
+        }
+    }
+    let params = json!({"facts": arguments.facts, "runs": arguments.runs});
+    Ok(report::of(SUITE, device, params, results))
+}
+
+/// One cube with its facts on the device.
+struct CubeBench<'a> {
+    device: &'a Device,
+    arguments: &'a CubeArgs,
+    cube: BenchCube,
+    draw: Draw,
+    facts: Arc<Facts>,
+    contraction: DeviceContraction,
+    /// Bytes of keys and values on the device.
+    bytes: (u64, u64),
+}
+
+impl<'a> CubeBench<'a> {
+    fn new(
+        device: &'a Device,
+        definition: Definition,
+        arguments: &'a CubeArgs,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<CubeBench<'a>, String> {
+        let name = definition.cube.clone();
+        let cube = BenchCube::new(definition)?;
+        let begin = Instant::now();
+        let draw = Draw::new(&cube, arguments.facts)?;
+        let facts = Arc::new(draw.facts()?);
+        let drawn = begin.elapsed();
+        let begin = Instant::now();
+        let source = FactsSource::new(facts.clone(), &name, "drawn");
+        let contraction = DeviceContraction::new(Arc::new(Residency::new(device.clone())), source);
+        let bytes = contraction.bytes(0, &Arc::default()).map_err(|error| error.to_string())?;
+        let each = (bytes.keys + bytes.values) as f64 / facts.len() as f64;
+        say(&format!(
+            "{name}: {} facts drawn in {:.1} s, on the device in {:.1} s, {each:.3} bytes each",
+            facts.len(),
+            drawn.as_secs_f64(),
+            begin.elapsed().as_secs_f64(),
+        ));
+        let bytes = (bytes.keys, bytes.values);
+        Ok(CubeBench { device, arguments, cube, draw, facts, contraction, bytes })
+    }
+
+    fn measure(&mut self, name: &str, say: &mut dyn FnMut(&str)) -> Result<Value, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
+        let query = self.cube.definition.queries[name].clone();
+        let counts = Counts::of(&self.cube, &self.draw, &query)?;
+        let area = self.cube.area(&query)?;
+        let never = Arc::default();
+        let cells = self.contraction.sums(&area, 0, &never).map_err(|error| failed(&error))?;
+        self.verify(name, &area, &cells)?;
+        if cells.ranks.len() as u64 != counts.filled {
+            return Err(format!("{name}: {} filled targets, {} were counted", cells.ranks.len(), counts.filled));
+        }
+        let warm_ms = self.warm_ms(&query, &cells).map_err(|error| failed(&error))?;
+        let device_ms = self.device_ms(&area, Some(&cells)).map_err(|error| failed(&error))?;
+        let result = self.result(name, &query, &counts, device_ms, warm_ms);
+        say(&line(&result));
+        Ok(result)
+    }
+
+    /// Times of other tunings.
+    fn sweep(&mut self, name: &str, say: &mut dyn FnMut(&str)) -> Result<Vec<Value>, String> {
+        let area = self.cube.area(&self.cube.definition.queries[name])?;
+        let mut results = Vec::new();
+        for threads in &self.arguments.threads {
+            for (ticket_miniblocks, prefetches) in
+                self.arguments.tickets.iter().flat_map(|at| [(*at, true), (*at, false)])
+            {
+                self.contraction.set_tuning(ScanTuning { threads: *threads, ticket_miniblocks, prefetches });
+                let device_ms = self.device_ms(&area, None).map_err(|error| format!("{name}: {error}"))?;
+                let early = if prefetches { "/prefetch" } else { "" };
+                let case = format!("tune/{name}/{threads}x{ticket_miniblocks}{early}");
+                say(&format!("{case} device {device_ms:.4} ms"));
+                results.push(json!({"case": case, "device_ms": device_ms}));
+            }
+        }
+        self.contraction.set_tuning(ScanTuning::default());
+        Ok(results)
+    }
+
+    /// Milliseconds of recorded runs, whose cells are compared with those of `sums`.
+    fn device_ms(&self, area: &Area, expected: Option<&DeviceCells>) -> Result<f64, String> {
+        let recorded = self.contraction.record(area, 0, &Arc::default()).map_err(|error| error.to_string())?;
+        let mut recorded = recorded.ok_or("no target is filled")?;
+        let times = (0..=self.arguments.runs).map(|_| recorded.run());
+        let times = times.collect::<Result<Vec<f64>, _>>().map_err(|error| error.to_string())?;
+        let cells = recorded.cells().map_err(|error| error.to_string())?;
+        match expected.is_none_or(|expected| *expected == cells) {
+            true => Ok(median(times)),
+            false => Err("recorded runs give other cells".to_string()),
+        }
+    }
+
+    /// Milliseconds from the query's elements to its cells on the host, the median of the runs behind a first one.
+    fn warm_ms(&self, query: &Query, expected: &DeviceCells) -> Result<f64, String> {
+        let mut times = Vec::new();
+        for _ in 0..=self.arguments.runs {
+            let begin = Instant::now();
+            let area = self.cube.area(query)?;
+            let cells = self.contraction.sums(&area, 0, &Arc::default()).map_err(|error| error.to_string())?;
+            times.push(begin.elapsed().as_secs_f64() * 1e3);
+            if &cells != expected {
+                return Err("two runs give different cells".to_string());
+            }
+        }
+        Ok(median(times))
+    }
+
+    /// Compares all cells with contraction on the CPU, and those of sampled targets with algorithm (1).
+    fn verify(&self, name: &str, area: &Area, cells: &DeviceCells) -> Result<(), String> {
+        let on_cpu = |area: &Area, algorithm| {
+            let expected = aggregate(&self.facts, area, &[0], &Request::by(algorithm), &Progress::new());
+            expected.map_err(|error| format!("{name}: {error}"))
+        };
+        let all = on_cpu(area, Algorithm::Contract)?;
+        if all.ranks() != cells.ranks || sums(&all) != cells.sums {
+            return Err(format!("{name}: cells differ from those of contraction on the CPU"));
+        }
+        let (sampled, chosen) = sampled(area, name)?;
+        let few = on_cpu(&sampled, Algorithm::Source)?;
+        let shape: Vec<u64> = area.shape().iter().map(|size| u64::from(*size)).collect();
+        for (cell, sum) in sums(&few).iter().enumerate() {
+            let target = few.target(cell);
+            let rank = target
+                .iter()
+                .zip(&chosen)
+                .zip(&shape)
+                .fold(0, |rank, ((target, chosen), size)| rank * size + u64::from(chosen[*target as usize]));
+            let found = cells.ranks.binary_search(&rank).map(|place| cells.sums[place]);
+            if found != Ok(*sum) {
+                return Err(format!("{name}: target {rank} is {found:?}, algorithm (1) gives {sum}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&self, name: &str, query: &Query, counts: &Counts, device_ms: f64, warm_ms: f64) -> Value {
+        let (keys, values) = self.bytes;
+        // A query of all totals reads no keys.
+        let bytes = if query.targets.is_empty() { values } else { values + keys };
+        let mut result = json!({
+            "case": name,
+            "device_ms": device_ms,
+            "warm_ms": warm_ms,
+            "bytes": bytes,
+            "bytes_per_fact": (keys + values) as f64 / self.facts.len() as f64,
+            "relevant_cells": counts.relevant,
+            "targets": counts.targets,
+            "filled_targets": counts.filled,
+            "additions": counts.additions,
+            "verified": true,
+        });
+        if self.arguments.facts.is_none() {
+            result["thesis_ms"] = query.thesis_ms.into();
+            result["limit_ms"] = query.limit_ms.into();
+        }
+        let peak = self.device.info().peak_bandwidth;
+        if peak > 0.0 {
+            let floor_ms = bytes as f64 / (H200.read.value * peak / H200_PEAK) * 1e3;
+            result["floor_ms"] = floor_ms.into();
+            result["share_of_peak"] = (floor_ms / device_ms).into();
+        }
+        result
+    }
+}
+
+/// The median of all runs behind the first one.
+fn median(mut times: Vec<f64>) -> f64 {
+    times.remove(0);
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn sums(cells: &Cells) -> &[i64] {
+    match &cells.columns()[0].values {
+        Values::Decimals(sums) => sums,
+        Values::Doubles(_) => &[],
+    }
+}
+
+/// The area of some targets of each dimension, and their numbers in the whole area.
+fn sampled(area: &Area, name: &str) -> Result<(Area, Vec<Vec<u32>>), String> {
+    let mut seed = name.bytes().fold(7_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+    let (mut maps, mut chosen) = (Vec::new(), Vec::new());
+    for map in area.maps() {
+        let lists = map.lists();
+        let mut numbers: Vec<u32> = (0..SAMPLED_TARGETS.min(lists.len()))
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((seed >> 33) % lists.len() as u64) as u32
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let targets: Vec<Vec<(u32, f64)>> = numbers.iter().map(|number| lists[*number as usize].clone()).collect();
+        maps.push(TargetMap::from_targets(map.bases(), &targets).map_err(|error| error.to_string())?);
+        chosen.push(numbers);
+    }
+    Ok((Area::new(maps), chosen))
+}
+
+/// A result for people.
+fn line(result: &Value) -> String {
+    let ms = |key: &str| result[key].as_f64().map_or_else(|| "-".to_string(), |ms| format!("{ms:.4}"));
+    format!(
+        "{:<3} device {} ms, warm {} ms, floor {} ms, limit {} ms, thesis {} ms; {} of {} targets filled, verified",
+        result["case"].as_str().unwrap_or_default(),
+        ms("device_ms"),
+        ms("warm_ms"),
+        ms("floor_ms"),
+        ms("limit_ms"),
+        ms("thesis_ms"),
+        result["filled_targets"],
+        result["targets"],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::EmulatorOptions;
+
+    use super::*;
+
+    fn arguments(cases: &[&str]) -> CubeArgs {
+        let cases = cases.iter().map(|case| case.to_string()).collect();
+        CubeArgs { cases, facts: Some(40_000), runs: 1, threads: Vec::new(), tickets: vec![16], json: None }
+    }
+
+    #[test]
+    fn small_cubes_are_measured_and_verified_on_the_emulated_device() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 30).unwrap();
+        let mut lines = Vec::new();
+        let report = run(&device, &arguments(&[]), &mut |line| lines.push(line.to_string())).unwrap();
+        let results = report["results"].as_array().unwrap();
+        let cases: Vec<&str> = results.iter().filter_map(|result| result["case"].as_str()).collect();
+        assert_eq!(cases, ["M1", "M2", "M3", "B1", "B2", "B3"]);
+        for result in results {
+            assert!(result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0, "{result}");
+            // The emulated device has no bandwidth to measure by, and small cubes are not the thesis's.
+            assert!(result.get("floor_ms").is_none() && result.get("limit_ms").is_none(), "{result}");
+        }
+        assert_eq!(lines.len(), 8, "{lines:?}");
+    }
+
+    #[test]
+    fn unknown_queries_are_refused() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let refused = run(&device, &arguments(&["B4"]), &mut |_| ()).unwrap_err();
+        assert_eq!(refused, "--cases B4: there are B1, B2, B3, M1, M2 and M3");
+    }
+}
