@@ -249,7 +249,8 @@ WC_DEVICE void wc_cube_keys(CubeKey (&keys)[4], const CubeStep& step, const Scan
 }
 
 // Adds the four facts of each lane; those of no place do not count.
-WC_DEVICE void wc_cube_add(CubeRun& run, const CubeSums& sums, const uint32_t (&places)[4], const int64_t (&values)[4]) {
+WC_DEVICE void wc_cube_add(CubeRun& run, const CubeSums& sums, const uint32_t (&places)[4],
+                           const int64_t (&values)[4]) {
     const bool is_own = places[0] == places[1] && places[1] == places[2] && places[2] == places[3];
     const uint32_t first = __shfl_sync(WC_FULL_MASK, places[0], 0);
     if (__all_sync(WC_FULL_MASK, is_own && places[0] == first)) {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Progress, Request, TargetMap, aggregate};
-use warpcube_cube::device::{DeviceContraction, DeviceError, FactsSource};
+use warpcube_cube::device::{DeviceContraction, DeviceError, FactsSource, ScanTuning};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
+use warpcube_cube::model::Span;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
@@ -107,6 +109,125 @@ fn totals_of_long_runs_and_single_base_elements() {
         Area::new(vec![TargetMap::identity(4), TargetMap::identity(3), TargetMap::identity(3000)]),
     ] {
         check(&facts, &on_device, &area, 0);
+    }
+}
+
+/// A map in which base element `b` is in target `b % targets`, at a weight that `weight` gives.
+fn spread(bases: u32, targets: u32, weight: impl Fn(u32) -> f64) -> TargetMap {
+    let mut lists = vec![Vec::new(); targets as usize];
+    (0..bases).for_each(|base| lists[(base % targets) as usize].push((base, weight(base))));
+    TargetMap::from_targets(bases, &lists).unwrap()
+}
+
+#[test]
+fn sums_and_tables_beyond_shared_memory() {
+    let mut random = Random(17);
+    // 40,000 places take more than 227 KiB of shared memory; so do the classes of 70,000 base elements.
+    let many = Arc::new(facts(&[200, 200], &[8, 8], 5_000, 3, &mut random));
+    let wide = Arc::new(facts(&[70_000, 3], &[17, 2], 5_000, 0, &mut random));
+    for order in ORDERS {
+        let on_device = contraction(&many, order);
+        check(&many, &on_device, &Area::new(vec![TargetMap::identity(200), TargetMap::identity(200)]), 0);
+        let on_device = contraction(&wide, order);
+        check(&wide, &on_device, &Area::new(vec![spread(70_000, 7, |_| 1.0), TargetMap::identity(3)]), 0);
+    }
+}
+
+#[test]
+fn weights_of_single_targets_multiply_facts() {
+    let mut random = Random(19);
+    for (bits, rows) in [(&[5, 4, 6][..], 9_000), (&[31, 32, 31][..], 700)] {
+        let facts = Arc::new(facts(&[20, 10, 40], bits, rows, 5, &mut random));
+        for order in ORDERS {
+            let on_device = contraction(&facts, order);
+            let weighted = spread(20, 3, |base| f64::from(base) - 7.0);
+            let area = Area::new(vec![weighted, spread(10, 1, |base| f64::from(base % 3)), TargetMap::identity(40)]);
+            check(&facts, &on_device, &area, 0);
+            check(&facts, &on_device, &area, 1);
+        }
+    }
+}
+
+#[test]
+fn measures_may_have_maps_of_their_own() {
+    let mut random = Random(23);
+    let facts = Arc::new(facts(&[12, 30], &[4, 5], 300, 0, &mut random));
+    let positions: Vec<u32> = (0..12).collect();
+    let months = spread(12, 4, |_| 1.0);
+    let last = months.balanced(Span::Last, &positions);
+    let area = Area::new(vec![months, spread(30, 1, |_| 1.0)]).with_measure_map(1, 0, last).unwrap();
+    let on_device = contraction(&facts, LaneOrder::Forward);
+    check(&facts, &on_device, &area, 0);
+    check(&facts, &on_device, &area, 1);
+}
+
+#[test]
+fn more_cells_than_one_workspace_holds() {
+    let mut random = Random(29);
+    let sizes = [1300, 1100];
+    let facts = Arc::new(facts(&sizes, &[11, 11], 2_000_000, 0, &mut random));
+    let area = Area::new(sizes.map(TargetMap::identity).to_vec());
+    assert!(facts.len() > 1 << 20, "{} cells", facts.len());
+    check(&facts, &contraction(&facts, LaneOrder::Forward), &area, 0);
+}
+
+#[test]
+fn recorded_runs_give_the_same_cells() {
+    let mut random = Random(31);
+    let sizes = [9, 5, 40];
+    let facts = Arc::new(facts(&sizes, &[4, 3, 6], 4_000, 0, &mut random));
+    let mut on_device = contraction(&facts, LaneOrder::Forward);
+    let area = area(&sizes, &mut random);
+    let expected = on_device.sums(&area, 0, &Arc::default()).unwrap();
+    for (threads, ticket_miniblocks, prefetches) in [(768, 16, true), (1024, 32, false), (64, 1, true)] {
+        on_device.set_tuning(ScanTuning { threads, ticket_miniblocks, prefetches });
+        let mut recorded = on_device.record(&area, 0, &Arc::default()).unwrap().unwrap();
+        for _ in 0..2 {
+            assert!(recorded.run().unwrap() >= 0.0);
+            assert_eq!(recorded.cells().unwrap(), expected);
+        }
+    }
+    let nothing = Area::new(sizes.map(|size| TargetMap::from_targets(size, &[vec![]]).unwrap()).to_vec());
+    assert!(on_device.record(&nothing, 0, &Arc::default()).unwrap().is_none());
+}
+
+#[test]
+fn keys_of_facts_take_the_bits_of_their_miniblocks() {
+    let mut random = Random(37);
+    let facts = Arc::new(facts(&[64, 64], &[6, 6], 20_000, 0, &mut random));
+    let bytes = contraction(&facts, LaneOrder::Forward).bytes(0, &Arc::default()).unwrap();
+    // Nearly all of 4,096 cells are filled: 128 of them lie within 256 keys, so that a key takes a byte at most.
+    let cells = facts.len() as u64;
+    assert!(bytes.keys < cells * 9 / 8 + 64, "{bytes:?} of {cells} cells");
+    assert_eq!(bytes.values, 8 * cells.next_multiple_of(1024));
+}
+
+/// Dimensions' sizes, and cells as drawn numbers.
+fn cubes() -> impl Strategy<Value = (Vec<u32>, Vec<(u64, i64)>, u64)> {
+    let cells = prop::collection::vec((any::<u64>(), -1000..1000_i64), 1..400);
+    (prop::collection::vec(1..40_u32, 1..6), cells, any::<u64>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn random_cubes_have_the_sums_of_the_cpu((sizes, cells, seed) in cubes()) {
+        let mut loader = Loader::new(
+            KeyLayout::for_sizes(&sizes).unwrap(),
+            vec![FactMeasure::new("amount", Rule::Sum, ValueType::Decimal { scale: 2 })],
+        );
+        let coordinate = |draw: u64, dimension: usize| (Random(draw ^ dimension as u64).below(sizes[dimension].into())) as u32;
+        let columns: Vec<Vec<u32>> = (0..sizes.len())
+            .map(|dimension| cells.iter().map(|(draw, _)| coordinate(*draw, dimension)).collect())
+            .collect();
+        let values: Vec<i64> = cells.iter().map(|(_, value)| *value).collect();
+        let coordinates: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        loader.append(&coordinates, &[InputColumn { values: InputValues::Decimals(&values), filled: None }]).unwrap();
+        let facts = Arc::new(loader.finish(64).unwrap());
+        let area = area(&sizes, &mut Random(seed));
+        for order in ORDERS {
+            check(&facts, &contraction(&facts, order), &area, 0);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The suite `cube`: aggregation of areas on a device, over the two cubes of Meinke's thesis (*In-memory OLAP
 //! aggregation on GPUs using CUDA Dynamic Parallelism*, chapter 5).
 //!
-//! A cube is a definition under `bench/cubes` ([`Definition`]), from which facts are drawn ([`Draw`]); the counts of the
-//! thesis's tables 5.1 and 5.2 follow from a drawing without its facts ([`Counts`]).
+//! A cube is a definition under `bench/cubes` ([`Definition`]), from which facts are drawn ([`Draw`]); the counts of
+//! the thesis's tables 5.1 and 5.2 follow from a drawing without its facts ([`Counts`]).
 
 mod counts;
 mod definition;
