@@ -180,8 +180,9 @@ fn import_into(source: &Path, folder: &Path) -> Result<Vec<String>> {
     Ok(lines(&imported))
 }
 
-/// What an import made, a line a cube.
+/// What an import made, a line a cube; cubes of the system, whose names begin with `#_`, are counted.
 fn lines(imported: &Import) -> Vec<String> {
+    let (system, own): (Vec<_>, Vec<_>) = imported.catalog.cubes().iter().partition(|cube| cube.name.starts_with("#_"));
     let line = |cube: &catalog::CatalogCube| {
         let skipped = imported.skipped.iter().find(|(name, _)| *name == cube.name);
         let skipped = skipped
@@ -191,7 +192,11 @@ fn lines(imported: &Import) -> Vec<String> {
             (None, reason) => format!("{}: kept as it stands: {}", cube.name, reason.as_deref().unwrap_or_default()),
         }
     };
-    imported.catalog.cubes().iter().map(line).collect()
+    let mut lines: Vec<String> = own.into_iter().map(line).collect();
+    if !system.is_empty() {
+        lines.push(format!("{} cubes of the system, which are exported again", system.len()));
+    }
+    lines
 }
 
 fn export(folder: &Path, target: &Path, host: &Host) -> Result<()> {

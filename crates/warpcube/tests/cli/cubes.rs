@@ -59,14 +59,6 @@ fn query(place: &Place, query: &str) -> Ran {
 fn a_definition_becomes_a_cube_that_is_asked() {
     let place = plan();
     let report = query(&place, "rows World, children(World) cols Version where 2026").ok();
-    let expected = "\
-Month: 2026
-
-          Actual    Budget  Variance
-────────────────────────────────────
-World   1,118.00  1,090.00     28.00
-  Europe  118.00     90.00     28.00
-";
     assert!(report.starts_with("Month: 2026\n"), "{report}");
     let lines: Vec<Vec<&str>> = report.lines().skip(4).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
@@ -75,8 +67,7 @@ World   1,118.00  1,090.00     28.00
             vec!["World", "1,118.00", "1,090.00", "28.00"],
             vec!["Europe", "118.00", "90.00", "28.00"],
             vec!["Japan", "1,000.00", "1,000.00", "0.00"],
-        ],
-        "{expected}"
+        ]
     );
     let info = place.run(&["cube", "info", "plan.cube"]).ok();
     assert!(info.contains("5 cells in") && info.contains("amount: SUM of decimal(2)"), "{info}");
@@ -197,16 +188,15 @@ fn bad_input_is_told_with_its_place() {
     assert!(place.error("SELECT * FROM cube('plan')").contains("takes two texts"));
     assert!(place.error("SELECT * FROM cube('plan', 'facts at World')").starts_with("CUBE-001 "));
     assert_eq!(place.run(&["cube", "query", "plan.cube", "--format", "xml", "rows World"]).code, 2);
-    let flipped = place.path("plan.cube");
-    let facts = std::fs::read_dir(&flipped).unwrap().map(|entry| entry.unwrap().path());
+    let facts = std::fs::read_dir(place.path("plan.cube")).unwrap().map(|entry| entry.unwrap().path());
     let facts =
         facts.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("facts")).unwrap();
     let mut bytes = std::fs::read(&facts).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&facts, bytes).unwrap();
-    let damaged = query(&place, "rows World");
-    assert!(damaged.code == 0 || damaged.err.starts_with("error: CUBE-002 "), "{damaged:?}");
+    let damaged = query(&place, "rows World").error(1);
+    assert!(damaged.starts_with("CUBE-002 "), "{damaged}");
 }
 
 #[test]
