@@ -10,7 +10,7 @@ enum Line {
     Comment,
 }
 
-/// Drops comments from a stream of bytes. A `#` or `[` that begins a line of a quoted text begins no comment or heading.
+/// Drops comments from a stream of bytes. A `#` or `[` that begins a line of a quoted text is text.
 #[derive(Debug)]
 struct Filter {
     line: Line,

@@ -105,7 +105,9 @@ impl Facts {
         for column in &columns {
             check_column(column, cells)?;
         }
-        if let Some(cell) = (0..cells).find(|&cell| !columns.iter().any(|column| column.is_filled(cell))) {
+        if columns.iter().all(|column| column.filled.is_some())
+            && let Some(cell) = (0..cells).find(|&cell| !columns.iter().any(|column| column.is_filled(cell)))
+        {
             return damaged(format!("cell {:?} has no value", layout.unpack(keys.get(cell))));
         }
         Ok(Facts::from_checked(layout, keys, columns, rows, page_cells))

@@ -42,7 +42,7 @@ pub enum StoreError {
         folder: PathBuf,
     },
     /// Another process, or another holder in this one, changes the cube.
-    #[error("the cube in '{folder}' is being changed by {}", .holder.map_or("a process not known".to_owned(), |holder| holder.to_string()))]
+    #[error("the cube in '{folder}' is being changed by {}", named(.holder))]
     Held {
         /// The folder.
         folder: PathBuf,
@@ -130,4 +130,8 @@ impl StoreError {
             _ => false,
         }
     }
+}
+
+fn named(holder: &Option<Holder>) -> String {
+    holder.map_or("a process not known".to_owned(), |holder| holder.to_string())
 }

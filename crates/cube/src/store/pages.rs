@@ -38,7 +38,8 @@ macro_rules! values {
                 self.to_le_bytes()
             }
             fn with_bounds(statistics: Statistics, bounds: Option<(Self, Self)>) -> Statistics {
-                Statistics { $bounds: bounds.map(|(least, most)| (<$wide>::from(least), <$wide>::from(most))), ..statistics }
+                let widened = bounds.map(|(least, most)| (<$wide>::from(least), <$wide>::from(most)));
+                Statistics { $bounds: widened, ..statistics }
             }
         }
     )*};

@@ -24,7 +24,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_and_changes_show(cells in cells(), factor in prop::sample::select(vec![1.0, 0.5]), keep in 0..4_usize) {
+    fn nothing_is_lost_and_changes_show(
+        cells in cells(),
+        factor in prop::sample::select(vec![1.0, 0.5]),
+        keep in 0..4_usize,
+    ) {
         let file = cell_file(SALES, &[10, 3], LineEnd::CrLf, &cells);
         let source = Source::new(&file);
         let imported = import(&source.folder(), &source.path("catalog")).unwrap();
@@ -34,7 +38,9 @@ proptest! {
         prop_assert_eq!(String::from_utf8(exported).unwrap(), String::from_utf8(file).unwrap());
 
         change(&imported.catalog, "Sales", |cube| {
-            let FactColumn { values: Values::Doubles(values), .. } = &cube.facts.columns()[0] else { panic!("doubles") };
+            let FactColumn { values: Values::Doubles(values), .. } = &cube.facts.columns()[0] else {
+                panic!("an imported cube holds doubles");
+            };
             let names: Vec<Vec<&str>> = (0..cube.facts.len())
                 .map(|fact| {
                     let pairs = cube.facts.cell(fact).into_iter().zip(cube.model.dimensions());
