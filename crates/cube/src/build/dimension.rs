@@ -8,6 +8,7 @@ use super::form::Form;
 use super::keys::{check_dates, check_names, name_text};
 use super::labels::Table;
 use super::levels::{LevelGrowth, ascending};
+use super::order::in_order;
 use super::problem::{FIRST, Problem};
 use super::report::{AddedElements, OtherParent};
 use super::resolve::Resolver;
@@ -15,7 +16,7 @@ use super::source::Source;
 use super::{BuildError, BuildProgress, Tables};
 use super::{consolidate, parents};
 use crate::define::{DimensionDefinition, UnknownElements};
-use crate::model::{Dimension, DimensionBuilder, ElementKind, folded};
+use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, folded};
 
 /// A dimension of the definition, before it has elements.
 pub(super) struct Plan<'a> {
@@ -120,7 +121,7 @@ impl<'a> Plan<'a> {
             Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time)?,
             Form::FactLevels { levels: names } => levels(names).of_facts(&self.distinct(input)?)?,
             Form::Elements { elements } => self.listed(old, elements.iter().cloned())?,
-            Form::Values => self.listed(old, distinct_names(&self.distinct(input)?, &self.reserved)?.into_iter())?,
+            Form::Values => self.values(old, distinct_names(&self.distinct(input)?, &self.reserved)?)?,
         };
         Ok((dimension, Vec::new()))
     }
@@ -141,6 +142,14 @@ impl<'a> Plan<'a> {
             }
         }
         Ok(builder.finish()?)
+    }
+
+    /// Base elements of ascending values.
+    fn values(&self, old: Option<&Dimension>, names: Vec<String>) -> Result<Dimension, BuildError> {
+        let dimension = self.listed(old, names.iter().cloned())?;
+        let Some(old) = old else { return Ok(dimension) };
+        let sequence: Vec<ElementId> = names.iter().filter_map(|name| dimension.find_key(name)).collect();
+        in_order(dimension, &[sequence], old.id_count())
     }
 
     /// Distinct keys of the facts.

@@ -132,7 +132,7 @@ pub enum BuildError {
         wanted: usize,
     },
     /// A dimension or measure names a column that does not exist.
-    #[error("{user}: {place} has no column '{column}'{nearest} Its columns: {}", columns.join(", "))]
+    #[error("{user}: there is no column '{column}' in {place}{nearest} The columns are {}", columns.join(", "))]
     NoColumn {
         /// The dimension or measure.
         user: String,

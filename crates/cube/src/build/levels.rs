@@ -8,6 +8,7 @@ use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
 use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
+use super::order::{by_level, in_order};
 use super::report::OtherParent;
 use super::resolve::{time_names, time_of};
 use super::spelling::Spellings;
@@ -74,7 +75,7 @@ impl LevelGrowth<'_> {
             index.find(&values).is_some_and(|id| old.element(id).kind() != ElementKind::Base)
         };
         rows.retain(|row| !above.contains(&path(row)) && !is_consolidated(row));
-        Ok(self.grow(&rows)?.0)
+        self.grow_ascending(&rows)
     }
 
     /// Levels of a column of dates, in the order of time.
@@ -100,7 +101,7 @@ impl LevelGrowth<'_> {
         };
         let mut rows: Rows = dates.into_iter().filter_map(names).collect();
         rows.dedup();
-        Ok(self.grow(&rows)?.0)
+        self.grow_ascending(&rows)
     }
 
     /// Level values of a batch's rows, with one spelling a value.
@@ -117,6 +118,14 @@ impl LevelGrowth<'_> {
             rows.push(columns.iter().enumerate().map(|(level, column)| value(level, *column, row)).collect());
         }
         rows
+    }
+
+    /// The dimension with the elements of further rows, which ascend.
+    fn grow_ascending(&self, rows: &Rows) -> Result<Dimension, BuildError> {
+        let (dimension, found) = self.grow(rows)?;
+        let Some(old) = self.old else { return Ok(dimension) };
+        let sequences = by_level(&dimension, &found);
+        in_order(dimension, &sequences, old.id_count())
     }
 
     /// The dimension with the elements of further rows, and the base element of each row.

@@ -21,6 +21,7 @@ mod labels;
 mod levels;
 mod load;
 mod measures;
+mod order;
 mod parents;
 mod problem;
 mod progress;
@@ -85,8 +86,8 @@ pub fn build(definition: &Definition, tables: &dyn Tables, progress: &BuildProgr
 }
 
 /// Builds the cube of a definition again from its tables, starting from its model: elements keep their numbers,
-/// coordinates, names and edges, and those that the tables have beyond them are added. Elements that the tables no
-/// longer have stay. The facts are all read anew.
+/// coordinates, names and edges, and those that the tables have beyond them are added: where values ascend, before the
+/// next greater one, else as the last. Elements that the tables no longer have stay. The facts are all read anew.
 ///
 /// # Errors
 /// As [`build()`]; [`BuildError::OtherCube`] if the definition's dimensions or measures are not those of the cube.

@@ -26,8 +26,9 @@ struct Row {
     weight: f64,
 }
 
-/// Adds the elements of a table to a dimension: keys that are parents are consolidated, others base. Edges of which an
-/// end is new are added; rows that place an element of the dimension below another parent of it are returned.
+/// Adds the elements of a table to a dimension: keys that are parents are consolidated, others base. Edges to new
+/// elements are added, and edges from new parents to elements that lose none of theirs; rows of other new edges are
+/// returned.
 pub(super) fn grow(
     dimension: Dimension,
     definition: &DimensionDefinition,
@@ -60,13 +61,14 @@ pub(super) fn grow(
         }
         ids.push(id);
     }
+    let moved = moved(builder.dimension(), definition, &rows, &ids, first_new);
     let mut others = Vec::new();
     for (row, child) in rows.iter().zip(ids) {
         let Some(parent) = &row.parent else { continue };
         let Some(parent_id) = builder.dimension().find_key(parent) else {
             return Err(unknown_parent(builder.dimension(), parent, &row.key).into());
         };
-        if is_new(child) || is_new(parent_id) {
+        if is_new(child) || is_new(parent_id) && !moved.contains(&child) {
             if !is_new(parent_id) && builder.dimension().element(parent_id).kind() == ElementKind::Base {
                 let reason = format!("the table has '{}' below '{parent}', a base element of the cube", row.key);
                 return Err(BuildError::OtherCube { reason });
@@ -79,6 +81,28 @@ pub(super) fn grow(
         }
     }
     Ok((builder.finish()?, others))
+}
+
+/// Elements of the dimension that have a parent which the table no longer gives them. A new parent would count them
+/// twice.
+fn moved(
+    dimension: &Dimension,
+    definition: &DimensionDefinition,
+    rows: &[Row],
+    ids: &[ElementId],
+    first_new: usize,
+) -> HashSet<ElementId> {
+    let listed: HashSet<String> = definition.consolidated.names().map(folded).collect();
+    let mut edges: HashSet<(ElementId, ElementId)> = HashSet::new();
+    for (row, child) in rows.iter().zip(ids) {
+        edges
+            .extend(row.parent.as_deref().and_then(|parent| dimension.find_key(parent)).map(|parent| (parent, *child)));
+    }
+    let is_lost = |parent: &ElementId, child: ElementId| {
+        !edges.contains(&(*parent, child)) && !listed.contains(&folded(dimension.element(*parent).name()))
+    };
+    let is_moved = |child: &ElementId| dimension.element(*child).parents().iter().any(|parent| is_lost(parent, *child));
+    ids.iter().copied().filter(|id| id.index() < first_new).filter(is_moved).collect()
 }
 
 fn weights_column(table: &mut Table<'_>, name: &str) -> Result<usize, BuildError> {

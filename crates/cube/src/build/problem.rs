@@ -61,15 +61,18 @@ impl fmt::Display for Problem {
 pub(super) struct Problems {
     held: Vec<Problem>,
     codes: HashMap<Problem, u32>,
-    /// Rows of each problem, that of [`Problem::Other`] last.
+    /// Rows of each problem, by place in `held`.
     rows: Vec<u64>,
+    /// Rows of [`Problem::Other`].
     other_rows: u64,
+    /// Places in `held` of problems that rows have, in the order of their first rows.
+    met: Vec<u32>,
 }
 
 impl Problems {
     pub(super) fn new() -> Problems {
         let codes = HashMap::from_iter([(Problem::Null, NULL)]);
-        Problems { held: vec![Problem::Null], codes, rows: vec![0], other_rows: 0 }
+        Problems { held: vec![Problem::Null], codes, rows: vec![0], other_rows: 0, met: Vec::new() }
     }
 
     /// The code of a problem.
@@ -94,15 +97,20 @@ impl Problems {
 
     /// Counts a row.
     pub(super) fn count(&mut self, code: u32) {
-        match code {
-            NOT_KEPT => self.other_rows += 1,
-            _ => self.rows[(code - FIRST) as usize] += 1,
+        if code == NOT_KEPT {
+            self.other_rows += 1;
+            return;
         }
+        let rows = &mut self.rows[(code - FIRST) as usize];
+        if *rows == 0 {
+            self.met.push(code - FIRST);
+        }
+        *rows += 1;
     }
 
-    /// Problems with the rows that have them, in the order of their codes.
+    /// Problems with the number of rows that have them, in the order of their first rows.
     pub(super) fn counted(&self) -> impl Iterator<Item = (&Problem, u64)> {
-        let other = std::iter::once((&Problem::Other, self.other_rows));
-        self.held.iter().zip(self.rows.iter().copied()).chain(other).filter(|(_, rows)| *rows > 0)
+        let met = self.met.iter().map(|place| (&self.held[*place as usize], self.rows[*place as usize]));
+        met.chain((self.other_rows > 0).then_some((&Problem::Other, self.other_rows)))
     }
 }

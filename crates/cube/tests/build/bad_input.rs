@@ -32,10 +32,13 @@ fn columns_that_are_missing_or_of_another_type() {
     for (dimensions, expected) in [
         (
             "Produkt: {}",
-            "dimension 'Produkt': the facts has no column 'Produkt'; did you mean 'product'? Its columns: region, \
+            "dimension 'Produkt': there is no column 'Produkt' in the facts; did you mean 'product'? The columns are region, \
              Region, product, ratio, paris, number, amount",
         ),
-        ("Place: {column: nowhere}", "dimension 'Place': the facts has no column 'nowhere'. Its columns: region,"),
+        (
+            "Place: {column: nowhere}",
+            "dimension 'Place': there is no column 'nowhere' in the facts. The columns are region,",
+        ),
         (
             "REGION: {}",
             "dimension 'REGION': 'REGION' is several columns of the facts: region, Region; write it as one of them",
@@ -49,7 +52,7 @@ fn columns_that_are_missing_or_of_another_type() {
         ("T: {column: number, levels: [year]}", "dimension 'T': column 'number' of the facts holds Int64; levels of"),
         (
             "Region: {table: places, key: idd, parent: up}",
-            "dimension 'Region': table 'places' has no column 'idd'. Its columns: id, up, heavy, weight",
+            "dimension 'Region': there is no column 'idd' in table 'places'; did you mean 'id'? The columns are id, up, heavy, weight",
         ),
         (
             "Region: {table: places, key: id, parent: up, weight: heavy}",
@@ -81,7 +84,7 @@ fn measures_that_are_missing_or_texts() {
     );
     assert_eq!(
         defined(&memory, &text("value")).unwrap_err().to_string(),
-        "measure 'value': the facts has no column 'value'. Its columns: k, x"
+        "measure 'value': there is no column 'value' in the facts. The columns are k, x"
     );
 }
 

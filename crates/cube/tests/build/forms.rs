@@ -214,10 +214,13 @@ fn null_levels_are_skipped_and_names_ignore_case() {
 fn values_of_a_column_of_every_type() {
     let dictionary: DictionaryArray<Int16Type> = ["b", "a", "B"].into_iter().collect();
     let columns: [(ArrayRef, &str); 10] = [
-        (texts(&["b", "a", "B"]), "a B"),
-        (Arc::new(LargeStringArray::from(vec!["b", "a", "B"])), "a B"),
-        (Arc::new(StringViewArray::from(vec!["b", "a very long text with more bytes", "B"])), "B"),
-        (Arc::new(dictionary), "a B"),
+        (texts(&["b", "a", "B"]), "B a"),
+        (Arc::new(LargeStringArray::from(vec!["b", "a", "B"])), "B a"),
+        (
+            Arc::new(StringViewArray::from(vec!["b", "a text of more than twelve bytes", "B"])),
+            "B a text of more than twelve bytes",
+        ),
+        (Arc::new(dictionary), "B a"),
         (ints(&[10, 9, 10]), "9 10"),
         (Arc::new(Int8Array::from(vec![-1, 0, -1])), "-1 0"),
         (Arc::new(UInt64Array::from(vec![u64::MAX, 2, u64::MAX])), "2 18446744073709551615"),
@@ -230,7 +233,7 @@ fn values_of_a_column_of_every_type() {
         let memory = Memory::default().with("gl", table(vec![("key", array), ("amount", cents(&[1, 2, 4]))]));
         let cube = built(&memory, "Key: {}");
         let outline = outline(&cube, 0);
-        assert!(outline == expected || outline.ends_with(expected), "{name}: {outline}");
+        assert_eq!(outline, expected, "{name}");
         assert_eq!(cube.facts.len(), 2, "{name}");
         let sums: Vec<i64> = cells(&cube).iter().map(|cell| if cell.ends_with("0.05") { 5 } else { 2 }).collect();
         assert_eq!(sums.iter().sum::<i64>(), 7, "{name}: {:?}", cells(&cube));

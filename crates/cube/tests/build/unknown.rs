@@ -152,7 +152,10 @@ fn level_rows_that_end_above_others_are_consolidated_keys() {
     let memory = Memory::default().with("gl", gl);
     let message = failure(&memory, "Place: {levels: [area, country]}");
     assert!(message.contains("column 'area', 'country': 'Europe' is a consolidated element"), "{message}");
-    assert!(message.contains("row 2 (area=Europe, country=NULL); NULL or empty text names"), "{message}");
+    assert!(
+        message.contains("row 2 (area=Europe, country=NULL); NULL or empty text names no element, in 1 row. To"),
+        "{message}"
+    );
     let cube = built(&memory, "Place: {levels: [area, country], unknown: aside}");
     assert_eq!(outline(&cube, 0), "Asia France Europe(France)");
     assert_eq!((cells(&cube).len(), aside(&cube).len()), (2, 2));
