@@ -18,6 +18,7 @@ use warpcube_column::EncodingChoice;
 use warpcube_gpu::Device;
 use warpcube_kbench::prims::{self, Follower, PrimitiveArgs, Table};
 use warpcube_kbench::report;
+use warpcube_kbench::schemes::{self, SchemeArgs};
 
 /// Kernel benchmarks of Warpcube.
 #[derive(Debug, Parser)]
@@ -35,6 +36,8 @@ enum Suite {
     Encode(EncodeArgs),
     /// Primitives: selection, projection, top-k, sorts, scans, ordered aggregation
     Primitives(PrimitiveArgs),
+    /// Storage schemes of sparse arrays, on one core and on the device
+    Schemes(SchemeArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(CpuArgs),
 }
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Suite::Encodings(arguments) => encodings::run(&arguments),
         Suite::Encode(arguments) => encode::run(&arguments),
         Suite::Primitives(arguments) => primitives(&arguments),
+        Suite::Schemes(arguments) => storage_schemes(&arguments),
         Suite::EncodeCpu(arguments) => cpu::run(&arguments),
     };
     match outcome {
@@ -125,6 +129,17 @@ fn primitives(arguments: &PrimitiveArgs) -> Result<(), String> {
         true => Ok(()),
         false => Err(outcome.failures.join("; ")),
     }
+}
+
+/// Runs the suite of storage schemes.
+fn storage_schemes(arguments: &SchemeArgs) -> Result<(), String> {
+    if arguments.list {
+        schemes::plan(arguments)?.iter().for_each(|case| println!("{case}"));
+        return Ok(());
+    }
+    let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
+    let report = schemes::run(&device, arguments, &mut |line| println!("{line}"))?;
+    write(arguments.json.as_deref(), &report)
 }
 
 /// Writes a report to a file, if there is one to write to.

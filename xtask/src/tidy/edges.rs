@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str], &[&str]); 10] = [
     ("datagen", &[], &[]),
     ("sql", &["engine", "cube", "column", "gpu"], &["datagen"]),
     ("figures", &[], &[]),
-    ("kbench", &["engine", "column", "gpu"], &[]),
+    ("kbench", &["engine", "cube", "column", "gpu"], &[]),
     ("warpcube", &["sql", "engine", "cube", "column", "gpu", "datagen", "kbench", "figures"], &[]),
     ("xtask", &["figures"], &[]),
 ];
