@@ -315,3 +315,28 @@ pub(super) fn operand(params: Params, slice: Option<&DeviceSlice>) -> Params {
         None => params.null(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::GpuError;
+    use warpcube_gpu::cuda::nvrtc;
+
+    use super::*;
+
+    #[test]
+    fn the_kernels_of_every_layout_compile_for_cuda() {
+        let dense = [Element::U32, Element::U64, Element::U128].map(|key| program::<i64>(key, PointerKind::Dense));
+        let others = [
+            program::<i64>(Element::U64, PointerKind::None),
+            program::<f64>(Element::U128, PointerKind::None),
+            program::<f64>(Element::U32, PointerKind::Ranked),
+        ];
+        for program in dense.into_iter().chain(others) {
+            match nvrtc::compile(&program, 90) {
+                Ok(cubin) => assert!(!cubin.is_empty()),
+                Err(GpuError::CompilerUnavailable { .. }) => return,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
+}
