@@ -1,8 +1,9 @@
-//! The suites `primitives` and `cube` as a library: the programs `kbench` and `warpcube` run the first, `kbench` both.
+//! The suites `primitives`, `cube` and `schemes` as a library: `kbench` runs all of them, `warpcube` the first.
 //!
-//! It knows no SQL and no command beside its own arguments ([`prims::PrimitiveArgs`], [`cube::CubeArgs`]). A program
-//! opens the device, follows the run ([`prims::Follower`]) and writes the report.
+//! It knows no SQL and no command beside its own arguments ([`prims::PrimitiveArgs`], [`cube::CubeArgs`],
+//! [`schemes::SchemeArgs`]). A program opens the device, follows the run ([`prims::Follower`]) and writes the report.
 
 pub mod cube;
 pub mod prims;
 pub mod report;
+pub mod schemes;

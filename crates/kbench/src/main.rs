@@ -19,6 +19,7 @@ use warpcube_gpu::Device;
 use warpcube_kbench::cube::{self, CubeArgs};
 use warpcube_kbench::prims::{self, Follower, PrimitiveArgs, Table};
 use warpcube_kbench::report;
+use warpcube_kbench::schemes::{self, SchemeArgs};
 
 /// Kernel benchmarks of Warpcube.
 #[derive(Debug, Parser)]
@@ -38,6 +39,8 @@ enum Suite {
     Primitives(PrimitiveArgs),
     /// Aggregation of areas over the benchmark cubes Machines and Biker
     Cube(CubeArgs),
+    /// Storage schemes of sparse arrays, on one core and on the device
+    Schemes(SchemeArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(CpuArgs),
 }
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Suite::Encode(arguments) => encode::run(&arguments),
         Suite::Primitives(arguments) => primitives(&arguments),
         Suite::Cube(arguments) => cubes(&arguments),
+        Suite::Schemes(arguments) => storage_schemes(&arguments),
         Suite::EncodeCpu(arguments) => cpu::run(&arguments),
     };
     match outcome {
@@ -135,6 +139,17 @@ fn primitives(arguments: &PrimitiveArgs) -> Result<(), String> {
 fn cubes(arguments: &CubeArgs) -> Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
     let report = cube::run(&device, arguments, &mut |line| println!("{line}"))?;
+    write(arguments.json.as_deref(), &report)
+}
+
+/// Runs the suite of storage schemes.
+fn storage_schemes(arguments: &SchemeArgs) -> Result<(), String> {
+    if arguments.list {
+        schemes::plan(arguments)?.iter().for_each(|case| println!("{case}"));
+        return Ok(());
+    }
+    let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
+    let report = schemes::run(&device, arguments, &mut |line| println!("{line}"))?;
     write(arguments.json.as_deref(), &report)
 }
 

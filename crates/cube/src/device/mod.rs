@@ -18,6 +18,7 @@ mod expand;
 mod keys;
 mod plan;
 mod scan;
+pub mod schemes;
 mod source;
 mod workspace;
 

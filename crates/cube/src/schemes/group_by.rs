@@ -18,6 +18,11 @@ pub struct GroupBy<V> {
 }
 
 impl<V: Value> GroupBy<V> {
+    /// Groups of these dimensions, in ascending order.
+    pub(crate) fn new(dimensions: Vec<usize>, coordinates: Vec<u32>, sums: Vec<V>) -> Self {
+        Self { dimensions, coordinates, sums }
+    }
+
     /// Dimensions of the group-by, in the order of its coordinates.
     pub fn dimensions(&self) -> &[usize] {
         &self.dimensions
