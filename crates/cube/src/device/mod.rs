@@ -17,9 +17,11 @@ mod contraction;
 mod expand;
 mod keys;
 mod plan;
+mod resident;
 mod scan;
 mod source;
 mod workspace;
 
-pub use contract::{DeviceCells, DeviceContraction, DeviceError, FactBytes, RecordedContraction};
+pub use contract::{DeviceCells, DeviceContraction, DeviceError, RecordedContraction};
+pub use resident::{FactBytes, ResidentFacts};
 pub use source::FactsSource;
