@@ -20,8 +20,14 @@ mod plan;
 mod resident;
 mod scan;
 mod source;
+mod source_based;
+mod statement;
 mod workspace;
 
 pub use contract::{DeviceCells, DeviceContraction, DeviceError, RecordedContraction};
 pub use resident::{FactBytes, ResidentFacts};
 pub use source::FactsSource;
+pub use source_based::{
+    Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceBased, SourceVariant, UnknownVariant,
+};
+pub use statement::RecordedRun;

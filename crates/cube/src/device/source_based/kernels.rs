@@ -1,0 +1,90 @@
+//! Kernels of the source-based algorithm by what their text depends on.
+
+use warpcube_gpu::prims::{Element, Scan, ScanKind};
+use warpcube_gpu::{Device, Kernel, Program};
+
+use super::variant::{Expansion, MapPlace, Preaggregation};
+use crate::device::DeviceError;
+
+/// Kernel text of keys, one fact at a time.
+const RESIDENT_KEYS: &str = include_str!("../../../kernels/resident_keys.cuh");
+
+/// What the text of the aggregation kernels depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceForm {
+    pub(super) key_words: u32,
+    pub(super) preaggregation: Preaggregation,
+    pub(super) expansion: Expansion,
+    pub(super) map: MapPlace,
+    /// Words of 64 bits of a map in parameters.
+    pub(super) map_longs: usize,
+    pub(super) is_narrow: bool,
+    pub(super) has_weights: bool,
+    /// True if tables count additions.
+    pub(super) is_counted: bool,
+}
+
+/// All kernels of a variant but the last step.
+pub(super) struct SourceKernels {
+    pub(super) filter: Kernel,
+    pub(super) scan: Scan,
+    pub(super) compact: Kernel,
+    pub(super) add: Adding,
+    pub(super) merge: Kernel,
+}
+
+/// Kernels that add cells to targets.
+pub(super) enum Adding {
+    /// One kernel does it.
+    Cells(Kernel),
+    /// Parents, the sums of their children's blocks, children.
+    Children([Kernel; 3]),
+}
+
+impl SourceForm {
+    /// Compiles the kernels, or takes those that this process has compiled.
+    ///
+    /// # Errors
+    /// Those of [`Device::compile`].
+    pub(super) fn compile(&self, device: &Device) -> Result<SourceKernels, DeviceError> {
+        let keys = format!("#define WC_KEY_WORDS {}\n{RESIDENT_KEYS}", self.key_words);
+        let prefilter = Program::new("cube prefilter", keys + include_str!("../../../kernels/prefilter.cuh"));
+        let merge = Program::new("cube merge", include_str!("../../../kernels/merge_tables.cuh"));
+        let modules = device.compile_all(&[prefilter, self.program(), merge])?;
+        let [prefilter, source, merge] = &modules[..] else { unreachable!("a module for each program") };
+        let add = match self.expansion {
+            Expansion::Thread => Adding::Cells(source.kernel("wc_source_thread")?),
+            Expansion::Balanced => Adding::Cells(source.kernel("wc_source_balanced")?),
+            Expansion::Children | Expansion::ChildBlocks => Adding::Children([
+                source.kernel("wc_source_parent")?,
+                source.kernel("wc_source_children")?,
+                source.kernel("wc_source_child_grid")?,
+            ]),
+        };
+        Ok(SourceKernels {
+            filter: prefilter.kernel("wc_source_filter")?,
+            scan: Scan::new(device, Element::U32, Element::U32, ScanKind::Exclusive)?,
+            compact: prefilter.kernel("wc_source_compact")?,
+            add,
+            merge: merge.kernel("wc_source_merge")?,
+        })
+    }
+
+    /// The text of the kernels that add.
+    pub(super) fn program(&self) -> Program {
+        let define = |name: &str, value: usize| format!("#define {name} {value}\n");
+        let text = [
+            define("WC_KEY_WORDS", self.key_words as usize),
+            define("WC_WEIGHTS", self.has_weights.into()),
+            define("WC_COUNTED", self.is_counted.into()),
+            define("WC_MAP_PLACE", self.map as usize),
+            format!("#define WC_MAP_WORD {}\n", if self.is_narrow { "uint16_t" } else { "uint32_t" }),
+            define("WC_MAP_LONGS", self.map_longs),
+            define("WC_PREAGGREGATION", self.preaggregation as usize),
+            define("WC_EXPANSION", self.expansion as usize),
+            RESIDENT_KEYS.to_string(),
+            include_str!("../../../kernels/source.cuh").to_string(),
+        ];
+        Program::new("cube source", text.concat())
+    }
+}

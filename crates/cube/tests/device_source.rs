@@ -1,0 +1,135 @@
+//! Source-based and target-based aggregation on the emulated device, against the source-based algorithm of the CPU.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use warpcube_column::Residency;
+use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate};
+use warpcube_cube::device::{DeviceCells, DeviceError, FactsSource, MapPlace, ResidentFacts, SourceBased, SourceVariant};
+use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+
+const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
+
+/// A cube and an area of it.
+#[derive(Debug, Clone)]
+struct Case {
+    /// Base elements of each dimension, and the bits of its coordinates.
+    sizes: Vec<u32>,
+    bits: Vec<u32>,
+    /// Coordinates and value of each fact; facts of one key add up.
+    facts: Vec<(Vec<u32>, Option<i64>)>,
+    /// Targets of each dimension: base elements with weights.
+    targets: Vec<Vec<Vec<(u32, f64)>>>,
+}
+
+impl Case {
+    fn facts(&self) -> Arc<Facts> {
+        let measure = FactMeasure::new("amount", Rule::Sum, ValueType::Decimal { scale: 2 });
+        let mut loader = Loader::new(KeyLayout::new(&self.bits).unwrap(), vec![measure]);
+        let column = |dimension: usize| self.facts.iter().map(|fact| fact.0[dimension]).collect::<Vec<u32>>();
+        let columns: Vec<Vec<u32>> = (0..self.sizes.len()).map(column).collect();
+        let values: Vec<i64> = self.facts.iter().map(|fact| fact.1.unwrap_or(0)).collect();
+        let filled: Vec<bool> = self.facts.iter().map(|fact| fact.1.is_some()).collect();
+        let coordinates: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let input = [InputColumn { values: InputValues::Decimals(&values), filled: Some(&filled) }];
+        loader.append(&coordinates, &input).unwrap();
+        Arc::new(loader.finish(64).unwrap())
+    }
+
+    fn area(&self) -> Area {
+        let map = |(size, targets): (&u32, &Vec<_>)| TargetMap::from_targets(*size, targets).unwrap();
+        Area::new(self.sizes.iter().zip(&self.targets).map(map).collect())
+    }
+
+    /// The cells by algorithm (1).
+    fn expected(&self) -> DeviceCells {
+        let by = Request::by(Algorithm::Source);
+        let cells = aggregate(&self.facts(), &self.area(), &[0], &by, &Progress::new()).unwrap();
+        let Values::Decimals(sums) = &cells.columns()[0].values else { panic!("sums of decimals are decimals") };
+        DeviceCells { ranks: cells.ranks().to_vec(), sums: sums.clone() }
+    }
+
+    fn resident(&self, order: LaneOrder) -> Arc<ResidentFacts> {
+        let device = Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, 1 << 28).unwrap();
+        let source = FactsSource::new(self.facts(), "test", "1");
+        Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source))
+    }
+}
+
+/// Targets of a dimension: consolidated elements over base elements and the consolidated ones before them, so that base
+/// elements lie below a target on several paths.
+fn dimension(size: u32) -> impl Strategy<Value = Vec<Vec<(u32, f64)>>> {
+    let children = prop::collection::vec((0..size + 4, -2_i32..4), 1..8);
+    prop::collection::vec(children, 1..6).prop_map(move |elements| {
+        let mut targets: Vec<Vec<(u32, f64)>> = Vec::new();
+        for children in elements {
+            let mut target = Vec::new();
+            for (child, weight) in children {
+                match targets.get(child.wrapping_sub(size) as usize) {
+                    Some(below) => target.extend(below.iter().map(|entry| (entry.0, entry.1 * f64::from(weight)))),
+                    None => target.push((child % size, f64::from(weight))),
+                }
+            }
+            targets.push(target);
+        }
+        targets
+    })
+}
+
+/// Every dimension as it is, one target for all base elements, or drawn.
+fn targets(size: u32) -> impl Strategy<Value = Vec<Vec<(u32, f64)>>> {
+    prop_oneof![
+        1 => Just((0..size).map(|base| vec![(base, 1.0)]).collect()),
+        1 => Just(vec![(0..size).map(|base| (base, 1.0)).collect()]),
+        3 => dimension(size),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let sizes = prop::collection::vec(1_u32..12, 1..5);
+    (sizes, any::<bool>()).prop_flat_map(|(sizes, is_wide)| {
+        let least = |size: &u32| (u32::BITS - (size - 1).leading_zeros()).max(1);
+        let bits: Vec<u32> = sizes.iter().map(|size| if is_wide { 30 } else { least(size) }).collect();
+        let coordinates: Vec<_> = sizes.iter().map(|size| 0..*size).collect();
+        let value = prop::option::weighted(0.9, -1000_i64..1000);
+        let facts = prop::collection::vec((coordinates, value), 0..900);
+        let targets: Vec<_> = sizes.iter().map(|size| targets(*size)).collect();
+        (facts, targets)
+            .prop_map(move |(facts, targets)| Case { sizes: sizes.clone(), bits: bits.clone(), facts, targets })
+    })
+}
+
+/// Runs `check` over drawn cases from a fixed seed.
+fn cases(count: u32, check: impl Fn(&Case)) {
+    let config = Config { cases: count, rng_seed: RngSeed::Fixed(21), failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    runner
+        .run(&case(), |case| {
+            check(&case);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn variant(name: &str) -> SourceVariant {
+    name.parse().unwrap()
+}
+
+fn check(case: &Case, facts: &Arc<ResidentFacts>, variant: SourceVariant, expected: &DeviceCells) {
+    let found = SourceBased::new(facts.clone(), variant).sums(&case.area(), 0, &Arc::default()).unwrap();
+    assert_eq!(&found, expected, "{variant}");
+}
+
+#[test]
+fn one_thread_a_cell_gives_the_cells_of_the_cpu() {
+    for order in ORDERS {
+        cases(12, |case| {
+            let (facts, expected) = (case.resident(order), case.expected());
+            for name in ["gpu-source/none/thread/h1", "gpu-source/none/thread/h5"] {
+                check(case, &facts, variant(name), &expected);
+            }
+        });
+    }
+}
