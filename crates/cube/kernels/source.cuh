@@ -188,7 +188,8 @@ WC_DEVICE void wc_source_add(const SourceTable& table, bool active, uint64_t ran
     __syncwarp();
     active = lane == first || (active && !joins);
 #elif WC_PREAGGREGATION == 2
-    const bool joins = active && __shfl_sync(WC_FULL_MASK, rank, (int)first) == rank;
+    const uint64_t compared = __shfl_sync(WC_FULL_MASK, rank, (int)first);
+    const bool joins = active && compared == rank;
     if (__popc(__ballot_sync(WC_FULL_MASK, joins)) > 1) {
         const uint64_t sum = wc_warp_sum(joins ? value : (uint64_t)0);
         if (lane == first) value = sum;

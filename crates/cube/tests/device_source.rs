@@ -133,3 +133,28 @@ fn one_thread_a_cell_gives_the_cells_of_the_cpu() {
         });
     }
 }
+
+#[test]
+fn every_preaggregation_and_expansion_gives_the_cells_of_the_cpu() {
+    for order in ORDERS {
+        cases(4, |case| {
+            let (facts, expected) = (case.resident(order), case.expected());
+            SourceVariant::pairs(3).into_iter().for_each(|variant| check(case, &facts, variant, &expected));
+        });
+    }
+}
+
+#[test]
+fn maps_in_shared_and_global_memory_give_the_cells_of_the_cpu() {
+    for order in ORDERS {
+        cases(4, |case| {
+            let (facts, expected) = (case.resident(order), case.expected());
+            for name in ["match/thread", "first-shared/balanced", "strided/children", "none/child-blocks"] {
+                for map in MapPlace::ALL {
+                    let of = variant(&format!("gpu-source/{name}/{}/h64", map.name()));
+                    check(case, &facts, of, &expected);
+                }
+            }
+        });
+    }
+}
