@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate};
-use warpcube_cube::device::{DeviceCells, DeviceError, FactsSource, MapPlace, ResidentFacts, SourceBased, SourceVariant};
+use warpcube_cube::device::{
+    DeviceAggregation, DeviceAlgorithm, DeviceCells, DeviceError, FactsSource, MapPlace, ResidentFacts, SourceBased,
+    SourceVariant,
+};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
@@ -96,8 +99,12 @@ fn case() -> impl Strategy<Value = Case> {
         let value = prop::option::weighted(0.9, -1000_i64..1000);
         let facts = prop::collection::vec((coordinates, value), 0..900);
         let targets: Vec<_> = sizes.iter().map(|size| targets(*size)).collect();
-        (facts, targets)
-            .prop_map(move |(facts, targets)| Case { sizes: sizes.clone(), bits: bits.clone(), facts, targets })
+        (facts, targets).prop_map(move |(facts, targets)| Case {
+            sizes: sizes.clone(),
+            bits: bits.clone(),
+            facts,
+            targets,
+        })
     })
 }
 
@@ -113,48 +120,42 @@ fn cases(count: u32, check: impl Fn(&Case)) {
         .unwrap();
 }
 
-fn variant(name: &str) -> SourceVariant {
+fn named(name: &str) -> DeviceAlgorithm {
     name.parse().unwrap()
 }
 
-fn check(case: &Case, facts: &Arc<ResidentFacts>, variant: SourceVariant, expected: &DeviceCells) {
-    let found = SourceBased::new(facts.clone(), variant).sums(&case.area(), 0, &Arc::default()).unwrap();
-    assert_eq!(&found, expected, "{variant}");
+/// Checks the cells of some algorithms.
+fn check(case: &Case, order: LaneOrder, algorithms: &[DeviceAlgorithm]) {
+    let (on_device, expected, area) = (DeviceAggregation::new(case.resident(order)), case.expected(), case.area());
+    for algorithm in algorithms {
+        let found = on_device.sums(*algorithm, &area, 0, &Arc::default()).unwrap();
+        assert_eq!(found, expected, "{algorithm}");
+    }
 }
 
 #[test]
 fn one_thread_a_cell_gives_the_cells_of_the_cpu() {
-    for order in ORDERS {
-        cases(12, |case| {
-            let (facts, expected) = (case.resident(order), case.expected());
-            for name in ["gpu-source/none/thread/h1", "gpu-source/none/thread/h5"] {
-                check(case, &facts, variant(name), &expected);
-            }
-        });
-    }
+    let algorithms = ["gpu-source/none/thread/h1", "gpu-source/none/thread/h5"].map(named);
+    ORDERS.into_iter().for_each(|order| cases(12, |case| check(case, order, &algorithms)));
+}
+
+#[test]
+fn targets_find_the_cells_of_the_cpu() {
+    let algorithms = ["gpu-target", "gpu-contract"].map(named);
+    ORDERS.into_iter().for_each(|order| cases(24, |case| check(case, order, &algorithms)));
 }
 
 #[test]
 fn every_preaggregation_and_expansion_gives_the_cells_of_the_cpu() {
-    for order in ORDERS {
-        cases(4, |case| {
-            let (facts, expected) = (case.resident(order), case.expected());
-            SourceVariant::pairs(3).into_iter().for_each(|variant| check(case, &facts, variant, &expected));
-        });
-    }
+    let algorithms = DeviceAlgorithm::all_variants(&[3]);
+    ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
 }
 
 #[test]
 fn maps_in_shared_and_global_memory_give_the_cells_of_the_cpu() {
-    for order in ORDERS {
-        cases(4, |case| {
-            let (facts, expected) = (case.resident(order), case.expected());
-            for name in ["match/thread", "first-shared/balanced", "strided/children", "none/child-blocks"] {
-                for map in MapPlace::ALL {
-                    let of = variant(&format!("gpu-source/{name}/{}/h64", map.name()));
-                    check(case, &facts, of, &expected);
-                }
-            }
-        });
-    }
+    let pairs = ["match/thread", "first-shared/balanced", "strided/children", "none/child-blocks"];
+    let name = |pair, map: MapPlace| format!("gpu-source/{pair}/{}/h64", map.name());
+    let names = pairs.into_iter().flat_map(|pair| MapPlace::ALL.map(|map| name(pair, map)));
+    let algorithms: Vec<DeviceAlgorithm> = names.map(|name| named(&name)).collect();
+    ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
 }

@@ -16,6 +16,7 @@ use super::plan::Plan;
 use super::resident::{FactBytes, ResidentFacts, value_buffers};
 use super::scan::{ScanForm, compile_total};
 use super::source::FactsSource;
+use super::statement::RecordedRun;
 use crate::aggregate::Area;
 
 /// An aggregation that a device does not do.
@@ -226,5 +227,19 @@ impl RecordedContraction<'_> {
     /// A device that fails.
     pub fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
         self.prepared.contraction(self.of).read(&mut self.stream)
+    }
+}
+
+impl RecordedRun for RecordedContraction<'_> {
+    fn run(&mut self) -> Result<f64, DeviceError> {
+        RecordedContraction::run(self)
+    }
+
+    fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
+        RecordedContraction::cells(self)
+    }
+
+    fn used(&self) -> String {
+        String::new()
     }
 }

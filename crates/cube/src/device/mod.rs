@@ -10,6 +10,7 @@
 //! Memory: values as they are; keys take the bits of the distance within a miniblock, 12 bytes a miniblock for its first
 //! key and its start. One workspace a statement comes from the device's pool.
 
+mod algorithm;
 mod cells;
 mod classes;
 mod contract;
@@ -22,8 +23,10 @@ mod scan;
 mod source;
 mod source_based;
 mod statement;
+mod target_based;
 mod workspace;
 
+pub use algorithm::{DeviceAggregation, DeviceAlgorithm};
 pub use contract::{DeviceCells, DeviceContraction, DeviceError, RecordedContraction};
 pub use resident::{FactBytes, ResidentFacts};
 pub use source::FactsSource;
@@ -31,3 +34,4 @@ pub use source_based::{
     Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceBased, SourceVariant, UnknownVariant,
 };
 pub use statement::RecordedRun;
+pub use target_based::TargetBased;
