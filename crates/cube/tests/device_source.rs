@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_column::Residency;
-use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate};
+use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate, work};
 use warpcube_cube::device::{
     DeviceAggregation, DeviceAlgorithm, DeviceCells, DeviceError, FactsSource, MapPlace, ResidentFacts, SourceBased,
     SourceVariant,
@@ -55,7 +55,12 @@ impl Case {
     }
 
     fn resident(&self, order: LaneOrder) -> Arc<ResidentFacts> {
-        let device = Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, 1 << 28).unwrap();
+        self.resident_in(order, 1 << 28)
+    }
+
+    /// The facts on a device of so many bytes of budget.
+    fn resident_in(&self, order: LaneOrder, budget: u64) -> Arc<ResidentFacts> {
+        let device = Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, budget).unwrap();
         let source = FactsSource::new(self.facts(), "test", "1");
         Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source))
     }
@@ -158,4 +163,111 @@ fn maps_in_shared_and_global_memory_give_the_cells_of_the_cpu() {
     let names = pairs.into_iter().flat_map(|pair| MapPlace::ALL.map(|map| name(pair, map)));
     let algorithms: Vec<DeviceAlgorithm> = names.map(|name| named(&name)).collect();
     ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
+}
+
+/// Facts of every third key of a cube, with a value each.
+fn regular(sizes: &[u32], bits: &[u32], targets: Vec<Vec<Vec<(u32, f64)>>>) -> Case {
+    let cells: u32 = sizes.iter().product();
+    let fact = |number: u32| {
+        let mut rest = number;
+        let mut key = vec![0; sizes.len()];
+        for (coordinate, size) in key.iter_mut().zip(sizes).rev() {
+            *coordinate = rest % size;
+            rest /= size;
+        }
+        (key, Some(i64::from(number % 97) - 40))
+    };
+    let facts = (0..cells).step_by(3).map(fact).collect();
+    Case { sizes: sizes.to_vec(), bits: bits.to_vec(), facts, targets }
+}
+
+fn total(size: u32) -> Vec<Vec<(u32, f64)>> {
+    vec![(0..size).map(|base| (base, 1.0)).collect()]
+}
+
+fn each(size: u32) -> Vec<Vec<(u32, f64)>> {
+    (0..size).map(|base| vec![(base, 1.0)]).collect()
+}
+
+#[test]
+fn targets_jump_over_pages_without_their_cells() {
+    let sizes = [40, 30, 50];
+    let ends = vec![vec![(0, 1.0), (39, -2.0)], vec![(20, 3.0)]];
+    let narrow = regular(&sizes, &[6, 5, 6], vec![ends.clone(), each(30), each(50)]);
+    let wide = regular(&sizes, &[32, 32, 32], vec![ends, each(30), total(50)]);
+    for order in ORDERS {
+        [&narrow, &wide].into_iter().for_each(|case| check(case, order, &[named("gpu-target")]));
+    }
+}
+
+#[test]
+fn recorded_runs_give_the_same_cells_each_time() {
+    let case =
+        regular(&[9, 8, 7], &[4, 3, 3], vec![each(9), total(8), vec![vec![(1, 2.0), (3, 1.0)], vec![(3, -1.0)]]]);
+    let (on_device, expected) = (DeviceAggregation::new(case.resident(LaneOrder::Forward)), case.expected());
+    for algorithm in DeviceAlgorithm::all_variants(&[2]) {
+        let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
+        for _ in 0..2 {
+            recorded.run().unwrap();
+            assert_eq!(recorded.cells().unwrap(), expected, "{algorithm}");
+        }
+        let is_by_host = algorithm.to_string().contains("/child");
+        assert_eq!(recorded.used().contains("children launched by the host"), is_by_host, "{algorithm}");
+    }
+}
+
+#[test]
+fn preaggregation_saves_atomic_additions() {
+    let additions = |case: &Case, name: &str| {
+        let variant: SourceVariant = name.parse().unwrap();
+        SourceBased::new(case.resident(LaneOrder::Forward), variant)
+            .additions(&case.area(), 0, &Arc::default())
+            .unwrap()
+    };
+    let all = regular(&[9, 8, 7], &[4, 3, 3], vec![total(9), total(8), total(7)]);
+    assert_eq!(additions(&all, "gpu-source/none/thread/h7"), 168);
+    for name in ["first-shared/thread", "shuffle/thread", "match/thread", "strided/balanced", "strided/child-blocks"] {
+        // A warp of 32 cells adds once; 168 cells are 6 warps.
+        assert_eq!(additions(&all, &format!("gpu-source/{name}/h7")), 6, "{name}");
+    }
+    // Neighbouring cells have three targets each in turn: a warp of targets adds three times, the last one too.
+    let thrice = vec![vec![(0, 1.0), (1, 1.0)], vec![(0, 2.0), (1, 1.0)], vec![(1, 1.0), (0, 1.0)]];
+    let several = regular(&[2, 32, 3], &[1, 5, 2], vec![thrice, total(32), total(3)]);
+    let expected = work(&several.facts(), several.area().maps()).additions;
+    assert_eq!((expected, additions(&several, "gpu-source/none/balanced/h1")), (192, 192));
+    for name in ["strided/balanced", "match/children"] {
+        assert_eq!(additions(&several, &format!("gpu-source/{name}/h1")), 3 * 6, "{name}");
+    }
+}
+
+#[test]
+fn hash_functions_end_at_the_memory_budget() {
+    let case = regular(&[9, 8, 7], &[4, 3, 3], vec![each(9), each(8), each(7)]);
+    let on_device = DeviceAggregation::new(case.resident_in(LaneOrder::Forward, 1 << 22));
+    let algorithm = named("gpu-source/none/thread/h12288");
+    let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
+    recorded.run().unwrap();
+    assert_eq!(recorded.cells().unwrap(), case.expected());
+    let used = recorded.used();
+    let functions: u32 = used.split(' ').next().unwrap().parse().unwrap();
+    // A table has 1,024 slots of 16 bytes: no more than 256 in 4 MiB.
+    assert!((128..256).contains(&functions), "{used}");
+}
+
+#[test]
+fn what_a_device_does_not_do_is_refused_with_the_reason() {
+    let of = |weight: f64| regular(&[4, 4], &[2, 2], vec![vec![vec![(0, weight), (3, weight)]], total(4)]);
+    for name in ["gpu-source/none/thread/h1", "gpu-target"] {
+        let reason = |case: &Case| {
+            let on_device = DeviceAggregation::new(case.resident(LaneOrder::Forward));
+            match on_device.sums(named(name), &case.area(), 0, &Arc::default()) {
+                Err(DeviceError::Unsupported { reason }) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(reason(&of(0.5)), "a weight is not whole");
+        let mut large = of(f64::from(i32::MAX));
+        large.facts.iter_mut().for_each(|fact| fact.1 = Some(i64::MAX / 2));
+        assert!(reason(&large).starts_with("sums may pass 64 bits: "));
+    }
 }

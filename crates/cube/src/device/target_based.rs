@@ -223,3 +223,22 @@ impl Steps for TargetSteps {
         String::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::GpuError;
+    use warpcube_gpu::cuda::nvrtc;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_compiles_for_gpus() {
+        for (is_narrow, has_nulls) in [(true, false), (false, true)] {
+            match nvrtc::compile(&program(is_narrow, has_nulls), 90) {
+                Ok(cubin) => assert!(!cubin.is_empty()),
+                Err(GpuError::CompilerUnavailable { .. }) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
+}

@@ -88,3 +88,44 @@ impl SourceForm {
         Program::new("cube source", text.concat())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::GpuError;
+    use warpcube_gpu::cuda::nvrtc;
+
+    use super::super::variant::SourceVariant;
+    use super::*;
+
+    /// Compiles a program for Hopper, where there is a compiler.
+    fn compile_for_gpus(program: &Program) {
+        match nvrtc::compile(program, 90) {
+            Ok(cubin) => assert!(!cubin.is_empty()),
+            Err(GpuError::CompilerUnavailable { .. }) => {}
+            Err(error) => panic!("{}: {error:?}", program.name()),
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        for (number, variant) in SourceVariant::pairs(1).into_iter().enumerate() {
+            let map = MapPlace::ALL[number % 3];
+            compile_for_gpus(
+                &SourceForm {
+                    key_words: 1 + number as u32 / 3 % 2,
+                    preaggregation: variant.preaggregation,
+                    expansion: variant.expansion,
+                    map,
+                    map_longs: if map == MapPlace::Constant { 3072 } else { 0 },
+                    is_narrow: number % 2 == 0,
+                    has_weights: number % 4 < 2,
+                    is_counted: number % 8 == 7,
+                }
+                .program(),
+            );
+        }
+        let keys = format!("#define WC_KEY_WORDS 2\n{RESIDENT_KEYS}");
+        compile_for_gpus(&Program::new("prefilter", keys + include_str!("../../../kernels/prefilter.cuh")));
+        compile_for_gpus(&Program::new("merge", include_str!("../../../kernels/merge_tables.cuh")));
+    }
+}
