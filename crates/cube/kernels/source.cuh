@@ -3,8 +3,9 @@
 // Text in front is resident_keys.cuh and defines WC_WEIGHTS and WC_COUNTED (1 or 0; counted tables add up 1 for each
 // addition, not values), WC_MAP_PLACE (0 parameters, which are constant memory; 1 shared memory; 2 global memory),
 // WC_MAP_WORD (uint16_t or uint32_t), WC_MAP_LONGS (words of 64 bits of a map in parameters), WC_PREAGGREGATION (0
-// none, 1 first lane in shared memory, 2 first lane by shuffle, 3 strided, 4 match) and WC_EXPANSION (0 a thread a
-// cell, 1 in-block balancing, 2 children of many blocks, 3 children of one block).
+// none, 1 first lane in shared memory, 2 first lane by shuffle, 3 strided, 4 match), WC_EXPANSION (0 a thread a cell, 1
+// in-block balancing, 2 children of many blocks, 3 children of one block) and WC_LAUNCHES (1 if parents launch
+// children, 0 if the host does).
 //
 // Input: numbers of relevant facts (prefilter.cuh); the aggregation map: for each dimension a word a base element
 // and one more, the entries where its targets begin and end; then the targets of all entries, then their weights.
@@ -33,6 +34,8 @@ struct SourceParams {
     uint64_t* ends;    // targets of the cells of each parent up to each, WC_PARENT_THREADS a parent
     uint64_t* blocks;  // blocks of the children before each, and of all
     uint64_t first_parent, parents;
+    SourceParams* copy;         // of these parameters, for children that parents launch
+    uint64_t child_shared_bytes;
     CubeShape shape;  // in the order of the map
     uint64_t rows_at[32], strides[32];
 #if WC_MAP_PLACE == 0
@@ -133,8 +136,9 @@ struct SourceTable {
     uint64_t* warp_room;
 
     // `room` has 33 words a warp if preaggregation is in shared memory.
-    WC_INLINE SourceTable(const SourceParams& p, char*& room) {
-        const uint64_t warp = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    // Warps of the grid count from `first_warp`.
+    WC_INLINE SourceTable(const SourceParams& p, char*& room, uint64_t first_warp) {
+        const uint64_t warp = first_warp + ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
         slots = p.slots + ((warp + wc_lane()) % p.functions << (p.log + 1));
         shift = 64 - (uint32_t)p.log;
         mask = (1ull << p.log) - 1;
@@ -260,7 +264,7 @@ WC_DEVICE uint32_t wc_source_owner(const uint64_t* ends, uint32_t cells, uint64_
 WC_KERNEL(wc_source_thread, SourceParams, WC_SOURCE_THREADS, 1) {
     char* room = wc_shared();
     const SourceMap map = wc_source_map(p, room);
-    const SourceTable table(p, room);
+    const SourceTable table(p, room, 0);
     const uint32_t count = *p.count, lanes = gridDim.x * blockDim.x;
     for (uint64_t from = blockIdx.x * blockDim.x + threadIdx.x - wc_lane(); from < count; from += lanes) {
         SourceCell cell;
@@ -293,7 +297,7 @@ WC_KERNEL(wc_source_balanced, SourceParams, WC_SOURCE_THREADS, 1) {
     SourceTile& tile = *(SourceTile*)room;
     room += sizeof(SourceTile);
     const SourceMap map = wc_source_map(p, room);
-    const SourceTable table(p, room);
+    const SourceTable table(p, room, 0);
     const uint32_t count = *p.count;
     for (uint64_t from = (uint64_t)blockIdx.x * blockDim.x; from < count; from += (uint64_t)gridDim.x * blockDim.x) {
         SourceCell cell;
@@ -326,8 +330,8 @@ WC_KERNEL(wc_source_balanced, SourceParams, WC_SOURCE_THREADS, 1) {
 
 #else
 
-// A parent: the targets of its cells, up to each cell.
-WC_KERNEL(wc_source_parent, SourceParams, WC_PARENT_THREADS, 1) {
+// Counts the targets of a parent's cells, up to each cell; gives the count up to the thread's.
+WC_DEVICE uint64_t wc_source_count(const SourceParams& p) {
     char* room = wc_shared();
     uint64_t* const parts = (uint64_t*)room;
     room += 8 * (WC_PARENT_THREADS / 32);
@@ -337,18 +341,7 @@ WC_KERNEL(wc_source_parent, SourceParams, WC_PARENT_THREADS, 1) {
     if (number < *p.count) targets = wc_source_cell(p, map, (uint32_t)number).targets;
     const uint64_t end = wc_source_sums(targets, parts);
     p.ends[(uint64_t)blockIdx.x * WC_PARENT_THREADS + threadIdx.x] = end;
-    if (threadIdx.x == WC_PARENT_THREADS - 1) p.blocks[blockIdx.x] = (end + WC_CHILD_THREADS - 1) / WC_CHILD_THREADS;
-}
-
-// The blocks of all children before each one; one block, two children a thread.
-WC_KERNEL(wc_source_children, SourceParams, WC_CHILD_THREADS, 1) {
-    uint64_t* const parts = (uint64_t*)wc_shared();
-    const uint64_t one = 2 * threadIdx.x < p.parents ? p.blocks[2 * threadIdx.x] : 0;
-    const uint64_t other = 2 * threadIdx.x + 1 < p.parents ? p.blocks[2 * threadIdx.x + 1] : 0;
-    const uint64_t up_to = wc_source_sums(one + other, parts);
-    p.blocks[2 * threadIdx.x] = up_to - other - one;
-    p.blocks[2 * threadIdx.x + 1] = up_to - other;
-    if (threadIdx.x == WC_CHILD_THREADS - 1) p.blocks[WC_BATCH_CHILDREN] = up_to;
+    return end;
 }
 
 // Adds targets `first`, `first` + `step`, … of a child, a thread each; `ends` are those of its parent, in shared memory.
@@ -372,6 +365,69 @@ WC_DEVICE void wc_source_child(const SourceParams& p, const SourceMap& map, cons
     }
 }
 
+#if WC_LAUNCHES
+
+struct ChildParams {
+    const SourceParams* source;
+    uint64_t child;
+};
+
+// A child: of as many blocks as its targets fill, or of one block that walks over them.
+WC_KERNEL(wc_source_child_launched, ChildParams, WC_CHILD_THREADS, 1) {
+    const SourceParams& source = *p.source;
+    char* room = wc_shared();
+    uint64_t* const ends = (uint64_t*)room;
+    room += 8 * WC_PARENT_THREADS;
+    const SourceMap map = wc_source_map(source, room);
+    const SourceTable table(source, room, (source.first_parent + p.child) * (WC_CHILD_THREADS / 32));
+    if (threadIdx.x < WC_PARENT_THREADS) ends[threadIdx.x] = source.ends[p.child * WC_PARENT_THREADS + threadIdx.x];
+    __syncthreads();
+    const uint64_t first = (uint64_t)blockIdx.x * WC_CHILD_THREADS + threadIdx.x;
+    wc_source_child(source, map, table, ends, p.child, first, (uint64_t)gridDim.x * WC_CHILD_THREADS);
+}
+
+// Copies the parameters to where children read them: those of a launch from a kernel end at 4 KiB.
+WC_KERNEL(wc_source_copy, SourceParams, WC_SOURCE_THREADS, 1) {
+    const uint64_t* const from = (const uint64_t*)&p;
+    for (uint32_t word = threadIdx.x; word < sizeof(SourceParams) / 8; word += blockDim.x) {
+        ((uint64_t*)p.copy)[word] = from[word];
+    }
+}
+
+// A parent, which launches its child. A batch has as many parents as launches may be pending.
+WC_KERNEL(wc_source_launching_parent, SourceParams, WC_PARENT_THREADS, 1) {
+    const uint64_t end = wc_source_count(p);
+    __syncthreads();
+    if (threadIdx.x == WC_PARENT_THREADS - 1 && end > 0) {
+        ChildParams child;
+        child.source = p.copy;
+        child.child = blockIdx.x;
+        const uint64_t blocks = WC_EXPANSION == 2 ? (end + WC_CHILD_THREADS - 1) / WC_CHILD_THREADS : 1;
+        wc_source_child_launched<<<(uint32_t)blocks, WC_CHILD_THREADS, (uint32_t)p.child_shared_bytes>>>(child);
+        // A child that is not launched would be missing from the sums.
+        if (cudaGetLastError() != cudaSuccess) __trap();
+    }
+}
+
+#else
+
+// A parent whose child the host launches.
+WC_KERNEL(wc_source_parent, SourceParams, WC_PARENT_THREADS, 1) {
+    const uint64_t end = wc_source_count(p);
+    if (threadIdx.x == WC_PARENT_THREADS - 1) p.blocks[blockIdx.x] = (end + WC_CHILD_THREADS - 1) / WC_CHILD_THREADS;
+}
+
+// The blocks of all children before each one; one block, two children a thread.
+WC_KERNEL(wc_source_children, SourceParams, WC_CHILD_THREADS, 1) {
+    uint64_t* const parts = (uint64_t*)wc_shared();
+    const uint64_t one = 2 * threadIdx.x < p.parents ? p.blocks[2 * threadIdx.x] : 0;
+    const uint64_t other = 2 * threadIdx.x + 1 < p.parents ? p.blocks[2 * threadIdx.x + 1] : 0;
+    const uint64_t up_to = wc_source_sums(one + other, parts);
+    p.blocks[2 * threadIdx.x] = up_to - other - one;
+    p.blocks[2 * threadIdx.x + 1] = up_to - other;
+    if (threadIdx.x == WC_CHILD_THREADS - 1) p.blocks[WC_BATCH_CHILDREN] = up_to;
+}
+
 // The children of a batch of parents, launched by the host. Blocks walk over the blocks of children of many blocks, or
 // over children of one block.
 WC_KERNEL(wc_source_child_grid, SourceParams, WC_CHILD_THREADS, 1) {
@@ -379,7 +435,7 @@ WC_KERNEL(wc_source_child_grid, SourceParams, WC_CHILD_THREADS, 1) {
     uint64_t* const ends = (uint64_t*)room;
     room += 8 * WC_PARENT_THREADS;
     const SourceMap map = wc_source_map(p, room);
-    const SourceTable table(p, room);
+    const SourceTable table(p, room, 0);
     const uint64_t all = WC_EXPANSION == 2 ? p.blocks[WC_BATCH_CHILDREN] : p.parents;
     for (uint64_t block = blockIdx.x; block < all; block += gridDim.x) {
         uint64_t child = block, first = threadIdx.x, step = WC_CHILD_THREADS;
@@ -394,5 +450,7 @@ WC_KERNEL(wc_source_child_grid, SourceParams, WC_CHILD_THREADS, 1) {
         __syncthreads();
     }
 }
+
+#endif
 
 #endif

@@ -129,6 +129,15 @@ fn named(name: &str) -> DeviceAlgorithm {
     name.parse().unwrap()
 }
 
+/// All algorithms that the emulated device runs, each pair of preaggregation and expansion with `functions`.
+fn all_variants(functions: u32) -> Vec<DeviceAlgorithm> {
+    let launches = |algorithm: &DeviceAlgorithm| match algorithm {
+        DeviceAlgorithm::Source(variant) => variant.expansion.launches(),
+        _ => false,
+    };
+    DeviceAlgorithm::all_variants(&[functions]).into_iter().filter(|algorithm| !launches(algorithm)).collect()
+}
+
 /// Checks the cells of some algorithms.
 fn check(case: &Case, order: LaneOrder, algorithms: &[DeviceAlgorithm]) {
     let (on_device, expected, area) = (DeviceAggregation::new(case.resident(order)), case.expected(), case.area());
@@ -152,13 +161,13 @@ fn targets_find_the_cells_of_the_cpu() {
 
 #[test]
 fn every_preaggregation_and_expansion_gives_the_cells_of_the_cpu() {
-    let algorithms = DeviceAlgorithm::all_variants(&[3]);
+    let algorithms = all_variants(3);
     ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
 }
 
 #[test]
 fn maps_in_shared_and_global_memory_give_the_cells_of_the_cpu() {
-    let pairs = ["match/thread", "first-shared/balanced", "strided/children", "none/child-blocks"];
+    let pairs = ["match/thread", "first-shared/balanced", "strided/host-children", "none/host-child-blocks"];
     let name = |pair, map: MapPlace| format!("gpu-source/{pair}/{}/h64", map.name());
     let names = pairs.into_iter().flat_map(|pair| MapPlace::ALL.map(|map| name(pair, map)));
     let algorithms: Vec<DeviceAlgorithm> = names.map(|name| named(&name)).collect();
@@ -205,13 +214,13 @@ fn recorded_runs_give_the_same_cells_each_time() {
     let case =
         regular(&[9, 8, 7], &[4, 3, 3], vec![each(9), total(8), vec![vec![(1, 2.0), (3, 1.0)], vec![(3, -1.0)]]]);
     let (on_device, expected) = (DeviceAggregation::new(case.resident(LaneOrder::Forward)), case.expected());
-    for algorithm in DeviceAlgorithm::all_variants(&[2]) {
+    for algorithm in all_variants(2) {
         let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
         for _ in 0..2 {
             recorded.run().unwrap();
             assert_eq!(recorded.cells().unwrap(), expected, "{algorithm}");
         }
-        let is_by_host = algorithm.to_string().contains("/child");
+        let is_by_host = algorithm.to_string().contains("/host-child");
         assert_eq!(recorded.used().contains("children launched by the host"), is_by_host, "{algorithm}");
     }
 }
@@ -226,7 +235,9 @@ fn preaggregation_saves_atomic_additions() {
     };
     let all = regular(&[9, 8, 7], &[4, 3, 3], vec![total(9), total(8), total(7)]);
     assert_eq!(additions(&all, "gpu-source/none/thread/h7"), 168);
-    for name in ["first-shared/thread", "shuffle/thread", "match/thread", "strided/balanced", "strided/child-blocks"] {
+    for name in
+        ["first-shared/thread", "shuffle/thread", "match/thread", "strided/balanced", "strided/host-child-blocks"]
+    {
         // A warp of 32 cells adds once; 168 cells are 6 warps.
         assert_eq!(additions(&all, &format!("gpu-source/{name}/h7")), 6, "{name}");
     }
@@ -235,7 +246,7 @@ fn preaggregation_saves_atomic_additions() {
     let several = regular(&[2, 32, 3], &[1, 5, 2], vec![thrice, total(32), total(3)]);
     let expected = work(&several.facts(), several.area().maps()).additions;
     assert_eq!((expected, additions(&several, "gpu-source/none/balanced/h1")), (192, 192));
-    for name in ["strided/balanced", "match/children"] {
+    for name in ["strided/balanced", "match/host-children"] {
         assert_eq!(additions(&several, &format!("gpu-source/{name}/h1")), 3 * 6, "{name}");
     }
 }
@@ -269,5 +280,15 @@ fn what_a_device_does_not_do_is_refused_with_the_reason() {
         let mut large = of(f64::from(i32::MAX));
         large.facts.iter_mut().for_each(|fact| fact.1 = Some(i64::MAX / 2));
         assert!(reason(&large).starts_with("sums may pass 64 bits: "));
+    }
+}
+
+#[test]
+fn kernels_of_the_emulated_device_launch_none() {
+    let case = regular(&[4, 4], &[2, 2], vec![total(4), each(4)]);
+    let on_device = DeviceAggregation::new(case.resident(LaneOrder::Forward));
+    for name in ["gpu-source/none/children/h1", "gpu-source/strided/child-blocks/shared/h1"] {
+        let error = on_device.sums(named(name), &case.area(), 0, &Arc::default()).unwrap_err().to_string();
+        assert!(error.contains("kernels of the emulated device launch no kernels"), "{error}");
     }
 }

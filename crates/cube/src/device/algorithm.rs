@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn names_parse_as_they_print() {
         let all = DeviceAlgorithm::all_variants(&[1, 64]);
-        assert_eq!(all.len(), 2 + 2 * 19);
+        assert_eq!(all.len(), 2 + 2 * 29);
         for algorithm in all {
             assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
         }

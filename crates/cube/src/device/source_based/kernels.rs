@@ -37,8 +37,10 @@ pub(super) struct SourceKernels {
 pub(super) enum Adding {
     /// One kernel does it.
     Cells(Kernel),
-    /// Parents, the sums of their children's blocks, children.
+    /// Parents, the sums of their children's blocks, children; the host launches all.
     Children([Kernel; 3]),
+    /// A copy of the parameters, and parents, which launch children.
+    Launching([Kernel; 2]),
 }
 
 impl SourceForm {
@@ -55,7 +57,12 @@ impl SourceForm {
         let add = match self.expansion {
             Expansion::Thread => Adding::Cells(source.kernel("wc_source_thread")?),
             Expansion::Balanced => Adding::Cells(source.kernel("wc_source_balanced")?),
-            Expansion::Children | Expansion::ChildBlocks => Adding::Children([
+            Expansion::Children | Expansion::ChildBlocks => {
+                // Raises the shared memory that the kernel may be launched with.
+                source.kernel("wc_source_child_launched")?;
+                Adding::Launching([source.kernel("wc_source_copy")?, source.kernel("wc_source_launching_parent")?])
+            }
+            Expansion::HostChildren | Expansion::HostChildBlocks => Adding::Children([
                 source.kernel("wc_source_parent")?,
                 source.kernel("wc_source_children")?,
                 source.kernel("wc_source_child_grid")?,
@@ -81,11 +88,23 @@ impl SourceForm {
             format!("#define WC_MAP_WORD {}\n", if self.is_narrow { "uint16_t" } else { "uint32_t" }),
             define("WC_MAP_LONGS", self.map_longs),
             define("WC_PREAGGREGATION", self.preaggregation as usize),
-            define("WC_EXPANSION", self.expansion as usize),
+            define("WC_EXPANSION", self.text_expansion()),
+            define("WC_LAUNCHES", self.expansion.launches().into()),
             RESIDENT_KEYS.to_string(),
             include_str!("../../../kernels/source.cuh").to_string(),
         ];
-        Program::new("cube source", text.concat())
+        let program = Program::new("cube source", text.concat());
+        if self.expansion.launches() { program.with_device_launches() } else { program }
+    }
+
+    /// The number of the expansion in the text.
+    fn text_expansion(&self) -> usize {
+        match self.expansion {
+            Expansion::Thread => 0,
+            Expansion::Balanced => 1,
+            expansion if expansion.has_grids() => 2,
+            _ => 3,
+        }
     }
 }
 
@@ -97,11 +116,15 @@ mod tests {
     use super::super::variant::SourceVariant;
     use super::*;
 
-    /// Compiles a program for Hopper, where there is a compiler.
+    /// Compiles a program for Hopper, where there is a compiler; one that launches kernels, where there is a linker.
     fn compile_for_gpus(program: &Program) {
+        let is_there = match program.has_device_launches() {
+            true => nvrtc::check_device_launches(90).is_ok(),
+            false => nvrtc::location(Some(90)).is_ok(),
+        };
         match nvrtc::compile(program, 90) {
             Ok(cubin) => assert!(!cubin.is_empty()),
-            Err(GpuError::CompilerUnavailable { .. }) => {}
+            Err(GpuError::CompilerUnavailable { .. }) if !is_there => {}
             Err(error) => panic!("{}: {error:?}", program.name()),
         }
     }

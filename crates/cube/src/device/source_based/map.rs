@@ -2,7 +2,7 @@
 
 use warpcube_gpu::DeviceInfo;
 
-use super::variant::MapPlace;
+use super::variant::{MapPlace, SourceVariant};
 use crate::aggregate::{Area, TargetMap};
 use crate::device::DeviceError;
 use crate::device::plan::{DIMENSIONS_MAX, PLACES_MAX, check_bound, check_measure, places, strides};
@@ -11,7 +11,7 @@ use crate::facts::Facts;
 /// Largest map in shared memory in bytes.
 const SHARED_MAP_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the parameters of `kernels/source.cuh` besides the map.
-pub(super) const PARAMS_BYTES: usize = 8 * (18 + 4 * DIMENSIONS_MAX);
+pub(super) const PARAMS_BYTES: usize = 8 * (20 + 4 * DIMENSIONS_MAX);
 /// Fewest words of 64 bits of a map in parameters.
 const PARAM_LONGS_MIN: usize = 64;
 
@@ -113,12 +113,13 @@ impl AggregationMap {
         ends.into_iter().any(|end| self.covered[end - 1] == 0)
     }
 
-    /// Where the map lies if `asked` is asked for, and the words of 64 bits that the parameters have for it.
-    pub(super) fn place(&self, asked: MapPlace, info: &DeviceInfo) -> (MapPlace, usize) {
+    /// Where the map lies for a variant, and the words of 64 bits that the parameters have for it. Children that
+    /// kernels launch have no parameters of the host.
+    pub(super) fn place(&self, variant: SourceVariant, info: &DeviceInfo) -> (MapPlace, usize) {
         let longs = self.bytes.len() / 8;
         let most = info.params_bytes_max.saturating_sub(PARAMS_BYTES) / 8;
-        match asked {
-            MapPlace::Constant if longs <= most => {
+        match variant.map {
+            MapPlace::Constant if longs <= most && !variant.expansion.launches() => {
                 (MapPlace::Constant, longs.next_power_of_two().max(PARAM_LONGS_MIN).min(most))
             }
             MapPlace::Shared if self.bytes.len() <= SHARED_MAP_BYTES_MAX => (MapPlace::Shared, 0),

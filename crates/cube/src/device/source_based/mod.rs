@@ -6,8 +6,11 @@
 //!
 //! The variants are those of Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 4.2 and 4.3;
 //! [`SourceVariant`] names them. What differs from 2015: a page is a miniblock of 128 facts, since keys lie packed in
-//! those; sums are whole numbers of 64 bits; a hash function has a table of its own; child kernels are launched by the
-//! host; constant memory holds 32,764 bytes with the other parameters, in words of 16 bits where they suffice.
+//! those; sums are whole numbers of 64 bits; a hash function has a table of its own; constant memory holds 32,764 bytes
+//! with the other parameters, in words of 16 bits where they suffice. Parents cannot wait for children any more: the
+//! host launches parents in batches of 2,048, and a batch ends when its children have. A map for children that kernels
+//! launch lies in shared or global memory. The emulated device refuses such variants; the same children launched by the
+//! host are variants of their own.
 
 mod kernels;
 mod map;
@@ -95,7 +98,10 @@ impl SourceBased {
         if map.is_empty() {
             return Ok(None);
         }
-        let place = map.place(variant.map, resident.device().info());
+        if variant.expansion.launches() {
+            resident.device().check_device_launches()?;
+        }
+        let place = map.place(variant, resident.device().info());
         let form = SourceForm {
             key_words: if facts.layout().is_narrow() { 1 } else { 2 },
             preaggregation: variant.preaggregation,

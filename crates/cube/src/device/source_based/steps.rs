@@ -2,10 +2,10 @@
 
 use warpcube_column::Relation;
 use warpcube_gpu::prims::{DeviceSlice, Element, Queue};
-use warpcube_gpu::{DeviceBuffer, Kernel, LaunchShape, PART_BYTES_MIN, Params, size_class};
+use warpcube_gpu::{DeviceBuffer, LaunchShape, PART_BYTES_MIN, Params, size_class};
 
 use super::kernels::{Adding, SourceKernels};
-use super::map::AggregationMap;
+use super::map::{AggregationMap, PARAMS_BYTES};
 use super::variant::{Expansion, MapPlace, Preaggregation, SourceVariant};
 use crate::device::DeviceError;
 use crate::device::cells::{CellAxes, CellOutput, state_bytes};
@@ -62,6 +62,7 @@ pub(super) struct SourceSteps {
     cells: usize,
     ends: usize,
     blocks: usize,
+    copy: usize,
     slots: usize,
     /// Hash tables, and the logarithm of their slots.
     functions: u64,
@@ -99,10 +100,11 @@ impl SourceSteps {
         let cells = workspace.take(facts * 4);
         let parents = match kernels.add {
             Adding::Cells(_) => 0,
-            Adding::Children(_) => facts.div_ceil(PARENT_THREADS.into()).min(BATCH_CHILDREN),
+            Adding::Children(_) | Adding::Launching(_) => facts.div_ceil(PARENT_THREADS.into()).min(BATCH_CHILDREN),
         };
         let ends = workspace.take(parents * u64::from(PARENT_THREADS) * 8);
         let blocks = workspace.take((BATCH_CHILDREN + 1) * 8);
+        let copy = workspace.take(PARAMS_BYTES as u64 + 8);
         let axes = (CellAxes::ranks(map.targets), map.targets);
         let output = CellOutput::new((sums, filled), axes, (counter, states), &mut workspace);
         let log = (2 * map.targets).next_power_of_two().trailing_zeros().max(1);
@@ -133,6 +135,7 @@ impl SourceSteps {
             cells,
             ends,
             blocks,
+            copy,
             slots,
             functions,
             log,
@@ -175,6 +178,7 @@ impl SourceSteps {
         let params = params.u64(self.functions).u64(self.log.into()).u64(map.singles as u64).u64(map.targets_at);
         let params = params.u64(map.weights_at).u64(map.words as u64);
         let params = params.buffer_at(buffer, self.ends).buffer_at(buffer, self.blocks).u64(first).u64(parents);
+        let params = params.buffer_at(buffer, self.copy).u64(self.child_shared_bytes().into());
         let params = shape(params, map.order.iter().map(|dimension| self.shape[*dimension]));
         let params = padded(padded(params, map.rows_at.iter().copied()), map.strides.iter().copied());
         let params = match self.place {
@@ -206,35 +210,44 @@ impl SourceSteps {
                 let shape = Self::moving(held, self.facts, THREADS.into(), THREADS, shared);
                 Ok(queue.launch(kernel, shape, &self.params(held, 0, 0))?)
             }
-            Adding::Children(kernels) => {
+            Adding::Children(_) | Adding::Launching(_) => {
                 let parents = self.facts.div_ceil(PARENT_THREADS.into());
                 (0..parents.div_ceil(BATCH_CHILDREN)).try_for_each(|batch| {
                     let first = batch * BATCH_CHILDREN;
-                    self.add_batch(queue, held, kernels, first, (parents - first).min(BATCH_CHILDREN))
+                    self.add_batch(queue, held, first, (parents - first).min(BATCH_CHILDREN))
                 })
             }
         }
     }
 
+    /// Shared memory of a child.
+    fn child_shared_bytes(&self) -> u32 {
+        (PARENT_THREADS as usize * 8 + self.shared_bytes(CHILD_THREADS)) as u32
+    }
+
     /// Launches a batch of parents and their children.
-    fn add_batch(
-        &self,
-        queue: &mut impl Queue,
-        held: &Held,
-        [parent, children, child]: &[Kernel; 3],
-        first: u64,
-        parents: u64,
-    ) -> Result<(), DeviceError> {
+    fn add_batch(&self, queue: &mut impl Queue, held: &Held, first: u64, parents: u64) -> Result<(), DeviceError> {
         let params = self.params(held, first, parents);
         let map = if self.place.0 == MapPlace::Shared { self.map.bytes.len() } else { 0 };
         let shared_bytes = (PARENT_THREADS as usize / 32 * 8 + map) as u32;
-        queue.launch(parent, LaunchShape { grid: parents as u32, block: PARENT_THREADS, shared_bytes }, &params)?;
-        if self.variant.expansion == Expansion::Children {
-            let shared_bytes = CHILD_THREADS / 32 * 8;
-            queue.launch(children, LaunchShape { grid: 1, block: CHILD_THREADS, shared_bytes }, &params)?;
+        let of_parents = LaunchShape { grid: parents as u32, block: PARENT_THREADS, shared_bytes };
+        match &self.kernels.add {
+            Adding::Cells(_) => {}
+            Adding::Launching([copy, parent]) => {
+                queue.launch(copy, LaunchShape { grid: 1, block: THREADS, shared_bytes: 0 }, &params)?;
+                queue.launch(parent, of_parents, &params)?;
+            }
+            Adding::Children([parent, children, child]) => {
+                queue.launch(parent, of_parents, &params)?;
+                if self.variant.expansion.has_grids() {
+                    let shared_bytes = CHILD_THREADS / 32 * 8;
+                    queue.launch(children, LaunchShape { grid: 1, block: CHILD_THREADS, shared_bytes }, &params)?;
+                }
+                let shared = self.child_shared_bytes() as usize;
+                queue.launch(child, Self::moving(held, u64::MAX, 1, CHILD_THREADS, shared), &params)?;
+            }
         }
-        let shared = PARENT_THREADS as usize * 8 + self.shared_bytes(CHILD_THREADS);
-        Ok(queue.launch(child, Self::moving(held, u64::MAX, 1, CHILD_THREADS, shared), &params)?)
+        Ok(())
     }
 }
 
@@ -260,8 +273,10 @@ impl Steps for SourceSteps {
 
     fn used(&self) -> String {
         let mut used = vec![format!("{} hash functions", self.functions), format!("map in {}", self.place.0.name())];
-        if matches!(self.kernels.add, Adding::Children(_)) {
-            used.push(format!("children launched by the host in batches of {BATCH_CHILDREN}"));
+        match self.kernels.add {
+            Adding::Cells(_) => {}
+            Adding::Children(_) => used.push(format!("children launched by the host in batches of {BATCH_CHILDREN}")),
+            Adding::Launching(_) => used.push(format!("children launched by {BATCH_CHILDREN} parents at a time")),
         }
         used.join(", ")
     }

@@ -31,12 +31,16 @@ pub enum Expansion {
     /// A block counts the targets of its cells; each thread finds its cell by an upper-bound search in their prefix
     /// sums.
     Balanced,
-    /// Parents count targets; a child kernel of as many blocks as a parent's targets fill adds them (Meinke 4.3).
-    /// The host launches parents in batches of 2,048 and waits for their counts; then it launches the children.
+    /// Parents count targets, and each launches a child kernel of as many blocks as its targets fill (Meinke 4.3).
+    /// The host launches parents in batches of 2,048, so that no more children are pending.
     Children,
-    /// The same with children of one block, which walks over the targets (Meinke 5.5.1). The host launches parents and
-    /// children in batches of 2,048 and does not wait.
+    /// The same with children of one block, which walks over the targets (Meinke 5.5.1).
     ChildBlocks,
+    /// As [`Expansion::Children`], but the host launches the blocks of all children of a batch as one kernel. For
+    /// devices whose kernels launch none.
+    HostChildren,
+    /// As [`Expansion::ChildBlocks`], launched by the host.
+    HostChildBlocks,
 }
 
 /// Where the aggregation map lies.
@@ -89,8 +93,14 @@ impl Preaggregation {
 
 impl Expansion {
     /// All expansions.
-    pub const ALL: [Expansion; 4] =
-        [Expansion::Thread, Expansion::Balanced, Expansion::Children, Expansion::ChildBlocks];
+    pub const ALL: [Expansion; 6] = [
+        Expansion::Thread,
+        Expansion::Balanced,
+        Expansion::Children,
+        Expansion::ChildBlocks,
+        Expansion::HostChildren,
+        Expansion::HostChildBlocks,
+    ];
 
     /// The name within a variant's.
     pub fn name(self) -> &'static str {
@@ -99,7 +109,19 @@ impl Expansion {
             Expansion::Balanced => "balanced",
             Expansion::Children => "children",
             Expansion::ChildBlocks => "child-blocks",
+            Expansion::HostChildren => "host-children",
+            Expansion::HostChildBlocks => "host-child-blocks",
         }
+    }
+
+    /// True if kernels launch kernels (CUDA Dynamic Parallelism).
+    pub fn launches(self) -> bool {
+        matches!(self, Expansion::Children | Expansion::ChildBlocks)
+    }
+
+    /// True if children have as many blocks as their targets fill.
+    pub(super) fn has_grids(self) -> bool {
+        matches!(self, Expansion::Children | Expansion::HostChildren)
     }
 }
 
@@ -206,7 +228,7 @@ mod tests {
         }
         let name = "gpu-source/shuffle/balanced/h64";
         assert_eq!(name.parse::<SourceVariant>().unwrap().to_string(), name);
-        assert_eq!(SourceVariant::pairs(1).len(), 19);
+        assert_eq!(SourceVariant::pairs(1).len(), 29);
     }
 
     #[test]
@@ -215,7 +237,8 @@ mod tests {
         let form = "gpu-source/<preaggregation>/<expansion>[/<map>]/h<functions> is the form";
         assert_eq!(reason("gpu-source/none"), form);
         assert_eq!(reason("gpu-source/none/thread/64"), form);
-        let expected = "no expansion is named threads; there are thread, balanced, children, child-blocks";
+        let expected = "no expansion is named threads; there are thread, balanced, children, child-blocks, \
+                        host-children, host-child-blocks";
         assert_eq!(reason("gpu-source/none/threads/h64"), expected);
         assert_eq!(reason("gpu-source/none/thread/h0"), "0 hash functions, and there are from 1 to 12288");
         assert!(reason("gpu-source/strided/thread/h1").starts_with("strided preaggregation"));
