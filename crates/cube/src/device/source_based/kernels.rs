@@ -92,6 +92,8 @@ impl SourceForm {
             define("WC_LAUNCHES", self.expansion.launches().into()),
             RESIDENT_KEYS.to_string(),
             include_str!("../../../kernels/source.cuh").to_string(),
+            include_str!("../../../kernels/source_tables.cuh").to_string(),
+            include_str!("../../../kernels/source_expansion.cuh").to_string(),
         ];
         let program = Program::new("cube source", text.concat());
         if self.expansion.launches() { program.with_device_launches() } else { program }
