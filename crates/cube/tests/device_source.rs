@@ -1,4 +1,4 @@
-//! Source-based and target-based aggregation on the emulated device, against the source-based algorithm of the CPU.
+//! Source-based and target-based aggregation on the device, against the source-based algorithm of the CPU.
 
 use std::sync::Arc;
 
@@ -14,6 +14,11 @@ use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayo
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
+
+/// True if tests run on the first GPU: if `WARPCUBE_TEST_DEVICE` is `cuda`.
+fn is_on_cuda() -> bool {
+    std::env::var("WARPCUBE_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+}
 
 /// A cube and an area of it.
 #[derive(Debug, Clone)]
@@ -60,7 +65,10 @@ impl Case {
 
     /// The facts on a device of so many bytes of budget.
     fn resident_in(&self, order: LaneOrder, budget: u64) -> Arc<ResidentFacts> {
-        let device = Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, budget).unwrap();
+        let device = match is_on_cuda() {
+            true => Device::cuda(0, Some(budget)).unwrap(),
+            false => Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, budget).unwrap(),
+        };
         let source = FactsSource::new(self.facts(), "test", "1");
         Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source))
     }
@@ -129,10 +137,10 @@ fn named(name: &str) -> DeviceAlgorithm {
     name.parse().unwrap()
 }
 
-/// All algorithms that the emulated device runs, each pair of preaggregation and expansion with `functions`.
+/// All algorithms that the device runs, the emulated one none whose kernels launch kernels; each pair of preaggregation and expansion with `functions`.
 fn all_variants(functions: u32) -> Vec<DeviceAlgorithm> {
     let launches = |algorithm: &DeviceAlgorithm| match algorithm {
-        DeviceAlgorithm::Source(variant) => variant.expansion.launches(),
+        DeviceAlgorithm::Source(variant) => variant.expansion.launches() && !is_on_cuda(),
         _ => false,
     };
     DeviceAlgorithm::all_variants(&[functions]).into_iter().filter(|algorithm| !launches(algorithm)).collect()
@@ -285,6 +293,9 @@ fn what_a_device_does_not_do_is_refused_with_the_reason() {
 
 #[test]
 fn kernels_of_the_emulated_device_launch_none() {
+    if is_on_cuda() {
+        return;
+    }
     let case = regular(&[4, 4], &[2, 2], vec![total(4), each(4)]);
     let on_device = DeviceAggregation::new(case.resident(LaneOrder::Forward));
     for name in ["gpu-source/none/children/h1", "gpu-source/strided/child-blocks/shared/h1"] {
