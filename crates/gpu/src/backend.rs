@@ -109,6 +109,9 @@ pub(crate) trait Backend: Send + Sync {
     /// relaxed or stronger atomics.
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()>;
 
+    /// Refuses kernels that launch kernels where there are none.
+    fn check_device_launches(&self) -> Result<()>;
+
     /// Injected faults of an emulated device.
     fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
         None

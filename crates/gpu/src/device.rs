@@ -95,6 +95,15 @@ impl Device {
         self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
     }
 
+    /// Succeeds if kernels can launch kernels ([`Program::with_device_launches`]).
+    ///
+    /// # Errors
+    /// [`GpuError::Unavailable`] on the emulated device; [`GpuError::CompilerUnavailable`] without nvJitLink and the
+    /// device runtime library beside NVRTC.
+    pub fn check_device_launches(&self) -> Result<()> {
+        self.shared.backend.check_device_launches()
+    }
+
     /// A new stream.
     pub fn stream(&self) -> Result<Stream> {
         self.shared.check()?;

@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 /// The header of every program: types, warp collectives, atomics, loads, for CUDA and emulated.
 pub const PRELUDE: &str = include_str!("../kernels/prelude.cuh");
 
+/// The option of programs whose kernels launch kernels: they are linked with the device runtime.
+const RELOCATABLE: &str = "-rdc=true";
+
 /// Source of one or more kernels; cheap to clone.
 #[derive(Clone)]
 pub struct Program(Arc<Content>);
@@ -49,6 +52,17 @@ impl Program {
     /// The program with these further compiler options, for example `-DWIDTH=16`.
     pub fn with_options(&self, options: Vec<String>) -> Program {
         Program::of(self.0.name.clone(), self.0.source.clone(), options, self.0.effort)
+    }
+
+    /// The program with kernels that launch kernels (CUDA Dynamic Parallelism); for devices that pass
+    /// [`Device::check_device_launches`](crate::Device::check_device_launches).
+    pub fn with_device_launches(&self) -> Program {
+        self.with_options(self.options().iter().cloned().chain([RELOCATABLE.to_string()]).collect())
+    }
+
+    /// True if its kernels launch kernels.
+    pub fn has_device_launches(&self) -> bool {
+        self.options().iter().any(|option| option == RELOCATABLE)
     }
 
     /// The program with another effort.

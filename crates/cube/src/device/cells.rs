@@ -1,9 +1,9 @@
 //! The filled places of the last sums, in order. `kernels/cells.cuh` is the device's side of this file.
 
 use warpcube_gpu::prims::Queue;
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program};
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
 
-use super::contract::DeviceError;
+use super::contract::{DeviceCells, DeviceError};
 use super::plan::Axis;
 use super::scan::padded;
 use super::workspace::Workspace;
@@ -14,7 +14,11 @@ const TILE_PLACES: u64 = 2048;
 const THREADS: u32 = 256;
 const SHARED_BYTES: u32 = 128;
 /// Bytes of a rank and a sum.
-pub(super) const CELL_BYTES: usize = 16;
+const CELL_BYTES: usize = 16;
+/// Cells that are kept without knowing how many there are.
+const CAPACITY_CELLS: u64 = 1 << 20;
+/// Cells that are copied to the host together with their number: 512 KiB.
+const FIRST_CELLS: u64 = 1 << 15;
 
 /// The kernel of this step.
 pub(super) fn compile_cells(device: &Device) -> Result<Kernel, DeviceError> {
@@ -31,6 +35,11 @@ pub(super) fn state_bytes(places: u64) -> u64 {
 pub(super) struct CellAxes(Vec<(u64, u64, Option<usize>)>);
 
 impl CellAxes {
+    /// Places that are ranks.
+    pub(super) fn ranks(places: u64) -> CellAxes {
+        CellAxes(vec![(places, 1, None)])
+    }
+
     /// Puts the tables into a workspace.
     pub(super) fn new(axes: &[Axis], workspace: &mut Workspace) -> CellAxes {
         let mut put = |targets: &Vec<u32>| workspace.put(bytemuck::cast_slice(targets));
@@ -38,34 +47,94 @@ impl CellAxes {
     }
 }
 
-/// Where the step reads and writes: offsets in the workspace.
-pub(super) struct CellParts {
+/// The last step of an algorithm whose sums are dense: where it reads and writes in the workspace.
+pub(super) struct CellOutput {
     pub(super) sums: usize,
     pub(super) filled: usize,
+    pub(super) axes: CellAxes,
+    /// Places of the sums.
+    pub(super) places: u64,
     /// The tile counter and the states; zero before a launch.
     pub(super) counter: usize,
     pub(super) states: usize,
-    /// The number of filled places.
-    pub(super) count: usize,
+    /// The number of filled places, and the cells behind it.
+    count: usize,
+    /// Cells there is room for.
+    capacity: u64,
 }
 
-/// Launches the step: at most `capacity` cells to `cells` from an offset on.
-pub(super) fn launch_cells(
-    queue: &mut impl Queue,
-    kernel: &Kernel,
-    workspace: &DeviceBuffer,
-    parts: &CellParts,
-    axes: &CellAxes,
-    places: u64,
-    (cells, from, capacity): (&DeviceBuffer, usize, u64),
-) -> Result<(), DeviceError> {
-    let offsets = [parts.sums, parts.filled, parts.counter, parts.states, parts.count];
-    let params = offsets.into_iter().fold(Params::new(), |params, part| params.buffer_at(workspace, part));
-    let params = params.buffer_at(cells, from).u64(places).u64(capacity).u64(axes.0.len() as u64);
-    let params = padded(params, axes.0.iter().map(|axis| axis.0));
-    let params = padded(params, axes.0.iter().map(|axis| axis.1));
-    let address = |table: &Option<usize>| table.map_or(0, |offset| workspace.address() + offset as u64);
-    let params = padded(params, axes.0.iter().map(|axis| address(&axis.2)));
-    let grid = places.div_ceil(TILE_PLACES).max(1) as u32;
-    Ok(queue.launch(kernel, LaunchShape { grid, block: THREADS, shared_bytes: SHARED_BYTES }, &params)?)
+impl CellOutput {
+    /// Takes room for cells; `counter` and `states` are offsets of zeros.
+    pub(super) fn new(
+        (sums, filled): (usize, usize),
+        (axes, places): (CellAxes, u64),
+        (counter, states): (usize, usize),
+        workspace: &mut Workspace,
+    ) -> CellOutput {
+        let capacity = places.min(CAPACITY_CELLS);
+        let count = workspace.take(CELL_BYTES as u64 * (capacity + 1));
+        CellOutput { sums, filled, axes, places, counter, states, count, capacity }
+    }
+
+    /// Launches the step.
+    pub(super) fn launch(
+        &self,
+        queue: &mut impl Queue,
+        kernel: &Kernel,
+        workspace: &DeviceBuffer,
+    ) -> Result<(), DeviceError> {
+        self.launch_to(queue, kernel, workspace, (workspace, self.count + CELL_BYTES, self.capacity))
+    }
+
+    /// Launches the step: at most `capacity` cells to `cells` from an offset on.
+    fn launch_to(
+        &self,
+        queue: &mut impl Queue,
+        kernel: &Kernel,
+        workspace: &DeviceBuffer,
+        (cells, from, capacity): (&DeviceBuffer, usize, u64),
+    ) -> Result<(), DeviceError> {
+        let (axes, places) = (&self.axes.0, self.places);
+        let offsets = [self.sums, self.filled, self.counter, self.states, self.count];
+        let params = offsets.into_iter().fold(Params::new(), |params, part| params.buffer_at(workspace, part));
+        let params = params.buffer_at(cells, from).u64(places).u64(capacity).u64(axes.len() as u64);
+        let params = padded(params, axes.iter().map(|axis| axis.0));
+        let params = padded(params, axes.iter().map(|axis| axis.1));
+        let address = |table: &Option<usize>| table.map_or(0, |offset| workspace.address() + offset as u64);
+        let params = padded(params, axes.iter().map(|axis| address(&axis.2)));
+        let grid = places.div_ceil(TILE_PLACES).max(1) as u32;
+        Ok(queue.launch(kernel, LaunchShape { grid, block: THREADS, shared_bytes: SHARED_BYTES }, &params)?)
+    }
+
+    /// The filled targets, behind all launches of the stream. Waits once for up to 32,768 cells.
+    pub(super) fn read(
+        &self,
+        stream: &mut Stream,
+        device: &Device,
+        kernel: &Kernel,
+        workspace: &DeviceBuffer,
+    ) -> Result<DeviceCells, DeviceError> {
+        let first = self.capacity.min(FIRST_CELLS) as usize;
+        let mut head = vec![[0_u64; 2]; first + 1];
+        stream.download(workspace, self.count, bytemuck::cast_slice_mut(&mut head))?;
+        let filled = head[0][0];
+        let mut cells = head;
+        cells.remove(0);
+        cells.truncate(filled as usize);
+        if filled > self.capacity {
+            // The first cells are complete, but the others have no room: they are written again.
+            let all = device.buffer(filled as usize * CELL_BYTES, "cells of a cube")?;
+            let states = self.states + state_bytes(self.places) as usize - self.counter;
+            stream.fill(workspace, self.counter, 0, states)?;
+            self.launch_to(stream, kernel, workspace, (&all, 0, filled))?;
+            cells.resize(filled as usize, [0; 2]);
+            stream.download(&all, 0, bytemuck::cast_slice_mut(&mut cells))?;
+        } else if filled > first as u64 {
+            cells.resize(filled as usize, [0; 2]);
+            let from = self.count + (first + 1) * CELL_BYTES;
+            stream.download(workspace, from, bytemuck::cast_slice_mut(&mut cells[first..]))?;
+        }
+        let (ranks, sums) = cells.into_iter().map(|[rank, sum]| (rank, sum as i64)).unzip();
+        Ok(DeviceCells { ranks, sums })
+    }
 }

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use warpcube_column::{ColumnError, EncodingChoice, LoadLimits, Pinned, Residency, TableRequest};
+use warpcube_column::{ColumnError, Pinned, Residency};
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Mark, Recording, Stream, Work, size_class};
 
 use super::cells::compile_cells;
 use super::contraction::{Contraction, Kernels, Parts};
 use super::expand::compile_expand;
-use super::keys::{PackedKeys, ResidentKeys};
+use super::keys::ResidentKeys;
 use super::plan::Plan;
+use super::resident::{FactBytes, ResidentFacts, value_buffers};
 use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
+use super::statement::RecordedRun;
 use crate::aggregate::Area;
-use crate::facts::FactColumn;
 
 /// An aggregation that a device does not do.
 #[derive(Debug, thiserror::Error)]
@@ -44,27 +45,11 @@ pub struct DeviceCells {
     pub sums: Vec<i64>,
 }
 
-/// Device memory of facts in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FactBytes {
-    /// The packed keys, with the words in front of their miniblocks.
-    pub keys: u64,
-    /// Values and validity of one measure.
-    pub values: u64,
-}
-
-/// Aggregates the facts of one cube on a device.
-///
-/// Values are columns of the shared residency, plain. Keys are packed once and stay on the device with this object;
-/// their memory is reserved like that of a statement, and other statements do not evict them.
+/// Aggregates the facts of one cube on a device by contraction.
 pub struct DeviceContraction {
-    residency: Arc<Residency>,
-    source: Arc<FactsSource>,
-    keys: Mutex<Option<Arc<ResidentKeys>>>,
+    facts: Arc<ResidentFacts>,
     kernels: Mutex<KernelCache>,
     tuning: ScanTuning,
-    /// A stream for the next statement.
-    streams: Mutex<Vec<Stream>>,
 }
 
 #[derive(Default)]
@@ -76,19 +61,22 @@ struct KernelCache {
 impl DeviceContraction {
     /// Aggregations over facts whose columns `residency` keeps.
     pub fn new(residency: Arc<Residency>, source: FactsSource) -> DeviceContraction {
-        DeviceContraction {
-            residency,
-            source: Arc::new(source),
-            keys: Mutex::default(),
-            kernels: Mutex::default(),
-            tuning: ScanTuning::default(),
-            streams: Mutex::default(),
-        }
+        DeviceContraction::over(Arc::new(ResidentFacts::new(residency, source)))
+    }
+
+    /// Aggregations over facts that other algorithms share.
+    pub fn over(facts: Arc<ResidentFacts>) -> DeviceContraction {
+        DeviceContraction { facts, kernels: Mutex::default(), tuning: ScanTuning::default() }
+    }
+
+    /// The facts.
+    pub fn facts(&self) -> &Arc<ResidentFacts> {
+        &self.facts
     }
 
     /// The name of the device.
     pub fn device_name(&self) -> String {
-        self.residency.device().info().name.clone()
+        self.facts.device().info().name.clone()
     }
 
     /// Cuts the pass over facts of later statements as told.
@@ -105,13 +93,12 @@ impl DeviceContraction {
         let Some(prepared) = self.ready(area, measure, cancelled)? else {
             return Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() });
         };
-        let kept = self.streams.lock().pop();
-        let mut stream = kept.map_or_else(|| self.residency.device().stream(), Ok)?;
+        let mut stream = self.facts.stream()?;
         let contraction = prepared.contraction(self);
         contraction.upload(&mut stream)?;
         contraction.launch(&mut stream)?;
         let cells = contraction.read(&mut stream)?;
-        self.streams.lock().push(stream);
+        self.facts.keep(stream);
         Ok(cells)
     }
 
@@ -127,7 +114,7 @@ impl DeviceContraction {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<RecordedContraction<'_>>, DeviceError> {
         let Some(prepared) = self.ready(area, measure, cancelled)? else { return Ok(None) };
-        let device = self.residency.device();
+        let device = self.facts.device();
         let mut stream = device.stream()?;
         let contraction = prepared.contraction(self);
         contraction.upload(&mut stream)?;
@@ -144,21 +131,16 @@ impl DeviceContraction {
     /// # Errors
     /// What loading gives.
     pub fn bytes(&self, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<FactBytes, DeviceError> {
-        let keys = self.resident_keys(cancelled)?;
-        let pinned = self.admit(measure, 0, cancelled)?;
-        let segments = pinned.tables[0].columns.iter().flat_map(|column| column.segments());
-        let values =
-            segments.map(|segment| segment.values().bytes() + segment.validity().map_or(0, DeviceBuffer::bytes));
-        Ok(FactBytes { keys: keys.bytes(), values: values.map(|bytes| bytes as u64).sum() })
+        self.facts.bytes(measure, cancelled)
     }
 
     /// Plans a contraction and makes room for it; `None` if no target is filled.
     fn ready(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<Option<Prepared>, DeviceError> {
-        let facts = self.source.facts();
-        if facts.is_empty() || !has_values(&facts.columns()[measure]) {
+        if !self.facts.has_values(measure) {
             return Ok(None);
         }
-        let keys = self.resident_keys(cancelled)?;
+        let facts = self.facts.facts();
+        let keys = self.facts.keys(cancelled)?;
         let plan = Plan::new(facts, area, measure, &keys.present)?;
         if plan.is_empty() {
             return Ok(None);
@@ -168,9 +150,9 @@ impl DeviceContraction {
             let parts = Parts::new(&plan, layout, &tables[0]);
             size_class(parts.bytes()) as u64
         };
-        let pinned = self.admitted(measure, cancelled, sizing)?;
+        let pinned = self.facts.admitted(measure, cancelled, sizing)?;
         let parts = Parts::new(&plan, layout, &pinned.tables[0]);
-        let device = self.residency.device();
+        let device = self.facts.device();
         let buffer = device.buffer(parts.bytes(), "sums of a cube")?;
         let has_nulls = facts.columns()[measure].filled.is_some();
         let is_total = plan.looked_up.is_empty();
@@ -180,7 +162,7 @@ impl DeviceContraction {
     }
 
     fn kernels(&self, form: Option<ScanForm>) -> Result<Kernels, DeviceError> {
-        let device = self.residency.device();
+        let device = self.facts.device();
         let mut cache = self.kernels.lock();
         let others = match &cache.others {
             Some(others) => others.clone(),
@@ -201,52 +183,6 @@ impl DeviceContraction {
         let [total, expand, cells] = others;
         Ok(Kernels { scan, total, expand, cells })
     }
-
-    /// The keys, packed and copied to the device by the first statement.
-    fn resident_keys(&self, cancelled: &Arc<AtomicBool>) -> Result<Arc<ResidentKeys>, DeviceError> {
-        let mut keys = self.keys.lock();
-        if let Some(keys) = keys.as_ref() {
-            return Ok(keys.clone());
-        }
-        let packed = PackedKeys::of(self.source.facts())?;
-        let bytes = packed.device_bytes();
-        let mut room = self.residency.admit(&[], &limits(cancelled), |_| Ok::<u64, DeviceError>(bytes))?;
-        let resident = Arc::new(packed.upload(self.residency.device(), room.transient.split(bytes))?);
-        *keys = Some(resident.clone());
-        Ok(resident)
-    }
-
-    fn admit(&self, measure: usize, bytes: u64, cancelled: &Arc<AtomicBool>) -> Result<Pinned, DeviceError> {
-        self.admitted(measure, cancelled, |_| bytes)
-    }
-
-    fn admitted(
-        &self,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-        bytes: impl Fn(&[warpcube_column::Relation]) -> u64,
-    ) -> Result<Pinned, DeviceError> {
-        let request = TableRequest { source: self.source.clone(), columns: vec![measure] };
-        self.residency.admit(&[request], &limits(cancelled), |tables| Ok::<u64, DeviceError>(bytes(tables)))
-    }
-}
-
-/// Loads of plain columns.
-fn limits(cancelled: &Arc<AtomicBool>) -> LoadLimits {
-    LoadLimits {
-        dictionary_values: 0,
-        threads: rayon::current_num_threads(),
-        cancelled: cancelled.clone(),
-        rows_done: Arc::default(),
-        encoding: EncodingChoice::Plain,
-        host_bytes: 0,
-        in_background: false,
-        pool: None,
-    }
-}
-
-fn has_values(column: &FactColumn) -> bool {
-    column.filled.as_ref().is_none_or(|filled| filled.words().iter().any(|word| *word != 0))
 }
 
 /// What one contraction holds.
@@ -262,16 +198,13 @@ struct Prepared {
 impl Prepared {
     fn contraction<'a>(&'a self, of: &'a DeviceContraction) -> Contraction<'a> {
         let Prepared { parts, buffer, keys, pinned, kernels, facts } = self;
-        let device = of.residency.device();
+        let device = of.facts.device();
         Contraction { device, parts, buffer, keys, relation: &pinned.tables[0], kernels, facts: *facts }
     }
 
     /// All device memory that kernels use.
     fn buffers(&self) -> Vec<&DeviceBuffer> {
-        let segments = self.pinned.tables[0].columns.iter().flat_map(|column| column.segments());
-        let values = segments.flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten());
-        let keys = [&self.buffer, &self.keys.firsts, &self.keys.starts, &self.keys.offsets];
-        keys.into_iter().chain(values).collect()
+        [&self.buffer].into_iter().chain(self.keys.buffers()).chain(value_buffers(&self.pinned.tables[0])).collect()
     }
 }
 
@@ -300,5 +233,19 @@ impl RecordedContraction<'_> {
     /// A device that fails.
     pub fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
         self.prepared.contraction(self.of).read(&mut self.stream)
+    }
+}
+
+impl RecordedRun for RecordedContraction<'_> {
+    fn run(&mut self) -> Result<f64, DeviceError> {
+        RecordedContraction::run(self)
+    }
+
+    fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
+        RecordedContraction::cells(self)
+    }
+
+    fn used(&self) -> String {
+        String::new()
     }
 }

@@ -4,7 +4,7 @@ use warpcube_column::Relation;
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, Stream};
 
-use super::cells::{CELL_BYTES, CellAxes, CellParts, launch_cells, state_bytes};
+use super::cells::{CellAxes, CellOutput, state_bytes};
 use super::contract::{DeviceCells, DeviceError};
 use super::expand::Expand;
 use super::keys::ResidentKeys;
@@ -12,11 +12,6 @@ use super::plan::{Plan, places};
 use super::scan::{Scan, ScanForm, ScanInputs};
 use super::workspace::Workspace;
 use crate::facts::KeyLayout;
-
-/// Cells that are kept without knowing how many there are.
-const CAPACITY_CELLS: u64 = 1 << 20;
-/// Cells that are copied to the host together with their number: 512 KiB.
-const FIRST_CELLS: u64 = 1 << 15;
 
 /// The kernels of a contraction.
 #[derive(Clone)]
@@ -33,18 +28,13 @@ pub(super) struct Parts {
     workspace: Workspace,
     inputs: ScanInputs,
     steps: Vec<Expand>,
-    axes: CellAxes,
     /// The part that is zero before a launch: its offset and bytes.
     zeros: (usize, usize),
     scan_counter: usize,
     /// Sums and filled bytes: those of classes, then those behind each step.
     sums: Vec<(usize, usize)>,
-    cells: CellParts,
-    /// Where cells begin, and how many there is room for.
-    first_cell: usize,
-    capacity: u64,
+    output: CellOutput,
     places: u64,
-    last_places: u64,
 }
 
 impl Parts {
@@ -69,25 +59,8 @@ impl Parts {
         let mut sums = vec![pair(&mut workspace, class_places)];
         let zeros = (zeros_at, workspace.bytes() - zeros_at);
         sums.extend(steps.iter().map(|step: &Expand| pair(&mut workspace, step.places())));
-        let capacity = last_places.min(CAPACITY_CELLS);
-        let count = workspace.take(CELL_BYTES as u64 * (capacity + 1));
-        let last = sums[sums.len() - 1];
-        let cells = CellParts { sums: last.0, filled: last.1, counter, states, count };
-        let first_cell = count + CELL_BYTES;
-        Parts {
-            workspace,
-            inputs,
-            steps,
-            axes,
-            zeros,
-            scan_counter,
-            sums,
-            cells,
-            first_cell,
-            capacity,
-            places: class_places,
-            last_places,
-        }
+        let output = CellOutput::new(sums[sums.len() - 1], (axes, last_places), (counter, states), &mut workspace);
+        Parts { workspace, inputs, steps, zeros, scan_counter, sums, output, places: class_places }
     }
 
     /// Bytes of the workspace.
@@ -137,38 +110,11 @@ impl Contraction<'_> {
             let (input, output) = (parts.sums[number], parts.sums[number + 1]);
             step.launch(queue, info, &self.kernels.expand, buffer, input, output)?;
         }
-        self.launch_cells(queue, (buffer, parts.first_cell, parts.capacity))
+        parts.output.launch(queue, &self.kernels.cells, buffer)
     }
 
-    fn launch_cells(&self, queue: &mut impl Queue, to: (&DeviceBuffer, usize, u64)) -> Result<(), DeviceError> {
-        let Parts { cells, axes, last_places, .. } = self.parts;
-        launch_cells(queue, &self.kernels.cells, self.buffer, cells, axes, *last_places, to)
-    }
-
-    /// The filled targets, behind all launches of the stream. Waits once for up to 32,768 cells.
+    /// The filled targets, behind all launches of the stream.
     pub(super) fn read(&self, stream: &mut Stream) -> Result<DeviceCells, DeviceError> {
-        let parts = self.parts;
-        let first = parts.capacity.min(FIRST_CELLS) as usize;
-        let mut head = vec![[0_u64; 2]; first + 1];
-        stream.download(self.buffer, parts.cells.count, bytemuck::cast_slice_mut(&mut head))?;
-        let filled = head[0][0];
-        let mut cells = head;
-        cells.remove(0);
-        cells.truncate(filled as usize);
-        if filled > parts.capacity {
-            // The first cells are complete, but the others have no room: they are written again.
-            let all = self.device.buffer(filled as usize * CELL_BYTES, "cells of a cube")?;
-            let states = parts.cells.states + state_bytes(parts.last_places) as usize - parts.cells.counter;
-            stream.fill(self.buffer, parts.cells.counter, 0, states)?;
-            self.launch_cells(stream, (&all, 0, filled))?;
-            cells.resize(filled as usize, [0; 2]);
-            stream.download(&all, 0, bytemuck::cast_slice_mut(&mut cells))?;
-        } else if filled > first as u64 {
-            cells.resize(filled as usize, [0; 2]);
-            let from = parts.first_cell + first * CELL_BYTES;
-            stream.download(self.buffer, from, bytemuck::cast_slice_mut(&mut cells[first..]))?;
-        }
-        let (ranks, sums) = cells.into_iter().map(|[rank, sum]| (rank, sum as i64)).unzip();
-        Ok(DeviceCells { ranks, sums })
+        self.parts.output.read(stream, self.device, &self.kernels.cells, self.buffer)
     }
 }

@@ -128,9 +128,14 @@ pub(super) struct ResidentKeys {
 }
 
 impl ResidentKeys {
+    /// The memory that the keys take.
+    pub(super) fn buffers(&self) -> [&DeviceBuffer; 3] {
+        [&self.firsts, &self.starts, &self.offsets]
+    }
+
     /// Bytes that the keys take.
     pub(super) fn bytes(&self) -> u64 {
-        [&self.firsts, &self.starts, &self.offsets].iter().map(|buffer| buffer.bytes() as u64).sum()
+        self.buffers().iter().map(|buffer| buffer.bytes() as u64).sum()
     }
 }
 

@@ -1,15 +1,17 @@
-//! Aggregation on a device: contraction by sparse weight matrices.
+//! Aggregation on a device: contraction by sparse weight matrices, and the source-based and target-based algorithms that
+//! it is compared with. [`DeviceAlgorithm`] names all of them, and all give the same cells.
 //!
 //! Values are columns that the shared residency keeps plain ([`FactsSource`]); keys are packed in miniblocks of 128
-//! facts (`keys.rs`). One pass over facts sums by classes of base elements, those that every target weighs alike;
-//! dimensions of one class are not looked at. Then each dimension whose classes are not targets themselves is multiplied by a
-//! sparse matrix, the one that grows least first, and a last kernel writes the filled cells in order. The host waits
-//! once, for the cells. Sums are words of 64 bits, used where bounds prove that they hold; other aggregations are
-//! refused, and the CPU computes them.
+//! facts (`keys.rs`); all algorithms share both ([`ResidentFacts`]). Contraction: one pass over facts sums by classes of
+//! base elements, those that every target weighs alike; dimensions of one class are not looked at. Then each dimension
+//! whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first, and a last
+//! kernel writes the filled cells in order. The host waits once, for the cells. Sums are words of 64 bits, used where
+//! bounds prove that they hold; other aggregations are refused, and the CPU computes them.
 //!
 //! Memory: values as they are; keys take the bits of the distance within a miniblock, and 12 bytes a miniblock for its
 //! first key and its start. One workspace a statement comes from the device's pool.
 
+mod algorithm;
 mod cells;
 mod classes;
 mod contract;
@@ -17,11 +19,22 @@ mod contraction;
 mod expand;
 mod keys;
 mod plan;
+mod resident;
 mod scan;
 pub mod schemes;
 mod source;
+mod source_based;
+mod statement;
+mod target_based;
 mod workspace;
 
-pub use contract::{DeviceCells, DeviceContraction, DeviceError, FactBytes, RecordedContraction};
+pub use algorithm::{DeviceAggregation, DeviceAlgorithm};
+pub use contract::{DeviceCells, DeviceContraction, DeviceError, RecordedContraction};
+pub use resident::{FactBytes, ResidentFacts};
 pub use scan::ScanTuning;
 pub use source::FactsSource;
+pub use source_based::{
+    Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceBased, SourceVariant, UnknownVariant,
+};
+pub use statement::RecordedRun;
+pub use target_based::TargetBased;

@@ -6,7 +6,7 @@ use crate::aggregate::Area;
 use crate::facts::{Facts, Rule, Values};
 
 /// Places of the largest array of sums: 4 GiB of words, and a byte each.
-const PLACES_MAX: u64 = 1 << 29;
+pub(super) const PLACES_MAX: u64 = 1 << 29;
 /// Most dimensions that a kernel takes.
 pub(super) const DIMENSIONS_MAX: usize = 32;
 
@@ -26,13 +26,7 @@ impl Plan {
     /// [`DeviceError::Unsupported`] with the reason.
     pub(super) fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<Plan, DeviceError> {
         let unsupported = |reason: String| Err(DeviceError::Unsupported { reason });
-        let column = &facts.columns()[measure];
-        if column.measure.rule != Rule::Sum {
-            return unsupported(format!("measure {} is no sum", column.measure.name));
-        }
-        if !matches!(column.values, Values::Decimals(_)) {
-            return unsupported(format!("measure {} has doubles", column.measure.name));
-        }
+        check_measure(facts, measure)?;
         let maps = area.maps_of(measure);
         let classes = maps.into_iter().zip(present).map(|(map, present)| Classes::of(map, true, present));
         let Some(classes) = classes.collect::<Option<Vec<_>>>() else {
@@ -46,13 +40,7 @@ impl Plan {
         if plan.peak_places() > PLACES_MAX {
             return unsupported(format!("{} sums would be kept at once, at most {PLACES_MAX}", plan.peak_places()));
         }
-        // A fact is of one class a dimension: no sum passes the sum of magnitudes times the largest weights.
-        let all = (facts.magnitude(measure).ceil() as u128).saturating_mul(facts.len() as u128);
-        let weighted = |bound: u128, classes: &Classes| bound.saturating_mul(classes.magnitude.into());
-        let bound = plan.classes.iter().fold(all, weighted);
-        if bound > i64::MAX as u128 {
-            return unsupported(format!("sums may pass 64 bits: {bound} is their bound"));
-        }
+        check_bound(facts, measure, plan.classes.iter().map(|classes| classes.magnitude))?;
         Ok(plan)
     }
 
@@ -107,6 +95,31 @@ impl Plan {
             }
         }
         axes
+    }
+}
+
+/// Refuses measures that are no sums of decimals.
+pub(super) fn check_measure(facts: &Facts, measure: usize) -> Result<(), DeviceError> {
+    let column = &facts.columns()[measure];
+    let reason = match column.values {
+        _ if column.measure.rule != Rule::Sum => "is no sum",
+        Values::Doubles(_) => "has doubles",
+        Values::Decimals(_) => return Ok(()),
+    };
+    Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) })
+}
+
+/// Refuses sums that may pass 64 bits; `magnitudes` has the greatest weight of each dimension.
+pub(super) fn check_bound(
+    facts: &Facts,
+    measure: usize,
+    magnitudes: impl Iterator<Item = u64>,
+) -> Result<(), DeviceError> {
+    // A fact has one weight a dimension: no sum passes the sum of magnitudes times the largest weights.
+    let all = (facts.magnitude(measure).ceil() as u128).saturating_mul(facts.len() as u128);
+    match magnitudes.fold(all, |bound, magnitude| bound.saturating_mul(magnitude.into())) {
+        bound if bound <= i64::MAX as u128 => Ok(()),
+        bound => Err(DeviceError::Unsupported { reason: format!("sums may pass 64 bits: {bound} is their bound") }),
     }
 }
 

@@ -88,7 +88,7 @@ fn the_demo_answers_the_queries_of_the_tour() {
         .map(|dimension| dimension.element(dimension.default_element().unwrap()).caption())
         .collect();
     assert_eq!(defaults, ["All months", "World", "All products", "Actual", "Units"]);
-    let cube = Cube { model, facts, texts: Default::default() };
+    let cube = Cube { model, facts: facts.into(), texts: Default::default() };
 
     let variance = lines(&cube, "rows Europe, children(Europe) cols Version where Margin, FY26");
     assert_eq!((variance[0].0.as_str(), variance[1].0.as_str(), variance.len()), ("Europe", "France", 17));

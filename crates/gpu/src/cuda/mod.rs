@@ -6,6 +6,7 @@
 mod cache;
 mod driver;
 mod host_write;
+mod jitlink;
 mod library;
 pub mod nvrtc;
 mod pci;
@@ -199,6 +200,11 @@ impl Backend for CudaBackend {
 
     fn stream(&self) -> Result<Box<dyn BackendStream>> {
         Ok(Box::new(stream::CudaStream::new(self.context.clone())?))
+    }
+
+    fn check_device_launches(&self) -> Result<()> {
+        let (major, minor) = self.info.compute_capability;
+        nvrtc::check_device_launches(major * 10 + minor)
     }
 
     fn is_on_disk(&self, program: &Program) -> bool {

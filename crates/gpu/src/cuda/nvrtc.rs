@@ -12,6 +12,7 @@ use libloading::os::unix::{Library as Loaded, RTLD_LAZY};
 use parking_lot::Mutex;
 
 use super::driver;
+use super::jitlink;
 use super::library::{candidates, companion, resolve};
 use crate::error::{GpuError, Result};
 use crate::program::{Effort, Program};
@@ -250,7 +251,19 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Vec<u8>> {
     let mut cubin = vec![0u8; size];
     // SAFETY: `cubin` has the size that NVRTC gave.
     check("nvrtcGetCUBIN", unsafe { (api.cubin)(handle, cubin.as_mut_ptr().cast()) })?;
-    Ok(cubin)
+    match program.has_device_launches() {
+        true => jitlink::link(Path::new(&api.path), api.version.0, program.name(), &cubin, architecture),
+        false => Ok(cubin),
+    }
+}
+
+/// Succeeds if programs whose kernels launch kernels can be compiled for a GPU of this architecture.
+///
+/// # Errors
+/// [`GpuError::CompilerUnavailable`] without NVRTC, nvJitLink or the device runtime library.
+pub fn check_device_launches(architecture: u32) -> Result<()> {
+    let api = api(Some(architecture))?;
+    jitlink::check(Path::new(&api.path), api.version.0)
 }
 
 /// Compiler options of a program for a version; part of the key of the cache on disk.

@@ -145,6 +145,11 @@ impl Backend for EmulatedBackend {
         Ok(())
     }
 
+    fn check_device_launches(&self) -> Result<()> {
+        let reason = "kernels of the emulated device launch no kernels".to_string();
+        Err(GpuError::Unavailable { reason, repair: "use a CUDA device, or let the host launch them".to_string() })
+    }
+
     fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
         Some(self.shared.options.faults.clone())
     }

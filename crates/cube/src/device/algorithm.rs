@@ -1,0 +1,142 @@
+//! All algorithms of the device by name, for statements and benchmarks that run over them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::contract::{DeviceCells, DeviceContraction, DeviceError};
+use super::resident::ResidentFacts;
+use super::source_based::{SourceBased, SourceVariant, UnknownVariant};
+use super::statement::RecordedRun;
+use super::target_based::TargetBased;
+use crate::aggregate::Area;
+
+/// An aggregation algorithm of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceAlgorithm {
+    /// Contraction by sparse weight matrices: `gpu-contract`.
+    Contract,
+    /// Target-based: `gpu-target`.
+    Target,
+    /// A variant of the source-based algorithm, by the variant's name.
+    Source(SourceVariant),
+}
+
+impl DeviceAlgorithm {
+    /// Contraction, target-based, and for each number of hash functions every pair of preaggregation and expansion of
+    /// the source-based algorithm.
+    pub fn all_variants(hash_functions: &[u32]) -> Vec<DeviceAlgorithm> {
+        let pairs = hash_functions.iter().flat_map(|functions| SourceVariant::pairs(*functions));
+        [DeviceAlgorithm::Contract, DeviceAlgorithm::Target]
+            .into_iter()
+            .chain(pairs.map(DeviceAlgorithm::Source))
+            .collect()
+    }
+}
+
+impl fmt::Display for DeviceAlgorithm {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceAlgorithm::Contract => out.write_str("gpu-contract"),
+            DeviceAlgorithm::Target => out.write_str("gpu-target"),
+            DeviceAlgorithm::Source(variant) => variant.fmt(out),
+        }
+    }
+}
+
+impl FromStr for DeviceAlgorithm {
+    type Err = UnknownVariant;
+
+    fn from_str(name: &str) -> Result<DeviceAlgorithm, UnknownVariant> {
+        match name {
+            "gpu-contract" => Ok(DeviceAlgorithm::Contract),
+            "gpu-target" => Ok(DeviceAlgorithm::Target),
+            _ if name.starts_with("gpu-source") => name.parse().map(DeviceAlgorithm::Source),
+            _ => {
+                let reason = "there are gpu-contract, gpu-target and the variants of gpu-source".to_string();
+                Err(UnknownVariant { name: name.to_string(), reason })
+            }
+        }
+    }
+}
+
+/// All algorithms over the facts of one cube.
+pub struct DeviceAggregation {
+    contraction: DeviceContraction,
+}
+
+impl DeviceAggregation {
+    /// Algorithms over resident facts.
+    pub fn new(facts: Arc<ResidentFacts>) -> DeviceAggregation {
+        DeviceAggregation { contraction: DeviceContraction::over(facts) }
+    }
+
+    /// The facts.
+    pub fn facts(&self) -> &Arc<ResidentFacts> {
+        self.contraction.facts()
+    }
+
+    /// Sums of a measure over an area by one algorithm.
+    ///
+    /// # Errors
+    /// Those of the algorithm.
+    pub fn sums(
+        &self,
+        algorithm: DeviceAlgorithm,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<DeviceCells, DeviceError> {
+        match algorithm {
+            DeviceAlgorithm::Contract => self.contraction.sums(area, measure, cancelled),
+            DeviceAlgorithm::Target => TargetBased::new(self.facts().clone()).sums(area, measure, cancelled),
+            DeviceAlgorithm::Source(variant) => {
+                SourceBased::new(self.facts().clone(), variant).sums(area, measure, cancelled)
+            }
+        }
+    }
+
+    /// The same work, recorded; `None` if no target is filled.
+    ///
+    /// # Errors
+    /// Those of the algorithm.
+    pub fn record(
+        &self,
+        algorithm: DeviceAlgorithm,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn RecordedRun + '_>>, DeviceError> {
+        match algorithm {
+            DeviceAlgorithm::Contract => {
+                let recorded = self.contraction.record(area, measure, cancelled)?;
+                Ok(recorded.map(|recorded| Box::new(recorded) as Box<dyn RecordedRun + '_>))
+            }
+            DeviceAlgorithm::Target => {
+                let recorded = TargetBased::new(self.facts().clone()).record(area, measure, cancelled)?;
+                Ok(recorded.map(|recorded| recorded as Box<dyn RecordedRun + '_>))
+            }
+            DeviceAlgorithm::Source(variant) => {
+                let recorded = SourceBased::new(self.facts().clone(), variant).record(area, measure, cancelled)?;
+                Ok(recorded.map(|recorded| recorded as Box<dyn RecordedRun + '_>))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_as_they_print() {
+        let all = DeviceAlgorithm::all_variants(&[1, 64]);
+        assert_eq!(all.len(), 2 + 2 * 29);
+        for algorithm in all {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        let error = "contract".parse::<DeviceAlgorithm>().unwrap_err().to_string();
+        assert!(error.ends_with("there are gpu-contract, gpu-target and the variants of gpu-source"), "{error}");
+    }
+}

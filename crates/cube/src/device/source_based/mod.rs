@@ -1,0 +1,122 @@
+//! The source-based algorithm: every relevant base cell adds its value to all its targets.
+//!
+//! Steps: the prefilter takes pages, then cells, that have a target (`prefilter.cuh`); relevant cells add their values
+//! in hash tables of as many parallel hash functions as a variant has (`source.cuh`); the tables are added up by target
+//! (`merge_tables.cuh`), and the filled targets written in order (`cells.cuh`). The host waits once, for the cells.
+//!
+//! The variants are those of Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 4.2 and 4.3;
+//! [`SourceVariant`] names them. What differs from 2015: a page is a miniblock of 128 facts, since keys lie packed in
+//! those; sums are whole numbers of 64 bits; a hash function has a table of its own; constant memory holds 32,764 bytes
+//! with the other parameters, in words of 16 bits where they suffice. Parents cannot wait for children any more: the
+//! host launches parents in batches of 2,048, and a batch ends when its children have. A map for children that kernels
+//! launch lies in shared or global memory. The emulated device refuses such variants; the same children launched by the
+//! host are variants of their own.
+
+mod kernels;
+mod map;
+mod steps;
+mod variant;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::contract::{DeviceCells, DeviceError};
+use super::resident::ResidentFacts;
+use super::statement::{RecordedRun, Statement};
+use crate::aggregate::Area;
+use kernels::SourceForm;
+use map::AggregationMap;
+use steps::{SourceInputs, SourceSteps};
+
+pub use variant::{Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceVariant, UnknownVariant};
+
+/// Sums by one variant of the source-based algorithm.
+pub struct SourceBased {
+    facts: Arc<ResidentFacts>,
+    variant: SourceVariant,
+}
+
+impl SourceBased {
+    /// A variant over resident facts.
+    pub fn new(facts: Arc<ResidentFacts>, variant: SourceVariant) -> SourceBased {
+        SourceBased { facts, variant }
+    }
+
+    /// Sums of a measure over an area.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
+    /// 2^29 targets, cubes of 2^32 facts and sums that may pass 64 bits; what loading and launching give.
+    pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
+        match self.ready(area, measure, cancelled, false)? {
+            None => Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() }),
+            Some(statement) => statement.sums(&self.facts),
+        }
+    }
+
+    /// The same work, recorded; `None` if no target is filled.
+    ///
+    /// # Errors
+    /// As [`SourceBased::sums`].
+    pub fn record(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
+        let Some(statement) = self.ready(area, measure, cancelled, false)? else { return Ok(None) };
+        Ok(Some(Box::new(statement.record()?)))
+    }
+
+    /// Atomic additions to sums of hash tables that the variant does, as Meinke counts them (table 5.2): every addition
+    /// adds 1 in place of the value.
+    ///
+    /// # Errors
+    /// As [`SourceBased::sums`].
+    pub fn additions(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<u64, DeviceError> {
+        let Some(statement) = self.ready(area, measure, cancelled, true)? else { return Ok(0) };
+        Ok(statement.sums(&self.facts)?.sums.iter().map(|sum| *sum as u64).sum())
+    }
+
+    fn ready(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+        is_counted: bool,
+    ) -> Result<Option<Statement<SourceSteps>>, DeviceError> {
+        let (resident, variant) = (&self.facts, self.variant);
+        if !resident.has_values(measure) {
+            return Ok(None);
+        }
+        let facts = resident.facts();
+        if facts.len() as u64 >= 1 << 32 {
+            return Err(DeviceError::Unsupported { reason: format!("{} facts, fewer than 2^32", facts.len()) });
+        }
+        let keys = resident.keys(cancelled)?;
+        let map = AggregationMap::new(facts, area, measure, &keys.present)?;
+        if map.is_empty() {
+            return Ok(None);
+        }
+        if variant.expansion.launches() {
+            resident.device().check_device_launches()?;
+        }
+        let place = map.place(variant, resident.device().info());
+        let form = SourceForm {
+            key_words: if facts.layout().is_narrow() { 1 } else { 2 },
+            preaggregation: variant.preaggregation,
+            expansion: variant.expansion,
+            map: place.0,
+            map_longs: place.1,
+            is_narrow: map.is_narrow,
+            has_weights: map.has_weights,
+            is_counted,
+        };
+        let kernels = form.compile(resident.device())?;
+        Ok(Some(Statement::new(resident, measure, cancelled, |relation, available| {
+            let facts_count = facts.len() as u64;
+            let inputs = SourceInputs { variant, layout: facts.layout(), keys: &keys, facts: facts_count, available };
+            SourceSteps::new(map, kernels, place, &inputs, relation)
+        })?))
+    }
+}

@@ -1,0 +1,315 @@
+//! Memory and launches of the source-based algorithm.
+
+use warpcube_column::Relation;
+use warpcube_gpu::prims::{DeviceSlice, Element, Queue};
+use warpcube_gpu::{DeviceBuffer, LaunchShape, PART_BYTES_MIN, Params, size_class};
+
+use super::kernels::{Adding, SourceKernels};
+use super::map::{AggregationMap, PARAMS_BYTES};
+use super::variant::{Expansion, MapPlace, Preaggregation, SourceVariant};
+use crate::device::DeviceError;
+use crate::device::cells::{CellAxes, CellOutput, state_bytes};
+use crate::device::keys::ResidentKeys;
+use crate::device::scan::padded;
+use crate::device::statement::{Held, Steps};
+use crate::device::workspace::Workspace;
+use crate::facts::KeyLayout;
+
+/// Threads of kernels over miniblocks, slots and cells.
+const THREADS: u32 = 256;
+/// Blocks of those kernels on a multiprocessor.
+const BLOCKS: u32 = 8;
+/// Threads of a parent and of a child; children of a batch of parents.
+const PARENT_THREADS: u32 = 768;
+const CHILD_THREADS: u32 = 1024;
+const BATCH_CHILDREN: u64 = 2048;
+/// Blocks of children on a multiprocessor.
+const CHILD_BLOCKS: u32 = 2;
+
+/// What a plan depends on besides the map.
+pub(super) struct SourceInputs<'a> {
+    pub(super) variant: SourceVariant,
+    pub(super) layout: &'a KeyLayout,
+    pub(super) keys: &'a ResidentKeys,
+    pub(super) facts: u64,
+    /// Bytes of device memory that are free.
+    pub(super) available: u64,
+}
+
+/// The launches of the source-based algorithm.
+pub(super) struct SourceSteps {
+    workspace: Workspace,
+    map: AggregationMap,
+    kernels: SourceKernels,
+    variant: SourceVariant,
+    place: (MapPlace, usize),
+    facts: u64,
+    key_bytes: usize,
+    /// Shift and mask of each dimension, in the order of the key.
+    shape: Vec<(u64, u64)>,
+    values: usize,
+    validity: usize,
+    covered: usize,
+    map_at: usize,
+    /// The part that is zero before a launch: its offset and bytes.
+    zeros: (usize, usize),
+    sums: usize,
+    filled: usize,
+    masks: usize,
+    counts: usize,
+    places: usize,
+    scratch: (usize, usize),
+    cells: usize,
+    ends: usize,
+    blocks: usize,
+    copy: usize,
+    slots: usize,
+    /// Hash tables, and the logarithm of their slots.
+    functions: u64,
+    log: u32,
+    output: CellOutput,
+}
+
+impl SourceSteps {
+    /// Plans the memory; `relation` has the values of the measure.
+    pub(super) fn new(
+        map: AggregationMap,
+        kernels: SourceKernels,
+        place: (MapPlace, usize),
+        inputs: &SourceInputs<'_>,
+        relation: &Relation,
+    ) -> SourceSteps {
+        let SourceInputs { variant, layout, keys, facts, .. } = *inputs;
+        let mut workspace = Workspace::default();
+        let segments = relation.columns[0].segments();
+        let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
+        let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
+        let values = workspace.put(bytemuck::cast_slice(&values));
+        let validity = workspace.put(bytemuck::cast_slice(&validity.collect::<Vec<u64>>()));
+        let covered = workspace.put(bytemuck::cast_slice(&map.covered));
+        let map_at = workspace.put(if place.0 == MapPlace::Constant { &[] } else { &map.bytes });
+        let zeros_at = workspace.bytes();
+        let (counter, states) = (workspace.take(4), workspace.take(state_bytes(map.targets)));
+        let (sums, filled) = (workspace.take(map.targets * 8), workspace.take(map.targets));
+        let zeros = (zeros_at, workspace.bytes() - zeros_at);
+        let miniblocks = keys.miniblocks;
+        let (masks, counts) = (workspace.take(miniblocks * 16), workspace.take((miniblocks + 1) * 4));
+        let places = workspace.take((miniblocks + 1) * 4);
+        let scratch_bytes = kernels.scan.scratch_bytes(miniblocks + 1);
+        let scratch = (workspace.take(scratch_bytes as u64), scratch_bytes);
+        let cells = workspace.take(facts * 4);
+        let parents = match kernels.add {
+            Adding::Cells(_) => 0,
+            Adding::Children(_) | Adding::Launching(_) => facts.div_ceil(PARENT_THREADS.into()).min(BATCH_CHILDREN),
+        };
+        let ends = workspace.take(parents * u64::from(PARENT_THREADS) * 8);
+        let blocks = workspace.take((BATCH_CHILDREN + 1) * 8);
+        let copy = workspace.take(PARAMS_BYTES as u64 + 8);
+        let axes = (CellAxes::ranks(map.targets), map.targets);
+        let output = CellOutput::new((sums, filled), axes, (counter, states), &mut workspace);
+        let log = (2 * map.targets).next_power_of_two().trailing_zeros().max(1);
+        let functions = functions(variant.hash_functions, 16 << log, workspace.bytes() as u64, inputs.available);
+        let slots = workspace.take(functions * (16 << log));
+        let shape = (0..layout.dimensions()).map(|at| (layout.shift(at).into(), layout.coordinate_max(at).into()));
+        let shape = shape.collect();
+        SourceSteps {
+            workspace,
+            map,
+            kernels,
+            variant,
+            place,
+            facts,
+            key_bytes: if layout.is_narrow() { 8 } else { 16 },
+            shape,
+            values,
+            validity,
+            covered,
+            map_at,
+            zeros,
+            sums,
+            filled,
+            masks,
+            counts,
+            places,
+            scratch,
+            cells,
+            ends,
+            blocks,
+            copy,
+            slots,
+            functions,
+            log,
+            output,
+        }
+    }
+
+    /// Shape of a launch whose grid moves over `items`, `each` a block.
+    fn moving(held: &Held, items: u64, each: u64, block: u32, shared_bytes: usize) -> LaunchShape {
+        let blocks = if block == CHILD_THREADS { CHILD_BLOCKS } else { BLOCKS };
+        let most = u64::from(held.device.info().multiprocessors * blocks);
+        LaunchShape { grid: items.div_ceil(each).clamp(1, most) as u32, block, shared_bytes: shared_bytes as u32 }
+    }
+
+    /// Numbers of the relevant facts, in order.
+    fn prefilter(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
+        let (buffer, miniblocks) = (&held.buffer, held.keys.miniblocks);
+        let params = keys(Params::new(), &held.keys).buffer_at(buffer, self.validity);
+        let params = params.buffer_at(buffer, self.covered).buffer_at(buffer, self.masks);
+        let params = params.buffer_at(buffer, self.counts).u64(self.facts).u64(miniblocks);
+        let params = shape(params, self.shape.iter().copied());
+        let params = values(padded(params, self.map.covered_at.iter().copied()), held);
+        let warps = u64::from(THREADS / 32);
+        let grid = |items: u64| Self::moving(held, items, warps, THREADS, 0);
+        queue.launch(&self.kernels.filter, grid(miniblocks + 1), &params)?;
+        let slice = |at: usize| DeviceSlice::new(buffer, at, Element::U32, miniblocks + 1);
+        let scratch = buffer.part(self.scratch.0, self.scratch.1)?;
+        self.kernels.scan.launch(queue, &slice(self.counts)?, &slice(self.places)?, &scratch)?;
+        let params = [self.masks, self.places, self.cells].into_iter();
+        let params = params.fold(Params::new(), |params, at| params.buffer_at(buffer, at)).u64(miniblocks);
+        Ok(queue.launch(&self.kernels.compact, grid(miniblocks), &params)?)
+    }
+
+    /// The parameters of kernels that add, for the parents from `first` on.
+    fn params(&self, held: &Held, first: u64, parents: u64) -> Params {
+        let (buffer, map) = (&held.buffer, &self.map);
+        let count = self.places + 4 * held.keys.miniblocks as usize;
+        let params = keys(Params::new(), &held.keys).buffer_at(buffer, self.values).buffer_at(buffer, self.cells);
+        let params = params.buffer_at(buffer, count).buffer_at(buffer, self.slots);
+        let params = params.u64(self.functions).u64(self.log.into()).u64(map.singles as u64).u64(map.targets_at);
+        let params = params.u64(map.weights_at).u64(map.words as u64);
+        let params = params.buffer_at(buffer, self.ends).buffer_at(buffer, self.blocks).u64(first).u64(parents);
+        let params = params.buffer_at(buffer, self.copy).u64(self.child_shared_bytes().into());
+        let params = shape(params, map.order.iter().map(|dimension| self.shape[*dimension]));
+        let params = padded(padded(params, map.rows_at.iter().copied()), map.strides.iter().copied());
+        let params = match self.place {
+            (MapPlace::Constant, longs) => {
+                let words = map.bytes.chunks_exact(8).map(bytemuck::pod_read_unaligned);
+                words.chain(std::iter::repeat(0)).take(longs).fold(params, Params::u64)
+            }
+            _ => params.buffer_at(buffer, self.map_at),
+        };
+        values(params, held)
+    }
+
+    /// Shared memory of a kernel that adds, besides its own.
+    fn shared_bytes(&self, threads: u32) -> usize {
+        let map = if self.place.0 == MapPlace::Shared { self.map.bytes.len() } else { 0 };
+        let is_shared = self.variant.preaggregation == Preaggregation::FirstShared;
+        map + if is_shared { 33 * 8 * threads as usize / 32 } else { 0 }
+    }
+
+    /// Adds all relevant cells to their targets in hash tables.
+    fn add(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
+        match &self.kernels.add {
+            Adding::Cells(kernel) => {
+                let tile = match self.variant.expansion {
+                    Expansion::Balanced => (24 + self.key_bytes) * THREADS as usize + 8 * (THREADS as usize / 32),
+                    _ => 0,
+                };
+                let shared = tile.next_multiple_of(16) + self.shared_bytes(THREADS);
+                let shape = Self::moving(held, self.facts, THREADS.into(), THREADS, shared);
+                Ok(queue.launch(kernel, shape, &self.params(held, 0, 0))?)
+            }
+            Adding::Children(_) | Adding::Launching(_) => {
+                let parents = self.facts.div_ceil(PARENT_THREADS.into());
+                (0..parents.div_ceil(BATCH_CHILDREN)).try_for_each(|batch| {
+                    let first = batch * BATCH_CHILDREN;
+                    self.add_batch(queue, held, first, (parents - first).min(BATCH_CHILDREN))
+                })
+            }
+        }
+    }
+
+    /// Shared memory of a child.
+    fn child_shared_bytes(&self) -> u32 {
+        (PARENT_THREADS as usize * 8 + self.shared_bytes(CHILD_THREADS)) as u32
+    }
+
+    /// Launches a batch of parents and their children.
+    fn add_batch(&self, queue: &mut impl Queue, held: &Held, first: u64, parents: u64) -> Result<(), DeviceError> {
+        let params = self.params(held, first, parents);
+        let map = if self.place.0 == MapPlace::Shared { self.map.bytes.len() } else { 0 };
+        let shared_bytes = (PARENT_THREADS as usize / 32 * 8 + map) as u32;
+        let of_parents = LaunchShape { grid: parents as u32, block: PARENT_THREADS, shared_bytes };
+        match &self.kernels.add {
+            Adding::Cells(_) => {}
+            Adding::Launching([copy, parent]) => {
+                queue.launch(copy, LaunchShape { grid: 1, block: THREADS, shared_bytes: 0 }, &params)?;
+                queue.launch(parent, of_parents, &params)?;
+            }
+            Adding::Children([parent, children, child]) => {
+                queue.launch(parent, of_parents, &params)?;
+                if self.variant.expansion.has_grids() {
+                    let shared_bytes = CHILD_THREADS / 32 * 8;
+                    queue.launch(children, LaunchShape { grid: 1, block: CHILD_THREADS, shared_bytes }, &params)?;
+                }
+                let shared = self.child_shared_bytes() as usize;
+                queue.launch(child, Self::moving(held, u64::MAX, 1, CHILD_THREADS, shared), &params)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Steps for SourceSteps {
+    fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    fn output(&self) -> &CellOutput {
+        &self.output
+    }
+
+    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
+        let (buffer, slots) = (&held.buffer, self.functions << self.log);
+        queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
+        queue.fill(buffer, self.slots, 0, slots as usize * 16)?;
+        self.prefilter(queue, held)?;
+        self.add(queue, held)?;
+        let params = [self.slots, self.sums, self.filled].into_iter();
+        let params = params.fold(Params::new(), |params, at| params.buffer_at(buffer, at)).u64(slots);
+        Ok(queue.launch(&self.kernels.merge, Self::moving(held, slots, THREADS.into(), THREADS, 0), &params)?)
+    }
+
+    fn used(&self) -> String {
+        let mut used = vec![format!("{} hash functions", self.functions), format!("map in {}", self.place.0.name())];
+        match self.kernels.add {
+            Adding::Cells(_) => {}
+            Adding::Children(_) => used.push(format!("children launched by the host in batches of {BATCH_CHILDREN}")),
+            Adding::Launching(_) => used.push(format!("children launched by {BATCH_CHILDREN} parents at a time")),
+        }
+        used.join(", ")
+    }
+}
+
+/// Most hash functions up to `asked` whose tables of `table` bytes have room beside `others`; at least 1.
+fn functions(asked: u32, table: u64, others: u64, available: u64) -> u64 {
+    let bytes = |functions: u64| size_class((others + functions * table) as usize + PART_BYTES_MIN) as u64;
+    let (mut least, mut most) = (1, u64::from(asked));
+    while least < most {
+        let middle = (least + most).div_ceil(2);
+        if bytes(middle) <= available {
+            least = middle;
+        } else {
+            most = middle - 1;
+        }
+    }
+    least
+}
+
+/// The members `CubeKeys`.
+fn keys(params: Params, keys: &ResidentKeys) -> Params {
+    params.buffer(&keys.firsts).buffer(&keys.starts).buffer(&keys.offsets)
+}
+
+/// The members `CubeShape`.
+fn shape(params: Params, dimensions: impl ExactSizeIterator<Item = (u64, u64)> + Clone) -> Params {
+    let params = params.u64(dimensions.len() as u64);
+    let params = padded(params, dimensions.clone().map(|dimension| dimension.0));
+    padded(params, dimensions.map(|dimension| dimension.1))
+}
+
+/// Keeps the values, which kernels reach by addresses in the workspace.
+fn values(params: Params, held: &Held) -> Params {
+    crate::device::resident::value_buffers(held.relation()).fold(params, |params, buffer| params.keep(buffer))
+}

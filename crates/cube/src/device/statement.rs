@@ -1,0 +1,153 @@
+//! One aggregation on the device from upload to cells, for algorithms whose last step is [`CellOutput`].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use warpcube_column::{Pinned, Relation};
+use warpcube_gpu::prims::Queue;
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, Mark, Recording, Stream, Work, size_class};
+
+use super::cells::{CellOutput, compile_cells};
+use super::contract::{DeviceCells, DeviceError};
+use super::keys::ResidentKeys;
+use super::resident::{ResidentFacts, value_buffers};
+use super::workspace::Workspace;
+
+/// An aggregation that was recorded: it runs any number of times over the facts as they are.
+pub trait RecordedRun {
+    /// Runs all kernels over the facts and gives the milliseconds between events in front of and behind them.
+    ///
+    /// # Errors
+    /// A device that fails.
+    fn run(&mut self) -> Result<f64, DeviceError>;
+
+    /// The filled targets that the last run found.
+    ///
+    /// # Errors
+    /// A device that fails.
+    fn cells(&mut self) -> Result<DeviceCells, DeviceError>;
+
+    /// What the run uses where it may differ from what was asked for; empty if there is nothing to say.
+    fn used(&self) -> String;
+}
+
+/// The launches of an algorithm, planned but for the memory.
+pub(super) trait Steps {
+    /// What the host uploads, and the bytes of all parts.
+    fn workspace(&self) -> &Workspace;
+
+    /// The last step.
+    fn output(&self) -> &CellOutput;
+
+    /// Launches all kernels before the last step.
+    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError>;
+
+    /// As [`RecordedRun::used`].
+    fn used(&self) -> String;
+}
+
+/// The memory of a statement.
+pub(super) struct Held {
+    pub(super) device: Device,
+    /// The workspace.
+    pub(super) buffer: DeviceBuffer,
+    pub(super) keys: Arc<ResidentKeys>,
+    pinned: Pinned,
+}
+
+impl Held {
+    /// Values and validity of the measure.
+    pub(super) fn relation(&self) -> &Relation {
+        &self.pinned.tables[0]
+    }
+
+    /// All device memory that kernels use.
+    fn buffers(&self) -> Vec<&DeviceBuffer> {
+        [&self.buffer].into_iter().chain(self.keys.buffers()).chain(value_buffers(self.relation())).collect()
+    }
+}
+
+/// A planned algorithm with its memory.
+pub(super) struct Statement<S> {
+    steps: S,
+    held: Held,
+    cells: Kernel,
+}
+
+impl<S: Steps> Statement<S> {
+    /// Loads the measure, plans the steps from its values and the bytes of device memory that are left, and makes room.
+    pub(super) fn new(
+        facts: &ResidentFacts,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+        plan: impl FnOnce(&Relation, u64) -> S,
+    ) -> Result<Statement<S>, DeviceError> {
+        let keys = facts.keys(cancelled)?;
+        // Holds the values in their place until the second admission does.
+        let loaded = facts.admitted(measure, cancelled, |_| 0)?;
+        let steps = plan(&loaded.tables[0], facts.device().pool().available());
+        let bytes = steps.workspace().bytes();
+        let pinned = facts.admitted(measure, cancelled, |_| size_class(bytes) as u64)?;
+        let device = facts.device().clone();
+        let (buffer, cells) = (device.buffer(bytes, "sums of a cube")?, compile_cells(&device)?);
+        Ok(Statement { steps, held: Held { device, buffer, keys, pinned }, cells })
+    }
+
+    fn launch(&self, queue: &mut impl Queue) -> Result<(), DeviceError> {
+        self.steps.launch(queue, &self.held)?;
+        self.steps.output().launch(queue, &self.cells, &self.held.buffer)
+    }
+
+    fn read(&self, stream: &mut Stream) -> Result<DeviceCells, DeviceError> {
+        self.steps.output().read(stream, &self.held.device, &self.cells, &self.held.buffer)
+    }
+
+    fn upload(&self, stream: &mut Stream) -> Result<(), DeviceError> {
+        Ok(stream.upload(&self.held.buffer, 0, self.steps.workspace().uploaded())?)
+    }
+
+    /// Runs the statement once.
+    pub(super) fn sums(&self, facts: &ResidentFacts) -> Result<DeviceCells, DeviceError> {
+        let mut stream = facts.stream()?;
+        self.upload(&mut stream)?;
+        self.launch(&mut stream)?;
+        let cells = self.read(&mut stream)?;
+        facts.keep(stream);
+        Ok(cells)
+    }
+
+    /// Records the statement.
+    pub(super) fn record(self) -> Result<RecordedStatement<S>, DeviceError> {
+        let mut stream = self.held.device.stream()?;
+        self.upload(&mut stream)?;
+        let mut work = Work::new(&self.held.device);
+        let begin = work.mark();
+        self.launch(&mut work)?;
+        let marks = (begin, work.mark());
+        let recording = stream.prepare(work)?;
+        Ok(RecordedStatement { statement: self, stream, recording, marks })
+    }
+}
+
+/// A statement that was recorded.
+pub(super) struct RecordedStatement<S> {
+    statement: Statement<S>,
+    stream: Stream,
+    recording: Recording,
+    marks: (Mark, Mark),
+}
+
+impl<S: Steps> RecordedRun for RecordedStatement<S> {
+    fn run(&mut self) -> Result<f64, DeviceError> {
+        self.stream.run(&mut self.recording, &self.statement.held.buffers())?;
+        Ok(self.recording.elapsed_ms(self.marks.0, self.marks.1)?)
+    }
+
+    fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
+        self.statement.read(&mut self.stream)
+    }
+
+    fn used(&self) -> String {
+        self.statement.steps.used()
+    }
+}

@@ -1,0 +1,244 @@
+//! The target-based algorithm: every target looks up its base cells. `kernels/target.cuh` is the device's side of this
+//! file. Quick for few targets above few cells.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use warpcube_column::Relation;
+use warpcube_gpu::prims::Queue;
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program};
+
+use super::cells::{CellAxes, CellOutput, state_bytes};
+use super::contract::{DeviceCells, DeviceError};
+use super::plan::{PLACES_MAX, check_bound, check_measure, places};
+use super::resident::{ResidentFacts, value_buffers};
+use super::scan::padded;
+use super::statement::{Held, RecordedRun, Statement, Steps};
+use super::workspace::Workspace;
+use crate::aggregate::{Area, TargetMap};
+use crate::facts::Facts;
+
+/// Threads of a block, and blocks on a multiprocessor.
+const THREADS: u32 = 256;
+const BLOCKS: u32 = 8;
+/// Shared memory of a warp in bytes.
+const WARP_SHARED_BYTES: u32 = 256;
+/// Items of work, each a target and a segment of facts, that each resident warp should have at least.
+const ITEMS: u64 = 4;
+/// Fewest miniblocks of a segment.
+const SEGMENT_MINIBLOCKS: u64 = 32;
+
+/// Sums by the target-based algorithm.
+pub struct TargetBased {
+    facts: Arc<ResidentFacts>,
+}
+
+impl TargetBased {
+    /// The algorithm over resident facts.
+    pub fn new(facts: Arc<ResidentFacts>) -> TargetBased {
+        TargetBased { facts }
+    }
+
+    /// Sums of a measure over an area.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
+    /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
+    pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
+        match self.ready(area, measure, cancelled)? {
+            None => Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() }),
+            Some(statement) => statement.sums(&self.facts),
+        }
+    }
+
+    /// The same work, recorded; `None` if no fact has a value.
+    ///
+    /// # Errors
+    /// As [`TargetBased::sums`].
+    pub fn record(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
+        let Some(statement) = self.ready(area, measure, cancelled)? else { return Ok(None) };
+        Ok(Some(Box::new(statement.record()?)))
+    }
+
+    fn ready(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Statement<TargetSteps>>, DeviceError> {
+        let resident = &self.facts;
+        if !resident.has_values(measure) {
+            return Ok(None);
+        }
+        let (facts, keys) = (resident.facts(), resident.keys(cancelled)?);
+        let lists = TargetLists::new(facts, area, measure, &keys.present)?;
+        let has_nulls = facts.columns()[measure].filled.is_some();
+        let kernel = compile(resident.device(), facts.layout().is_narrow(), has_nulls)?;
+        Ok(Some(Statement::new(resident, measure, cancelled, |relation, _| {
+            TargetSteps::new(facts, lists, kernel, relation)
+        })?))
+    }
+}
+
+fn program(is_narrow: bool, has_nulls: bool) -> Program {
+    let text = [
+        format!("#define WC_KEY_WORDS {}\n", if is_narrow { 1 } else { 2 }),
+        format!("#define WC_NULLS {}\n", u32::from(has_nulls)),
+        include_str!("../../kernels/resident_keys.cuh").to_string(),
+        include_str!("../../kernels/target.cuh").to_string(),
+    ];
+    Program::new("cube target", text.concat())
+}
+
+fn compile(device: &Device, is_narrow: bool, has_nulls: bool) -> Result<Kernel, DeviceError> {
+    Ok(device.compile(&program(is_narrow, has_nulls))?.kernel("wc_cube_target")?)
+}
+
+/// Base elements with facts of each target of each dimension, with their weights.
+struct TargetLists {
+    /// Where lists begin: for each dimension a number a target, and one more.
+    offsets: Vec<u32>,
+    offsets_at: Vec<u64>,
+    bases: Vec<u32>,
+    weights: Vec<i32>,
+    /// Targets of each dimension.
+    sizes: Vec<u64>,
+}
+
+impl TargetLists {
+    fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<TargetLists, DeviceError> {
+        check_measure(facts, measure)?;
+        let sizes: Vec<u64> = area.shape().into_iter().map(u64::from).collect();
+        let targets = places(&sizes);
+        if targets > PLACES_MAX {
+            let reason = format!("the area has {targets} targets, at most {PLACES_MAX}");
+            return Err(DeviceError::Unsupported { reason });
+        }
+        let (offsets, offsets_at, bases, weights) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut lists = TargetLists { offsets, offsets_at, bases, weights, sizes };
+        let mut magnitudes = Vec::new();
+        for (map, present) in area.maps_of(measure).into_iter().zip(present) {
+            magnitudes.push(lists.push(map, present)?);
+        }
+        check_bound(facts, measure, magnitudes.into_iter())?;
+        Ok(lists)
+    }
+
+    /// Adds the lists of a dimension; gives the greatest magnitude of a weight, at least 1.
+    fn push(&mut self, map: &TargetMap, present: &[u64]) -> Result<u64, DeviceError> {
+        let is_present = |base: u32| present.get(base as usize / 64).is_some_and(|word| word >> (base % 64) & 1 == 1);
+        self.offsets_at.push(self.offsets.len() as u64);
+        self.offsets.push(self.bases.len() as u32);
+        let mut magnitude = 1;
+        for list in map.lists() {
+            for (base, weight) in list.into_iter().filter(|entry| is_present(entry.0)) {
+                if weight.fract() != 0.0 || weight.abs() > f64::from(i32::MAX) {
+                    return Err(DeviceError::Unsupported { reason: "a weight is not whole".to_string() });
+                }
+                self.bases.push(base);
+                self.weights.push(weight as i32);
+                magnitude = magnitude.max(weight.abs() as u64);
+            }
+            self.offsets.push(self.bases.len() as u32);
+        }
+        Ok(magnitude)
+    }
+}
+
+/// The launch of the target-based algorithm.
+struct TargetSteps {
+    workspace: Workspace,
+    lists: TargetLists,
+    kernel: Kernel,
+    facts: u64,
+    shape: Vec<(u64, u64)>,
+    /// Offsets of values, validity, list offsets, base elements, weights, sums, filled bytes.
+    parts: [usize; 7],
+    zeros: (usize, usize),
+    output: CellOutput,
+}
+
+impl TargetSteps {
+    fn new(facts: &Facts, lists: TargetLists, kernel: Kernel, relation: &Relation) -> TargetSteps {
+        let mut workspace = Workspace::default();
+        let segments = relation.columns[0].segments();
+        let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
+        let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
+        let validity: Vec<u64> = validity.collect();
+        let [values, validity] = [values, validity].map(|words| workspace.put(bytemuck::cast_slice(&words)));
+        let [offsets, bases] = [&lists.offsets, &lists.bases].map(|words| workspace.put(bytemuck::cast_slice(words)));
+        let weights = workspace.put(bytemuck::cast_slice(&lists.weights));
+        let (zeros_at, targets) = (workspace.bytes(), places(&lists.sizes));
+        let (counter, states) = (workspace.take(4), workspace.take(state_bytes(targets)));
+        let (sums, filled) = (workspace.take(targets * 8), workspace.take(targets));
+        let zeros = (zeros_at, workspace.bytes() - zeros_at);
+        let axes = (CellAxes::ranks(targets), targets);
+        let output = CellOutput::new((sums, filled), axes, (counter, states), &mut workspace);
+        let layout = facts.layout();
+        let shape = (0..layout.dimensions()).map(|at| (layout.shift(at).into(), layout.coordinate_max(at).into()));
+        let (facts, shape) = (facts.len() as u64, shape.collect());
+        let parts = [values, validity, offsets, bases, weights, sums, filled];
+        TargetSteps { workspace, lists, kernel, facts, shape, parts, zeros, output }
+    }
+}
+
+impl Steps for TargetSteps {
+    fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    fn output(&self) -> &CellOutput {
+        &self.output
+    }
+
+    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
+        let (buffer, keys) = (&held.buffer, &held.keys);
+        queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
+        let targets = places(&self.lists.sizes);
+        let blocks = u64::from(held.device.info().multiprocessors * BLOCKS);
+        let warps = blocks * u64::from(THREADS / 32);
+        let wanted = (warps * ITEMS).div_ceil(targets.max(1));
+        let segment = keys.miniblocks.div_ceil(wanted).max(SEGMENT_MINIBLOCKS);
+        let segments = keys.miniblocks.div_ceil(segment);
+        let params = keys.buffers().into_iter().fold(Params::new(), Params::buffer);
+        let params = self.parts.into_iter().fold(params, |params, part| params.buffer_at(buffer, part));
+        let params = params.u64(self.facts).u64(keys.miniblocks).u64(targets).u64(segments).u64(segment);
+        let params = params.u64(self.shape.len() as u64);
+        let params = padded(params, self.shape.iter().map(|dimension| dimension.0));
+        let params = padded(params, self.shape.iter().map(|dimension| dimension.1));
+        let params = padded(params, self.lists.offsets_at.iter().copied());
+        let params = padded(params, self.lists.sizes.iter().copied());
+        let params = value_buffers(held.relation()).fold(params, |params, buffer| params.keep(buffer));
+        let grid = (targets * segments).div_ceil(u64::from(THREADS / 32)).clamp(1, blocks) as u32;
+        let shape = LaunchShape { grid, block: THREADS, shared_bytes: THREADS / 32 * WARP_SHARED_BYTES };
+        Ok(queue.launch(&self.kernel, shape, &params)?)
+    }
+
+    fn used(&self) -> String {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::GpuError;
+    use warpcube_gpu::cuda::nvrtc;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_compiles_for_gpus() {
+        for (is_narrow, has_nulls) in [(true, false), (false, true)] {
+            match nvrtc::compile(&program(is_narrow, has_nulls), 90) {
+                Ok(cubin) => assert!(!cubin.is_empty()),
+                Err(GpuError::CompilerUnavailable { .. }) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
+}

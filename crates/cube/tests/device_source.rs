@@ -1,0 +1,305 @@
+//! Source-based and target-based aggregation on the device, against the source-based algorithm of the CPU.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use warpcube_column::Residency;
+use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate, work};
+use warpcube_cube::device::{
+    DeviceAggregation, DeviceAlgorithm, DeviceCells, DeviceError, FactsSource, MapPlace, ResidentFacts, SourceBased,
+    SourceVariant,
+};
+use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+
+const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
+
+/// True if tests run on the first GPU: if `WARPCUBE_TEST_DEVICE` is `cuda`.
+fn is_on_cuda() -> bool {
+    std::env::var("WARPCUBE_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+}
+
+/// A cube and an area of it.
+#[derive(Debug, Clone)]
+struct Case {
+    /// Base elements of each dimension, and the bits of its coordinates.
+    sizes: Vec<u32>,
+    bits: Vec<u32>,
+    /// Coordinates and value of each fact; facts of one key add up.
+    facts: Vec<(Vec<u32>, Option<i64>)>,
+    /// Targets of each dimension: base elements with weights.
+    targets: Vec<Vec<Vec<(u32, f64)>>>,
+}
+
+impl Case {
+    fn facts(&self) -> Arc<Facts> {
+        let measure = FactMeasure::new("amount", Rule::Sum, ValueType::Decimal { scale: 2 });
+        let mut loader = Loader::new(KeyLayout::new(&self.bits).unwrap(), vec![measure]);
+        let column = |dimension: usize| self.facts.iter().map(|fact| fact.0[dimension]).collect::<Vec<u32>>();
+        let columns: Vec<Vec<u32>> = (0..self.sizes.len()).map(column).collect();
+        let values: Vec<i64> = self.facts.iter().map(|fact| fact.1.unwrap_or(0)).collect();
+        let filled: Vec<bool> = self.facts.iter().map(|fact| fact.1.is_some()).collect();
+        let coordinates: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let input = [InputColumn { values: InputValues::Decimals(&values), filled: Some(&filled) }];
+        loader.append(&coordinates, &input).unwrap();
+        Arc::new(loader.finish(64).unwrap())
+    }
+
+    fn area(&self) -> Area {
+        let map = |(size, targets): (&u32, &Vec<_>)| TargetMap::from_targets(*size, targets).unwrap();
+        Area::new(self.sizes.iter().zip(&self.targets).map(map).collect())
+    }
+
+    /// The cells by algorithm (1).
+    fn expected(&self) -> DeviceCells {
+        let by = Request::by(Algorithm::Source);
+        let cells = aggregate(&self.facts(), &self.area(), &[0], &by, &Progress::new()).unwrap();
+        let Values::Decimals(sums) = &cells.columns()[0].values else { panic!("sums of decimals are decimals") };
+        DeviceCells { ranks: cells.ranks().to_vec(), sums: sums.clone() }
+    }
+
+    fn resident(&self, order: LaneOrder) -> Arc<ResidentFacts> {
+        self.resident_in(order, 1 << 28)
+    }
+
+    /// The facts on a device of so many bytes of budget.
+    fn resident_in(&self, order: LaneOrder, budget: u64) -> Arc<ResidentFacts> {
+        let device = match is_on_cuda() {
+            true => Device::cuda(0, Some(budget)).unwrap(),
+            false => Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, budget).unwrap(),
+        };
+        let source = FactsSource::new(self.facts(), "test", "1");
+        Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source))
+    }
+}
+
+/// Targets of a dimension: consolidated elements over base elements and the consolidated ones before them, so that base
+/// elements lie below a target on several paths.
+fn dimension(size: u32) -> impl Strategy<Value = Vec<Vec<(u32, f64)>>> {
+    let children = prop::collection::vec((0..size + 4, -2_i32..4), 1..8);
+    prop::collection::vec(children, 1..6).prop_map(move |elements| {
+        let mut targets: Vec<Vec<(u32, f64)>> = Vec::new();
+        for children in elements {
+            let mut target = Vec::new();
+            for (child, weight) in children {
+                match targets.get(child.wrapping_sub(size) as usize) {
+                    Some(below) => target.extend(below.iter().map(|entry| (entry.0, entry.1 * f64::from(weight)))),
+                    None => target.push((child % size, f64::from(weight))),
+                }
+            }
+            targets.push(target);
+        }
+        targets
+    })
+}
+
+/// Every dimension as it is, one target for all base elements, or drawn.
+fn targets(size: u32) -> impl Strategy<Value = Vec<Vec<(u32, f64)>>> {
+    prop_oneof![
+        1 => Just((0..size).map(|base| vec![(base, 1.0)]).collect()),
+        1 => Just(vec![(0..size).map(|base| (base, 1.0)).collect()]),
+        3 => dimension(size),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let sizes = prop::collection::vec(1_u32..12, 1..5);
+    (sizes, any::<bool>()).prop_flat_map(|(sizes, is_wide)| {
+        let least = |size: &u32| (u32::BITS - (size - 1).leading_zeros()).max(1);
+        let bits: Vec<u32> = sizes.iter().map(|size| if is_wide { 30 } else { least(size) }).collect();
+        let coordinates: Vec<_> = sizes.iter().map(|size| 0..*size).collect();
+        let value = prop::option::weighted(0.9, -1000_i64..1000);
+        let facts = prop::collection::vec((coordinates, value), 0..900);
+        let targets: Vec<_> = sizes.iter().map(|size| targets(*size)).collect();
+        (facts, targets).prop_map(move |(facts, targets)| Case {
+            sizes: sizes.clone(),
+            bits: bits.clone(),
+            facts,
+            targets,
+        })
+    })
+}
+
+/// Runs `check` over drawn cases from a fixed seed.
+fn cases(count: u32, check: impl Fn(&Case)) {
+    let config = Config { cases: count, rng_seed: RngSeed::Fixed(21), failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    runner
+        .run(&case(), |case| {
+            check(&case);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn named(name: &str) -> DeviceAlgorithm {
+    name.parse().unwrap()
+}
+
+/// All algorithms that the device runs, the emulated one none whose kernels launch kernels; each pair of preaggregation and expansion with `functions`.
+fn all_variants(functions: u32) -> Vec<DeviceAlgorithm> {
+    let launches = |algorithm: &DeviceAlgorithm| match algorithm {
+        DeviceAlgorithm::Source(variant) => variant.expansion.launches() && !is_on_cuda(),
+        _ => false,
+    };
+    DeviceAlgorithm::all_variants(&[functions]).into_iter().filter(|algorithm| !launches(algorithm)).collect()
+}
+
+/// Checks the cells of some algorithms.
+fn check(case: &Case, order: LaneOrder, algorithms: &[DeviceAlgorithm]) {
+    let (on_device, expected, area) = (DeviceAggregation::new(case.resident(order)), case.expected(), case.area());
+    for algorithm in algorithms {
+        let found = on_device.sums(*algorithm, &area, 0, &Arc::default()).unwrap();
+        assert_eq!(found, expected, "{algorithm}");
+    }
+}
+
+#[test]
+fn one_thread_a_cell_gives_the_cells_of_the_cpu() {
+    let algorithms = ["gpu-source/none/thread/h1", "gpu-source/none/thread/h5"].map(named);
+    ORDERS.into_iter().for_each(|order| cases(12, |case| check(case, order, &algorithms)));
+}
+
+#[test]
+fn targets_find_the_cells_of_the_cpu() {
+    let algorithms = ["gpu-target", "gpu-contract"].map(named);
+    ORDERS.into_iter().for_each(|order| cases(24, |case| check(case, order, &algorithms)));
+}
+
+#[test]
+fn every_preaggregation_and_expansion_gives_the_cells_of_the_cpu() {
+    let algorithms = all_variants(3);
+    ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
+}
+
+#[test]
+fn maps_in_shared_and_global_memory_give_the_cells_of_the_cpu() {
+    let pairs = ["match/thread", "first-shared/balanced", "strided/host-children", "none/host-child-blocks"];
+    let name = |pair, map: MapPlace| format!("gpu-source/{pair}/{}/h64", map.name());
+    let names = pairs.into_iter().flat_map(|pair| MapPlace::ALL.map(|map| name(pair, map)));
+    let algorithms: Vec<DeviceAlgorithm> = names.map(|name| named(&name)).collect();
+    ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
+}
+
+/// Facts of every third key of a cube, with a value each.
+fn regular(sizes: &[u32], bits: &[u32], targets: Vec<Vec<Vec<(u32, f64)>>>) -> Case {
+    let cells: u32 = sizes.iter().product();
+    let fact = |number: u32| {
+        let mut rest = number;
+        let mut key = vec![0; sizes.len()];
+        for (coordinate, size) in key.iter_mut().zip(sizes).rev() {
+            *coordinate = rest % size;
+            rest /= size;
+        }
+        (key, Some(i64::from(number % 97) - 40))
+    };
+    let facts = (0..cells).step_by(3).map(fact).collect();
+    Case { sizes: sizes.to_vec(), bits: bits.to_vec(), facts, targets }
+}
+
+fn total(size: u32) -> Vec<Vec<(u32, f64)>> {
+    vec![(0..size).map(|base| (base, 1.0)).collect()]
+}
+
+fn each(size: u32) -> Vec<Vec<(u32, f64)>> {
+    (0..size).map(|base| vec![(base, 1.0)]).collect()
+}
+
+#[test]
+fn targets_jump_over_pages_without_their_cells() {
+    let sizes = [40, 30, 50];
+    let ends = vec![vec![(0, 1.0), (39, -2.0)], vec![(20, 3.0)]];
+    let narrow = regular(&sizes, &[6, 5, 6], vec![ends.clone(), each(30), each(50)]);
+    let wide = regular(&sizes, &[32, 32, 32], vec![ends, each(30), total(50)]);
+    for order in ORDERS {
+        [&narrow, &wide].into_iter().for_each(|case| check(case, order, &[named("gpu-target")]));
+    }
+}
+
+#[test]
+fn recorded_runs_give_the_same_cells_each_time() {
+    let case =
+        regular(&[9, 8, 7], &[4, 3, 3], vec![each(9), total(8), vec![vec![(1, 2.0), (3, 1.0)], vec![(3, -1.0)]]]);
+    let (on_device, expected) = (DeviceAggregation::new(case.resident(LaneOrder::Forward)), case.expected());
+    for algorithm in all_variants(2) {
+        let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
+        for _ in 0..2 {
+            recorded.run().unwrap();
+            assert_eq!(recorded.cells().unwrap(), expected, "{algorithm}");
+        }
+        let is_by_host = algorithm.to_string().contains("/host-child");
+        assert_eq!(recorded.used().contains("children launched by the host"), is_by_host, "{algorithm}");
+    }
+}
+
+#[test]
+fn preaggregation_saves_atomic_additions() {
+    let additions = |case: &Case, name: &str| {
+        let variant: SourceVariant = name.parse().unwrap();
+        SourceBased::new(case.resident(LaneOrder::Forward), variant)
+            .additions(&case.area(), 0, &Arc::default())
+            .unwrap()
+    };
+    let all = regular(&[9, 8, 7], &[4, 3, 3], vec![total(9), total(8), total(7)]);
+    assert_eq!(additions(&all, "gpu-source/none/thread/h7"), 168);
+    for name in
+        ["first-shared/thread", "shuffle/thread", "match/thread", "strided/balanced", "strided/host-child-blocks"]
+    {
+        // A warp of 32 cells adds once; 168 cells are 6 warps.
+        assert_eq!(additions(&all, &format!("gpu-source/{name}/h7")), 6, "{name}");
+    }
+    // Neighbouring cells have three targets each in turn: a warp of targets adds three times, the last one too.
+    let thrice = vec![vec![(0, 1.0), (1, 1.0)], vec![(0, 2.0), (1, 1.0)], vec![(1, 1.0), (0, 1.0)]];
+    let several = regular(&[2, 32, 3], &[1, 5, 2], vec![thrice, total(32), total(3)]);
+    let expected = work(&several.facts(), several.area().maps()).additions;
+    assert_eq!((expected, additions(&several, "gpu-source/none/balanced/h1")), (192, 192));
+    for name in ["strided/balanced", "match/host-children"] {
+        assert_eq!(additions(&several, &format!("gpu-source/{name}/h1")), 3 * 6, "{name}");
+    }
+}
+
+#[test]
+fn hash_functions_end_at_the_memory_budget() {
+    let case = regular(&[9, 8, 7], &[4, 3, 3], vec![each(9), each(8), each(7)]);
+    let on_device = DeviceAggregation::new(case.resident_in(LaneOrder::Forward, 1 << 22));
+    let algorithm = named("gpu-source/none/thread/h12288");
+    let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
+    recorded.run().unwrap();
+    assert_eq!(recorded.cells().unwrap(), case.expected());
+    let used = recorded.used();
+    let functions: u32 = used.split(' ').next().unwrap().parse().unwrap();
+    // A table has 1,024 slots of 16 bytes: no more than 256 in 4 MiB.
+    assert!((128..256).contains(&functions), "{used}");
+}
+
+#[test]
+fn what_a_device_does_not_do_is_refused_with_the_reason() {
+    let of = |weight: f64| regular(&[4, 4], &[2, 2], vec![vec![vec![(0, weight), (3, weight)]], total(4)]);
+    for name in ["gpu-source/none/thread/h1", "gpu-target"] {
+        let reason = |case: &Case| {
+            let on_device = DeviceAggregation::new(case.resident(LaneOrder::Forward));
+            match on_device.sums(named(name), &case.area(), 0, &Arc::default()) {
+                Err(DeviceError::Unsupported { reason }) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(reason(&of(0.5)), "a weight is not whole");
+        let mut large = of(f64::from(i32::MAX));
+        large.facts.iter_mut().for_each(|fact| fact.1 = Some(i64::MAX / 2));
+        assert!(reason(&large).starts_with("sums may pass 64 bits: "));
+    }
+}
+
+#[test]
+fn kernels_of_the_emulated_device_launch_none() {
+    if is_on_cuda() {
+        return;
+    }
+    let case = regular(&[4, 4], &[2, 2], vec![total(4), each(4)]);
+    let on_device = DeviceAggregation::new(case.resident(LaneOrder::Forward));
+    for name in ["gpu-source/none/children/h1", "gpu-source/strided/child-blocks/shared/h1"] {
+        let error = on_device.sums(named(name), &case.area(), 0, &Arc::default()).unwrap_err().to_string();
+        assert!(error.contains("kernels of the emulated device launch no kernels"), "{error}");
+    }
+}
