@@ -2,11 +2,11 @@
 //
 // Inputs: an array (array.cuh); bounds of each dimension, both inclusive. The blocks of the area are the tuples of the
 // leading dimensions inside, in order. wc_scheme_ranges gives for each of them the first cell with a key not below the
-// lower bounds and the number of cells up to the upper bounds (`counts` has an entry more, 0); an exclusive scan of
-// these gives `offsets`. These cells are the candidates; wc_scheme_flags marks those inside in every dimension, which
-// the primitive `select` numbers. Where keys between the bounds are all inside, candidates are the result.
-// wc_scheme_emit writes coordinates and values. Without pointers there is one block, and `begins` has the places of both
-// bounds from two searches.
+// lower bounds and the number of cells up to the upper bounds, and 0 behind the last; an exclusive scan of these gives
+// `offsets`. These cells are the candidates; wc_scheme_flags marks those inside in every dimension, which the primitive
+// `select` numbers. Where keys between the bounds are all inside, candidates are the result. wc_scheme_emit writes
+// coordinates and values. Without pointers there is one block, and `begins` has the places of both bounds from two
+// searches.
 // Mapping: a thread a block, then a thread a candidate, which finds its block by halves in `offsets`. Bytes: 8 a block
 // of the area and 16 of scratch; key and flag a candidate; 16 + 4 k a result.
 // Source: Wang, Sparse Array Representations and Some Selected Array Operations on GPUs, section 5.3 and algorithm 10,
