@@ -12,9 +12,10 @@ use crate::process::{Result, root};
 use crate::{measured, primitives};
 
 /// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 3] = [
+const PAGES: [(&str, &[&str]); 4] = [
     ("README.md", &["ssb", "tpch"]),
     ("docs/benchmarks.md", &["primitives"]),
+    ("docs/cube-benchmarks.md", &["cube"]),
     ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
 ];
 const RESULTS: &str = "bench/results";
@@ -32,8 +33,13 @@ struct Column {
     mean: bool,
 }
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 16] = [
     Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
+    Column { title: "relevant cells", figure: "/relevant_cells", factor: 1.0, digits: 0, mean: false },
+    Column { title: "targets", figure: "/targets", factor: 1.0, digits: 0, mean: false },
+    Column { title: "filled", figure: "/filled_targets", factor: 1.0, digits: 0, mean: false },
+    Column { title: "additions, 10⁹", figure: "/additions", factor: 1e-9, digits: 2, mean: false },
+    Column { title: "bytes a fact", figure: "/bytes_per_fact", factor: 1.0, digits: 2, mean: false },
     Column { title: "device, ms", figure: "/device_ms", factor: 1.0, digits: 3, mean: true },
     Column { title: "floor, ms", figure: "/floor_ms", factor: 1.0, digits: 3, mean: true },
     Column { title: "share of peak, %", figure: "/share_of_peak", factor: 100.0, digits: 0, mean: false },
@@ -42,6 +48,7 @@ const COLUMNS: [Column; 10] = [
     Column { title: "first, ms", figure: "/first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "DataFusion, ms", figure: "/rivals/datafusion_ms", factor: 1.0, digits: 1, mean: true },
     Column { title: "DataFusion first, ms", figure: "/rivals/datafusion_first_ms", factor: 1.0, digits: 0, mean: true },
+    Column { title: "thesis, ms", figure: "/thesis_ms", factor: 1.0, digits: 0, mean: false },
     Column { title: "DuckDB, ms", figure: "/rivals/duckdb_ms", factor: 1.0, digits: 1, mean: true },
 ];
 
