@@ -67,7 +67,8 @@ fn errors_have_line_and_field() {
         ),
         (
             "%%MatrixMarket matrix coordinate real symmetric".to_string(),
-            "line 1, field 5: expected general (the other half of a symmetric file is to be written out), found symmetric",
+            "line 1, field 5: expected general (the other half of a symmetric file is to be written out), found \
+             symmetric",
         ),
         (file(""), "line 2, field 1: expected a size for each dimension and the number of entries"),
         (file("3"), "line 2, field 1: expected a size for each dimension and the number of entries"),

@@ -64,7 +64,7 @@ impl<'a> Plan<'a> {
                 user: user.clone(),
                 place: facts.place().to_owned(),
                 column: column.to_owned(),
-                found: found.to_string(),
+                found: Box::new(found.clone()),
                 wanted,
             })?;
             Ok(column.to_owned())

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use arrow::datatypes::DataType;
+
 use crate::error::{ModelError, Nearest};
 use crate::facts::FactsError;
 
@@ -143,7 +145,7 @@ pub enum BuildError {
         /// Near names, and what to write.
         nearest: String,
         /// All columns.
-        columns: Vec<String>,
+        columns: Box<[String]>,
     },
     /// Several columns differ from the wanted one in case alone, and none is written as it is.
     #[error("{user}: '{column}' is several columns of {place}: {}; write it as one of them", candidates.join(", "))]
@@ -167,7 +169,7 @@ pub enum BuildError {
         /// The column.
         column: String,
         /// Its type.
-        found: String,
+        found: Box<DataType>,
         /// The types allowed, and what to do.
         wanted: String,
     },

@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
             user: self.user.clone(),
             place: self.source.place().to_owned(),
             column: self.columns[column].clone(),
-            found: found.to_string(),
+            found: Box::new(found.clone()),
             wanted,
         }
     }

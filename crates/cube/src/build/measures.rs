@@ -82,7 +82,7 @@ fn value_column(measure: &Measure, name: &str, facts: &Source<'_>) -> Result<Str
         if let Some(word) = first_text(column, found, facts)? {
             wanted = format!("{wanted}; '{word}' is the first text that is no number");
         }
-        let (place, column, found) = (facts.place().to_owned(), column.to_owned(), found.to_string());
+        let (place, column, found) = (facts.place().to_owned(), column.to_owned(), Box::new(found.clone()));
         return Err(BuildError::ColumnType { user, place, column, found, wanted });
     }
     Ok(column.to_owned())

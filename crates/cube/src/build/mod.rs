@@ -1,8 +1,9 @@
 //! Cubes from tables: a [`Definition`] and the rows of its queries become a model and facts.
 //!
-//! [`build()`] makes the dimensions one by one: from lists, from rows of a table, or from the distinct values of columns
-//! of the facts, which a query of their own gives. Then one pass over the facts gives every row its coordinates and
-//! values. [`refresh()`] does the same and starts from the dimensions of a cube, whose elements keep their coordinates.
+//! [`build()`] makes the dimensions one by one: from lists, from rows of a table, or from the distinct values of
+//! columns of the facts, which a query of their own gives. Then one pass over the facts gives every row its coordinates
+//! and values. [`refresh()`] does the same and starts from the dimensions of a cube, whose elements keep their
+//! coordinates.
 //!
 //! What holds: names ignore case; NULL and empty text name no element; NULL values are empty; a row that names no base
 //! element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count; values

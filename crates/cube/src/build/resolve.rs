@@ -76,7 +76,8 @@ enum Lookup<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    /// A resolver of facts in a dimension of a form. `reserved` are names, folded, that consolidated elements will have.
+    /// A resolver of facts in a dimension of a form. `reserved` are names, folded, that consolidated elements will
+    /// have.
     pub(super) fn new(dimension: &'a Dimension, form: &'a Form<'_>, reserved: &'a [String]) -> Resolver<'a> {
         let (columns, lookup) = match form {
             Form::Time { levels, .. } => {

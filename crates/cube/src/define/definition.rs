@@ -128,7 +128,8 @@ pub struct DimensionDefinition {
     /// Consolidated elements by name, each with its children and their weights. They may be added to every form.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub consolidated: Named<Named<f64>>,
-    /// An element over all roots, by this name.
+    /// An element over all roots, by this name. A listed consolidated element stands for its children there if all of
+    /// them are roots, at weight 1; other listed ones stay beside it, so that nothing counts twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<String>,
     /// The element that stands for the dimension where a query does not name it.
@@ -139,7 +140,8 @@ pub struct DimensionDefinition {
     pub unknown: Option<UnknownElements>,
 }
 
-/// What happens to a fact whose element is NULL, unknown or consolidated.
+/// What happens to a fact whose element is NULL, unknown or consolidated. Of the cube, `aside` keeps facts with NaN or
+/// infinity aside, too; otherwise they are refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum UnknownElements {
     /// The load fails, and says which.
@@ -147,9 +149,9 @@ pub enum UnknownElements {
     Refuse,
     /// The fact is kept aside and counted.
     Aside,
-    /// An element of that name is added, without a parent.
+    /// An element of that name is added, without a parent. NULL and consolidated elements are refused.
     Add,
-    /// The fact counts for this base element.
+    /// The fact counts for this base element, which is added if the dimension has none of the name and a fact needs it.
     Named(String),
 }
 

@@ -1,7 +1,8 @@
 //! The facts of the demo, month by month.
 //!
 //! Pairs of country and product are drawn to be sold, and sold pairs to have figures in a month and version, by
-//! selection sampling (Knuth, *The Art of Computer Programming* 2, 3.4.2, algorithm S), so that their numbers are exact.
+//! selection sampling (Knuth, *The Art of Computer Programming* 2, 3.4.2, algorithm S), so that their numbers are
+//! exact.
 //! All amounts are computed in whole numbers.
 
 use std::sync::Arc;

@@ -32,8 +32,8 @@ fn columns_that_are_missing_or_of_another_type() {
     for (dimensions, expected) in [
         (
             "Produkt: {}",
-            "dimension 'Produkt': there is no column 'Produkt' in the facts; did you mean 'product'? The columns are region, \
-             Region, product, ratio, paris, number, amount",
+            "dimension 'Produkt': there is no column 'Produkt' in the facts; did you mean 'product'? The columns are \
+             region, Region, product, ratio, paris, number, amount",
         ),
         (
             "Place: {column: nowhere}",
@@ -52,7 +52,8 @@ fn columns_that_are_missing_or_of_another_type() {
         ("T: {column: number, levels: [year]}", "dimension 'T': column 'number' of the facts holds Int64; levels of"),
         (
             "Region: {table: places, key: idd, parent: up}",
-            "dimension 'Region': there is no column 'idd' in table 'places'; did you mean 'id'? The columns are id, up, heavy, weight",
+            "dimension 'Region': there is no column 'idd' in table 'places'; did you mean 'id'? The columns \
+             are id, up, heavy, weight",
         ),
         (
             "Region: {table: places, key: id, parent: up, weight: heavy}",
@@ -100,12 +101,17 @@ fn elements_that_break_a_rule() {
     ]);
     let ragged = table(vec![("g", texts(&["a", "a"])), ("d", texts(&[".", "b"]))]);
     let memory = Memory::default().with("gl", gl).with("loop", loops).with("twice", twice).with("ragged", ragged);
-    let memory = memory.with("weights", weights);
+    let lost = table(vec![("k", texts(&["alma", "b"])), ("p", texts(&[".", "alba"]))]);
+    let memory = memory.with("weights", weights).with("lost", lost);
     for (dimensions, expected) in [
         ("D: {elements: [a, b, A]}", "dimension 'D': the name 'A' is taken by 'a'; names are unique, case ignored"),
         (
             "D: {elements: [a, b], consolidated: {T: {a: 1, bee: 1}}}",
             "dimension 'D': T → bee names an unknown element 'bee'",
+        ),
+        (
+            "D: {table: lost, key: k, parent: p}",
+            "table 'lost': dimension 'D': alba → b names an unknown element 'alba'; did you mean 'alma'?",
         ),
         ("D: {elements: [a, b], consolidated: {a: {b: 1}}}", "dimension 'D': the name 'a' is taken by 'a'"),
         ("D: {consolidated: {S: {T: 1}, T: {S: 1}}}", "dimension 'D': a cycle of consolidations: "),

@@ -151,7 +151,8 @@ fn listed_elements_and_members_of_consolidations() {
     let old = built(&memory, "V: {elements: [a, b], all: All, consolidated: {S: {a: 1, b: 1}, Gap: {a: 1, b: -1}}}");
     assert_eq!(outline(&old, 0), "a b S(a b) Gap(a b*-1) All(S)");
     let memory = Memory::default().with("gl", gl);
-    let dimensions = "V: {elements: [a, c, b, d], all: All, consolidated: {S: {c: 1, a: 5, b: 1}, N: {c: 1, a: 1}, Gap: {a: 1, b: -1}}}";
+    let dimensions = "V: {elements: [a, c, b, d], all: All,
+         consolidated: {S: {c: 1, a: 5, b: 1}, N: {c: 1, a: 1}, Gap: {a: 1, b: -1}}}";
     let new = refreshed(&memory, dimensions, &old.model).unwrap();
     keeps(&old.model, &new.model);
     assert_eq!(outline(&new, 0), "a b S(a b c) Gap(a b*-1) All(S d) c d N(c a)", "c counts once in All, by way of S");

@@ -124,10 +124,18 @@ pub fn tried(memory: &Memory, dimensions: &str) -> Result<Built, BuildError> {
     defined(memory, &definition_text(dimensions))
 }
 
+/// The text of a definition; a line of `dimensions` that ends in a comma goes on in the next.
 pub fn definition_text(dimensions: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in dimensions.lines().map(str::trim) {
+        match lines.last_mut().filter(|last| last.ends_with(',')) {
+            Some(last) => last.push_str(line),
+            None => lines.push(line.to_string()),
+        }
+    }
     format!(
         "cube: c\nfacts: {{sql: TABLE gl, value: amount}}\nvalue: {{type: decimal(2)}}\ndimensions:\n{}",
-        dimensions.lines().map(|line| format!("  {}\n", line.trim())).collect::<String>()
+        lines.iter().map(|line| format!("  {line}\n")).collect::<String>()
     )
 }
 

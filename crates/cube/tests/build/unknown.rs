@@ -77,7 +77,8 @@ fn kept_aside_with_the_reason() {
 #[test]
 fn the_cube_decides_where_the_dimension_does_not() {
     let text = format!(
-        "cube: c\nfacts: {{sql: TABLE gl, value: amount}}\nunknown: aside\ndimensions:\n  {REGION}}}\n  Version: {{unknown: add, elements: [A]}}\n"
+        "cube: c\nfacts: {{sql: TABLE gl, value: amount}}\nunknown: aside\ndimensions:\n  {REGION}}}\n\
+         \x20 Version: {{unknown: add, elements: [A]}}\n"
     );
     let cube = defined(&memory(), &text).unwrap();
     assert_eq!(aside(&cube).len(), 5);
@@ -181,7 +182,8 @@ fn nan_and_infinity() {
     for value_type in ["double", "decimal(2)"] {
         let text = |unknown: &str| {
             format!(
-                "cube: c\nfacts: {{sql: TABLE gl, value: x}}\nvalue: {{type: {value_type}}}\nunknown: {unknown}\ndimensions: {{K: {{}}}}"
+                "cube: c\nfacts: {{sql: TABLE gl, value: x}}\nvalue: {{type: {value_type}}}\n\
+                 unknown: {unknown}\ndimensions: {{K: {{}}}}"
             )
         };
         for unknown in ["refuse", "add", "a"] {
