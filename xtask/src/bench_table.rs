@@ -104,6 +104,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "first-runs" => measured::first_runs(&results, &name),
                 "interrupts" => measured::interrupts(&results, &name),
                 "primitives" => primitives::tables(&results, &name),
+                "cube" => table(&results, &name).map(|table| table.replace("](bench/", "](../bench/")),
                 _ => table(&results, &name),
             };
             tables.push(made.map_err(failed)?);
@@ -124,7 +125,7 @@ pub(crate) fn head(results: &Value) -> Result<String> {
     for (name, value) in results["params"].as_object().into_iter().flatten() {
         let value = value.to_string();
         match value.trim_matches('"') {
-            "" | "false" => {}
+            "" | "false" | "null" => {}
             value => head.push_str(&format!(", {name} {value}")),
         }
     }

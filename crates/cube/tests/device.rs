@@ -216,7 +216,9 @@ proptest! {
             KeyLayout::for_sizes(&sizes).unwrap(),
             vec![FactMeasure::new("amount", Rule::Sum, ValueType::Decimal { scale: 2 })],
         );
-        let coordinate = |draw: u64, dimension: usize| (Random(draw ^ dimension as u64).below(sizes[dimension].into())) as u32;
+        let coordinate = |draw: u64, dimension: usize| {
+            Random(draw ^ dimension as u64).below(sizes[dimension].into()) as u32
+        };
         let columns: Vec<Vec<u32>> = (0..sizes.len())
             .map(|dimension| cells.iter().map(|(draw, _)| coordinate(*draw, dimension)).collect())
             .collect();

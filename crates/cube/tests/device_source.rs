@@ -137,7 +137,8 @@ fn named(name: &str) -> DeviceAlgorithm {
     name.parse().unwrap()
 }
 
-/// All algorithms that the device runs, the emulated one none whose kernels launch kernels; each pair of preaggregation and expansion with `functions`.
+/// All algorithms that the device runs, the emulated one none whose kernels launch kernels; each pair of preaggregation
+/// and expansion with `functions`.
 fn all_variants(functions: u32) -> Vec<DeviceAlgorithm> {
     let launches = |algorithm: &DeviceAlgorithm| match algorithm {
         DeviceAlgorithm::Source(variant) => variant.expansion.launches() && !is_on_cuda(),

@@ -5,6 +5,7 @@
 //! session for the next one. Statements may run at the same time from several threads.
 
 mod assign;
+mod cube_rows;
 mod cubes;
 mod define;
 mod encoded;

@@ -30,8 +30,8 @@ pub fn relation_schema(cube: &Cube) -> SchemaRef {
 /// The filled base cells as rows, in the order of their keys: for each dimension the base element and its element on
 /// each level above, then a value of each measure; AVG has the average of the cell.
 ///
-/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it. Level
-/// n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that
+/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it. Level n
+/// of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that
 /// weigh a base element otherwise than by 1 do not count.
 ///
 /// # Errors

@@ -1,12 +1,12 @@
-//! Aggregation on a device: contraction by sparse weight matrices, and the source-based and target-based algorithms that
-//! it is compared with. [`DeviceAlgorithm`] names all of them, and all give the same cells.
+//! Aggregation on a device: contraction by sparse weight matrices, and the source-based and target-based algorithms
+//! that it is compared with. [`DeviceAlgorithm`] names all of them, and all give the same cells.
 //!
 //! Values are columns that the shared residency keeps plain ([`FactsSource`]); keys are packed in miniblocks of 128
-//! facts (`keys.rs`); all algorithms share both ([`ResidentFacts`]). Contraction: one pass over facts sums by classes of
-//! base elements, those that every target weighs alike; dimensions of one class are not looked at. Then each dimension
-//! whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first, and a last
-//! kernel writes the filled cells in order. The host waits once, for the cells. Sums are words of 64 bits, used where
-//! bounds prove that they hold; other aggregations are refused, and the CPU computes them.
+//! facts (`keys.rs`); all algorithms share both ([`ResidentFacts`]). Contraction: one pass over facts sums by classes
+//! of base elements, those that every target weighs alike; dimensions of one class are not looked at. Then each
+//! dimension whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first,
+//! and a last kernel writes the filled cells in order. The host waits once, for the cells. Sums are words of 64 bits,
+//! used where bounds prove that they hold; other aggregations are refused, and the CPU computes them.
 //!
 //! Memory: values as they are; keys take the bits of the distance within a miniblock, and 12 bytes a miniblock for its
 //! first key and its start. One workspace a statement comes from the device's pool.

@@ -5,7 +5,6 @@
 //! generations; its facts share the device memory, and its budget, with the columns of tables.
 
 mod function;
-mod rows;
 mod table;
 
 use std::collections::HashMap;
@@ -28,7 +27,6 @@ use crate::settings::Settings;
 use crate::values::Placement;
 
 pub(crate) use function::{CancelOnDrop, CubeFunction};
-pub(crate) use rows::SessionTables;
 pub(crate) use table::CubeTable;
 
 /// Cells from which on a cube is aggregated on the device under placement `auto`.

@@ -10,10 +10,9 @@ use warpcube_cube::build::{self, BuildError, BuildProgress, Built};
 use warpcube_cube::store::{self, Held, StoredCube};
 
 use super::Session;
+use super::cube_rows::SessionTables;
 use crate::access::Access;
-use crate::cubes::{
-    CancelOnDrop, CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, SessionTables, folder_of, of_store,
-};
+use crate::cubes::{CancelOnDrop, CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, folder_of, of_store};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 

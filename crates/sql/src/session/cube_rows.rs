@@ -10,12 +10,12 @@ use futures::StreamExt;
 use tokio::runtime::Handle;
 use warpcube_cube::build::{Tables, TablesError};
 
+use super::{Execution, Session};
 use crate::error::SqlError;
 use crate::report::StatementReport;
-use crate::session::{Execution, Session};
 
 /// Runs the queries of a definition in a session. It is used on threads that may block.
-pub(crate) struct SessionTables {
+pub(super) struct SessionTables {
     session: Session,
     runtime: Handle,
     /// Cancels the statement that runs.
@@ -23,7 +23,7 @@ pub(crate) struct SessionTables {
 }
 
 impl SessionTables {
-    pub(crate) fn new(session: Session, runtime: Handle, report: Arc<StatementReport>) -> SessionTables {
+    pub(super) fn new(session: Session, runtime: Handle, report: Arc<StatementReport>) -> SessionTables {
         SessionTables { session, runtime, report }
     }
 }
