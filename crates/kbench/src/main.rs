@@ -139,7 +139,11 @@ fn primitives(arguments: &PrimitiveArgs) -> Result<(), String> {
 fn cubes(arguments: &CubeArgs) -> Result<(), String> {
     let device = Device::cuda(0, None).map_err(|error| error.to_string())?;
     let report = cube::run(&device, arguments, &mut |line| println!("{line}"))?;
-    write(arguments.json.as_deref(), &report)
+    write(arguments.json.as_deref(), &report)?;
+    match cube::wrong(&report).as_slice() {
+        [] => Ok(()),
+        wrong => Err(format!("other cells than those of the query: {}", wrong.join(", "))),
+    }
 }
 
 /// Runs the suite of storage schemes.

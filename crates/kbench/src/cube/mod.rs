@@ -4,6 +4,7 @@
 //! A cube is a definition under `bench/cubes` ([`Definition`]), from which facts are drawn ([`Draw`]); the counts of
 //! the thesis's tables 5.1 and 5.2 follow from a drawing without its facts ([`Counts`]).
 
+mod algorithms;
 mod counts;
 mod definition;
 mod draw;
@@ -14,4 +15,4 @@ pub use counts::Counts;
 pub use definition::{Definition, Query};
 pub use draw::Draw;
 pub use elements::BenchCube;
-pub use suite::{CubeArgs, SUITE, run};
+pub use suite::{CubeArgs, SUITE, run, wrong};

@@ -8,11 +8,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Algorithm, Area, Cells, Progress, Request, TargetMap, aggregate};
-use warpcube_cube::device::{DeviceCells, DeviceContraction, FactsSource, ScanTuning};
+use warpcube_cube::device::{DeviceAlgorithm, DeviceCells, DeviceContraction, FactsSource, ScanTuning};
 use warpcube_cube::facts::{Facts, Values};
 use warpcube_gpu::Device;
 use warpcube_gpu::prims::roofline::H200;
 
+use super::algorithms::{self, AlgorithmCases};
 use super::{BenchCube, Counts, Definition, Draw, Query};
 use crate::report;
 
@@ -42,6 +43,10 @@ pub struct CubeArgs {
     /// With --threads: miniblocks of a ticket, by comma
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", default_value = "16")]
     pub tickets: Vec<u32>,
+    /// Measure each query with these algorithms, too, by comma; `all` is every one, with 64 hash functions:
+    /// gpu-target,gpu-source/none/thread/h64
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub algorithms: Vec<String>,
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -53,13 +58,15 @@ pub struct CubeArgs {
 /// single-threaded source-based one.
 ///
 /// # Errors
-/// Unknown queries, a device that fails, a result that is wrong.
+/// Unknown queries and algorithms, a device that fails, a query's own result that is wrong. Cases of `--algorithms` end
+/// nothing: those that are left out say why, and those with other cells are not verified ([`wrong`]).
 pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> Result<Value, String> {
     let definitions = Definition::all()?;
     let known = |name: &String| definitions.iter().any(|cube| cube.queries.contains_key(name));
     if let Some(unknown) = arguments.cases.iter().find(|name| !known(name)) {
         return Err(format!("--cases {unknown}: there are B1, B2, B3, M1, M2 and M3"));
     }
+    let algorithms = algorithms::named(&arguments.algorithms)?;
     let mut results = Vec::new();
     for definition in definitions {
         let wanted = |name: &&String| arguments.cases.is_empty() || arguments.cases.contains(name);
@@ -67,13 +74,24 @@ pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> 
         if !names.is_empty() {
             let mut bench = CubeBench::new(device, definition, arguments, say)?;
             for name in names {
-                results.push(bench.measure(&name, say)?);
+                let (result, cells) = bench.measure(&name, say)?;
+                results.push(result);
                 results.extend(bench.sweep(&name, say)?);
+                results.extend(bench.others(&name, &algorithms, &cells, say)?);
             }
         }
     }
-    let params = json!({"facts": arguments.facts, "runs": arguments.runs});
+    let mut params = json!({"facts": arguments.facts, "runs": arguments.runs});
+    if !arguments.algorithms.is_empty() {
+        params["algorithms"] = json!(arguments.algorithms);
+    }
     Ok(report::of(SUITE, device, params, results))
+}
+
+/// The cases of a report whose cells are wrong.
+pub fn wrong(report: &Value) -> Vec<&str> {
+    let results = report["results"].as_array().into_iter().flatten();
+    results.filter(|result| result["verified"] == false).filter_map(|result| result["case"].as_str()).collect()
 }
 
 /// One cube with its facts on the device.
@@ -116,7 +134,8 @@ impl<'a> CubeBench<'a> {
         Ok(CubeBench { device, arguments, cube, draw, facts, contraction, bytes })
     }
 
-    fn measure(&mut self, name: &str, say: &mut dyn FnMut(&str)) -> Result<Value, String> {
+    /// Measures a query; gives its cells, too.
+    fn measure(&mut self, name: &str, say: &mut dyn FnMut(&str)) -> Result<(Value, DeviceCells), String> {
         let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
         let query = self.cube.definition.queries[name].clone();
         let counts = Counts::of(&self.cube, &self.draw, &query)?;
@@ -131,7 +150,21 @@ impl<'a> CubeBench<'a> {
         let device_ms = self.device_ms(&area, Some(&cells)).map_err(|error| failed(&error))?;
         let result = self.result(name, &query, &counts, device_ms, warm_ms);
         say(&line(&result));
-        Ok(result)
+        Ok((result, cells))
+    }
+
+    /// Measures a query with other algorithms, which have to give its cells.
+    fn others(
+        &self,
+        name: &str,
+        algorithms: &[DeviceAlgorithm],
+        expected: &DeviceCells,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Value>, String> {
+        let area = self.cube.area(&self.cube.definition.queries[name])?;
+        let (facts, runs) = (self.contraction.facts(), self.arguments.runs);
+        let cases = AlgorithmCases { query: name, facts, area: &area, expected, runs };
+        Ok(algorithms.iter().map(|algorithm| cases.measure(*algorithm, say)).collect())
     }
 
     /// Times of other tunings.
@@ -241,7 +274,7 @@ impl<'a> CubeBench<'a> {
 }
 
 /// The median of all runs behind the first one.
-fn median(mut times: Vec<f64>) -> f64 {
+pub(super) fn median(mut times: Vec<f64>) -> f64 {
     times.remove(0);
     times.sort_unstable_by(f64::total_cmp);
     times[times.len() / 2]
@@ -299,7 +332,8 @@ mod tests {
 
     fn arguments(cases: &[&str]) -> CubeArgs {
         let cases = cases.iter().map(|case| case.to_string()).collect();
-        CubeArgs { cases, facts: Some(40_000), runs: 1, threads: Vec::new(), tickets: vec![16], json: None }
+        let (threads, algorithms) = (Vec::new(), Vec::new());
+        CubeArgs { cases, facts: Some(40_000), runs: 1, threads, tickets: vec![16], algorithms, json: None }
     }
 
     #[test]
@@ -316,6 +350,64 @@ mod tests {
             assert!(result.get("floor_ms").is_none() && result.get("limit_ms").is_none(), "{result}");
         }
         assert_eq!(lines.len(), 8, "{lines:?}");
+    }
+
+    #[test]
+    fn other_algorithms_give_the_cells_of_the_query_or_are_left_out() {
+        let names = [
+            "gpu-target",
+            "gpu-source/none/thread/h1",
+            "gpu-source/match/balanced/shared/h8",
+            "gpu-source/strided/host-child-blocks/h8",
+            "gpu-source/none/children/h8",
+        ];
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 30).unwrap();
+        let algorithms = names.iter().map(|name| name.to_string()).collect();
+        let arguments = CubeArgs { facts: Some(4_000), algorithms, ..arguments(&["M3", "B1"]) };
+        let mut lines = Vec::new();
+        let report = run(&device, &arguments, &mut |line| lines.push(line.to_string())).unwrap();
+        let results = report["results"].as_array().unwrap();
+        let cases: Vec<&str> = results.iter().filter_map(|result| result["case"].as_str()).collect();
+        let of = |query: &str| names.map(|name| format!("{query}/{name}"));
+        let expected = [vec!["M3".to_string()], of("M3").to_vec(), vec!["B1".to_string()], of("B1").to_vec()].concat();
+        assert_eq!(cases, expected);
+        for result in results {
+            // Kernels of the emulated device launch none.
+            let is_left_out = result["expansion"] == "children";
+            let reason = result["left_out"].as_str().unwrap_or_default();
+            assert_eq!(reason.contains("launch no kernels"), is_left_out, "{result}");
+            let is_timed = result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0;
+            assert_eq!(is_timed, !is_left_out, "{result}");
+        }
+        let variant = &results[3];
+        assert_eq!(variant["algorithm"], names[2]);
+        assert_eq!(
+            [&variant["preaggregation"], &variant["expansion"], &variant["map"]],
+            ["match", "balanced", "shared"]
+        );
+        assert_eq!(variant["hash_functions"], 8);
+        assert_eq!(lines.len(), 2 + results.len(), "{lines:?}");
+        assert!(wrong(&report).is_empty());
+    }
+
+    #[test]
+    fn other_cells_are_not_verified() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 30).unwrap();
+        let arguments = CubeArgs { facts: Some(4_000), ..arguments(&[]) };
+        let machines = Definition::all().unwrap().into_iter().find(|cube| cube.queries.contains_key("M1")).unwrap();
+        let mut bench = CubeBench::new(&device, machines, &arguments, &mut |_| ()).unwrap();
+        let (_, mut cells) = bench.measure("M1", &mut |_| ()).unwrap();
+        cells.sums[0] += 1;
+        let results = bench.others("M1", &[DeviceAlgorithm::Target], &cells, &mut |_| ()).unwrap();
+        assert!(results[0].get("device_ms").is_none(), "{}", results[0]);
+        assert_eq!(wrong(&json!({"results": results})), ["M1/gpu-target"]);
+    }
+
+    #[test]
+    fn unknown_algorithms_are_refused_and_all_leaves_out_contraction() {
+        let names = |name: &str| algorithms::named(&[name.to_string()]);
+        assert_eq!(names("all").unwrap().len(), 1 + 29);
+        assert!(names("gpu-sauce").unwrap_err().starts_with("--algorithms gpu-sauce: "));
     }
 
     #[test]
