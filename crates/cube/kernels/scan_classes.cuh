@@ -1,6 +1,6 @@
 // First pass of contraction: the facts of a cube are summed by classes of base elements.
 //
-// Text in front defines WC_KEY_WORDS (1 or 2 words of 64 bits a key), WC_LIMBS (1: a sum of 64 bits; 2: sums of the low
+// Text in front: resident_keys.cuh, and definitions of WC_LIMBS (1: a sum of 64 bits; 2: sums of the low
 // 32 and the high 32 bits of values, which hold 2^31 facts), WC_NULLS, WC_WEIGHTS, WC_SHARED_SUMS and WC_SHARED_TABLES
 // (1 or 0); the tuning: WC_SCAN_THREADS, WC_TICKET_MINIBLOCKS (a power of two up to 32), WC_PREFETCH (1 or 0).
 //
@@ -19,16 +19,7 @@
 // sums hold. Source: contraction by sparse weight matrices (DESIGN, "Cubes"); page prefilter after Meinke, 4.2.
 
 #define WC_CUBE_NONE 0x80000000u
-#define WC_MINIBLOCK_FACTS 128u
-#define WC_CHUNK_MINIBLOCKS 8192u
-// Units of 16 bytes of a miniblock up to which its keys are offsets.
-#define WC_OFFSET_UNITS 32u
-
-#if WC_KEY_WORDS == 1
-typedef uint64_t CubeKey;
-#else
-typedef unsigned __int128 CubeKey;
-#endif
+#define WC_CHUNK_MINIBLOCKS (uint32_t)(WC_CHUNK_FACTS / WC_MINIBLOCK_FACTS)
 
 struct ScanParams {
     const uint64_t* values;    // addresses of the values of each chunk
@@ -144,16 +135,6 @@ WC_DEVICE CubeKey wc_shuffled_key(CubeKey key, uint32_t lane) {
 #endif
 }
 
-// Number of low bits that hold all set bits.
-WC_DEVICE uint32_t wc_bits(CubeKey key) {
-#if WC_KEY_WORDS == 1
-    return 64u - (uint32_t)__clzll((int64_t)key);
-#else
-    const uint64_t high = (uint64_t)(key >> 64);
-    return high != 0 ? 128u - (uint32_t)__clzll((int64_t)high) : 64u - (uint32_t)__clzll((int64_t)(uint64_t)key);
-#endif
-}
-
 // The tables, in shared memory or not.
 WC_DEVICE uint32_t wc_table_word(const uint32_t* tables, uint32_t at) {
 #if WC_SHARED_TABLES
@@ -172,7 +153,7 @@ WC_DEVICE uint32_t wc_coordinate(const ScanParams& p, CubeKey key, uint32_t dime
 WC_DEVICE CubeHead wc_cube_head(const ScanParams& p, const uint32_t* tables, uint64_t miniblock) {
     CubeHead head;
     head.first = p.firsts[miniblock];
-    const uint32_t differing = wc_bits(head.first ^ p.firsts[miniblock + 1]);
+    const uint32_t differing = wc_key_bits(head.first ^ p.firsts[miniblock + 1]);
     head.start = p.starts[miniblock];
     head.units = p.starts[miniblock + 1] - head.start;
     head.place = 0;

@@ -107,19 +107,12 @@ impl DeviceAggregation {
         area: &Area,
         measure: usize,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Box<dyn RecordedRun + '_>>, DeviceError> {
+    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
         match algorithm {
-            DeviceAlgorithm::Contract => {
-                let recorded = self.contraction.record(area, measure, cancelled)?;
-                Ok(recorded.map(|recorded| Box::new(recorded) as Box<dyn RecordedRun + '_>))
-            }
-            DeviceAlgorithm::Target => {
-                let recorded = TargetBased::new(self.facts().clone()).record(area, measure, cancelled)?;
-                Ok(recorded.map(|recorded| recorded as Box<dyn RecordedRun + '_>))
-            }
+            DeviceAlgorithm::Contract => self.contraction.record(area, measure, cancelled),
+            DeviceAlgorithm::Target => TargetBased::new(self.facts().clone()).record(area, measure, cancelled),
             DeviceAlgorithm::Source(variant) => {
-                let recorded = SourceBased::new(self.facts().clone(), variant).record(area, measure, cancelled)?;
-                Ok(recorded.map(|recorded| recorded as Box<dyn RecordedRun + '_>))
+                SourceBased::new(self.facts().clone(), variant).record(area, measure, cancelled)
             }
         }
     }

@@ -49,6 +49,7 @@ impl CellAxes {
 
 /// The last step of an algorithm whose sums are dense: where it reads and writes in the workspace.
 pub(super) struct CellOutput {
+    kernel: Kernel,
     pub(super) sums: usize,
     pub(super) filled: usize,
     pub(super) axes: CellAxes,
@@ -64,8 +65,9 @@ pub(super) struct CellOutput {
 }
 
 impl CellOutput {
-    /// Takes room for cells; `counter` and `states` are offsets of zeros.
+    /// Takes room for cells; `counter` and `states` are offsets of zeros, `kernel` is that of [`compile_cells`].
     pub(super) fn new(
+        kernel: Kernel,
         (sums, filled): (usize, usize),
         (axes, places): (CellAxes, u64),
         (counter, states): (usize, usize),
@@ -73,24 +75,18 @@ impl CellOutput {
     ) -> CellOutput {
         let capacity = places.min(CAPACITY_CELLS);
         let count = workspace.take(CELL_BYTES as u64 * (capacity + 1));
-        CellOutput { sums, filled, axes, places, counter, states, count, capacity }
+        CellOutput { kernel, sums, filled, axes, places, counter, states, count, capacity }
     }
 
     /// Launches the step.
-    pub(super) fn launch(
-        &self,
-        queue: &mut impl Queue,
-        kernel: &Kernel,
-        workspace: &DeviceBuffer,
-    ) -> Result<(), DeviceError> {
-        self.launch_to(queue, kernel, workspace, (workspace, self.count + CELL_BYTES, self.capacity))
+    pub(super) fn launch(&self, queue: &mut impl Queue, workspace: &DeviceBuffer) -> Result<(), DeviceError> {
+        self.launch_to(queue, workspace, (workspace, self.count + CELL_BYTES, self.capacity))
     }
 
     /// Launches the step: at most `capacity` cells to `cells` from an offset on.
     fn launch_to(
         &self,
         queue: &mut impl Queue,
-        kernel: &Kernel,
         workspace: &DeviceBuffer,
         (cells, from, capacity): (&DeviceBuffer, usize, u64),
     ) -> Result<(), DeviceError> {
@@ -103,7 +99,7 @@ impl CellOutput {
         let address = |table: &Option<usize>| table.map_or(0, |offset| workspace.address() + offset as u64);
         let params = padded(params, axes.iter().map(|axis| address(&axis.2)));
         let grid = places.div_ceil(TILE_PLACES).max(1) as u32;
-        Ok(queue.launch(kernel, LaunchShape { grid, block: THREADS, shared_bytes: SHARED_BYTES }, &params)?)
+        Ok(queue.launch(&self.kernel, LaunchShape { grid, block: THREADS, shared_bytes: SHARED_BYTES }, &params)?)
     }
 
     /// The filled targets, behind all launches of the stream. Waits once for up to 32,768 cells.
@@ -111,7 +107,6 @@ impl CellOutput {
         &self,
         stream: &mut Stream,
         device: &Device,
-        kernel: &Kernel,
         workspace: &DeviceBuffer,
     ) -> Result<DeviceCells, DeviceError> {
         let first = self.capacity.min(FIRST_CELLS) as usize;
@@ -126,7 +121,7 @@ impl CellOutput {
             let all = device.buffer(filled as usize * CELL_BYTES, "cells of a cube")?;
             let states = self.states + state_bytes(self.places) as usize - self.counter;
             stream.fill(workspace, self.counter, 0, states)?;
-            self.launch_to(stream, kernel, workspace, (&all, 0, filled))?;
+            self.launch_to(stream, workspace, (&all, 0, filled))?;
             cells.resize(filled as usize, [0; 2]);
             stream.download(&all, 0, bytemuck::cast_slice_mut(&mut cells))?;
         } else if filled > first as u64 {

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use warpcube_column::{ColumnError, Pinned, Residency};
-use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Mark, Recording, Stream, Work, size_class};
+use warpcube_column::{ColumnError, Relation, Residency};
+use warpcube_gpu::{GpuError, Kernel};
 
 use super::cells::compile_cells;
-use super::contraction::{Contraction, Kernels, Parts};
+use super::contraction::{ContractionSteps, Kernels};
 use super::expand::compile_expand;
-use super::keys::ResidentKeys;
 use super::plan::Plan;
-use super::resident::{FactBytes, ResidentFacts, value_buffers};
+use super::resident::{FactBytes, ResidentFacts};
 use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
-use super::statement::RecordedRun;
+use super::statement::{self, RecordedRun, Statement};
 use crate::aggregate::Area;
 
 /// An aggregation that a device does not do.
@@ -90,16 +89,7 @@ impl DeviceContraction {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        let Some(prepared) = self.ready(area, measure, cancelled)? else {
-            return Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() });
-        };
-        let mut stream = self.facts.stream()?;
-        let contraction = prepared.contraction(self);
-        contraction.upload(&mut stream)?;
-        contraction.launch(&mut stream)?;
-        let cells = contraction.read(&mut stream)?;
-        self.facts.keep(stream);
-        Ok(cells)
+        statement::sums(self.ready(area, measure, cancelled)?, &self.facts)
     }
 
     /// The same work, recorded: it runs any number of times over the facts as they are, and tells its time on the
@@ -112,18 +102,8 @@ impl DeviceContraction {
         area: &Area,
         measure: usize,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<RecordedContraction<'_>>, DeviceError> {
-        let Some(prepared) = self.ready(area, measure, cancelled)? else { return Ok(None) };
-        let device = self.facts.device();
-        let mut stream = device.stream()?;
-        let contraction = prepared.contraction(self);
-        contraction.upload(&mut stream)?;
-        let mut work = Work::new(device);
-        let begin = work.mark();
-        contraction.launch(&mut work)?;
-        let marks = (begin, work.mark());
-        let recording = stream.prepare(work)?;
-        Ok(Some(RecordedContraction { of: self, prepared, stream, recording, marks }))
+    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
+        statement::record(self.ready(area, measure, cancelled)?)
     }
 
     /// Device memory of the facts of a measure, which is loaded where it is not yet.
@@ -135,30 +115,27 @@ impl DeviceContraction {
     }
 
     /// Plans a contraction and makes room for it; `None` if no target is filled.
-    fn ready(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<Option<Prepared>, DeviceError> {
+    fn ready(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
         if !self.facts.has_values(measure) {
             return Ok(None);
         }
-        let facts = self.facts.facts();
-        let keys = self.facts.keys(cancelled)?;
+        let (facts, keys) = (self.facts.facts(), self.facts.keys(cancelled)?);
         let plan = Plan::new(facts, area, measure, &keys.present)?;
         if plan.is_empty() {
             return Ok(None);
         }
-        let layout = facts.layout();
-        let sizing = |tables: &[warpcube_column::Relation]| {
-            let parts = Parts::new(&plan, layout, &tables[0]);
-            size_class(parts.bytes()) as u64
-        };
-        let pinned = self.facts.admitted(measure, cancelled, sizing)?;
-        let parts = Parts::new(&plan, layout, &pinned.tables[0]);
-        let device = self.facts.device();
-        let buffer = device.buffer(parts.bytes(), "sums of a cube")?;
         let has_nulls = facts.columns()[measure].filled.is_some();
+        let info = self.facts.device().info();
         let is_total = plan.looked_up.is_empty();
-        let form = (!is_total).then(|| ScanForm::of(&plan, layout, has_nulls, self.tuning, device.info()));
+        let form = (!is_total).then(|| ScanForm::of(&plan, facts.layout(), has_nulls, self.tuning, info));
         let kernels = self.kernels(form)?;
-        Ok(Some(Prepared { parts, buffer, keys, pinned, kernels, facts: facts.len() as u64 }))
+        let steps = |relation: &Relation, _| ContractionSteps::new(kernels.clone(), &plan, facts, relation);
+        Ok(Some(Statement::new(&self.facts, measure, cancelled, steps)?))
     }
 
     fn kernels(&self, form: Option<ScanForm>) -> Result<Kernels, DeviceError> {
@@ -182,70 +159,5 @@ impl DeviceContraction {
         };
         let [total, expand, cells] = others;
         Ok(Kernels { scan, total, expand, cells })
-    }
-}
-
-/// What one contraction holds.
-struct Prepared {
-    parts: Parts,
-    buffer: DeviceBuffer,
-    keys: Arc<ResidentKeys>,
-    pinned: Pinned,
-    kernels: Kernels,
-    facts: u64,
-}
-
-impl Prepared {
-    fn contraction<'a>(&'a self, of: &'a DeviceContraction) -> Contraction<'a> {
-        let Prepared { parts, buffer, keys, pinned, kernels, facts } = self;
-        let device = of.facts.device();
-        Contraction { device, parts, buffer, keys, relation: &pinned.tables[0], kernels, facts: *facts }
-    }
-
-    /// All device memory that kernels use.
-    fn buffers(&self) -> Vec<&DeviceBuffer> {
-        [&self.buffer].into_iter().chain(self.keys.buffers()).chain(value_buffers(&self.pinned.tables[0])).collect()
-    }
-}
-
-/// A contraction that was recorded ([`DeviceContraction::record`]).
-pub struct RecordedContraction<'a> {
-    of: &'a DeviceContraction,
-    prepared: Prepared,
-    stream: Stream,
-    recording: Recording,
-    marks: (Mark, Mark),
-}
-
-impl RecordedContraction<'_> {
-    /// Runs all kernels over the facts and gives the milliseconds between events in front of and behind them.
-    ///
-    /// # Errors
-    /// A device that fails.
-    pub fn run(&mut self) -> Result<f64, DeviceError> {
-        self.stream.run(&mut self.recording, &self.prepared.buffers())?;
-        Ok(self.recording.elapsed_ms(self.marks.0, self.marks.1)?)
-    }
-
-    /// The filled targets that the last run found.
-    ///
-    /// # Errors
-    /// A device that fails.
-    pub fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
-        self.prepared.contraction(self.of).read(&mut self.stream)
-    }
-}
-
-impl RecordedRun for RecordedContraction<'_> {
-    fn run(&mut self) -> Result<f64, DeviceError> {
-        RecordedContraction::run(self)
-    }
-
-    fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
-        RecordedContraction::cells(self)
-    }
-
-    fn used(&self) -> String {
-        String::new()
     }
 }

@@ -1,17 +1,17 @@
-//! One contraction on the device: its memory, its launches, its result.
+//! One contraction on the device: its memory and its launches.
 
 use warpcube_column::Relation;
+use warpcube_gpu::Kernel;
 use warpcube_gpu::prims::Queue;
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, Stream};
 
 use super::cells::{CellAxes, CellOutput, state_bytes};
-use super::contract::{DeviceCells, DeviceError};
+use super::contract::DeviceError;
 use super::expand::Expand;
-use super::keys::ResidentKeys;
 use super::plan::{Plan, places};
 use super::scan::{Scan, ScanForm, ScanInputs};
+use super::statement::{Held, Steps};
 use super::workspace::Workspace;
-use crate::facts::KeyLayout;
+use crate::facts::Facts;
 
 /// The kernels of a contraction.
 #[derive(Clone)]
@@ -23,30 +23,33 @@ pub(super) struct Kernels {
     pub(super) cells: Kernel,
 }
 
-/// Offsets of the workspace, before it is allocated.
-pub(super) struct Parts {
+/// The launches of a contraction.
+pub(super) struct ContractionSteps {
+    kernels: Kernels,
     workspace: Workspace,
     inputs: ScanInputs,
-    steps: Vec<Expand>,
+    expansions: Vec<Expand>,
     /// The part that is zero before a launch: its offset and bytes.
     zeros: (usize, usize),
     scan_counter: usize,
-    /// Sums and filled bytes: those of classes, then those behind each step.
+    /// Sums and filled bytes: those of classes, then those behind each expansion.
     sums: Vec<(usize, usize)>,
     output: CellOutput,
+    /// Places of the sums of classes.
     places: u64,
+    facts: u64,
 }
 
-impl Parts {
-    /// Plans the memory of a contraction.
-    pub(super) fn new(plan: &Plan, layout: &KeyLayout, relation: &Relation) -> Parts {
+impl ContractionSteps {
+    /// Plans the memory; `relation` has the values of the measure.
+    pub(super) fn new(kernels: Kernels, plan: &Plan, facts: &Facts, relation: &Relation) -> ContractionSteps {
         let mut workspace = Workspace::default();
-        let inputs = ScanInputs::new(plan, layout, relation, &mut workspace);
+        let inputs = ScanInputs::new(plan, facts.layout(), relation, &mut workspace);
         let mut shape = plan.class_shape();
         let class_places = places(&shape);
-        let mut steps = Vec::new();
+        let mut expansions = Vec::new();
         for dimension in &plan.multiplied {
-            steps.push(Expand::new(&plan.classes[*dimension], &shape, *dimension, &mut workspace));
+            expansions.push(Expand::new(&plan.classes[*dimension], &shape, *dimension, &mut workspace));
             shape[*dimension] = plan.classes[*dimension].targets().into();
         }
         let axes = CellAxes::new(&plan.axes(), &mut workspace);
@@ -58,63 +61,45 @@ impl Parts {
         let pair = |workspace: &mut Workspace, places: u64| (workspace.take(places * 8), workspace.take(places));
         let mut sums = vec![pair(&mut workspace, class_places)];
         let zeros = (zeros_at, workspace.bytes() - zeros_at);
-        sums.extend(steps.iter().map(|step: &Expand| pair(&mut workspace, step.places())));
-        let output = CellOutput::new(sums[sums.len() - 1], (axes, last_places), (counter, states), &mut workspace);
-        Parts { workspace, inputs, steps, zeros, scan_counter, sums, output, places: class_places }
-    }
-
-    /// Bytes of the workspace.
-    pub(super) fn bytes(&self) -> usize {
-        self.workspace.bytes()
+        sums.extend(expansions.iter().map(|step: &Expand| pair(&mut workspace, step.places())));
+        let (last, axes) = (sums[sums.len() - 1], (axes, last_places));
+        let output = CellOutput::new(kernels.cells.clone(), last, axes, (counter, states), &mut workspace);
+        let (places, facts) = (class_places, facts.len() as u64);
+        ContractionSteps { kernels, workspace, inputs, expansions, zeros, scan_counter, sums, output, places, facts }
     }
 }
 
-/// A contraction whose inputs are on the device.
-pub(super) struct Contraction<'a> {
-    pub(super) device: &'a Device,
-    pub(super) parts: &'a Parts,
-    pub(super) buffer: &'a DeviceBuffer,
-    pub(super) keys: &'a ResidentKeys,
-    pub(super) relation: &'a Relation,
-    pub(super) kernels: &'a Kernels,
-    pub(super) facts: u64,
-}
-
-impl Contraction<'_> {
-    /// Copies what the host knows to the workspace.
-    pub(super) fn upload(&self, stream: &mut Stream) -> Result<(), DeviceError> {
-        Ok(stream.upload(self.buffer, 0, self.parts.workspace.uploaded())?)
+impl Steps for ContractionSteps {
+    fn workspace(&self) -> &Workspace {
+        &self.workspace
     }
 
-    /// Launches all kernels.
-    pub(super) fn launch(&self, queue: &mut impl Queue) -> Result<(), DeviceError> {
-        let Contraction { parts, buffer, .. } = *self;
-        let info = self.device.info();
-        queue.fill(buffer, parts.zeros.0, 0, parts.zeros.1)?;
+    fn output(&self) -> &CellOutput {
+        &self.output
+    }
+
+    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
+        let (buffer, info) = (&held.buffer, held.device.info());
+        queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
         let scan = Scan {
-            inputs: &parts.inputs,
-            keys: self.keys,
-            relation: self.relation,
+            inputs: &self.inputs,
+            keys: &held.keys,
+            relation: held.relation(),
             facts: self.facts,
-            places: parts.places,
+            places: self.places,
             workspace: buffer,
-            sums: parts.sums[0].0,
-            filled: parts.sums[0].1,
-            counter: parts.scan_counter,
+            sums: self.sums[0].0,
+            filled: self.sums[0].1,
+            counter: self.scan_counter,
         };
         match &self.kernels.scan {
             Some((form, kernel)) => scan.launch(queue, info, kernel, *form)?,
             None => scan.launch_total(queue, info, &self.kernels.total)?,
         }
-        for (number, step) in parts.steps.iter().enumerate() {
-            let (input, output) = (parts.sums[number], parts.sums[number + 1]);
+        for (number, step) in self.expansions.iter().enumerate() {
+            let (input, output) = (self.sums[number], self.sums[number + 1]);
             step.launch(queue, info, &self.kernels.expand, buffer, input, output)?;
         }
-        parts.output.launch(queue, &self.kernels.cells, buffer)
-    }
-
-    /// The filled targets, behind all launches of the stream.
-    pub(super) fn read(&self, stream: &mut Stream) -> Result<DeviceCells, DeviceError> {
-        self.parts.output.read(stream, self.device, &self.kernels.cells, self.buffer)
+        Ok(())
     }
 }

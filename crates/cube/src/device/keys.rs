@@ -24,6 +24,8 @@ use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 use super::contract::DeviceError;
 use crate::facts::{Facts, KeyLayout, Keys};
 
+/// Kernel text that reads these keys.
+pub(super) const RESIDENT_KEYS: &str = include_str!("../../kernels/resident_keys.cuh");
 /// Facts of a miniblock.
 pub(super) const MINIBLOCK_FACTS: usize = 128;
 /// Units of 16 bytes up to which a miniblock has offsets.

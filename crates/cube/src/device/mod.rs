@@ -29,7 +29,7 @@ mod target_based;
 mod workspace;
 
 pub use algorithm::{DeviceAggregation, DeviceAlgorithm};
-pub use contract::{DeviceCells, DeviceContraction, DeviceError, RecordedContraction};
+pub use contract::{DeviceCells, DeviceContraction, DeviceError};
 pub use resident::{FactBytes, ResidentFacts};
 pub use scan::ScanTuning;
 pub use source::FactsSource;

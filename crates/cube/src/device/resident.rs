@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use warpcube_column::{EncodingChoice, LoadLimits, Pinned, Relation, Residency, TableRequest};
-use warpcube_gpu::{Device, DeviceBuffer, Stream};
+use warpcube_gpu::{Device, DeviceBuffer, Params, Stream};
 
 use super::contract::DeviceError;
 use super::keys::{PackedKeys, ResidentKeys};
 use super::source::FactsSource;
+use super::workspace::Workspace;
 use crate::facts::Facts;
 
 /// Device memory of facts in bytes.
@@ -109,6 +110,20 @@ impl ResidentFacts {
 pub(super) fn value_buffers(relation: &Relation) -> impl Iterator<Item = &DeviceBuffer> {
     let segments = relation.columns.iter().flat_map(|column| column.segments());
     segments.flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten())
+}
+
+/// Puts the addresses of values and of validity, a word a chunk, into a workspace; gives the offsets of both.
+pub(super) fn put_addresses(relation: &Relation, workspace: &mut Workspace) -> [usize; 2] {
+    let segments = relation.columns[0].segments();
+    let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
+    let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
+    let validity: Vec<u64> = validity.collect();
+    [values, validity].map(|words| workspace.put(bytemuck::cast_slice(&words)))
+}
+
+/// Keeps values and validity for a launch, whose kernels reach them by their addresses in the workspace.
+pub(super) fn keep_values(params: Params, relation: &Relation) -> Params {
+    value_buffers(relation).fold(params, |params, buffer| params.keep(buffer))
 }
 
 /// Loads of plain columns.

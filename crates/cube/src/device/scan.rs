@@ -7,8 +7,9 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params
 
 use super::classes::NO_CLASS;
 use super::contract::DeviceError;
-use super::keys::ResidentKeys;
+use super::keys::{RESIDENT_KEYS, ResidentKeys};
 use super::plan::{DIMENSIONS_MAX, Plan, places, strides};
+use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
 use crate::facts::KeyLayout;
 
@@ -89,6 +90,7 @@ impl ScanForm {
             flag("WC_WEIGHTS", self.has_weights),
             flag("WC_SHARED_SUMS", self.has_shared_sums),
             flag("WC_SHARED_TABLES", self.has_shared_tables),
+            RESIDENT_KEYS.to_string(),
             include_str!("../../kernels/scan_classes.cuh").to_string(),
         ];
         Ok(device.compile(&Program::new("cube scan", text.concat()))?.kernel("wc_cube_scan")?)
@@ -128,13 +130,10 @@ impl ScanInputs {
                 None => weights.resize(tables.len(), 1),
             }
         }
-        let segments = relation.columns[0].segments();
-        let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
-        let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
-        let validity: Vec<u64> = validity.collect();
+        let [values, validity] = put_addresses(relation, workspace);
         ScanInputs {
-            values: workspace.put(bytemuck::cast_slice(&values)),
-            validity: workspace.put(bytemuck::cast_slice(&validity)),
+            values,
+            validity,
             tables: workspace.put(bytemuck::cast_slice(&tables)),
             weights: workspace.put(bytemuck::cast_slice(&weights)),
             words: tables.len() as u64,
@@ -183,7 +182,7 @@ impl Scan<'_> {
         let blocks = tickets.div_ceil(u64::from(form.tuning.threads) / 32).clamp(1, device.multiprocessors.into());
         let shape =
             LaunchShape { grid: blocks as u32, block: form.tuning.threads, shared_bytes: (sums + tables) as u32 };
-        Ok(queue.launch(kernel, shape, &self.keeping(params))?)
+        Ok(queue.launch(kernel, shape, &keep_values(params, self.relation))?)
     }
 
     /// Launches the pass over facts of one class.
@@ -198,15 +197,8 @@ impl Scan<'_> {
         let most = u64::from(device.multiprocessors * TOTAL_BLOCKS);
         let grid = self.facts.div_ceil(TOTAL_FACTS).clamp(1, most) as u32;
         let shape = LaunchShape { grid, block: TOTAL_THREADS, shared_bytes: LIMBS * 64 };
-        queue.launch(kernel, shape, &self.keeping(params))?;
+        queue.launch(kernel, shape, &keep_values(params, self.relation))?;
         Ok(queue.fill(self.workspace, self.filled, 1, 1)?)
-    }
-
-    /// Keeps the values, which kernels reach by addresses in the workspace.
-    fn keeping(&self, params: Params) -> Params {
-        let segments = self.relation.columns.iter().flat_map(|column| column.segments());
-        let buffers = segments.flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten());
-        buffers.fold(params, |params, buffer| params.keep(buffer))
     }
 }
 

@@ -1,13 +1,14 @@
 //! One aggregation on the device from upload to cells, for algorithms whose last step is [`CellOutput`].
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use warpcube_column::{Pinned, Relation};
 use warpcube_gpu::prims::Queue;
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, Mark, Recording, Stream, Work, size_class};
+use warpcube_gpu::{Device, DeviceBuffer, Mark, Recording, Stream, Work, size_class};
 
-use super::cells::{CellOutput, compile_cells};
+use super::cells::CellOutput;
 use super::contract::{DeviceCells, DeviceError};
 use super::keys::ResidentKeys;
 use super::resident::{ResidentFacts, value_buffers};
@@ -43,7 +44,9 @@ pub(super) trait Steps {
     fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError>;
 
     /// As [`RecordedRun::used`].
-    fn used(&self) -> String;
+    fn used(&self) -> String {
+        String::new()
+    }
 }
 
 /// The memory of a statement.
@@ -71,66 +74,74 @@ impl Held {
 pub(super) struct Statement<S> {
     steps: S,
     held: Held,
-    cells: Kernel,
 }
 
 impl<S: Steps> Statement<S> {
-    /// Loads the measure, plans the steps from its values and the bytes of device memory that are left, and makes room.
+    /// Loads the measure, makes room, and plans the steps from the values and the bytes of device memory that are left
+    /// beside them. `plan` is asked once for the bytes and once more when they are there.
     pub(super) fn new(
         facts: &ResidentFacts,
         measure: usize,
         cancelled: &Arc<AtomicBool>,
-        plan: impl FnOnce(&Relation, u64) -> S,
+        plan: impl Fn(&Relation, u64) -> S,
     ) -> Result<Statement<S>, DeviceError> {
         let keys = facts.keys(cancelled)?;
-        // Holds the values in their place until the second admission does.
-        let loaded = facts.admitted(measure, cancelled, |_| 0)?;
-        let steps = plan(&loaded.tables[0], facts.device().pool().available());
-        let bytes = steps.workspace().bytes();
-        let pinned = facts.admitted(measure, cancelled, |_| size_class(bytes) as u64)?;
-        let device = facts.device().clone();
-        let (buffer, cells) = (device.buffer(bytes, "sums of a cube")?, compile_cells(&device)?);
-        Ok(Statement { steps, held: Held { device, buffer, keys, pinned }, cells })
+        let (device, available) = (facts.device().clone(), Cell::new(0));
+        let bytes = |tables: &[Relation]| {
+            available.set(device.pool().available());
+            size_class(plan(&tables[0], available.get()).workspace().bytes()) as u64
+        };
+        let pinned = facts.admitted(measure, cancelled, bytes)?;
+        let steps = plan(&pinned.tables[0], available.get());
+        let buffer = device.buffer(steps.workspace().bytes(), "sums of a cube")?;
+        Ok(Statement { steps, held: Held { device, buffer, keys, pinned } })
     }
 
     fn launch(&self, queue: &mut impl Queue) -> Result<(), DeviceError> {
         self.steps.launch(queue, &self.held)?;
-        self.steps.output().launch(queue, &self.cells, &self.held.buffer)
+        self.steps.output().launch(queue, &self.held.buffer)
     }
 
     fn read(&self, stream: &mut Stream) -> Result<DeviceCells, DeviceError> {
-        self.steps.output().read(stream, &self.held.device, &self.cells, &self.held.buffer)
+        self.steps.output().read(stream, &self.held.device, &self.held.buffer)
     }
 
     fn upload(&self, stream: &mut Stream) -> Result<(), DeviceError> {
         Ok(stream.upload(&self.held.buffer, 0, self.steps.workspace().uploaded())?)
     }
+}
 
-    /// Runs the statement once.
-    pub(super) fn sums(&self, facts: &ResidentFacts) -> Result<DeviceCells, DeviceError> {
-        let mut stream = facts.stream()?;
-        self.upload(&mut stream)?;
-        self.launch(&mut stream)?;
-        let cells = self.read(&mut stream)?;
-        facts.keep(stream);
-        Ok(cells)
-    }
+/// Runs a statement once; without one no target is filled.
+pub(super) fn sums<S: Steps>(
+    statement: Option<Statement<S>>,
+    facts: &ResidentFacts,
+) -> Result<DeviceCells, DeviceError> {
+    let Some(statement) = statement else { return Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() }) };
+    let mut stream = facts.stream()?;
+    statement.upload(&mut stream)?;
+    statement.launch(&mut stream)?;
+    let cells = statement.read(&mut stream)?;
+    facts.keep(stream);
+    Ok(cells)
+}
 
-    /// Records the statement.
-    pub(super) fn record(self) -> Result<RecordedStatement<S>, DeviceError> {
-        let mut stream = self.held.device.stream()?;
-        self.upload(&mut stream)?;
-        let mut work = Work::new(&self.held.device);
-        let begin = work.mark();
-        self.launch(&mut work)?;
-        let marks = (begin, work.mark());
-        let recording = stream.prepare(work)?;
-        Ok(RecordedStatement { statement: self, stream, recording, marks })
-    }
+/// Records a statement, if there is one.
+pub(super) fn record<S: Steps + 'static>(
+    statement: Option<Statement<S>>,
+) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
+    let Some(statement) = statement else { return Ok(None) };
+    let mut stream = statement.held.device.stream()?;
+    statement.upload(&mut stream)?;
+    let mut work = Work::new(&statement.held.device);
+    let begin = work.mark();
+    statement.launch(&mut work)?;
+    let marks = (begin, work.mark());
+    let recording = stream.prepare(work)?;
+    Ok(Some(Box::new(RecordedStatement { statement, stream, recording, marks })))
 }
 
 /// A statement that was recorded.
-pub(super) struct RecordedStatement<S> {
+struct RecordedStatement<S> {
     statement: Statement<S>,
     stream: Stream,
     recording: Recording,

@@ -6,14 +6,15 @@ use std::sync::atomic::AtomicBool;
 
 use warpcube_column::Relation;
 use warpcube_gpu::prims::Queue;
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program};
+use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 
-use super::cells::{CellAxes, CellOutput, state_bytes};
+use super::cells::{CellAxes, CellOutput, compile_cells, state_bytes};
 use super::contract::{DeviceCells, DeviceError};
+use super::keys::RESIDENT_KEYS;
 use super::plan::{PLACES_MAX, check_bound, check_measure, places};
-use super::resident::{ResidentFacts, value_buffers};
+use super::resident::{ResidentFacts, keep_values, put_addresses};
 use super::scan::padded;
-use super::statement::{Held, RecordedRun, Statement, Steps};
+use super::statement::{self, Held, RecordedRun, Statement, Steps};
 use super::workspace::Workspace;
 use crate::aggregate::{Area, TargetMap};
 use crate::facts::Facts;
@@ -45,10 +46,7 @@ impl TargetBased {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        match self.ready(area, measure, cancelled)? {
-            None => Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() }),
-            Some(statement) => statement.sums(&self.facts),
-        }
+        statement::sums(self.ready(area, measure, cancelled)?, &self.facts)
     }
 
     /// The same work, recorded; `None` if no fact has a value.
@@ -61,8 +59,7 @@ impl TargetBased {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        let Some(statement) = self.ready(area, measure, cancelled)? else { return Ok(None) };
-        Ok(Some(Box::new(statement.record()?)))
+        statement::record(self.ready(area, measure, cancelled)?)
     }
 
     fn ready(
@@ -76,12 +73,12 @@ impl TargetBased {
             return Ok(None);
         }
         let (facts, keys) = (resident.facts(), resident.keys(cancelled)?);
-        let lists = TargetLists::new(facts, area, measure, &keys.present)?;
+        let lists = Arc::new(TargetLists::new(facts, area, measure, &keys.present)?);
         let has_nulls = facts.columns()[measure].filled.is_some();
         let kernel = compile(resident.device(), facts.layout().is_narrow(), has_nulls)?;
-        Ok(Some(Statement::new(resident, measure, cancelled, |relation, _| {
-            TargetSteps::new(facts, lists, kernel, relation)
-        })?))
+        let kernels = [kernel, compile_cells(resident.device())?];
+        let plan = |relation: &Relation, _| TargetSteps::new(facts, lists.clone(), kernels.clone(), relation);
+        Ok(Some(Statement::new(resident, measure, cancelled, plan)?))
     }
 }
 
@@ -89,7 +86,7 @@ fn program(is_narrow: bool, has_nulls: bool) -> Program {
     let text = [
         format!("#define WC_KEY_WORDS {}\n", if is_narrow { 1 } else { 2 }),
         format!("#define WC_NULLS {}\n", u32::from(has_nulls)),
-        include_str!("../../kernels/resident_keys.cuh").to_string(),
+        RESIDENT_KEYS.to_string(),
         include_str!("../../kernels/target.cuh").to_string(),
     ];
     Program::new("cube target", text.concat())
@@ -153,7 +150,7 @@ impl TargetLists {
 /// The launch of the target-based algorithm.
 struct TargetSteps {
     workspace: Workspace,
-    lists: TargetLists,
+    lists: Arc<TargetLists>,
     kernel: Kernel,
     facts: u64,
     shape: Vec<(u64, u64)>,
@@ -164,13 +161,9 @@ struct TargetSteps {
 }
 
 impl TargetSteps {
-    fn new(facts: &Facts, lists: TargetLists, kernel: Kernel, relation: &Relation) -> TargetSteps {
+    fn new(facts: &Facts, lists: Arc<TargetLists>, [kernel, cells]: [Kernel; 2], relation: &Relation) -> TargetSteps {
         let mut workspace = Workspace::default();
-        let segments = relation.columns[0].segments();
-        let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
-        let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
-        let validity: Vec<u64> = validity.collect();
-        let [values, validity] = [values, validity].map(|words| workspace.put(bytemuck::cast_slice(&words)));
+        let [values, validity] = put_addresses(relation, &mut workspace);
         let [offsets, bases] = [&lists.offsets, &lists.bases].map(|words| workspace.put(bytemuck::cast_slice(words)));
         let weights = workspace.put(bytemuck::cast_slice(&lists.weights));
         let (zeros_at, targets) = (workspace.bytes(), places(&lists.sizes));
@@ -178,7 +171,7 @@ impl TargetSteps {
         let (sums, filled) = (workspace.take(targets * 8), workspace.take(targets));
         let zeros = (zeros_at, workspace.bytes() - zeros_at);
         let axes = (CellAxes::ranks(targets), targets);
-        let output = CellOutput::new((sums, filled), axes, (counter, states), &mut workspace);
+        let output = CellOutput::new(cells, (sums, filled), axes, (counter, states), &mut workspace);
         let layout = facts.layout();
         let shape = (0..layout.dimensions()).map(|at| (layout.shift(at).into(), layout.coordinate_max(at).into()));
         let (facts, shape) = (facts.len() as u64, shape.collect());
@@ -213,14 +206,10 @@ impl Steps for TargetSteps {
         let params = padded(params, self.shape.iter().map(|dimension| dimension.1));
         let params = padded(params, self.lists.offsets_at.iter().copied());
         let params = padded(params, self.lists.sizes.iter().copied());
-        let params = value_buffers(held.relation()).fold(params, |params, buffer| params.keep(buffer));
+        let params = keep_values(params, held.relation());
         let grid = (targets * segments).div_ceil(u64::from(THREADS / 32)).clamp(1, blocks) as u32;
         let shape = LaunchShape { grid, block: THREADS, shared_bytes: THREADS / 32 * WARP_SHARED_BYTES };
         Ok(queue.launch(&self.kernel, shape, &params)?)
-    }
-
-    fn used(&self) -> String {
-        String::new()
     }
 }
 

@@ -5,9 +5,8 @@ use warpcube_gpu::{Device, Kernel, Program};
 
 use super::variant::{Expansion, MapPlace, Preaggregation};
 use crate::device::DeviceError;
-
-/// Kernel text of keys, one fact at a time.
-const RESIDENT_KEYS: &str = include_str!("../../../kernels/resident_keys.cuh");
+use crate::device::cells::compile_cells;
+use crate::device::keys::RESIDENT_KEYS;
 
 /// What the text of the aggregation kernels depends on.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +23,14 @@ pub(super) struct SourceForm {
     pub(super) is_counted: bool,
 }
 
-/// All kernels of a variant but the last step.
+/// All kernels of a variant.
 pub(super) struct SourceKernels {
     pub(super) filter: Kernel,
     pub(super) scan: Scan,
     pub(super) compact: Kernel,
     pub(super) add: Adding,
     pub(super) merge: Kernel,
+    pub(super) cells: Kernel,
 }
 
 /// Kernels that add cells to targets.
@@ -74,6 +74,7 @@ impl SourceForm {
             compact: prefilter.kernel("wc_source_compact")?,
             add,
             merge: merge.kernel("wc_source_merge")?,
+            cells: compile_cells(device)?,
         })
     }
 

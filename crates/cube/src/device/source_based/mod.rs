@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::contract::{DeviceCells, DeviceError};
 use super::resident::ResidentFacts;
-use super::statement::{RecordedRun, Statement};
+use super::statement::{self, RecordedRun, Statement};
 use crate::aggregate::Area;
 use kernels::SourceForm;
 use map::AggregationMap;
@@ -48,10 +48,7 @@ impl SourceBased {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets, cubes of 2^32 facts and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        match self.ready(area, measure, cancelled, false)? {
-            None => Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() }),
-            Some(statement) => statement.sums(&self.facts),
-        }
+        statement::sums(self.ready(area, measure, cancelled, false)?, &self.facts)
     }
 
     /// The same work, recorded; `None` if no target is filled.
@@ -64,8 +61,7 @@ impl SourceBased {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        let Some(statement) = self.ready(area, measure, cancelled, false)? else { return Ok(None) };
-        Ok(Some(Box::new(statement.record()?)))
+        statement::record(self.ready(area, measure, cancelled, false)?)
     }
 
     /// Atomic additions to sums of hash tables that the variant does, as Meinke counts them (table 5.2): every addition
@@ -74,8 +70,8 @@ impl SourceBased {
     /// # Errors
     /// As [`SourceBased::sums`].
     pub fn additions(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<u64, DeviceError> {
-        let Some(statement) = self.ready(area, measure, cancelled, true)? else { return Ok(0) };
-        Ok(statement.sums(&self.facts)?.sums.iter().map(|sum| *sum as u64).sum())
+        let counts = statement::sums(self.ready(area, measure, cancelled, true)?, &self.facts)?;
+        Ok(counts.sums.iter().map(|sum| *sum as u64).sum())
     }
 
     fn ready(
@@ -112,11 +108,11 @@ impl SourceBased {
             has_weights: map.has_weights,
             is_counted,
         };
-        let kernels = form.compile(resident.device())?;
+        let (map, kernels) = (Arc::new(map), Arc::new(form.compile(resident.device())?));
         Ok(Some(Statement::new(resident, measure, cancelled, |relation, available| {
             let facts_count = facts.len() as u64;
             let inputs = SourceInputs { variant, layout: facts.layout(), keys: &keys, facts: facts_count, available };
-            SourceSteps::new(map, kernels, place, &inputs, relation)
+            SourceSteps::new(map.clone(), kernels.clone(), place, &inputs, relation)
         })?))
     }
 }

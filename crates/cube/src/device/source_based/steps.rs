@@ -1,8 +1,10 @@
 //! Memory and launches of the source-based algorithm.
 
+use std::sync::Arc;
+
 use warpcube_column::Relation;
 use warpcube_gpu::prims::{DeviceSlice, Element, Queue};
-use warpcube_gpu::{DeviceBuffer, LaunchShape, PART_BYTES_MIN, Params, size_class};
+use warpcube_gpu::{LaunchShape, PART_BYTES_MIN, Params, size_class};
 
 use super::kernels::{Adding, SourceKernels};
 use super::map::{AggregationMap, PARAMS_BYTES};
@@ -10,6 +12,7 @@ use super::variant::{Expansion, MapPlace, Preaggregation, SourceVariant};
 use crate::device::DeviceError;
 use crate::device::cells::{CellAxes, CellOutput, state_bytes};
 use crate::device::keys::ResidentKeys;
+use crate::device::resident::{keep_values, put_addresses};
 use crate::device::scan::padded;
 use crate::device::statement::{Held, Steps};
 use crate::device::workspace::Workspace;
@@ -39,8 +42,8 @@ pub(super) struct SourceInputs<'a> {
 /// The launches of the source-based algorithm.
 pub(super) struct SourceSteps {
     workspace: Workspace,
-    map: AggregationMap,
-    kernels: SourceKernels,
+    map: Arc<AggregationMap>,
+    kernels: Arc<SourceKernels>,
     variant: SourceVariant,
     place: (MapPlace, usize),
     facts: u64,
@@ -73,19 +76,15 @@ pub(super) struct SourceSteps {
 impl SourceSteps {
     /// Plans the memory; `relation` has the values of the measure.
     pub(super) fn new(
-        map: AggregationMap,
-        kernels: SourceKernels,
+        map: Arc<AggregationMap>,
+        kernels: Arc<SourceKernels>,
         place: (MapPlace, usize),
         inputs: &SourceInputs<'_>,
         relation: &Relation,
     ) -> SourceSteps {
         let SourceInputs { variant, layout, keys, facts, .. } = *inputs;
         let mut workspace = Workspace::default();
-        let segments = relation.columns[0].segments();
-        let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
-        let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
-        let values = workspace.put(bytemuck::cast_slice(&values));
-        let validity = workspace.put(bytemuck::cast_slice(&validity.collect::<Vec<u64>>()));
+        let [values, validity] = put_addresses(relation, &mut workspace);
         let covered = workspace.put(bytemuck::cast_slice(&map.covered));
         let map_at = workspace.put(if place.0 == MapPlace::Constant { &[] } else { &map.bytes });
         let zeros_at = workspace.bytes();
@@ -106,7 +105,7 @@ impl SourceSteps {
         let blocks = workspace.take((BATCH_CHILDREN + 1) * 8);
         let copy = workspace.take(PARAMS_BYTES as u64 + 8);
         let axes = (CellAxes::ranks(map.targets), map.targets);
-        let output = CellOutput::new((sums, filled), axes, (counter, states), &mut workspace);
+        let output = CellOutput::new(kernels.cells.clone(), (sums, filled), axes, (counter, states), &mut workspace);
         let log = (2 * map.targets).next_power_of_two().trailing_zeros().max(1);
         let functions = functions(variant.hash_functions, 16 << log, workspace.bytes() as u64, inputs.available);
         let slots = workspace.take(functions * (16 << log));
@@ -157,7 +156,7 @@ impl SourceSteps {
         let params = params.buffer_at(buffer, self.covered).buffer_at(buffer, self.masks);
         let params = params.buffer_at(buffer, self.counts).u64(self.facts).u64(miniblocks);
         let params = shape(params, self.shape.iter().copied());
-        let params = values(padded(params, self.map.covered_at.iter().copied()), held);
+        let params = keep_values(padded(params, self.map.covered_at.iter().copied()), held.relation());
         let warps = u64::from(THREADS / 32);
         let grid = |items: u64| Self::moving(held, items, warps, THREADS, 0);
         queue.launch(&self.kernels.filter, grid(miniblocks + 1), &params)?;
@@ -188,7 +187,7 @@ impl SourceSteps {
             }
             _ => params.buffer_at(buffer, self.map_at),
         };
-        values(params, held)
+        keep_values(params, held.relation())
     }
 
     /// Shared memory of a kernel that adds, besides its own.
@@ -273,7 +272,7 @@ impl Steps for SourceSteps {
 
     fn used(&self) -> String {
         let mut used = vec![format!("{} hash functions", self.functions), format!("map in {}", self.place.0.name())];
-        match self.kernels.add {
+        match &self.kernels.add {
             Adding::Cells(_) => {}
             Adding::Children(_) => used.push(format!("children launched by the host in batches of {BATCH_CHILDREN}")),
             Adding::Launching(_) => used.push(format!("children launched by {BATCH_CHILDREN} parents at a time")),
@@ -307,9 +306,4 @@ fn shape(params: Params, dimensions: impl ExactSizeIterator<Item = (u64, u64)> +
     let params = params.u64(dimensions.len() as u64);
     let params = padded(params, dimensions.clone().map(|dimension| dimension.0));
     padded(params, dimensions.map(|dimension| dimension.1))
-}
-
-/// Keeps the values, which kernels reach by addresses in the workspace.
-fn values(params: Params, held: &Held) -> Params {
-    crate::device::resident::value_buffers(held.relation()).fold(params, |params, buffer| params.keep(buffer))
 }
