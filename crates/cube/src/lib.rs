@@ -14,6 +14,7 @@ pub mod matrix;
 pub mod matrix_market;
 pub mod model;
 pub mod palo;
+pub mod progress;
 pub mod query;
 pub mod schemes;
 pub mod store;

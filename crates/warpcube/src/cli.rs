@@ -191,3 +191,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "THREADS")]
     pub(crate) threads: usize,
 }
+
+/// What is wrong with arguments, in one line without the usage.
+pub(crate) fn reason(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
+    lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string()
+}

@@ -19,6 +19,8 @@ use warpcube_sql::{Session, SqlError};
 use crate::error::{CliError, Result};
 use crate::signals::Ending;
 
+/// How often work that goes on is looked at.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Bytes of address space for the stack of each thread; memory is taken as it is touched.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
 
@@ -67,20 +69,32 @@ impl Host {
 
     /// Does work on the working threads until it ends or the user interrupts it.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+        self.run_and(work, || {})
+    }
+
+    /// As [`Host::run`], and calls `tick` on this thread while the work goes on.
+    pub(crate) fn run_and<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+        mut tick: impl FnMut(),
+    ) -> Result<T> {
         let mut interrupts = self.interrupts()?;
         let mut task = self.spawn(work);
         self.block_on(async {
-            tokio::select! {
-                biased;
-                () = interrupts.recv() => {
-                    task.abort();
-                    self.abandon()?;
-                    Err(SqlError::Cancelled.into())
+            let mut ticks = tokio::time::interval(TICK);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = interrupts.recv() => {
+                        task.abort();
+                        self.abandon()?;
+                        return Err(SqlError::Cancelled.into());
+                    }
+                    _ = ticks.tick() => tick(),
+                    ended = &mut task => {
+                        return ended.unwrap_or_else(|error| Err(SqlError::Internal(error.to_string()).into()));
+                    }
                 }
-                ended = &mut task => match ended {
-                    Ok(result) => result,
-                    Err(error) => Err(SqlError::Internal(error.to_string()).into()),
-                },
             }
         })
     }

@@ -78,9 +78,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || (std::io::stderr().is_terminal() && is_harmless) {
         error.exit();
     }
-    let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
-    let reason = lines.collect::<Vec<_>>().join(" ");
-    let usage = CliError::Usage(reason.trim_start_matches("error: ").to_string());
+    let usage = CliError::Usage(cli::reason(error));
     report_error(&usage);
     ExitCode::from(usage.exit_code())
 }

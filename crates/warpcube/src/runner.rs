@@ -7,7 +7,6 @@
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -19,15 +18,13 @@ use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
-use crate::host::{self, Host, Interrupts};
+use crate::host::{self, Host, Interrupts, TICK};
 use crate::output::{Output, Target, Writing};
 use crate::progress::Bar;
 use crate::shell::commands::{self, Next};
 
 /// Batches that may wait for the output.
 const QUEUE: usize = 4;
-/// How often the progress bar is drawn.
-const TICK: Duration = Duration::from_millis(100);
 
 /// What a statement's task tells.
 enum Message {

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::Algorithm;
+use crate::progress::Stopped;
 
 /// An error of an aggregation. Dimensions, measures and targets count from 0.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -67,4 +68,10 @@ pub enum AggregateError {
     /// The aggregation was cancelled.
     #[error("the aggregation was cancelled")]
     Cancelled,
+}
+
+impl From<Stopped> for AggregateError {
+    fn from(_: Stopped) -> AggregateError {
+        AggregateError::Cancelled
+    }
 }

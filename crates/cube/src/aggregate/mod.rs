@@ -21,7 +21,6 @@ mod error;
 mod map;
 mod monoid;
 mod nearest;
-mod progress;
 mod request;
 mod scan;
 mod sums;
@@ -37,5 +36,6 @@ pub use drill::{BaseCell, drill_through};
 pub use error::AggregateError;
 pub use map::TargetMap;
 pub use nearest::{Neighbour, nearest};
-pub use progress::Progress;
 pub use request::{Report, Request, TARGETS_MAX, Tuning};
+
+pub use crate::progress::Progress;

@@ -108,7 +108,7 @@ fn dense<M: Monoid>(
                 *any |= filled;
             }
         }
-        Ok(())
+        Ok::<(), AggregateError>(())
     })?;
     progress.step()?;
     Ok(Tensor::Dense { values: sums, filled: any })

@@ -7,9 +7,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 
 use super::{Cube, CubeError};
 use crate::aggregate::{AggregateError, Progress, drill_through, nearest};
-use crate::ask::asked_at;
+use crate::ask::{asked_at, positions};
 use crate::facts::{Rule, ValueType, Values};
-use crate::model::Dimension;
 use crate::query::{BoundPlace, CubeAxis, Target};
 
 impl Cube {
@@ -120,10 +119,4 @@ impl Cube {
         }
         free
     }
-}
-
-/// The position of each base element by its coordinate; of removed ones 0.
-fn positions(dimension: &Dimension) -> Vec<u32> {
-    let position = |base| dimension.at_base(base).map_or(0, |element| dimension.position(element));
-    (0..dimension.base_count() as u32).map(position).collect()
 }

@@ -89,7 +89,7 @@ fn map(dimension: &Dimension, targets: &[Target]) -> Result<TargetMap, AskError>
 }
 
 /// The position of each base element by its coordinate; of removed ones 0.
-fn positions(dimension: &Dimension) -> Vec<u32> {
+pub(crate) fn positions(dimension: &Dimension) -> Vec<u32> {
     let position = |base| dimension.at_base(base).map_or(0, |element| dimension.position(element));
     (0..dimension.base_count() as u32).map(position).collect()
 }

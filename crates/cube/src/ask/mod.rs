@@ -4,6 +4,7 @@ mod area;
 mod cross_tab;
 mod label;
 
+pub(crate) use area::positions;
 pub use area::{AskError, Asked, asked, asked_at};
 pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
 pub use label::{Label, labels, target_name};

@@ -13,10 +13,11 @@ use super::problem::{FIRST, Problem};
 use super::report::{AddedElements, OtherParent};
 use super::resolve::Resolver;
 use super::source::Source;
-use super::{BuildError, BuildProgress, Tables};
+use super::{BuildError, Tables};
 use super::{consolidate, parents};
 use crate::define::{DimensionDefinition, UnknownElements};
 use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, folded};
+use crate::progress::Progress;
 
 /// A dimension of the definition, before it has elements.
 pub(super) struct Plan<'a> {
@@ -43,7 +44,7 @@ pub(super) struct Grown {
 pub(super) struct Input<'a> {
     pub(super) facts: &'a Source<'a>,
     pub(super) tables: &'a dyn Tables,
-    pub(super) progress: &'a BuildProgress,
+    pub(super) progress: &'a Progress,
 }
 
 impl<'a> Plan<'a> {

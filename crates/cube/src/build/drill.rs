@@ -7,9 +7,10 @@ use super::dimension::Plan;
 use super::load::{Keys, Policy, keys};
 use super::problem::FIRST;
 use super::source::Source;
-use super::{BuildError, BuildProgress, Tables};
+use super::{BuildError, Tables};
 use crate::define::Definition;
 use crate::model::CubeModel;
+use crate::progress::Progress;
 
 /// All columns of the rows of the facts whose elements lie among `bases`: coordinates of each dimension, ascending, or
 /// nothing where every element counts. Rows count for the elements that a load gives them; those it keeps aside do not.
@@ -22,7 +23,7 @@ pub fn source_rows(
     model: &CubeModel,
     bases: &[Option<Vec<u32>>],
     tables: &dyn Tables,
-    progress: &BuildProgress,
+    progress: &Progress,
 ) -> Result<RecordBatch, BuildError> {
     let source = Source::facts(&definition.facts, tables, progress)?;
     let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
@@ -37,7 +38,7 @@ pub fn source_rows(
     for batch in rows {
         let batch = batch?;
         let wanted = wanted(&batch, &mut keys, bases)?;
-        progress.add_rows(batch.num_rows() as u64);
+        progress.add(batch.num_rows() as u64);
         let kept = filter_record_batch(&batch, &wanted);
         found.push(kept.map_err(|source| BuildError::Arrow { what: "choosing rows", source })?);
     }

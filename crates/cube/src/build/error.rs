@@ -6,6 +6,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::{ModelError, Nearest};
 use crate::facts::FactsError;
+use crate::progress::Stopped;
 
 /// The error of whoever answers queries.
 pub type TablesError = Box<dyn std::error::Error + Send + Sync>;
@@ -253,4 +254,10 @@ pub enum BuildError {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl From<Stopped> for BuildError {
+    fn from(_: Stopped) -> BuildError {
+        BuildError::Cancelled
+    }
 }

@@ -3,6 +3,7 @@
 use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
+use super::BuildError;
 use super::dimension::Plan;
 use super::measures::MeasurePlan;
 use super::problem::FIRST;
@@ -12,10 +13,10 @@ use super::resolve::Resolver;
 use super::set_aside::SetAside;
 use super::source::Source;
 use super::values::{MeasureValues, decimal_text, retain};
-use super::{BuildError, BuildProgress};
 use crate::define::UnknownElements;
 use crate::facts::{Facts, FactsError, Loader, PAGE_CELLS, ValueType};
 use crate::model::CubeModel;
+use crate::progress::Progress;
 
 /// What happens to a row without a base element in one dimension.
 pub(super) enum Policy {
@@ -63,7 +64,7 @@ pub(super) fn load(
     measures: &[MeasurePlan],
     unknown: &UnknownElements,
     facts: &Source<'_>,
-    progress: &BuildProgress,
+    progress: &Progress,
 ) -> Result<(Facts, Aside, Report), BuildError> {
     let selected = selected(plans, measures);
     let rows = facts.select(&selected)?;
@@ -81,7 +82,7 @@ pub(super) fn load(
     for batch in rows {
         let batch = batch?;
         pass.batch(&batch)?;
-        progress.add_rows(batch.num_rows() as u64);
+        progress.add(batch.num_rows() as u64);
     }
     pass.finish(schema)
 }

@@ -25,7 +25,6 @@ mod measures;
 mod order;
 mod parents;
 mod problem;
-mod progress;
 mod refuse;
 mod report;
 mod resolve;
@@ -38,7 +37,6 @@ use arrow::array::RecordBatchReader;
 
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
-pub use progress::BuildProgress;
 pub use report::{AddedElements, Aside, OtherParent, Report};
 
 use self::dimension::{Grown, Input, Plan};
@@ -47,6 +45,7 @@ use self::source::Source;
 use crate::define::Definition;
 use crate::facts::Facts;
 use crate::model::{CubeModel, Dimension};
+use crate::progress::Progress;
 
 /// Runs the queries of a definition.
 ///
@@ -82,7 +81,7 @@ pub struct Built {
 /// # Errors
 /// [`BuildError`]: queries that fail; columns that are missing or of another type; dimensions that break a rule of the
 /// model; facts that are refused, each kind with its number of rows; values that do not fit; a wish to stop.
-pub fn build(definition: &Definition, tables: &dyn Tables, progress: &BuildProgress) -> Result<Built, BuildError> {
+pub fn build(definition: &Definition, tables: &dyn Tables, progress: &Progress) -> Result<Built, BuildError> {
     run(definition, None, tables, progress)
 }
 
@@ -96,7 +95,7 @@ pub fn refresh(
     definition: &Definition,
     old: &CubeModel,
     tables: &dyn Tables,
-    progress: &BuildProgress,
+    progress: &Progress,
 ) -> Result<Built, BuildError> {
     run(definition, Some(old), tables, progress)
 }
@@ -105,7 +104,7 @@ fn run(
     definition: &Definition,
     old: Option<&CubeModel>,
     tables: &dyn Tables,
-    progress: &BuildProgress,
+    progress: &Progress,
 ) -> Result<Built, BuildError> {
     let source = Source::facts(&definition.facts, tables, progress)?;
     let measures = MeasurePlan::all(definition, &source)?;

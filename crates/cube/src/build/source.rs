@@ -5,14 +5,15 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::error::sentence_end;
-use super::{BuildError, BuildProgress, Tables, TablesError};
+use super::{BuildError, Tables, TablesError};
 use crate::define::FactsDefinition;
 use crate::model::{folded, nearest};
+use crate::progress::Progress;
 
 /// A query or file whose columns are known.
 pub(super) struct Source<'a> {
     tables: &'a dyn Tables,
-    progress: &'a BuildProgress,
+    progress: &'a Progress,
     /// What stands behind FROM.
     from: String,
     /// Its name in errors.
@@ -24,7 +25,7 @@ pub(super) struct Source<'a> {
 pub(super) struct Rows<'a> {
     sql: String,
     reader: Box<dyn RecordBatchReader + 'a>,
-    progress: &'a BuildProgress,
+    progress: &'a Progress,
 }
 
 impl<'a> Source<'a> {
@@ -32,7 +33,7 @@ impl<'a> Source<'a> {
     pub(super) fn facts(
         facts: &FactsDefinition,
         tables: &'a dyn Tables,
-        progress: &'a BuildProgress,
+        progress: &'a Progress,
     ) -> Result<Self, BuildError> {
         let place = "the facts".to_owned();
         let from = match (&facts.sql, &facts.file) {
@@ -48,16 +49,11 @@ impl<'a> Source<'a> {
     }
 
     /// A table of a dimension.
-    pub(super) fn table(file: &str, tables: &'a dyn Tables, progress: &'a BuildProgress) -> Result<Self, BuildError> {
+    pub(super) fn table(file: &str, tables: &'a dyn Tables, progress: &'a Progress) -> Result<Self, BuildError> {
         Self::open(quoted_file(file), format!("table '{file}'"), tables, progress)
     }
 
-    fn open(
-        from: String,
-        place: String,
-        tables: &'a dyn Tables,
-        progress: &'a BuildProgress,
-    ) -> Result<Self, BuildError> {
+    fn open(from: String, place: String, tables: &'a dyn Tables, progress: &'a Progress) -> Result<Self, BuildError> {
         progress.check()?;
         let sql = format!("SELECT * FROM {from} LIMIT 0");
         let schema = match tables.query(&sql) {
@@ -162,8 +158,8 @@ impl Iterator for Rows<'_> {
     type Item = Result<RecordBatch, BuildError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Err(error) = self.progress.check() {
-            return Some(Err(error));
+        if let Err(stopped) = self.progress.check() {
+            return Some(Err(stopped.into()));
         }
         let failed = |error| BuildError::Query { sql: self.sql.clone(), source: TablesError::from(error) };
         self.reader.next().map(|batch| batch.map_err(failed))

@@ -76,6 +76,19 @@ impl StoredCube {
         StoredCube { model, facts, definition: None, texts: Vec::new(), aside: Vec::new(), origin: None }
     }
 
+    /// The texts at cells of another model of the cube whose elements have the names of this one's.
+    pub fn texts_of(&self, model: &CubeModel) -> Vec<TextCell> {
+        if self.model.dimensions().len() != model.dimensions().len() {
+            return Vec::new();
+        }
+        let moved = |cell: &TextCell| {
+            let pairs = cell.elements.iter().zip(self.model.dimensions()).zip(model.dimensions());
+            let elements = pairs.map(|((element, from), to)| to.find_key(from.element(*element).name()));
+            Some(TextCell { elements: elements.collect::<Option<_>>()?, text: cell.text.clone() })
+        };
+        self.texts.iter().filter_map(moved).collect()
+    }
+
     /// The contradiction between the parts of the cube, if there is one.
     pub(super) fn contradiction(&self) -> Option<String> {
         let StoredCube { model, facts, .. } = self;

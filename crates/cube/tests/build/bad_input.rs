@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{Float64Array, TimestampSecondArray};
-use warpcube_cube::build::{BuildError, BuildProgress, build};
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::build::{BuildError, build};
 use warpcube_cube::define::parse;
 
 use crate::tables::{Memory, cents, dates, defined, definition_text, failure, ints, table, texts};
@@ -155,11 +156,11 @@ fn fiscal_years_of_two_digits_do_not_mix_centuries() {
 
 #[test]
 fn a_build_stops_when_asked() {
-    let progress = BuildProgress::new();
+    let progress = Progress::new();
     progress.cancel();
     let definition = parse(&definition_text("product: {}")).unwrap();
     assert!(matches!(build(&definition, &memory(), &progress), Err(BuildError::Cancelled)));
-    let progress = BuildProgress::new();
+    let progress = Progress::new();
     build(&definition, &memory(), &progress).unwrap();
-    assert_eq!(progress.rows(), 1);
+    assert_eq!(progress.done(), 1);
 }

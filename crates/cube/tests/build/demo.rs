@@ -5,7 +5,7 @@ use std::time::Instant;
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use warpcube_cube::aggregate::{CellValue, Progress};
 use warpcube_cube::answer::{Answer, AskOptions, Cube};
-use warpcube_cube::build::{BuildProgress, Built, Tables, TablesError, build};
+use warpcube_cube::build::{Built, Tables, TablesError, build};
 use warpcube_cube::define::parse;
 use warpcube_cube::demo;
 
@@ -60,7 +60,7 @@ impl Tables for Demo {
 
 fn built() -> Built {
     let definition = parse(demo::DEFINITION).unwrap();
-    build(&definition, &Demo::new(), &BuildProgress::new()).unwrap()
+    build(&definition, &Demo::new(), &Progress::new()).unwrap()
 }
 
 /// The cells of a cross-tab as lines.
@@ -139,6 +139,6 @@ fn time_of_the_demo() {
     let definition = parse(demo::DEFINITION).unwrap();
     let one_core = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let start = Instant::now();
-    let built = one_core.install(|| build(&definition, &tables, &BuildProgress::new()).unwrap());
+    let built = one_core.install(|| build(&definition, &tables, &Progress::new()).unwrap());
     println!("made in {made:?}, built {} cells in {:?} on one core", built.facts.len(), start.elapsed());
 }

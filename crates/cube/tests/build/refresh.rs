@@ -1,13 +1,14 @@
 //! Refreshed cubes: elements keep their coordinates, new ones are added.
 
-use warpcube_cube::build::{BuildError, BuildProgress, Built, refresh};
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::build::{BuildError, Built, refresh};
 use warpcube_cube::define::parse;
 use warpcube_cube::model::{Change, CubeModel};
 
 use crate::tables::{Memory, built, cells, cents, dates, definition_text, ints, outline, table, texts};
 
 fn refreshed(memory: &Memory, dimensions: &str, old: &CubeModel) -> Result<Built, BuildError> {
-    refresh(&parse(&definition_text(dimensions)).unwrap(), old, memory, &BuildProgress::new())
+    refresh(&parse(&definition_text(dimensions)).unwrap(), old, memory, &Progress::new())
 }
 
 /// Every element of the old model has its number, name and coordinate in the new one.
@@ -200,7 +201,7 @@ fn another_cube_is_refused() {
          Place, Flat; define the cube anew"
     );
     let text = definition_text(DIMENSIONS).replace("decimal(2)", "double");
-    let error = refresh(&parse(&text).unwrap(), &old, &later, &BuildProgress::new()).unwrap_err().to_string();
+    let error = refresh(&parse(&text).unwrap(), &old, &later, &Progress::new()).unwrap_err().to_string();
     assert!(error.contains("its measures are amount SUM double, those of the cube amount SUM decimal(2)"), "{error}");
     let parents = table(vec![("id", texts(&["FR", "PA"])), ("up", texts(&[".", "FR"])), ("name", texts(&[".", "."]))]);
     assert_eq!(

@@ -10,7 +10,8 @@ use arrow::array::{
 };
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::util::display::array_value_to_string;
-use warpcube_cube::build::{BuildError, BuildProgress, Built, Tables, TablesError, build};
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::build::{BuildError, Built, Tables, TablesError, build};
 use warpcube_cube::define::parse;
 use warpcube_cube::facts::{ValueType, Values};
 use warpcube_cube::model::{Dimension, ElementId};
@@ -141,7 +142,7 @@ pub fn definition_text(dimensions: &str) -> String {
 
 pub fn defined(memory: &Memory, definition: &str) -> Result<Built, BuildError> {
     let definition = parse(definition).unwrap_or_else(|error| panic!("{definition}\n{error}"));
-    build(&definition, memory, &BuildProgress::new())
+    build(&definition, memory, &Progress::new())
 }
 
 /// The message of a build that fails.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
-use warpcube_cube::build::{self, BuildError, BuildProgress, Built};
+use warpcube_cube::build::{self, BuildError, Built};
 use warpcube_cube::store::{self, Held, StoredCube};
 
 use super::Session;
@@ -21,6 +21,8 @@ use crate::report::StatementReport;
 pub enum CubeLoad {
     /// The cube is made anew in a folder that is not there or is empty.
     Create,
+    /// All of it is made anew from the source; texts stay at cells whose elements are still there.
+    Rebuild,
     /// The facts are read anew from the source; elements keep their places, new ones are added.
     Refresh,
 }
@@ -66,7 +68,7 @@ impl Session {
         source: CubeDefinition,
         folder: &Path,
         load: CubeLoad,
-        progress: Arc<BuildProgress>,
+        progress: Arc<Progress>,
     ) -> Result<build::Report> {
         let settings = self.settings();
         let access = Access::under(&settings);
@@ -79,19 +81,19 @@ impl Session {
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), runtime, report.clone());
         let folder = folder.to_path_buf();
-        let _cancels = Cancels(report, progress.clone());
+        let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
             let held = match load {
                 CubeLoad::Create => None,
-                CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
+                CubeLoad::Rebuild | CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
             };
-            let old = held.as_ref().map(|_| store::open(&folder).map_err(of_store)).transpose()?;
-            let built = match &old {
+            let old = held.as_ref().map(|held| held.open().map_err(of_store)).transpose()?;
+            let built = match old.as_ref().filter(|_| load == CubeLoad::Refresh) {
                 None => build::build(&definition, &tables, &progress),
                 Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
             };
             let Built { model, facts, aside, report, .. } = built.map_err(of_build)?;
-            let texts = old.as_ref().map(|old| old.texts.clone()).unwrap_or_default();
+            let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             let origin = source.origin();
             let definition = Some(source.text);
             let stored = StoredCube { model, facts, definition, texts, aside: aside.batches, origin };
@@ -112,7 +114,7 @@ impl Session {
         &self,
         cube: Arc<OpenCube>,
         cell: SourceCell,
-        progress: Arc<BuildProgress>,
+        progress: Arc<Progress>,
     ) -> Result<RecordBatch> {
         let Some(definition) = cube.definition() else {
             return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
@@ -120,7 +122,7 @@ impl Session {
         let definition = definition.parse()?;
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), tokio::runtime::Handle::current(), report.clone());
-        let _cancels = Cancels(report, progress.clone());
+        let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
             let model = &cube.cube().model;
             build::source_rows(&definition, model, &cell.bases, &tables, &progress).map_err(of_build)
@@ -129,13 +131,12 @@ impl Session {
     }
 }
 
-/// Cancels a build that nobody waits for any more.
-struct Cancels(Arc<StatementReport>, Arc<BuildProgress>);
+/// Cancels the statements of a build that nobody waits for any more.
+struct CancelStatement(Arc<StatementReport>);
 
-impl Drop for Cancels {
+impl Drop for CancelStatement {
     fn drop(&mut self) {
         self.0.cancel().cancel();
-        self.1.cancel();
     }
 }
 

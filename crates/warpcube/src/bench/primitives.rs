@@ -7,7 +7,6 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -21,11 +20,8 @@ use crate::cli::PrimitivesArgs;
 use crate::config;
 use crate::console::{self, tell};
 use crate::error::{CliError, Result};
-use crate::host::{self, Host};
+use crate::host::{self, Host, TICK};
 use crate::progress::Bar;
-
-/// How often the progress bar is drawn.
-const TICK: Duration = Duration::from_millis(100);
 
 /// Runs the suite.
 pub(crate) fn run(arguments: &PrimitivesArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {

@@ -28,8 +28,10 @@ pub(crate) enum CubeCommand {
         #[arg(long)]
         check: bool,
     },
-    /// Read the facts of a cube again from their source, by its definition or by a new one
+    /// Make a cube anew from its source, by its definition or by a new one
     ///
+    /// Elements and their parents are those of the source, which `refresh` only adds to. Texts stay at cells whose
+    /// elements are still there.
     /// The cube is the old one or the new one at any time, also where the program is killed.
     Load {
         /// The cube's folder

@@ -12,8 +12,7 @@ use crate::host::Host;
 
 /// Prints the dimensions, measures and sizes of a cube.
 pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> Result<()> {
-    let (asked, name) = (session.clone(), folder.display().to_string());
-    let open = host.run(async move { Ok(asked.cube(&name).await?) })?;
+    let open = super::open(folder, session, host)?;
     let manifest = cube_info(open.folder())?;
     if json {
         let text = serde_json::to_string_pretty(&manifest).unwrap_or_default();

@@ -8,23 +8,22 @@ mod query;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Parser;
-use warpcube_cube::build::{BuildProgress, Report};
+use warpcube_cube::aggregate;
+use warpcube_cube::build::Report;
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::store;
-use warpcube_sql::{CubeDefinition, CubeLoad, Progress, Session, SqlError};
+use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError};
 
+use crate::cli;
 use crate::console::{self, tell};
 use crate::error::{CliError, Result};
 use crate::footer::{grouped, time};
 use crate::host::Host;
 use crate::progress::Bar;
 use args::{CubeCommand, ShellCube};
-
-/// How often the progress bar is drawn.
-const TICK: Duration = Duration::from_millis(100);
 
 /// Runs a command.
 pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Result<()> {
@@ -33,8 +32,8 @@ pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Resu
         CubeCommand::Define { definition, folder, check } => {
             define(definition, folder.as_deref(), *check, session, host)
         }
-        CubeCommand::Load { cube, definition } => load(cube, definition.as_deref(), session, host),
-        CubeCommand::Refresh { cube } => load(cube, None, session, host),
+        CubeCommand::Load { cube, definition } => load(cube, definition.as_deref(), CubeLoad::Rebuild, session, host),
+        CubeCommand::Refresh { cube } => load(cube, None, CubeLoad::Refresh, session, host),
         CubeCommand::Info { cube, json } => info::run(cube, *json, session, host),
         CubeCommand::Query(query) => query::run(query, session, host),
         CubeCommand::Import { source, folder } => import(source, folder, host),
@@ -57,11 +56,7 @@ pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()>
         }
         _ => shlex::split(line).ok_or_else(|| CliError::Command("a quote of \\cube is not closed".into()))?,
     };
-    let parsed = ShellCube::try_parse_from(words).map_err(|error| {
-        let text = error.to_string();
-        let first = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        CliError::Command(first.trim_start_matches("error: ").to_string())
-    })?;
+    let parsed = ShellCube::try_parse_from(words).map_err(|error| CliError::Command(cli::reason(&error)))?;
     run(&parsed.command, session, host)
 }
 
@@ -83,20 +78,16 @@ fn define(definition: &Path, folder: Option<&Path>, check: bool, session: &Sessi
 }
 
 /// Fills a cube again from its source.
-fn load(cube: &Path, definition: Option<&Path>, session: &Session, host: &Host) -> Result<()> {
+fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Session, host: &Host) -> Result<()> {
     let read = match definition {
         Some(file) => CubeDefinition::read(file)?,
-        None => {
-            let (asked, name) = (session.clone(), cube.display().to_string());
-            let open = host.run(async move { Ok(asked.cube(&name).await?) })?;
-            open.definition().cloned().ok_or_else(|| {
-                let reason = format!("'{}' has no definition: give one with --definition", cube.display());
-                SqlError::CubeFacts(reason)
-            })?
-        }
+        None => open(cube, session, host)?.definition().cloned().ok_or_else(|| {
+            let reason = format!("'{}' has no definition: give one with --definition", cube.display());
+            SqlError::CubeFacts(reason)
+        })?,
     };
     let started = Instant::now();
-    let report = fill(read, cube, CubeLoad::Refresh, session, host)?;
+    let report = fill(read, cube, kind, session, host)?;
     told(&report, cube, started);
     Ok(())
 }
@@ -108,9 +99,9 @@ pub(super) fn fill(
     session: &Session,
     host: &Host,
 ) -> Result<Report> {
-    let progress = Arc::new(BuildProgress::new());
+    let progress = Arc::new(aggregate::Progress::new());
     let (session, folder, followed) = (session.clone(), folder.to_path_buf(), progress.clone());
-    let how_far = move || Progress { done: followed.rows(), total: 0, loading: false };
+    let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
     follow(
         host,
         "reading facts",
@@ -126,30 +117,16 @@ pub(super) fn follow<T: Send + 'static>(
     how_far: impl Fn() -> Progress,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    let mut interrupts = host.interrupts()?;
-    let mut task = host.spawn(work);
     let mut bar = Bar::new(what);
-    host.block_on(async {
-        let mut tick = tokio::time::interval(TICK);
-        loop {
-            tokio::select! {
-                biased;
-                () = interrupts.recv() => {
-                    task.abort();
-                    host.abandon()?;
-                    return Err(SqlError::Cancelled.into());
-                }
-                _ = tick.tick() => bar.update(how_far()),
-                ended = &mut task => {
-                    bar.clear();
-                    return match ended {
-                        Ok(result) => result,
-                        Err(error) => Err(SqlError::Internal(error.to_string()).into()),
-                    };
-                }
-            }
-        }
-    })
+    let done = host.run_and(work, || bar.update(how_far()));
+    bar.clear();
+    done
+}
+
+/// The cube in a folder.
+pub(super) fn open(folder: &Path, session: &Session, host: &Host) -> Result<Arc<OpenCube>> {
+    let (session, name) = (session.clone(), folder.display().to_string());
+    host.run(async move { Ok(session.cube(&name).await?) })
 }
 
 /// Imports a database or a file.

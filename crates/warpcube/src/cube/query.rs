@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use warpcube_cube::aggregate;
-use warpcube_cube::build::BuildProgress;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, Session, SqlError};
 
@@ -29,8 +28,7 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
         })?,
         None => Format::Auto,
     };
-    let (asked, name) = (session.clone(), arguments.cube.display().to_string());
-    let cube = host.run(async move { Ok(asked.cube(&name).await?) })?;
+    let cube = super::open(&arguments.cube, session, host)?;
     let query = arguments.query.join(" ");
     let started = Instant::now();
     let answer = ask(&cube, &query, arguments, session, host)?;
@@ -53,9 +51,9 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
             CubeAnswer::Rows(rows) => rows,
             CubeAnswer::Text(text) => return console::print(&text),
             CubeAnswer::Source(cell) => {
-                let progress = Arc::new(BuildProgress::new());
+                let progress = Arc::new(aggregate::Progress::new());
                 let (session, followed) = (session.clone(), progress.clone());
-                let how_far = move || Progress { done: followed.rows(), total: 0, loading: false };
+                let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
                 follow(host, "reading the source", how_far, async move {
                     Ok(session.cube_source(cube, cell, progress).await?)
                 })?

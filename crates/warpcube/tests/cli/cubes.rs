@@ -151,6 +151,23 @@ fn a_refresh_adds_what_is_new_and_keeps_the_old_cube_when_it_fails() {
 }
 
 #[test]
+fn a_load_follows_the_source_where_a_refresh_only_adds() {
+    let place = plan();
+    let europe = |place: &Place| {
+        place
+            .csv("SELECT value FROM cube('plan', 'rows Europe where Actual') ORDER BY 1")
+            .lines()
+            .nth(1)
+            .map(String::from)
+    };
+    place.write("regions.csv", REGIONS.replace("JP,W,Japan", "JP,EU,Japan"));
+    assert_eq!(place.run(&["cube", "refresh", "plan.cube"]).code, 0);
+    assert_eq!(europe(&place).as_deref(), Some("118.00"));
+    assert_eq!(place.run(&["cube", "load", "plan.cube"]).code, 0);
+    assert_eq!(europe(&place).as_deref(), Some("1118.00"));
+}
+
+#[test]
 fn a_cube_that_is_being_changed_names_its_holder() {
     let place = plan();
     let lock = File::options().write(true).read(true).open(place.path("plan.cube/lock")).unwrap();
