@@ -16,6 +16,7 @@ pub mod model;
 pub mod palo;
 pub mod progress;
 pub mod query;
+pub mod random;
 pub mod schemes;
 pub mod store;
 pub mod view;

@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
     (
         "cube",
         &[
-            &["error", "matrix", "progress"],
+            &["error", "matrix", "progress", "random"],
             &["facts", "schemes"],
             &["model", "aggregate"],
             &["define", "palo", "query", "device"],

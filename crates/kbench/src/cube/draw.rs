@@ -5,44 +5,20 @@ use std::collections::{BTreeSet, HashSet};
 use rayon::prelude::*;
 use warpcube_cube::facts::{FactColumn, FactMeasure, Facts, KeyLayout, Keys, PAGE_CELLS, Rule, ValueType, Values};
 
+use warpcube_cube::random::{Random, mixed};
+
 use super::elements::BenchCube;
 
-/// Numbers that look drawn (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", SplitMix64).
-pub(super) struct Random(u64);
-
-impl Random {
-    /// A sequence of its own for each number.
-    pub(super) fn new(seed: u64, number: u64) -> Random {
-        Random(mixed(seed ^ mixed(number)))
+/// So many different numbers below a bound, ascending.
+pub(super) fn distinct(random: &mut Random, bound: u32, count: u32) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (0..bound).collect();
+    for at in 0..count.min(bound) as usize {
+        let other = at + random.below((bound as usize - at) as u64) as usize;
+        numbers.swap(at, other);
     }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed(self.0)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// So many different numbers below a bound, ascending.
-    pub(super) fn distinct(&mut self, bound: u32, count: u32) -> Vec<u32> {
-        let mut numbers: Vec<u32> = (0..bound).collect();
-        for at in 0..count.min(bound) as usize {
-            let other = at + self.below((bound as usize - at) as u64) as usize;
-            numbers.swap(at, other);
-        }
-        numbers.truncate(count as usize);
-        numbers.sort_unstable();
-        numbers
-    }
-}
-
-/// The finaliser of SplitMix64.
-fn mixed(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    numbers.truncate(count as usize);
+    numbers.sort_unstable();
+    numbers
 }
 
 /// What facts are drawn from: parts of keys, ascending.
@@ -141,13 +117,13 @@ fn draw_tuples(cube: &BenchCube, layout: &KeyLayout, number: u64) -> Result<Vec<
     let seed = cube.definition.seed;
     // Buyers buy from half to one and a half times as much as the mean.
     let weight =
-        |buyer: &u32| 0.5 + Random::new(seed, u64::from(*buyer) << 1).below(1 << 20) as f64 / f64::from(1 << 20);
+        |buyer: &u32| 0.5 + Random::of(seed, u64::from(*buyer) << 1).below(1 << 20) as f64 / f64::from(1 << 20);
     let weights: Vec<f64> = cube.buyers.iter().map(weight).collect();
     let combinations: u64 = uniform.iter().map(|at| u64::from(sizes[*at])).product();
     let shares = shares(&weights, number, combinations)?;
     let mut tuples: Vec<u64> = (cube.buyers.par_iter().zip(shares))
         .flat_map_iter(|(buyer, share)| {
-            let mut random = Random::new(seed, u64::from(*buyer) << 1 | 1);
+            let mut random = Random::of(seed, u64::from(*buyer) << 1 | 1);
             let own = u64::from(*buyer) << layout.shift(buying);
             let draw = |random: &mut Random, dimensions: &[usize]| {
                 let coordinate = |at: &usize| random.below(sizes[*at].into()) << layout.shift(*at);

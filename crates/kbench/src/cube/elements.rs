@@ -1,9 +1,10 @@
 //! The consolidated elements of a benchmark cube, and the targets of its queries.
 
 use warpcube_cube::aggregate::{Area, TargetMap};
+use warpcube_cube::random::Random;
 
 use super::definition::{Definition, DimensionDefinition, Part, Query, Targets};
-use super::draw::Random;
+use super::draw::distinct;
 
 /// Base elements of a target with their weights.
 pub(super) type Members = Vec<(u32, f64)>;
@@ -24,12 +25,12 @@ impl BenchCube {
     /// # Errors
     /// Parts that are not of the form or name others that are not there.
     pub fn new(definition: Definition) -> Result<BenchCube, String> {
-        let mut random = Random::new(definition.seed, 0);
+        let mut random = Random::of(definition.seed, 0);
         let parts = definition.dimensions.iter().map(|dimension| parts_of(dimension, &mut random));
         let parts = parts.collect::<Result<Vec<_>, String>>()?;
         let buying = &definition.facts.tuples.buyers;
         let base = definition.dimensions[position(&definition, &buying.dimension)?].base;
-        let buyers = random.distinct(base, buying.number);
+        let buyers = distinct(&mut random, base, buying.number);
         Ok(BenchCube { definition, parts, buyers })
     }
 
@@ -164,7 +165,7 @@ fn drawn_elements(base: u32, count: u32, every: u32, members: u32, random: &mut 
     let mut shared = 0;
     for base in 0..base {
         if base % every == 0 {
-            random.distinct(count, members).into_iter().for_each(|at| elements[at as usize].push((base, 1.0)));
+            distinct(random, count, members).into_iter().for_each(|at| elements[at as usize].push((base, 1.0)));
             shared = random.below(count.into()) as usize;
         } else {
             elements[shared].push((base, 1.0));

@@ -5,10 +5,8 @@
 //! mean distance q of two cells, which repeats cells (step 0) and fills half of the array. Steps here are drawn from
 //! `1..=2q - 1`: their mean is q and no cell repeats. Steps that pass the end of the array are drawn again, smaller.
 
-mod random;
-
-use self::random::Random;
 use super::{Cells, Result, SchemeError, Shape, Value};
+use crate::random::Random;
 
 /// Dimensionalities of the thesis's data sets.
 pub const DIMENSIONS: [usize; 4] = [2, 3, 4, 8];

@@ -7,31 +7,42 @@ const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of random numbers, given by its seed.
 #[derive(Debug, Clone)]
-pub(crate) struct Random {
+pub struct Random {
     state: u64,
 }
 
 impl Random {
     /// The stream of a seed.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self { state: seed }
+    }
+
+    /// A stream of its own for each number, for work that is divided.
+    pub fn of(seed: u64, number: u64) -> Self {
+        Self { state: mixed(seed ^ mixed(number)) }
     }
 
     /// The next 64 bits.
     #[inline]
-    pub(crate) fn next(&mut self) -> u64 {
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GAMMA);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        mixed(self.state)
     }
 
     /// A number in `0..below`, all but equally likely: the bias is below `below` / 2^64.
     #[inline]
-    pub(crate) fn below(&mut self, below: u64) -> u64 {
+    pub fn below(&mut self, below: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(below)) >> 64) as u64
     }
+}
+
+/// The finaliser of the generator: a bijection of 64 bits.
+#[inline]
+pub fn mixed(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
 }
 
 #[cfg(test)]
