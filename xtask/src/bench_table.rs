@@ -104,6 +104,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "first-runs" => measured::first_runs(&results, &name),
                 "interrupts" => measured::interrupts(&results, &name),
                 "primitives" => primitives::tables(&results, &name),
+                "cube" if results["params"]["algorithms"].is_array() => algorithms(&results, &name),
                 "cube" => table(&results, &name).map(|table| table.replace("](bench/", "](../bench/")),
                 _ => table(&results, &name),
             };
@@ -141,6 +142,31 @@ pub(crate) fn head(results: &Value) -> Result<String> {
 /// A link to a file of results, for a page in `docs`.
 pub(crate) fn link(name: &str) -> String {
     format!("[{name}](../{RESULTS}/{name})")
+}
+
+/// Milliseconds on the device of each algorithm over each query of a cube.
+fn algorithms(results: &Value, name: &str) -> Result<String> {
+    let cases = results["results"].as_array().filter(|cases| !cases.is_empty()).ok_or("no 'results'")?;
+    let (mut queries, mut rows): (Vec<&str>, Vec<(&str, Vec<String>)>) = (Vec::new(), Vec::new());
+    for case in cases {
+        let text = case["case"].as_str().ok_or("a case without a name")?;
+        let (query, algorithm) = text.split_once('/').unwrap_or((text, "gpu-contract"));
+        if !queries.contains(&query) {
+            queries.push(query);
+        }
+        let row = rows.iter().position(|(known, _)| *known == algorithm).unwrap_or_else(|| {
+            rows.push((algorithm, Vec::new()));
+            rows.len() - 1
+        });
+        let milliseconds = case["device_ms"].as_f64().filter(|_| case["verified"] == true);
+        rows[row].1.push(milliseconds.map_or(String::new(), |ms| format!("{ms:.*}", if ms < 10.0 { 2 } else { 0 })));
+    }
+    let mut text = format!("{};\n{}.\n\n| algorithm | {} |\n", head(results)?, link(name), queries.join(" | "));
+    text.push_str(&format!("|---|{}\n", "---:|".repeat(queries.len())));
+    for (algorithm, cells) in rows {
+        text.push_str(&format!("| `{algorithm}` | {} |\n", cells.join(" | ")));
+    }
+    Ok(text)
 }
 
 /// One file as a heading line and a table.
