@@ -219,6 +219,6 @@ fn errors_name_places_cells_and_limits() {
     large.facts = Arc::new(loader.finish(4).unwrap());
     assert_eq!(
         ask(&large, "rows Europe cols Jan where Actual").unwrap_err().to_string(),
-        "Sales at Actual, Europe, Jan is 9223372036854775808, beyond 64 bits"
+        "Sales at Actual, Europe, Jan is 9223372036854775808, beyond 9223372036854775807, the largest decimal(0)"
     );
 }

@@ -2,7 +2,8 @@
 
 use warpcube_cube::aggregate::{CellValue, Progress, Request, aggregate};
 use warpcube_cube::ask::{CrossTabAnswer, asked, cross_tab};
-use warpcube_cube::query::{BoundQuery, bind, parse};
+use warpcube_cube::model::{CubeModel, Dimension};
+use warpcube_cube::query::{BoundQuery, CubeAxis, Target, bind, parse};
 
 mod plan;
 
@@ -57,10 +58,7 @@ fn a_variance_report() {
 fn defaults_are_totals_and_base_elements() {
     // Variance holds no version at weight 1 in all: the first version stands for the dimension.
     let report = answer("rows Region empty");
-    assert_eq!(
-        lines(&report, 0),
-        ["", "    France: 150", "    Spain: 30", "    Japan: .", "World: 180", "  Europe: 180"]
-    );
+    assert_eq!(lines(&report, 0), ["", "  France: 150", "  Spain: 30", "  Japan: .", "World: 180", "Europe: 180"]);
     assert_eq!(report.heading[0], ("Version".to_string(), "Actual".to_string(), true));
 }
 
@@ -107,4 +105,43 @@ fn names_that_do_not_bind_are_told() {
     assert_eq!(refusal("rows Spain..France"), "column 6: France stands before Spain in Region");
     assert_eq!(refusal("rows Nowhere:France"), "column 6: no dimension Nowhere");
     assert!(refusal("rows Region with size > 3").starts_with("column 6: dimension Region has no attribute size"));
+}
+
+#[test]
+fn rows_stand_below_what_they_are_part_of() {
+    let heads = |text: &str| {
+        let heads = lines(&answer(text), 0).into_iter().skip(1);
+        heads.map(|line| line.split(':').next().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        heads("rows World, Europe, France, Spain, Japan empty"),
+        ["World", "  Europe", "    France", "    Spain", "  Japan"]
+    );
+    // Japan is a base element beside Europe: its level is that of France, its parent is not.
+    assert_eq!(heads("rows Europe, Japan, France empty"), ["Europe", "Japan", "France"]);
+    assert_eq!(
+        heads("rows France, Spain, Europe, Japan, World empty"),
+        ["    France", "    Spain", "  Europe", "  Japan", "World"]
+    );
+}
+
+#[test]
+fn a_name_of_both_is_the_dimension_in_sets_and_the_element_elsewhere() {
+    let k = Dimension::from_lists("k", &["a", "b"], &[("K", &[("a", 1.0), ("b", 1.0)])]).unwrap();
+    let other = Dimension::from_lists("other", &["k2"], &[]).unwrap();
+    let model = CubeModel::new("c", vec![k, other], plan::model().measures()[..1].to_vec()).unwrap();
+    let names = |text: &str| {
+        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+        let places = table.point.iter().filter(|place| !place.is_default).map(|place| (place.axis, &place.target));
+        let rows = table.rows.iter().flat_map(|set| set.targets.iter().map(|target| (set.axis, target)));
+        let name = |(axis, target): (CubeAxis, &Target)| match (axis, target) {
+            (CubeAxis::Dimension(at), Target::Element(id)) => model.dimensions()[at].element(*id).name().to_string(),
+            other => panic!("{other:?}"),
+        };
+        rows.chain(places).map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names("rows k"), ["a", "b", "K"]);
+    assert_eq!(names("rows level(k, 0)"), ["a", "b"]);
+    assert_eq!(names("rows k:k, children(k)"), ["K", "a", "b"]);
+    assert_eq!(names("rows other where k"), ["k2", "K"]);
 }

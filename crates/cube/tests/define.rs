@@ -67,7 +67,7 @@ fn errors_have_line_and_column() {
             "cube: c\nfacts: {file: f, value: v}\nvalue: {type: decimal(19)}\ndimensions: {D: {}}\n",
             "line 3, column 15: no type",
         ),
-        ("cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, D: {}}\n", "line 3, column 21: "),
+        ("cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, D: {}}\n", "line 3, column 21: D stands here"),
         (&within("{columns: x}"), "line 4, column 7: unknown field `columns`"),
         (&within("{column: d, levels: [year], fiscal_start: Foo}"), "line 4, column 48: no month \"Foo\""),
         (&within("{consolidated: {A: {B: x}}}"), "line 4, column 29: invalid floating point"),
@@ -87,6 +87,14 @@ fn errors_have_line_and_column() {
         (
             "cube: c\nfacts: {file: f}\nmeasures: {M: {column: m, over: {X: last}}}\ndimensions: {D: {}}\n",
             "measures.M: over: the cube has no dimension X",
+        ),
+        (
+            "cube: c\nfacts: {file: f, value: V}\ndimensions: {v: {}}\n",
+            "dimensions.v: the measure V has this name, and both are columns",
+        ),
+        (
+            "cube: c\nfacts: {file: f}\nmeasures: {A: {column: a}, B: {rule: count}}\ndimensions: {measures: {}}\n",
+            "dimensions.measures: Measures names the axis of the measures",
         ),
     ] {
         let error = parse(text).expect_err(text).to_string();

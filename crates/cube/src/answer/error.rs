@@ -3,8 +3,10 @@
 use crate::aggregate::AggregateError;
 use crate::ask::{AskError, Asked};
 use crate::error::ModelError;
+use crate::facts::{Rule, ValueType};
 use crate::model::CubeModel;
 use crate::query::{QueryError, Target};
+use crate::view::decimal_text;
 
 /// An answer that cannot be given.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +32,7 @@ pub enum CubeError {
         /// The value.
         value: String,
         /// What it passes.
-        limit: &'static str,
+        limit: String,
     },
     /// An aggregation that is refused or stopped.
     #[error(transparent)]
@@ -72,6 +74,29 @@ impl CubeError {
             Target::Element(element) => dimension.element(*element).name().to_string(),
             _ => format!("a sum over {}", dimension.name()),
         });
-        CubeError::Overflow { cell: names.collect::<Vec<_>>().join(", "), measure, value, limit }
+        let cell = names.collect::<Vec<_>>().join(", ");
+        let scale = model.measure_index(&measure).map(|position| &model.measures()[position]);
+        let scale = scale.filter(|measure| measure.rule != Rule::Count).and_then(|measure| match measure.value {
+            ValueType::Decimal { scale } => Some(scale),
+            ValueType::Double => None,
+        });
+        match scale {
+            Some(scale) => CubeError::Overflow {
+                value: scaled(&value, scale),
+                limit: format!("{}, the largest decimal({scale})", decimal_text(i64::MAX.into(), scale)),
+                cell,
+                measure,
+            },
+            None => CubeError::Overflow { cell, measure, value, limit: limit.to_string() },
+        }
+    }
+}
+
+/// A number of units of 10^-`scale`, as text, as the number itself.
+fn scaled(units: &str, scale: u8) -> String {
+    match (units.parse::<i128>(), units.parse::<f64>()) {
+        (Ok(units), _) => decimal_text(units, scale),
+        (_, Ok(units)) => format!("{:e}", units / 10_f64.powi(scale.into())),
+        _ => units.to_string(),
     }
 }

@@ -52,9 +52,17 @@ fn schema(cube: &Cube, columns: &[NameColumn]) -> SchemaRef {
             (Rule::Avg, _) | (_, ValueType::Double) => DataType::Float64,
             (_, ValueType::Decimal { scale }) => DataType::Decimal128(19, scale as i8),
         };
-        Field::new(&column.measure.name, data_type, true)
+        Field::new(measure_column(cube, &column.measure.name), data_type, true)
     });
     Arc::new(Schema::new(dimensions.chain(measures).collect::<Vec<_>>()))
+}
+
+/// The column of a measure: its name, with a `_` at its end if a dimension has that name, as imported ones may.
+fn measure_column(cube: &Cube, measure: &str) -> String {
+    match cube.model.dimension_index(measure) {
+        Some(_) => format!("{measure}_"),
+        None => measure.to_string(),
+    }
 }
 
 fn batch(
@@ -104,7 +112,7 @@ fn batch(
 /// The columns of names in the order of the dimensions, each dimension's base first, then levels from the base up.
 fn name_columns(cube: &Cube) -> Vec<NameColumn> {
     let mut taken: HashSet<String> = cube.model.dimensions().iter().map(|one| folded(one.name())).collect();
-    taken.extend(cube.model.measures().iter().map(|measure| folded(&measure.name)));
+    taken.extend(cube.model.measures().iter().map(|measure| folded(&measure_column(cube, &measure.name))));
     let mut columns = Vec::new();
     for (number, dimension) in cube.model.dimensions().iter().enumerate() {
         let bases: Vec<Option<ElementId>> =

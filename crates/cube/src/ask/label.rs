@@ -1,5 +1,7 @@
 //! What stands at the head of a row, column or page.
 
+use std::collections::HashSet;
+
 use crate::model::{CubeModel, Dimension, ElementId};
 use crate::query::{BoundSet, CubeAxis, Target};
 
@@ -8,7 +10,7 @@ use crate::query::{BoundSet, CubeAxis, Target};
 pub struct Label {
     /// Caption of the element or measure; of a sum, those of its parts.
     pub caption: String,
-    /// Levels below the highest element of the set.
+    /// Listed elements that it is shown below.
     pub indent: u32,
 }
 
@@ -24,15 +26,54 @@ pub fn labels(model: &CubeModel, set: &BoundSet) -> Vec<Label> {
         }
         CubeAxis::Dimension(position) => {
             let dimension = &model.dimensions()[position];
-            let level = |target: &Target| target.element().map(|element| dimension.level(element));
-            let highest = set.targets.iter().filter_map(level).max().unwrap_or(0);
-            let label = |target: &Target| Label {
-                caption: caption(dimension, target),
-                indent: level(target).map_or(0, |level| highest - level),
-            };
-            set.targets.iter().map(label).collect()
+            let label = |(target, indent)| Label { caption: caption(dimension, target), indent };
+            set.targets.iter().zip(indents(dimension, &set.targets)).map(label).collect()
         }
     }
+}
+
+/// The indent of each target: below the elements that it is part of, in lists with totals first or totals last. Levels
+/// alone would place a base element beside a group below the group before it.
+fn indents(dimension: &Dimension, targets: &[Target]) -> Vec<u32> {
+    let totals_first = nested(dimension, targets.iter());
+    let mut totals_last = nested(dimension, targets.iter().rev());
+    totals_last.reverse();
+    let depth = |indents: &[u32]| indents.iter().map(|indent| u64::from(*indent)).sum::<u64>();
+    if depth(&totals_last) > depth(&totals_first) { totals_last } else { totals_first }
+}
+
+/// For each target the number of targets before it that it is part of, without another list between them.
+fn nested<'a>(dimension: &Dimension, targets: impl Iterator<Item = &'a Target>) -> Vec<u32> {
+    let mut above: Vec<ElementId> = Vec::new();
+    let indent = |target: &Target| {
+        let Some(element) = target.element() else {
+            above.clear();
+            return 0;
+        };
+        while above.last().is_some_and(|last| !is_part(dimension, element, *last)) {
+            above.pop();
+        }
+        above.push(element);
+        above.len() as u32 - 1
+    };
+    targets.map(indent).collect()
+}
+
+/// True if a path of parents leads from an element to another.
+fn is_part(dimension: &Dimension, element: ElementId, whole: ElementId) -> bool {
+    let wanted = dimension.level(whole);
+    let (mut open, mut seen) = (vec![element], HashSet::new());
+    while let Some(next) = open.pop() {
+        for parent in dimension.element(next).parents() {
+            if *parent == whole {
+                return true;
+            }
+            if dimension.level(*parent) < wanted && seen.insert(*parent) {
+                open.push(*parent);
+            }
+        }
+    }
+    false
 }
 
 /// The head of one place.

@@ -12,11 +12,12 @@ use super::report::{Aside, Report};
 use super::resolve::Resolver;
 use super::set_aside::SetAside;
 use super::source::Source;
-use super::values::{MeasureValues, decimal_text, retain};
+use super::values::{MeasureValues, retain};
 use crate::define::UnknownElements;
 use crate::facts::{Facts, FactsError, Loader, PAGE_CELLS, ValueType};
 use crate::model::CubeModel;
 use crate::progress::Progress;
+use crate::view::decimal_text;
 
 /// What happens to a row without a base element in one dimension.
 pub(super) enum Policy {
@@ -238,13 +239,16 @@ impl Pass<'_> {
         if self.refusals.any() {
             return Err(BuildError::Refused(Box::new(self.refusals.finish(&self.keys, &self.columns, self.model))));
         }
-        let Pass { model, keys, loader, aside, mut report, .. } = self;
+        let Pass { model, keys, columns, loader, aside, mut report, .. } = self;
         let facts = loader.finish(PAGE_CELLS).map_err(|error| overflow(error, model))?;
         let aside = aside.finish(&schema);
         report.rows_aside = aside.rows();
         report.cells = facts.len() as u64;
         let renamed = keys.iter().filter(|keys| keys.rows_renamed > 0);
         report.rows_renamed = renamed.map(|keys| (keys.plan.name.to_owned(), keys.rows_renamed)).collect();
+        let rounded = columns.iter().filter(|column| column.values.rounded > 0);
+        report.values_rounded =
+            rounded.map(|column| (column.plan.measure.name.clone(), column.values.rounded)).collect();
         Ok((facts, aside, report))
     }
 }

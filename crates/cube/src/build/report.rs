@@ -16,6 +16,8 @@ pub struct Report {
     pub rows_aside: u64,
     /// Rows that count for the element that `unknown` names, by dimension; dimensions without such rows are left out.
     pub rows_renamed: Vec<(String, u64)>,
+    /// Doubles that were rounded to the scale of a measure of decimals, by measure; measures without any are left out.
+    pub values_rounded: Vec<(String, u64)>,
     /// Filled base cells: rows of one cell were folded.
     pub cells: u64,
     /// Elements added by `unknown`; of a refresh, all new elements. Dimensions without any are left out.

@@ -5,10 +5,16 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, i256};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Decimal256Type, Float16Type, Float64Type, Int64Type, i256,
+};
 
 use super::keys::value_text;
 use crate::facts::{InputColumn, InputValues, Rule, ValueType};
+use crate::view::decimal_text;
+
+/// Floating-point numbers of 16 bits.
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 /// 2⁶³, the least double beyond 64 bits.
 const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
@@ -38,6 +44,8 @@ pub(super) struct MeasureValues {
     filled: Vec<bool>,
     /// Rows whose value is NaN or infinite.
     pub(super) not_finite: Vec<usize>,
+    /// Doubles of all batches with more digits than the scale has.
+    pub(super) rounded: u64,
 }
 
 /// Checks that values of a type are numbers.
@@ -52,7 +60,7 @@ pub(super) fn check_values(data_type: &DataType) -> Result<(), String> {
 impl MeasureValues {
     pub(super) fn new(rule: Rule, value_type: ValueType) -> MeasureValues {
         let (decimals, doubles, filled) = (Vec::new(), Vec::new(), Vec::new());
-        MeasureValues { rule, value_type, decimals, doubles, filled, not_finite: Vec::new() }
+        MeasureValues { rule, value_type, decimals, doubles, filled, not_finite: Vec::new(), rounded: 0 }
     }
 
     /// Reads a column; `None` for a COUNT of rows.
@@ -119,7 +127,12 @@ impl MeasureValues {
         let scale = i32::from(scale);
         let out = &mut self.decimals;
         match values {
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => self.read_rounded(column, scale),
+            // The number next to a decimal of the scale, in its own width, is that decimal.
+            DataType::Float16 => {
+                self.read_rounded(column, scale, |one, other| Half::from_f64(one) == Half::from_f64(other))
+            }
+            DataType::Float32 => self.read_rounded(column, scale, |one, other| one as f32 == other as f32),
+            DataType::Float64 => self.read_rounded(column, scale, |one, other| one == other),
             DataType::Decimal256(_, from) => {
                 let array = cast_to(column, values)?;
                 let array = array.as_primitive::<Decimal256Type>();
@@ -157,7 +170,13 @@ impl MeasureValues {
         }
     }
 
-    fn read_rounded(&mut self, column: &ArrayRef, scale: i32) -> Result<(), Misfit> {
+    /// Rounds numbers to the scale, and counts those that `is_same` finds changed by it.
+    fn read_rounded(
+        &mut self,
+        column: &ArrayRef,
+        scale: i32,
+        is_same: impl Fn(f64, f64) -> bool,
+    ) -> Result<(), Misfit> {
         let array = cast_to(column, &DataType::Float64)?;
         let array = array.as_primitive::<Float64Type>();
         let factor = 10_f64.powi(scale);
@@ -165,6 +184,7 @@ impl MeasureValues {
             let units = (value * factor).round();
             self.decimals.push(units as i64);
             if units.abs() < TOO_LARGE || array.is_null(row) {
+                self.rounded += u64::from(array.is_valid(row) && !is_same(units / factor, *value));
                 continue;
             }
             match value.is_finite() {
@@ -238,15 +258,6 @@ fn misfit(row: usize, unfit: &Unfit, scale: i32) -> Misfit {
         }
     };
     Misfit { row, problem }
-}
-
-/// The text of `units` / 10^`scale`.
-pub(super) fn decimal_text(units: i128, scale: u8) -> String {
-    let digits = usize::from(scale);
-    let sign = if units < 0 { "-" } else { "" };
-    let text = format!("{:0width$}", units.unsigned_abs(), width = digits + 1);
-    let (whole, fraction) = text.split_at(text.len() - digits);
-    if digits == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
 /// Casts numbers to a type that holds them; the first value that does not fit is refused.

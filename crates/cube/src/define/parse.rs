@@ -1,7 +1,8 @@
 //! Reading a definition, with line and column in every error.
 
 use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
-use crate::model::Rule;
+use crate::model::{Rule, folded};
+use crate::query::MEASURES;
 
 /// A definition that cannot be read, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +85,21 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
         return Err(wrong("dimensions", "a cube needs a dimension".to_string()));
     }
     for (name, dimension) in definition.dimensions.iter() {
-        check_dimension(dimension).map_err(|message| wrong(&format!("dimensions.{name}"), message))?;
+        let checked = check_name(name, definition).and_then(|()| check_dimension(dimension));
+        checked.map_err(|message| wrong(&format!("dimensions.{name}"), message))?;
+    }
+    Ok(())
+}
+
+/// Refuses the name of a dimension that a query or a table of SQL takes for something else.
+fn check_name(name: &str, definition: &Definition) -> Result<(), String> {
+    let is = |other: &str| folded(other) == folded(name);
+    let value = definition.facts.value.as_deref();
+    if let Some(measure) = definition.measures.names().chain(value).find(|measure| is(measure)) {
+        return Err(format!("the measure {measure} has this name, and both are columns of the cube in SQL"));
+    }
+    if definition.measures.names().count() > 1 && is(MEASURES) {
+        return Err(format!("{MEASURES} names the axis of the measures: choose another name"));
     }
     Ok(())
 }

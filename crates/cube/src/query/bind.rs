@@ -1,8 +1,9 @@
 //! Binding: names of a query become elements of a cube.
 //!
 //! A name without a dimension is looked up in all of them: one that is unique is bound, one that several dimensions
-//! have is refused with the candidates. The measures of a cube are one more axis, named `Measures`; its elements are
-//! not summed.
+//! have is refused with the candidates. A name that is both a dimension and an element is the dimension in a set, and
+//! the element in a point and within functions; `dimension:element` is always the element. The measures of a cube are
+//! one more axis, named `Measures`; its elements are not summed.
 
 use super::{
     Axis, CrossTab, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set, Span, Term,
@@ -165,7 +166,7 @@ impl Binder<'_> {
         let mut places = Vec::new();
         for place in point {
             let (bound, span) = match place {
-                Place::Element(name) => (self.set(&vec![term_of(name)])?, name.span),
+                Place::Element(name) => (self.place(name)?, name.span),
                 Place::Sum(set, span) => {
                     let bound = self.set(set)?;
                     (BoundSet { targets: vec![self.sum(bound.targets, *span)?], ..bound }, *span)
@@ -239,12 +240,12 @@ impl Binder<'_> {
             Ok((CubeAxis::Dimension(position), found.into_iter().map(Target::Element).collect()))
         };
         match selection {
-            Selection::Name(name) => match self.named(name)? {
-                Named::Element(position, element) => {
-                    Ok((CubeAxis::Dimension(position), vec![Target::Element(element)]))
+            Selection::Name(name) => match self.axis_named(name) {
+                Some(axis) => Ok((axis, self.all(axis))),
+                None => {
+                    let BoundSet { axis, targets } = self.place(name)?;
+                    Ok((axis, targets))
                 }
-                Named::Measure(position) => Ok((CubeAxis::Measures, vec![Target::Measure(position)])),
-                Named::Axis(axis) => Ok((axis, self.all(axis))),
             },
             Selection::Range(first, last) => {
                 let ((position, from), (other, to)) = (self.element(first)?, self.element(last)?);
@@ -269,18 +270,42 @@ impl Binder<'_> {
                 Some(depth) => dimension.descendants_within(element, *depth as usize),
             }),
             Selection::Leaves(name) => below(name, &Dimension::leaves),
-            Selection::Level(name, level) => match self.named(name)? {
-                Named::Axis(axis @ CubeAxis::Dimension(position)) => {
+            Selection::Level(name, level) => match self.axis_named(name) {
+                Some(axis @ CubeAxis::Dimension(position)) => {
                     let elements = self.model.dimensions()[position].of_level(*level);
                     Ok((axis, elements.into_iter().map(Target::Element).collect()))
                 }
-                _ => Err(self.error(name.span, format!("{name} is no dimension; level(dimension, number)"))),
+                _ => {
+                    let near = nearest(&name.name, self.model.dimensions().iter().map(Dimension::name));
+                    let message = format!("{name} is no dimension{near}; level(dimension, number)");
+                    Err(self.error(name.span, message))
+                }
             },
             Selection::Sum(set) => {
                 let bound = self.set(set)?;
                 Ok((bound.axis, vec![self.sum(bound.targets, span)?]))
             }
         }
+    }
+
+    /// The target that a name stands for; of a dimension all of its elements.
+    fn place(&self, name: &ElementName) -> Result<BoundSet, QueryError> {
+        Ok(match self.named(name)? {
+            Named::Element(position, element) => {
+                BoundSet { axis: CubeAxis::Dimension(position), targets: vec![Target::Element(element)] }
+            }
+            Named::Measure(position) => BoundSet { axis: CubeAxis::Measures, targets: vec![Target::Measure(position)] },
+            Named::Axis(axis) => BoundSet { axis, targets: self.all(axis) },
+        })
+    }
+
+    /// The axis of a bare name.
+    fn axis_named(&self, name: &ElementName) -> Option<CubeAxis> {
+        if name.dimension.is_some() {
+            return None;
+        }
+        let of_measures = || name.name.eq_ignore_ascii_case(MEASURES).then_some(CubeAxis::Measures);
+        self.model.dimension_index(&name.name).map(CubeAxis::Dimension).or_else(of_measures)
     }
 
     /// One target of several.
@@ -401,11 +426,8 @@ impl Binder<'_> {
                 return Err(self.error(name.span, message));
             }
         }
-        if let Some(position) = self.model.dimension_index(&name.name) {
-            return Ok(Named::Axis(CubeAxis::Dimension(position)));
-        }
-        if name.name.eq_ignore_ascii_case(MEASURES) {
-            return Ok(Named::Axis(CubeAxis::Measures));
+        if let Some(axis) = self.axis_named(name) {
+            return Ok(Named::Axis(axis));
         }
         let candidates: Vec<String> = near.iter().map(|(of, near)| format!("{of}:{}", quoted(near))).take(5).collect();
         let hint = if candidates.is_empty() { String::new() } else { format!("; near it: {}", candidates.join(", ")) };
@@ -426,11 +448,6 @@ impl Binder<'_> {
     fn error(&self, span: Span, message: String) -> QueryError {
         QueryError::new(self.text, span, message)
     }
-}
-
-/// A term that is one name.
-fn term_of(name: &ElementName) -> Term {
-    Term { selection: Selection::Name(name.clone()), filter: None, span: name.span }
 }
 
 /// A name as a query writes it.

@@ -99,6 +99,15 @@ pub fn cell_text(measure: &Measure, value: CellValue) -> String {
     format.unwrap_or_else(|| NumberFormat::plain(scale)).text(number)
 }
 
+/// The text of `units` / 10^`scale`.
+pub(crate) fn decimal_text(units: i128, scale: u8) -> String {
+    let digits = usize::from(scale);
+    let sign = if units < 0 { "-" } else { "" };
+    let text = format!("{:0width$}", units.unsigned_abs(), width = digits + 1);
+    let (whole, fraction) = text.split_at(text.len() - digits);
+    if digits == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
 /// Sign and digits of a decimal, rounded to so many behind the point.
 fn decimal_digits(digits: i128, scale: u8, places: usize, percent: bool) -> (bool, String) {
     let behind = i32::from(scale) - if percent { 2 } else { 0 } - places as i32;

@@ -186,3 +186,20 @@ fn a_cell_that_overflows_is_named() {
          decimal(2)"
     );
 }
+
+#[test]
+fn doubles_that_the_scale_changes_are_counted() {
+    let rounded = |array: ArrayRef| {
+        let keys: Vec<i64> = (0..array.len() as i64).collect();
+        let memory = Memory::default().with("gl", table(vec![("k", ints(&keys)), ("x", array)]));
+        let text = "cube: c\nfacts: {sql: TABLE gl, value: x}\nvalue: {type: decimal(2)}\ndimensions: {K: {}}";
+        defined(&memory, text).unwrap().report.values_rounded
+    };
+    let exact = Float64Array::from(vec![Some(0.1), Some(12.34), Some(-1e9 + 0.07), None, Some(0.29), Some(0.0)]);
+    assert_eq!(rounded(Arc::new(exact)), []);
+    assert_eq!(rounded(Arc::new(Float32Array::from(vec![0.1, 12.34, 0.29]))), []);
+    let changed = Float64Array::from(vec![Some(0.125), Some(12.34), Some(1.0 / 3.0), None]);
+    assert_eq!(rounded(Arc::new(changed)), [("x".to_string(), 2)]);
+    assert_eq!(rounded(Arc::new(Float32Array::from(vec![0.1, 0.125]))), [("x".to_string(), 1)]);
+    assert_eq!(rounded(decimals(&[12, 34], 9, 2)), []);
+}
