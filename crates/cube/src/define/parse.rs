@@ -55,7 +55,12 @@ pub fn schema() -> String {
 fn message_of(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
-    text[..end].trim_end_matches([',', ' ']).to_string()
+    let text = text[..end].trim_end_matches([',', ' ']);
+    // The library goes on with an option that users of a definition do not have.
+    match text.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.split(", set ").next()) {
+        Some(key) => format!("{key} stands here a second time"),
+        None => text.to_string(),
+    }
 }
 
 fn check(definition: &Definition) -> Result<(), DefinitionError> {
