@@ -9,6 +9,7 @@
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 # BASE      an older program (stage base-turns)
+# CUBE_TESTS    the programs of crates/cube/tests (stage cube-tests)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 # NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh)
 set -u
@@ -106,6 +107,44 @@ for stage in "$@"; do
                     "$kbench" primitives --cases "$cases" --log-rows 17 --runs 1
             done
         done
+        ;;
+    cube)
+        # The six queries of the benchmark cubes with the algorithm that the cost model chooses.
+        limit cube 400 "$kbench" cube --json "$out/cube-h200.json"
+        ;;
+    cube-algorithms)
+        # The six queries by every algorithm of the device.
+        limit cube-algorithms 580 "$kbench" cube --algorithms all --json "$out/cube-algorithms-h200.json"
+        ;;
+    cube-tests)
+        # The algorithms and schemes of cubes on the GPU (CUBE_TESTS: programs of crates/cube/tests).
+        for test in ${CUBE_TESTS:-target/release/deps/device_source}; do
+            WARPCUBE_TEST_DEVICE=cuda limit "cube-$(basename "$test")" 300 "$test" --test-threads 8
+        done
+        ;;
+    cube-sanitizer)
+        # Each tool over small cubes by every algorithm, and over every scheme. Kernels that launch kernels are left
+        # out: racecheck and synccheck do not follow them.
+        for tool in memcheck racecheck synccheck; do
+            limit "cube-$tool" 280 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+                "$kbench" cube --facts 20000 --runs 1 --algorithms "${ALGORITHMS:-all}"
+            limit "schemes-$tool" 280 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+                "$kbench" schemes --cells 20000 --lookups 5000 --runs 1
+        done
+        ;;
+    schemes)
+        limit schemes 580 "$kbench" schemes --cells 2000000 --json "$out/schemes-h200.json"
+        ;;
+    schemes-large)
+        # Ten million cells take one core for minutes: the arrays of few and of many dimensions side by side.
+        limit schemes-large 590 bash -c '
+            part() { "$1" schemes --cells 10000000 --cases "$3" --json "$2" >"${2%.json}.log" 2>&1; }
+            part "$1" "$2/schemes-h200-10m-k23.json" "*/*/k2/*,*/*/k3/*" &
+            first=$!
+            part "$1" "$2/schemes-h200-10m-k48.json" "*/*/k4/*,*/*/k8/*"
+            second=$?
+            wait $first && [ $second -eq 0 ]
+        ' schemes-large "$kbench" "$out"
         ;;
     encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
     ssb100)
@@ -369,7 +408,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, base-turns, ssb-auto," \
             "ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed," \
-            "encode, primitives, ordered-forms, primitives-sanitizer, tpch," \
+            "encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-algorithms, cube-tests," \
+            "cube-sanitizer, schemes, schemes-large, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

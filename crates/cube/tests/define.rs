@@ -67,7 +67,10 @@ fn errors_have_line_and_column() {
             "cube: c\nfacts: {file: f, value: v}\nvalue: {type: decimal(19)}\ndimensions: {D: {}}\n",
             "line 3, column 15: no type",
         ),
-        ("cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, D: {}}\n", "line 3, column 21: D stands here a second time"),
+        (
+            "cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, D: {}}\n",
+            "line 3, column 21: D stands here a second time",
+        ),
         (&within("{columns: x}"), "line 4, column 7: unknown field `columns`"),
         (&within("{column: d, levels: [year], fiscal_start: Foo}"), "line 4, column 48: no month \"Foo\""),
         (&within("{consolidated: {A: {B: x}}}"), "line 4, column 29: invalid floating point"),

@@ -1,4 +1,4 @@
-//! The suites `primitives`, `cube` and `schemes` as a library: `kbench` runs all of them, `warpcube` the first.
+//! The suites `primitives`, `cube` and `schemes` as a library: `kbench` and `warpcube bench` run them.
 //!
 //! It knows no SQL and no command beside its own arguments ([`prims::PrimitiveArgs`], [`cube::CubeArgs`],
 //! [`schemes::SchemeArgs`]). A program opens the device, follows the run ([`prims::Follower`]) and writes the report.

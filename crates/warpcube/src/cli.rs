@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
+use warpcube_kbench::cube::CubeArgs;
 use warpcube_kbench::prims::PrimitiveArgs;
+use warpcube_kbench::schemes::SchemeArgs;
 
 use crate::cube::args::CubeCommand;
 use crate::error::{CliError, Result};
@@ -106,6 +108,12 @@ pub(crate) enum BenchSuite {
     /// Each case makes its input on the device, is verified there and stands beside the time that its bytes need
     /// (floor), the time predicted and the best rival. Exit code 1 where an answer is wrong.
     Primitives(PrimitivesArgs),
+    /// Measure the aggregation of two benchmark cubes, Machines and Biker, beside the times of Meinke's thesis
+    ///
+    /// The facts are drawn, and every cell is compared with those of the CPU. Exit code 1 where one is wrong.
+    Cube(CubeArgs),
+    /// Measure the storage schemes of sparse arrays, on one core and on the device
+    Schemes(SchemeArgs),
     #[command(flatten)]
     Queries(QuerySuite),
 }

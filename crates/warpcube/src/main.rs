@@ -98,6 +98,12 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
         Some(Command::Bench { suite: BenchSuite::Primitives(arguments) }) => {
             return bench::primitives::run(arguments, assignments, host).map(|()| 0);
         }
+        Some(Command::Bench { suite: BenchSuite::Cube(arguments) }) => {
+            return bench::cubes::aggregation(arguments, assignments, host).map(|()| 0);
+        }
+        Some(Command::Bench { suite: BenchSuite::Schemes(arguments) }) => {
+            return bench::cubes::schemes(arguments, assignments, host).map(|()| 0);
+        }
         _ => {}
     }
     let options = SessionOptions::new().with_assignments(assignments);

@@ -109,7 +109,8 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys = self.keys.iter().map(RefusedKeys::to_string);
         let lines: Vec<String> = keys.chain(self.values.iter().map(RefusedValues::to_string)).collect();
-        f.write_str(&lines.join("\n"))
+        // Errors of the program are one line.
+        f.write_str(&lines.join(". "))
     }
 }
 

@@ -43,6 +43,9 @@ pub enum Origin {
     Definition {
         /// Its absolute path.
         file: String,
+        /// The folder that was the current one when it was read; files that its SQL names may lie there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
     },
 }
 

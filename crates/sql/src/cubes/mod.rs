@@ -72,6 +72,8 @@ pub struct CubeDefinition {
     pub text: String,
     /// The file that it was read from; files that it names lie beside it.
     pub file: Option<PathBuf>,
+    /// The folder that was the current one then; files that its SQL names may lie there.
+    pub folder: Option<PathBuf>,
 }
 
 impl CubeDefinition {
@@ -82,7 +84,8 @@ impl CubeDefinition {
     pub fn read(file: &Path) -> Result<CubeDefinition> {
         let failed = |error| SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display()));
         let text = std::fs::read_to_string(file).map_err(failed)?;
-        Ok(CubeDefinition { text, file: Some(std::path::absolute(file).map_err(failed)?) })
+        let file = std::path::absolute(file).map_err(failed)?;
+        Ok(CubeDefinition { text, file: Some(file), folder: std::env::current_dir().ok() })
     }
 
     /// What the text says, with the files that it names beside its own.
@@ -98,15 +101,24 @@ impl CubeDefinition {
         Ok(folder.map_or_else(|| parsed.clone(), |folder| parsed.clone().with_files_in(folder)))
     }
 
-    pub(crate) fn origin(&self) -> Option<Origin> {
-        self.file.as_ref().map(|file| Origin::Definition { file: file.display().to_string() })
+    /// The definition of a stored cube.
+    fn stored(text: String, origin: Option<Origin>) -> CubeDefinition {
+        let (file, folder) = match origin {
+            Some(Origin::Definition { file, folder }) => (Some(file), folder),
+            _ => (None, None),
+        };
+        CubeDefinition { text, file: file.map(PathBuf::from), folder: folder.map(PathBuf::from) }
     }
-}
 
-fn definition_file(origin: Option<Origin>) -> Option<PathBuf> {
-    match origin {
-        Some(Origin::Definition { file }) => Some(PathBuf::from(file)),
-        _ => None,
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        let text = |path: &PathBuf| path.display().to_string();
+        self.file.as_ref().map(|file| Origin::Definition { file: text(file), folder: self.folder.as_ref().map(text) })
+    }
+
+    /// Where files that its SQL names are looked for, in this order.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let beside = self.file.as_ref().and_then(|file| file.parent());
+        beside.into_iter().map(Path::to_path_buf).chain(self.folder.clone()).collect()
     }
 }
 
@@ -183,7 +195,7 @@ impl Cubes {
             folder: path.clone(),
             generation: manifest.generation,
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
-            definition: stored.definition.map(|text| CubeDefinition { text, file: definition_file(stored.origin) }),
+            definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
             device: OnceLock::new(),
             batches: OnceLock::new(),
         });

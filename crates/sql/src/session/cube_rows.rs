@@ -1,5 +1,6 @@
 //! The rows that a cube is made of, from a session's statements.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader};
@@ -11,8 +12,10 @@ use tokio::runtime::Handle;
 use warpcube_cube::build::{Tables, TablesError};
 
 use super::{Execution, Session};
+use crate::cubes::CubeDefinition;
 use crate::error::SqlError;
 use crate::report::StatementReport;
+use crate::syntax::beside;
 
 /// Runs the queries of a definition in a session. It is used on threads that may block.
 pub(super) struct SessionTables {
@@ -20,22 +23,25 @@ pub(super) struct SessionTables {
     runtime: Handle,
     /// Cancels the statement that runs.
     report: Arc<StatementReport>,
+    /// Where relative names of files are looked for, before the current folder.
+    folders: Vec<PathBuf>,
 }
 
 impl SessionTables {
-    pub(super) fn new(session: Session, runtime: Handle, report: Arc<StatementReport>) -> SessionTables {
-        SessionTables { session, runtime, report }
+    pub(super) fn new(session: Session, report: Arc<StatementReport>, definition: &CubeDefinition) -> SessionTables {
+        SessionTables { session, runtime: Handle::current(), report, folders: definition.folders() }
     }
 }
 
 impl Tables for SessionTables {
     fn query(&self, sql: &str) -> Result<Box<dyn RecordBatchReader + '_>, TablesError> {
         let report = StatementReport::new();
+        let sql = beside(sql, &self.folders);
         let execution = self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),
-                started = self.session.execute_with(sql, report) => started,
+                started = self.session.execute_with(&sql, report) => started,
             }
         })?;
         let Execution { schema, stream, .. } = execution;

@@ -77,9 +77,8 @@ impl Session {
         if settings.read_only {
             return Err(SqlError::ReadOnly("a load of a cube".into()));
         }
-        let runtime = tokio::runtime::Handle::current();
         let report = StatementReport::new();
-        let tables = SessionTables::new(self.clone(), runtime, report.clone());
+        let tables = SessionTables::new(self.clone(), report.clone(), &source);
         let folder = folder.to_path_buf();
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
@@ -119,9 +118,9 @@ impl Session {
         let Some(definition) = cube.definition() else {
             return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
         };
-        let definition = definition.parse()?;
         let report = StatementReport::new();
-        let tables = SessionTables::new(self.clone(), tokio::runtime::Handle::current(), report.clone());
+        let tables = SessionTables::new(self.clone(), report.clone(), definition);
+        let definition = definition.parse()?;
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
             let model = &cube.cube().model;

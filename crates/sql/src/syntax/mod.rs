@@ -5,6 +5,7 @@
 //! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]). What is nested too deep, and a `JOIN`
 //! without a condition, is refused.
 
+mod beside;
 mod dialect;
 mod escapes;
 mod items;
@@ -29,6 +30,7 @@ use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use dialect::SessionDialect;
 
+pub(crate) use beside::beside;
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
 
 /// Texts up to this length need no stack of their own.

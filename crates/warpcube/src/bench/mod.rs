@@ -2,8 +2,10 @@
 //!
 //! A benchmark of queries is data ([`suite`]): tables made by a generator, and cases with a name and a query. Measuring
 //! ([`measure`]), comparing with plain DataFusion ([`verify`]), printing ([`print`]) and the file ([`json`]) know no
-//! benchmark by name. The suite of primitives is a library of its own, followed here ([`primitives`]).
+//! benchmark by name. The suites of primitives and of cubes are a library of their own, followed here ([`primitives`],
+//! [`cubes`]).
 
+pub(crate) mod cubes;
 mod data;
 mod json;
 mod measure;

@@ -18,7 +18,8 @@ pub(crate) enum CubeCommand {
     },
     /// Make a cube from a definition file, and load its facts
     ///
-    /// `file` and `table` name files beside the definition; its SQL is read as in the current folder.
+    /// `file` and `table` name files beside the definition; files in its SQL are looked for there first, then in the
+    /// current folder, which the cube remembers.
     Define {
         /// The definition, a YAML file
         definition: PathBuf,
@@ -83,7 +84,7 @@ pub(crate) struct QueryArgs {
     /// The cube's folder
     pub(crate) cube: PathBuf,
     /// The query; several words are one text
-    #[arg(required = true, trailing_var_arg = true)]
+    #[arg(required = true, allow_negative_numbers = true)]
     pub(crate) query: Vec<String>,
     /// How to write cells: table, csv, tsv, json, ndjson, parquet or arrow
     #[arg(long, value_name = "FORMAT")]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
 use warpcube_cube::build::Report;
 use warpcube_cube::catalog::{self, Catalog, Import};
@@ -24,6 +24,9 @@ use crate::footer::{grouped, time};
 use crate::host::Host;
 use crate::progress::Bar;
 use args::{CubeCommand, ShellCube};
+
+/// Names of a list that are told.
+const NAMES_MAX: usize = 8;
 
 /// Runs a command.
 pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Result<()> {
@@ -47,17 +50,30 @@ pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Resu
 
 /// Runs a line of the shell, without `\cube`: a command, or a cube's folder and a query.
 pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()> {
-    let words = match line.split_whitespace().collect::<Vec<_>>().as_slice() {
-        // The text of a query has quotes of its own.
-        ["query", cube, ..] => {
-            let query = line.trim_start().strip_prefix("query").unwrap_or_default();
-            let query = query.trim_start().strip_prefix(cube).unwrap_or_default().trim();
-            vec!["query".to_string(), cube.to_string(), query.to_string()]
+    if line.trim().is_empty() {
+        let commands: Vec<String> = ShellCube::command().get_subcommands().map(|one| one.get_name().into()).collect();
+        return Err(CliError::Command(format!("\\cube takes a command: {}", commands.join(", "))));
+    }
+    let query = line.trim_start().strip_prefix("query ").and_then(first_word);
+    let words = match query {
+        // The text of a query has double quotes of its own.
+        Some((cube, query)) if !query.is_empty() && !query.starts_with(['\'', '-']) => {
+            vec!["query".to_string(), cube, query.to_string()]
         }
         _ => shlex::split(line).ok_or_else(|| CliError::Command("a quote of \\cube is not closed".into()))?,
     };
     let parsed = ShellCube::try_parse_from(words).map_err(|error| CliError::Command(cli::reason(&error)))?;
     run(&parsed.command, session, host)
+}
+
+/// The first word of a line, without its quotes, and the rest.
+fn first_word(line: &str) -> Option<(String, &str)> {
+    let line = line.trim_start();
+    let mut ends = line.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at).chain([line.len()]);
+    ends.find_map(|end| match shlex::split(&line[..end])?.as_slice() {
+        [word] => Some((word.clone(), line[end..].trim())),
+        _ => None,
+    })
 }
 
 /// Makes the cube of a definition.
@@ -190,6 +206,29 @@ fn export(folder: &Path, target: &Path, host: &Host) -> Result<()> {
 /// Says what a load did.
 pub(super) fn told(report: &Report, folder: &Path, started: Instant) {
     tell(format_args!("{}: {} ({})", folder.display(), rows(report), time(started.elapsed())));
+    notes(report).iter().for_each(|note| tell(format_args!("  {note}")));
+}
+
+/// What a load did that the user may not have meant.
+fn notes(report: &Report) -> Vec<String> {
+    let added = report.added.iter().map(|added| format!("added to {}: {}", added.dimension, some_of(&added.names)));
+    let renamed = report.rows_renamed.iter().map(|(dimension, rows)| {
+        format!("{} rows without an element of {dimension} count for the one that unknown: names", grouped(*rows))
+    });
+    let rounded = report.values_rounded.iter().map(|(measure, values)| {
+        let what = "have more digits behind the point than its type, and were rounded";
+        format!("{} values of {measure} {what}", grouped(*values))
+    });
+    added.chain(renamed).chain(rounded).collect()
+}
+
+/// The first of some names, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    let shown = names[..names.len().min(NAMES_MAX)].join(", ");
+    match names.len() - names.len().min(NAMES_MAX) {
+        0 => shown,
+        more => format!("{shown} and {} more", grouped(more as u64)),
+    }
 }
 
 fn rows(report: &Report) -> String {

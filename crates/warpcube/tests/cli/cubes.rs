@@ -237,3 +237,59 @@ fn matrix_market_files_are_cubes_of_numbers() {
     let error = place.run(&["cube", "import", "b.mtx", "b.cube"]).error(1);
     assert!(error.starts_with("CUBE-006 ") && error.contains("line 4"), "{error}");
 }
+
+#[test]
+fn files_in_sql_are_found_from_every_folder() {
+    let place = sources();
+    // One table lies beside the definition, the other in the folder in which it was defined.
+    let sql =
+        "facts: {sql: \"SELECT f.* FROM 'gl.csv' AS f JOIN 'kept.csv' AS k ON k.version = f.version\", value: amount}";
+    let definition = DEFINITION.replace("facts: {file: gl.csv, value: amount}", sql);
+    std::fs::create_dir(place.path("defs")).unwrap();
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    place.write("defs/plan.yaml", definition.replace("regions.csv", "../regions.csv"));
+    place.write("defs/gl.csv", FACTS);
+    place.write("gl.csv", "month,region,version,amount\n");
+    place.write("kept.csv", "version\nActual\n");
+    let made = place.run(&["cube", "define", "defs/plan.yaml"]);
+    assert!(made.code == 0 && made.err.contains("4 rows"), "{made:?}");
+    let elsewhere = |arguments: &[&str]| {
+        Ran::of(place.command().current_dir(place.path("elsewhere")).args(arguments).output().unwrap())
+    };
+    let again = elsewhere(&["cube", "refresh", "../plan.cube"]);
+    assert!(again.code == 0 && again.err.contains("4 rows"), "{again:?}");
+    let rows = elsewhere(&["cube", "query", "../plan.cube", "--format", "csv", "source at JP, Actual, 2026"]).ok();
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+}
+
+#[test]
+fn a_load_tells_what_may_not_be_meant() {
+    let place = sources();
+    place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: Unknwon}"));
+    place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.005,g\n2026-05-01,YY,Actual,0.125,h\n"));
+    let made = place.run(&["cube", "define", "plan.yaml"]);
+    let notes: Vec<&str> = made.err.lines().skip(1).collect();
+    let expected = [
+        "  added to Region: Unknwon",
+        "  2 rows without an element of Region count for the one that unknown: names",
+        "  2 values of amount have more digits behind the point than its type, and were rounded",
+    ];
+    assert_eq!(notes, expected, "{made:?}");
+}
+
+#[test]
+fn options_stand_before_or_behind_the_query() {
+    let place = plan();
+    let text = "rows children(World) where 2026, Actual";
+    let before = place.run(&["cube", "query", "--format", "csv", "plan.cube", text]).ok();
+    assert_eq!(place.run(&["cube", "query", "plan.cube", text, "--format", "csv"]).ok(), before);
+    let words = ["cube", "query", "plan.cube", "rows", "children(World)", "where", "2026,", "Actual", "--format=csv"];
+    assert_eq!(place.run(&words).ok(), before);
+    let unknown = place.run(&["cube", "query", "plan.cube", text, "--fromat", "csv"]).error(2);
+    assert!(unknown.contains("unexpected argument '--fromat'"), "{unknown}");
+    let lines = "\\cube query plan.cube 'rows World' --format csv\n\\cube query 'plan.cube' rows \"EU\"\n";
+    let ran = place.input(&[], lines);
+    assert!(ran.out.contains("W,Actual,amount,1118.00") && ran.out.contains("Europe"), "{ran:?}");
+    let alone = place.run(&["-c", "\\cube"]).error(1);
+    assert!(alone.contains("takes a command: demo, define, load"), "{alone}");
+}
