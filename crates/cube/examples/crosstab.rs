@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use warpcube_cube::aggregate::{Algorithm, Area, Cells, Progress, Request, TargetMap, aggregate, work};
+use warpcube_cube::aggregate::{Algorithm, Area, Cells, Cost, Progress, Request, TargetMap, aggregate, work};
 use warpcube_cube::facts::{
     FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, PAGE_CELLS, Rule, ValueType,
 };
@@ -143,7 +143,7 @@ fn time(facts: &Facts, area: &Area, algorithm: Option<Algorithm>) {
     let cpu = (cpu_ms() - cpu_before) / RUNS as f64;
     times.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (median, cells) = &times[RUNS / 2];
-    let (count, additions) = (cells.len(), cells.report().additions);
+    let (count, additions) = (cells.len(), cells.report().additions.unwrap_or_default());
     let name = algorithm.map_or("chosen", Algorithm::name);
     println!("  {name:<16}{median:>9.2} ms {cpu:>9.2} ms cpu {count:>8} cells {additions:>12} additions");
 }
@@ -152,10 +152,16 @@ fn time(facts: &Facts, area: &Area, algorithm: Option<Algorithm>) {
 fn explain(facts: &Facts, area: &Area) -> Vec<Algorithm> {
     let cells = aggregate(facts, area, &[0], &Request::default(), &Progress::new()).expect("sums below 64 bits");
     let predictions = &cells.report().predictions;
-    let least = predictions.iter().map(|prediction| prediction.cost).fold(f64::INFINITY, f64::min);
+    let cost = |algorithm: &Algorithm| {
+        let of = predictions.iter().find(|prediction| prediction.algorithm == algorithm.name());
+        match of.map(|prediction| prediction.cost) {
+            Some(Cost::Additions(cost)) => cost,
+            _ => f64::INFINITY,
+        }
+    };
+    let least = Algorithm::ALL.iter().map(cost).fold(f64::INFINITY, f64::min);
     println!("    {}", cells.report().reason);
-    let worth = predictions.iter().filter(|prediction| prediction.cost < 100.0 * least);
-    worth.map(|prediction| prediction.algorithm).collect()
+    Algorithm::ALL.into_iter().filter(|algorithm| cost(algorithm) < 100.0 * least).collect()
 }
 
 /// Processor time of all threads of this process so far, in milliseconds; 0 where the system does not tell.

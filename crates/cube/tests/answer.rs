@@ -9,7 +9,7 @@ use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::{Answer, AskOptions, Cube, CubeError, SourceCell, long_schema, relation_batches};
-use warpcube_cube::device::{DeviceContraction, FactsSource};
+use warpcube_cube::device::{DeviceAggregation, FactsSource, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::view::cross_tab_text;
 use warpcube_gpu::{Device, EmulatorOptions};
@@ -191,7 +191,8 @@ fn a_device_answers_as_the_cpu_does() {
     let cube = cube();
     let device = Device::emulated(EmulatorOptions::default(), 1 << 28).unwrap();
     let source = FactsSource::new(cube.facts.clone(), "plan", "1");
-    let device = DeviceContraction::new(Arc::new(Residency::new(device)), source);
+    let facts = Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source));
+    let device = DeviceAggregation::new(facts);
     let options = AskOptions { device: Some(&device), ..AskOptions::default() };
     let query = "rows Region cols Version * Measures where Year";
     let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };

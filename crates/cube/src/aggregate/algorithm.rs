@@ -1,9 +1,6 @@
-//! Names of the aggregation algorithms.
+//! Names of the CPU's aggregation algorithms.
 
 use std::fmt;
-use std::str::FromStr;
-
-use super::AggregateError;
 
 /// An aggregation algorithm of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,29 +37,5 @@ impl Algorithm {
 impl fmt::Display for Algorithm {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.name())
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = AggregateError;
-
-    fn from_str(name: &str) -> Result<Algorithm, AggregateError> {
-        let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
-        found.ok_or_else(|| AggregateError::UnknownAlgorithm { name: name.to_string() })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_parse_as_they_print() {
-        for algorithm in Algorithm::ALL {
-            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
-        }
-        let error = "gpu".parse::<Algorithm>().unwrap_err();
-        let expected = "no aggregation algorithm is named gpu; there are source, source-parallel, target, contract";
-        assert_eq!(error.to_string(), expected);
     }
 }

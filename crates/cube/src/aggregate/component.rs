@@ -10,7 +10,9 @@ use super::monoid::{Extreme, Monoid, Narrow, Wide};
 use super::request::Report;
 use super::scan::{Scan, Source};
 use super::sums::Scatter;
-use super::{AggregateError, Algorithm, Area, CellColumn, Cells, Progress, Request, TargetMap, target};
+use super::{
+    AggregateError, Algorithm, Area, CellColumn, Cells, Prediction, Progress, Request, TargetMap, Tuning, target,
+};
 use crate::facts::{Bitmap, FactColumn, Facts, Precise, Rule, ValueType, Values};
 use crate::matrix::SparseMatrix;
 
@@ -63,16 +65,33 @@ pub fn aggregate(
     let parts: Vec<MeasureCells> = parts.collect::<Result<_, _>>()?;
     let Choice { algorithm, reason, predictions } = run.choice;
     let report = Report {
-        algorithm,
+        algorithm: algorithm.to_string(),
         device: None,
         reason,
         predictions,
         arithmetic: run.arithmetic,
         targets: area.targets() as u64,
         filled_targets: 0,
-        additions: run.additions,
+        additions: Some(run.additions),
     };
     Ok(Cells::new(area.shape(), parts, report))
+}
+
+/// What the cost model says of the CPU's algorithms for one measure of an area.
+///
+/// # Errors
+/// An area of another cube.
+pub fn predict(facts: &Facts, area: &Area, measure: usize) -> Result<Vec<Prediction>, AggregateError> {
+    area.check(facts, u64::MAX)?;
+    Ok(chosen(facts, area, measure, &Tuning::default()).0.predictions)
+}
+
+/// The choice of the cost model for one measure, and the plan of its contraction: by weights, or by membership alone.
+fn chosen(facts: &Facts, area: &Area, measure: usize, tuning: &Tuning) -> (Choice, Plan, bool) {
+    let weighted = facts.columns().get(measure).is_some_and(|column| column.measure.rule == Rule::Sum);
+    let maps = area.maps_of(measure);
+    let plan = Plan::new(&maps, weighted);
+    (choose(facts, &maps, &plan, tuning), plan, weighted)
 }
 
 /// One aggregation.
@@ -104,10 +123,7 @@ impl<'a> Run<'a> {
             Some(algorithm) => Choice::named(algorithm),
             None => {
                 let measure = measures.first().copied().unwrap_or_default();
-                let weighted = facts.columns().get(measure).is_some_and(|column| column.measure.rule == Rule::Sum);
-                let maps = area.maps_of(measure);
-                let plan = Plan::new(&maps, weighted);
-                let choice = choose(facts, &maps, &plan, &request.tuning);
+                let (choice, plan, weighted) = chosen(facts, area, measure, &request.tuning);
                 plans.push(((area.has_own_maps(measure).then_some(measure), weighted), plan));
                 choice
             }

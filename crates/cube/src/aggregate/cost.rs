@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::contract::Plan;
 use super::sums::is_dense;
 use super::target::SCAN_CELLS_A_BASE;
-use super::{Algorithm, TargetMap, Tuning};
+use super::{Algorithm, Cost, Prediction, TargetMap, Tuning};
 use crate::facts::Facts;
 
 /// Cells that a prediction looks at.
@@ -22,15 +22,12 @@ const SEARCH: f64 = 3.0;
 /// Cost of a target besides its searches and cells.
 const VISIT: f64 = 20.0;
 
-/// Predicted work of one algorithm.
+/// Predicted work of one algorithm, its cost in additions to an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Prediction {
-    /// The algorithm.
-    pub algorithm: Algorithm,
-    /// Predicted additions.
-    pub additions: f64,
-    /// Predicted cost, in additions to an array.
-    pub cost: f64,
+struct Estimate {
+    algorithm: Algorithm,
+    additions: f64,
+    cost: f64,
 }
 
 /// The chosen algorithm.
@@ -92,30 +89,35 @@ pub(super) fn choose(facts: &Facts, maps: &[&TargetMap], plan: &Plan, tuning: &T
     let source = read + sample.additions * addition;
     let (contracted, steps) = plan.predict(sample.relevant, tuning);
     let search = search_cost(facts.len() as f64, maps);
-    let predictions = vec![
-        Prediction { algorithm: Algorithm::Source, additions: sample.additions, cost: source },
-        Prediction { algorithm: Algorithm::SourceParallel, additions: sample.additions, cost: source },
-        Prediction {
+    let estimates = [
+        Estimate { algorithm: Algorithm::Source, additions: sample.additions, cost: source },
+        Estimate { algorithm: Algorithm::SourceParallel, additions: sample.additions, cost: source },
+        Estimate {
             algorithm: Algorithm::Target,
             additions: sample.additions,
             cost: targets * search + sample.additions * maps.len() as f64,
         },
-        Prediction { algorithm: Algorithm::Contract, additions: contracted, cost: read + steps },
+        Estimate { algorithm: Algorithm::Contract, additions: contracted, cost: read + steps },
     ];
-    let candidates = predictions.iter().filter(|prediction| prediction.algorithm != Algorithm::Source);
+    let candidates = estimates.iter().filter(|estimate| estimate.algorithm != Algorithm::Source);
     let least = candidates.min_by(|one, other| one.cost.total_cmp(&other.cost));
     // Contraction without steps is a scan like the source-based one, and is called so.
     let algorithm = match least.map_or(Algorithm::SourceParallel, |least| least.algorithm) {
         Algorithm::Contract if plan.is_scan() => Algorithm::SourceParallel,
         algorithm => algorithm,
     };
-    Choice { algorithm, reason: reason(algorithm, &sample, targets, &predictions), predictions }
+    let predictions = estimates.map(|Estimate { algorithm, additions, cost }| Prediction {
+        algorithm: algorithm.to_string(),
+        additions,
+        cost: Cost::Additions(cost),
+    });
+    Choice { algorithm, reason: reason(algorithm, &sample, targets, &estimates), predictions: predictions.to_vec() }
 }
 
-fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, predictions: &[Prediction]) -> String {
-    let others = predictions.iter().filter(|prediction| prediction.algorithm != Algorithm::Source);
+fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, estimates: &[Estimate]) -> String {
+    let others = estimates.iter().filter(|estimate| estimate.algorithm != Algorithm::Source);
     let costs: Vec<String> = others
-        .map(|Prediction { algorithm, additions, cost }| {
+        .map(|Estimate { algorithm, additions, cost }| {
             format!("{algorithm} {} ({} additions)", rounded(*cost), rounded(*additions))
         })
         .collect();
@@ -128,7 +130,7 @@ fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, predictions: &[Pr
 }
 
 /// A number in three digits or so.
-fn rounded(number: f64) -> String {
+pub(crate) fn rounded(number: f64) -> String {
     match number {
         small if small < 1e3 => format!("{small:.0}"),
         thousands if thousands < 1e6 => format!("{:.1} thousand", thousands / 1e3),

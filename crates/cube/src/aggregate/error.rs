@@ -2,21 +2,11 @@
 
 use thiserror::Error;
 
-use super::Algorithm;
 use crate::progress::Stopped;
 
 /// An error of an aggregation. Dimensions, measures and targets count from 0.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AggregateError {
-    /// No algorithm has the name.
-    #[error(
-        "no aggregation algorithm is named {name}; there are {}",
-        Algorithm::ALL.map(Algorithm::name).join(", ")
-    )]
-    UnknownAlgorithm {
-        /// The name.
-        name: String,
-    },
     /// A weight is NaN or infinite, or weights of one base element add up to infinity.
     #[error("target {target}: the weight of base element {base} is {weight}; weights are finite")]
     Weight {

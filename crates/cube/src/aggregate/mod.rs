@@ -30,12 +30,13 @@ mod tensor;
 pub use algorithm::Algorithm;
 pub use area::Area;
 pub use cells::{CellColumn, CellValue, Cells, MeasureCells};
-pub use component::aggregate;
-pub use cost::{Prediction, Work, work};
+pub use component::{aggregate, predict};
+pub(crate) use cost::rounded;
+pub use cost::{Work, work};
 pub use drill::{BaseCell, drill_through};
 pub use error::AggregateError;
 pub use map::TargetMap;
 pub use nearest::{Neighbour, nearest};
-pub use request::{Report, Request, TARGETS_MAX, Tuning};
+pub use request::{Cost, Prediction, Report, Request, TARGETS_MAX, Tuning};
 
 pub use crate::progress::Progress;

@@ -1,6 +1,6 @@
 //! What a caller asks of an aggregation, and what the aggregation reports.
 
-use super::{Algorithm, Prediction};
+use super::Algorithm;
 
 /// Most targets of an area unless the caller says otherwise.
 pub const TARGETS_MAX: u64 = 100_000_000;
@@ -45,16 +45,36 @@ impl Default for Tuning {
     }
 }
 
+/// What a cost model says of one algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Predicted additions.
+    pub additions: f64,
+    /// Predicted cost.
+    pub cost: Cost,
+}
+
+/// A predicted cost, in the unit of the cost model that gives it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cost {
+    /// On the CPU: the additions to an array that take as long.
+    Additions(f64),
+    /// On a device: milliseconds from resident facts to filled cells.
+    Milliseconds(f64),
+}
+
 /// What an aggregation did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The algorithm that ran.
-    pub algorithm: Algorithm,
+    /// Name of the algorithm that ran.
+    pub algorithm: String,
     /// The device that it ran on; none is the CPU.
     pub device: Option<String>,
     /// Why it ran, for EXPLAIN.
     pub reason: String,
-    /// Predictions of all algorithms, if the cost model chose.
+    /// Predictions of the algorithms that the cost model chose among; none for an algorithm that was named.
     pub predictions: Vec<Prediction>,
     /// Number type of each measure's sums.
     pub arithmetic: Vec<&'static str>,
@@ -62,6 +82,6 @@ pub struct Report {
     pub targets: u64,
     /// Filled targets.
     pub filled_targets: u64,
-    /// Additions that the algorithm performed, over all measures.
-    pub additions: u64,
+    /// Additions that the algorithm performed, over all measures; absent where they are not counted, as on a device.
+    pub additions: Option<u64>,
 }

@@ -1,7 +1,8 @@
 //! Errors of answers.
 
-use crate::aggregate::AggregateError;
+use crate::aggregate::{AggregateError, Algorithm};
 use crate::ask::{AskError, Asked};
+use crate::device::DeviceAlgorithm;
 use crate::error::ModelError;
 use crate::facts::{Rule, ValueType};
 use crate::model::CubeModel;
@@ -37,6 +38,23 @@ pub enum CubeError {
     /// An aggregation that is refused or stopped.
     #[error(transparent)]
     Aggregate(AggregateError),
+    /// An algorithm of a device is named where there is no device.
+    #[error(
+        "{algorithm} is an algorithm of a device, and the cube is aggregated without one; the CPU has {}",
+        Algorithm::ALL.map(Algorithm::name).join(", ")
+    )]
+    NoDevice {
+        /// The algorithm.
+        algorithm: DeviceAlgorithm,
+    },
+    /// An algorithm of a device is named and cannot aggregate the area.
+    #[error("{algorithm} does not aggregate this: {reason}; without a name the cost model chooses an algorithm")]
+    Refused {
+        /// The algorithm.
+        algorithm: DeviceAlgorithm,
+        /// Why.
+        reason: String,
+    },
     /// A device that fails.
     #[error("{0}")]
     Device(String),

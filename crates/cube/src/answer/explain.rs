@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{AskOptions, Cube, CubeError};
-use crate::aggregate::{Progress, work};
-use crate::ask::{asked_at, target_name};
+use crate::aggregate::{Cells, Cost, Prediction, Progress, predict, work};
+use crate::ask::{Asked, asked_at, target_name};
 use crate::model::{Dimension, ElementId};
 use crate::query::{BoundPlace, CubeAxis, Target};
 use crate::view::cell_text;
@@ -43,23 +43,43 @@ impl Cube {
                 self.explain_place(&mut text, &self.model.dimensions()[position], place);
             }
         }
-        let report = cells.report();
-        let _ = writeln!(text, "Algorithm: {} ({})", report.algorithm, report.reason);
+        self.explain_algorithm(&mut text, &asked, measure, &cells)?;
         if let Some(reason) = refused {
             let _ = writeln!(text, "  not on the device: {reason}");
         }
-        for prediction in &report.predictions {
-            let _ = writeln!(
-                text,
-                "  {:16} {:>16.0} additions, cost {:.0}",
-                prediction.algorithm.name(),
-                prediction.additions,
-                prediction.cost
-            );
+        Ok(text)
+    }
+
+    /// The algorithm that ran, and what cost models say of all: those of the device where it ran, and those of the CPU.
+    fn explain_algorithm(
+        &self,
+        text: &mut String,
+        asked: &Asked,
+        measure: usize,
+        cells: &Cells,
+    ) -> Result<(), CubeError> {
+        let report = cells.report();
+        let place = report.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
+        let _ = writeln!(text, "Algorithm: {}{place} ({})", report.algorithm, report.reason);
+        let mut predictions = report.predictions.clone();
+        if report.device.is_some() || predictions.is_empty() {
+            let of_cpu = predict(&self.facts, &asked.area, measure);
+            predictions.extend(of_cpu.map_err(|error| CubeError::aggregate(error, &self.model, asked))?);
+        }
+        let width = predictions.iter().map(|prediction| prediction.algorithm.len()).max().unwrap_or_default();
+        for Prediction { algorithm, additions, cost } in predictions {
+            let cost = match cost {
+                Cost::Additions(cost) => format!("cost {cost:.0}"),
+                Cost::Milliseconds(ms) => format!("{ms:.3} ms"),
+            };
+            let _ = writeln!(text, "  {algorithm:width$} {additions:>16.0} additions, {cost}");
         }
         let arithmetic = report.arithmetic.join(", ");
-        let _ = writeln!(text, "  done: {} additions in {arithmetic}", report.additions);
-        Ok(text)
+        let _ = match report.additions {
+            Some(additions) => writeln!(text, "  done: {additions} additions in {arithmetic}"),
+            None => writeln!(text, "  done in {arithmetic}"),
+        };
+        Ok(())
     }
 
     fn explain_place(&self, text: &mut String, dimension: &Dimension, place: &BoundPlace) {

@@ -4,6 +4,7 @@
 //! cross-tab or in long form, base cells as rows, or a text. The rows of the source behind a cell are for who has the
 //! source: [`Answer::Source`] names the base elements that they belong to.
 
+mod algorithm;
 mod device;
 mod error;
 mod explain;
@@ -16,19 +17,22 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
+pub use algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use error::CubeError;
 pub use long::long_schema;
 pub use relation::{relation_batches, relation_schema};
 
-use crate::aggregate::{self, Algorithm, Area, Cells, Progress, Report, Request, TARGETS_MAX, Tuning};
+use crate::aggregate::{self, Area, Cells, Progress, Report, Request, TARGETS_MAX, Tuning};
 use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
+use crate::device::DeviceAlgorithm;
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
 use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, parse};
 
 /// Aggregation of an area by other means than the algorithms of the CPU.
 pub trait Aggregator: Sync {
-    /// The cells of an area, or why the CPU computes them.
+    /// The cells of an area by the algorithm named, or by the one that a cost model chooses; or why it cannot aggregate
+    /// them.
     ///
     /// # Errors
     /// Those of the aggregation: a final value beyond its type, a wish to stop, a device that fails.
@@ -37,7 +41,7 @@ pub trait Aggregator: Sync {
         facts: &Facts,
         area: &Area,
         measures: &[usize],
-        request: &Request,
+        named: Option<DeviceAlgorithm>,
         progress: &Progress,
     ) -> Result<Result<Cells, String>, CubeError>;
 }
@@ -45,11 +49,11 @@ pub trait Aggregator: Sync {
 /// How a query is answered.
 #[derive(Clone, Copy)]
 pub struct AskOptions<'a> {
-    /// The algorithm of the CPU; the cost model chooses if absent.
-    pub algorithm: Option<Algorithm>,
+    /// The algorithm. If absent, the device aggregates by the one that its cost model chooses, or else the CPU.
+    pub algorithm: Option<AlgorithmName>,
     /// Most targets of an area, filled or not.
     pub targets_max: u64,
-    /// What is asked before the CPU.
+    /// What is asked before the CPU, unless an algorithm of the CPU is named.
     pub device: Option<&'a dyn Aggregator>,
 }
 
@@ -113,7 +117,7 @@ impl Cube {
     ///
     /// # Errors
     /// A text that is no query or names what the cube has not, each with the place; an area beyond the limit; a final
-    /// value beyond its type, with the cell; a wish to stop.
+    /// value beyond its type, with the cell; a wish to stop; an algorithm of the device that is named and cannot run.
     pub fn ask(&self, text: &str, options: &AskOptions<'_>, progress: &Progress) -> Result<Answer, CubeError> {
         let of_text = |error: crate::query::QueryError| CubeError::query(&error, text);
         let query = parse(text).map_err(of_text)?;
@@ -148,16 +152,27 @@ impl Cube {
         progress: &Progress,
     ) -> Result<(Cells, Option<String>), CubeError> {
         let AskOptions { algorithm, targets_max, device } = *options;
-        let request = Request { algorithm, targets_max, tuning: Tuning::default() };
         let Asked { area, measures, .. } = asked;
         area.check(&self.facts, targets_max).map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
-        let mut refused = None;
-        if let Some(device) = device {
-            match device.aggregate(&self.facts, area, measures, &request, progress)? {
-                Ok(cells) => return Ok((cells, None)),
-                Err(reason) => refused = Some(reason),
+        let (named, refused) = match (algorithm, device) {
+            (Some(AlgorithmName::Device(algorithm)), None) => return Err(CubeError::NoDevice { algorithm }),
+            (Some(AlgorithmName::Device(algorithm)), Some(device)) => {
+                return match device.aggregate(&self.facts, area, measures, Some(algorithm), progress) {
+                    Ok(Ok(cells)) => Ok((cells, None)),
+                    Ok(Err(reason)) | Err(CubeError::Device(reason)) => Err(CubeError::Refused { algorithm, reason }),
+                    Err(error) => Err(error),
+                };
             }
-        }
+            (Some(AlgorithmName::Cpu(named)), device) => {
+                (Some(named), device.map(|_| format!("{named} is an algorithm of the CPU")))
+            }
+            (None, Some(device)) => match device.aggregate(&self.facts, area, measures, None, progress)? {
+                Ok(cells) => return Ok((cells, None)),
+                Err(reason) => (None, Some(reason)),
+            },
+            (None, None) => (None, None),
+        };
+        let request = Request { algorithm: named, targets_max, tuning: Tuning::default() };
         let cells = aggregate::aggregate(&self.facts, area, measures, &request, progress);
         let cells = cells.map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
         Ok((cells, refused))

@@ -1,4 +1,4 @@
-//! All algorithms of the device by name, for statements and benchmarks that run over them.
+//! All algorithms of the device by name, and one object that runs them over the facts of one cube.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::contract::{DeviceCells, DeviceContraction, DeviceError};
+use super::cost::{DeviceChoice, choose};
 use super::resident::ResidentFacts;
 use super::source_based::{SourceBased, SourceVariant, UnknownVariant};
 use super::statement::RecordedRun;
@@ -75,6 +76,37 @@ impl DeviceAggregation {
     /// The facts.
     pub fn facts(&self) -> &Arc<ResidentFacts> {
         self.contraction.facts()
+    }
+
+    /// What the cost model says of a measure of an area.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] for what no algorithm of the device aggregates; what loading gives.
+    pub fn choose(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<DeviceChoice, DeviceError> {
+        let plan = self.contraction.plan(area, measure, cancelled)?;
+        choose(self.facts().facts(), area, measure, plan)
+    }
+
+    /// Sums of a measure over an area by the algorithm that was chosen.
+    ///
+    /// # Errors
+    /// Those of the algorithm.
+    pub fn sums_by(
+        &self,
+        choice: &DeviceChoice,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<DeviceCells, DeviceError> {
+        match choice.plan(measure) {
+            Some(plan) => self.contraction.sums_by(plan, measure, cancelled),
+            None => self.sums(choice.algorithm, area, measure, cancelled),
+        }
     }
 
     /// Sums of a measure over an area by one algorithm.

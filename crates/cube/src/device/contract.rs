@@ -73,11 +73,6 @@ impl DeviceContraction {
         &self.facts
     }
 
-    /// The name of the device.
-    pub fn device_name(&self) -> String {
-        self.facts.device().info().name.clone()
-    }
-
     /// Cuts the pass over facts of later statements as told.
     pub fn set_tuning(&mut self, tuning: ScanTuning) {
         self.tuning = tuning;
@@ -121,20 +116,53 @@ impl DeviceContraction {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
-        if !self.facts.has_values(measure) {
+        match self.plan(area, measure, cancelled)? {
+            Some(plan) => self.planned(&plan, measure, cancelled),
+            None => Ok(None),
+        }
+    }
+
+    /// What a contraction does; `None` if no fact has a value.
+    pub(super) fn plan(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Plan>, DeviceError> {
+        if !self.facts.has_values(measure)? {
             return Ok(None);
         }
-        let (facts, keys) = (self.facts.facts(), self.facts.keys(cancelled)?);
-        let plan = Plan::new(facts, area, measure, &keys.present)?;
+        let keys = self.facts.keys(cancelled)?;
+        Plan::new(self.facts.facts(), area, measure, &keys.present).map(Some)
+    }
+
+    /// Sums of a measure by a plan.
+    pub(super) fn sums_by(
+        &self,
+        plan: &Plan,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<DeviceCells, DeviceError> {
+        statement::sums(self.planned(plan, measure, cancelled)?, &self.facts)
+    }
+
+    fn planned(
+        &self,
+        plan: &Plan,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
+        plan.check_room()?;
         if plan.is_empty() {
             return Ok(None);
         }
+        let facts = self.facts.facts();
         let has_nulls = facts.columns()[measure].filled.is_some();
         let info = self.facts.device().info();
         let is_total = plan.looked_up.is_empty();
-        let form = (!is_total).then(|| ScanForm::of(&plan, facts.layout(), has_nulls, self.tuning, info));
+        let form = (!is_total).then(|| ScanForm::of(plan, facts.layout(), has_nulls, self.tuning, info));
         let kernels = self.kernels(form)?;
-        let steps = |relation: &Relation, _| ContractionSteps::new(kernels.clone(), &plan, facts, relation);
+        let steps = |relation: &Relation, _| ContractionSteps::new(kernels.clone(), plan, facts, relation);
         Ok(Some(Statement::new(&self.facts, measure, cancelled, steps)?))
     }
 

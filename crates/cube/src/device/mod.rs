@@ -16,6 +16,7 @@ mod cells;
 mod classes;
 mod contract;
 mod contraction;
+mod cost;
 mod expand;
 mod keys;
 mod plan;
@@ -30,6 +31,7 @@ mod workspace;
 
 pub use algorithm::{DeviceAggregation, DeviceAlgorithm};
 pub use contract::{DeviceCells, DeviceContraction, DeviceError};
+pub use cost::DeviceChoice;
 pub use resident::{FactBytes, ResidentFacts};
 pub use scan::ScanTuning;
 pub use source::FactsSource;

@@ -3,12 +3,14 @@
 use super::classes::Classes;
 use super::contract::DeviceError;
 use crate::aggregate::Area;
-use crate::facts::{Facts, Rule, Values};
+use crate::facts::Facts;
 
 /// Places of the largest array of sums: 4 GiB of words, and a byte each.
 pub(super) const PLACES_MAX: u64 = 1 << 29;
 /// Most dimensions that a kernel takes.
 pub(super) const DIMENSIONS_MAX: usize = 32;
+/// Whole numbers below this, 2^53, are doubles.
+const DOUBLES_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The classes of an area's dimensions.
 pub(super) struct Plan {
@@ -25,23 +27,28 @@ impl Plan {
     /// # Errors
     /// [`DeviceError::Unsupported`] with the reason.
     pub(super) fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<Plan, DeviceError> {
-        let unsupported = |reason: String| Err(DeviceError::Unsupported { reason });
-        check_measure(facts, measure)?;
         let maps = area.maps_of(measure);
         let classes = maps.into_iter().zip(present).map(|(map, present)| Classes::of(map, true, present));
         let Some(classes) = classes.collect::<Option<Vec<_>>>() else {
-            return unsupported("a weight is not whole".to_string());
+            return Err(DeviceError::Unsupported { reason: "a weight is not whole".to_string() });
         };
         let looked_up: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_trivial()).collect();
         let mut multiplied: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_selection()).collect();
         let growth = |at: &usize| f64::from(classes[*at].targets()) / f64::from(classes[*at].count.max(1));
         multiplied.sort_by(|one, other| growth(one).total_cmp(&growth(other)));
-        let plan = Plan { classes, looked_up, multiplied };
-        if plan.peak_places() > PLACES_MAX {
-            return unsupported(format!("{} sums would be kept at once, at most {PLACES_MAX}", plan.peak_places()));
+        check_bound(facts, measure, classes.iter().map(|classes| classes.magnitude))?;
+        Ok(Plan { classes, looked_up, multiplied })
+    }
+
+    /// Refuses sums that would take too much memory at once.
+    pub(super) fn check_room(&self) -> Result<(), DeviceError> {
+        match self.peak_places() {
+            places if places <= PLACES_MAX => Ok(()),
+            places => {
+                let reason = format!("{places} sums would be kept at once, at most {PLACES_MAX}");
+                Err(DeviceError::Unsupported { reason })
+            }
         }
-        check_bound(facts, measure, plan.classes.iter().map(|classes| classes.magnitude))?;
-        Ok(plan)
     }
 
     /// True if no target has a fact.
@@ -59,6 +66,20 @@ impl Plan {
         let mut shape = self.class_shape();
         self.multiplied.iter().for_each(|at| shape[*at] = self.classes[*at].targets().into());
         shape
+    }
+
+    /// Places of all sums that a contraction writes, and the additions of its products.
+    pub(super) fn work(&self) -> (f64, f64) {
+        let product = |shape: &[f64]| shape.iter().product::<f64>();
+        let mut shape: Vec<f64> = self.class_shape().iter().map(|size| *size as f64).collect();
+        let (mut all, mut additions) = (product(&shape), 0.0);
+        for dimension in &self.multiplied {
+            let classes = &self.classes[*dimension];
+            additions += product(&shape) * classes.classes.len() as f64 / f64::from(classes.count.max(1));
+            shape[*dimension] = classes.targets().into();
+            all += product(&shape);
+        }
+        (all, additions)
     }
 
     /// Places of the largest input and output together.
@@ -98,25 +119,17 @@ impl Plan {
     }
 }
 
-/// Refuses measures that are no sums of decimals.
-pub(super) fn check_measure(facts: &Facts, measure: usize) -> Result<(), DeviceError> {
-    let column = &facts.columns()[measure];
-    let reason = match column.values {
-        _ if column.measure.rule != Rule::Sum => "is no sum",
-        Values::Doubles(_) => "has doubles",
-        Values::Decimals(_) => return Ok(()),
-    };
-    Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) })
-}
-
 /// Refuses sums that may pass 64 bits; `magnitudes` has the greatest weight of each dimension.
 pub(super) fn check_bound(
     facts: &Facts,
     measure: usize,
     magnitudes: impl Iterator<Item = u64>,
 ) -> Result<(), DeviceError> {
-    // A fact has one weight a dimension: no sum passes the sum of magnitudes times the largest weights.
-    let all = (facts.magnitude(measure).ceil() as u128).saturating_mul(facts.len() as u128);
+    // A fact has one weight a dimension: no sum passes the sum of magnitudes times the largest weights. The magnitude is
+    // rounded to a double: the next one is not below it. It is 1 at least, so that products of weights hold, too.
+    let most = facts.magnitude(measure);
+    let most = if most < DOUBLES_EXACT { most.max(1.0) } else { most.next_up() };
+    let all = (most as u128).saturating_mul(facts.len() as u128);
     match magnitudes.fold(all, |bound, magnitude| bound.saturating_mul(magnitude.into())) {
         bound if bound <= i64::MAX as u128 => Ok(()),
         bound => Err(DeviceError::Unsupported { reason: format!("sums may pass 64 bits: {bound} is their bound") }),

@@ -11,7 +11,7 @@ use super::contract::DeviceError;
 use super::keys::{PackedKeys, ResidentKeys};
 use super::source::FactsSource;
 use super::workspace::Workspace;
-use crate::facts::Facts;
+use crate::facts::{Facts, Rule, Values};
 
 /// Device memory of facts in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +62,22 @@ impl ResidentFacts {
         Ok(FactBytes { keys: keys.bytes(), values })
     }
 
-    /// True if a fact has a value of a measure.
-    pub(super) fn has_values(&self, measure: usize) -> bool {
+    /// True if a fact has a value of a measure, which has to be a sum of decimals.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] for other measures.
+    pub(super) fn has_values(&self, measure: usize) -> Result<bool, DeviceError> {
         let (facts, column) = (self.facts(), &self.facts().columns()[measure]);
+        let reason = match column.values {
+            _ if column.measure.rule != Rule::Sum => Some("is no sum"),
+            Values::Doubles(_) => Some("has doubles"),
+            Values::Decimals(_) => None,
+        };
+        if let Some(reason) = reason {
+            return Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) });
+        }
         let has_filled = || column.filled.as_ref().is_none_or(|filled| filled.words().iter().any(|word| *word != 0));
-        !facts.is_empty() && has_filled()
+        Ok(!facts.is_empty() && has_filled())
     }
 
     /// A stream for one statement.

@@ -11,7 +11,7 @@ use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 use super::cells::{CellAxes, CellOutput, compile_cells, state_bytes};
 use super::contract::{DeviceCells, DeviceError};
 use super::keys::RESIDENT_KEYS;
-use super::plan::{PLACES_MAX, check_bound, check_measure, places};
+use super::plan::{PLACES_MAX, check_bound, places};
 use super::resident::{ResidentFacts, keep_values, put_addresses};
 use super::scan::padded;
 use super::statement::{self, Held, RecordedRun, Statement, Steps};
@@ -69,7 +69,7 @@ impl TargetBased {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Statement<TargetSteps>>, DeviceError> {
         let resident = &self.facts;
-        if !resident.has_values(measure) {
+        if !resident.has_values(measure)? {
             return Ok(None);
         }
         let (facts, keys) = (resident.facts(), resident.keys(cancelled)?);
@@ -109,7 +109,6 @@ struct TargetLists {
 
 impl TargetLists {
     fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<TargetLists, DeviceError> {
-        check_measure(facts, measure)?;
         let sizes: Vec<u64> = area.shape().into_iter().map(u64::from).collect();
         let targets = places(&sizes);
         if targets > PLACES_MAX {

@@ -14,10 +14,10 @@ use std::sync::{Arc, OnceLock};
 use arrow::array::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
-use warpcube_cube::aggregate::{Algorithm, Progress, TARGETS_MAX};
-use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer};
+use warpcube_cube::aggregate::{Progress, TARGETS_MAX};
+use warpcube_cube::answer::{Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer};
 use warpcube_cube::define::{self, Definition};
-use warpcube_cube::device::{DeviceContraction, FactsSource};
+use warpcube_cube::device::{DeviceAggregation, FactsSource, ResidentFacts};
 use warpcube_cube::store::{self, Manifest, Origin, StoreError};
 
 use crate::access::Access;
@@ -52,7 +52,7 @@ pub struct OpenCube {
     generation: u64,
     cube: Cube,
     definition: Option<CubeDefinition>,
-    device: OnceLock<DeviceContraction>,
+    device: OnceLock<DeviceAggregation>,
     batches: OnceLock<Arc<[RecordBatch]>>,
 }
 
@@ -125,8 +125,8 @@ impl CubeDefinition {
 /// How a cube is asked.
 #[derive(Debug, Clone, Copy)]
 pub struct CubeQueryOptions {
-    /// The algorithm; the cost model chooses if absent.
-    pub algorithm: Option<Algorithm>,
+    /// The algorithm; a cost model chooses if absent. One of a device runs there, whatever the size of the cube.
+    pub algorithm: Option<AlgorithmName>,
     /// Most targets of an area, filled or not.
     pub targets_max: u64,
 }
@@ -211,7 +211,8 @@ impl Cubes {
     ///
     /// # Errors
     /// [`SqlError::CubeQuery`] for a text that is no query of the cube, [`SqlError::CubeCells`] for an area beyond the
-    /// limit or a value beyond its type, [`SqlError::Cancelled`], errors of the device under placement `cuda`.
+    /// limit, a value beyond its type, or an algorithm of the device that is named and cannot run,
+    /// [`SqlError::Cancelled`], errors of the device under placement `cuda`.
     pub fn ask(
         &self,
         open: &OpenCube,
@@ -220,7 +221,7 @@ impl Cubes {
         settings: &Settings,
         progress: &Progress,
     ) -> Result<CubeAnswer> {
-        let device = self.device(open, settings)?;
+        let device = self.device(open, options.algorithm, settings)?;
         let options = AskOptions {
             algorithm: options.algorithm,
             targets_max: options.targets_max,
@@ -245,12 +246,18 @@ impl Cubes {
         })
     }
 
-    /// The device's aggregation of a cube, where the settings place it there.
-    fn device<'a>(&self, open: &'a OpenCube, settings: &Settings) -> Result<Option<&'a DeviceContraction>> {
+    /// The device's aggregation of a cube, where the settings or the algorithm named place it there.
+    fn device<'a>(
+        &self,
+        open: &'a OpenCube,
+        algorithm: Option<AlgorithmName>,
+        settings: &Settings,
+    ) -> Result<Option<&'a DeviceAggregation>> {
+        let is_named = matches!(algorithm, Some(AlgorithmName::Device(_)));
         let wanted = match settings.placement {
             Placement::Cpu => false,
             Placement::Cuda => true,
-            Placement::Auto => open.cube.facts.len() >= DEVICE_CELLS_MIN,
+            Placement::Auto => is_named || open.cube.facts.len() >= DEVICE_CELLS_MIN,
         };
         if !wanted {
             return Ok(None);
@@ -259,13 +266,14 @@ impl Cubes {
             let reason = self.engines.reason().unwrap_or_default();
             return match settings.placement {
                 Placement::Cuda => Err(SqlError::NoDevice { statement: "a cube under placement cuda", reason }),
+                _ if is_named => Err(SqlError::NoDevice { statement: "an algorithm of a device", reason }),
                 _ => Ok(None),
             };
         };
         let device = open.device.get_or_init(|| {
             let name = open.folder.display().to_string();
             let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("generation {}", open.generation));
-            DeviceContraction::new(engine.residency().clone(), source)
+            DeviceAggregation::new(Arc::new(ResidentFacts::new(engine.residency().clone(), source)))
         });
         Ok(Some(device))
     }

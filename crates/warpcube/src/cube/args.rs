@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use warpcube_cube::aggregate::{Algorithm, TARGETS_MAX};
+use warpcube_cube::aggregate::TARGETS_MAX;
+use warpcube_cube::answer::AlgorithmName;
 
 /// A command over cubes.
 #[derive(Debug, Clone, Subcommand)]
@@ -92,9 +93,10 @@ pub(crate) struct QueryArgs {
     /// Write cells to this file; its extension tells the format unless --format does
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Aggregate by this algorithm: source, source-parallel, target or contract
+    /// Aggregate by this algorithm: source, source-parallel, target or contract on the CPU, gpu-contract, gpu-target or
+    /// gpu-source/<preaggregation>/<expansion>[/<map>]/h<functions> on the device
     #[arg(long, value_name = "NAME")]
-    pub(crate) algorithm: Option<Algorithm>,
+    pub(crate) algorithm: Option<AlgorithmName>,
     /// Most cells of an area, filled or not
     #[arg(long, default_value_t = TARGETS_MAX, value_name = "CELLS")]
     pub(crate) targets_max: u64,

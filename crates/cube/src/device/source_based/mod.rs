@@ -82,7 +82,7 @@ impl SourceBased {
         is_counted: bool,
     ) -> Result<Option<Statement<SourceSteps>>, DeviceError> {
         let (resident, variant) = (&self.facts, self.variant);
-        if !resident.has_values(measure) {
+        if !resident.has_values(measure)? {
             return Ok(None);
         }
         let facts = resident.facts();

@@ -140,6 +140,23 @@ impl MapPlace {
 }
 
 impl SourceVariant {
+    /// The form of names.
+    pub const FORM: &str = "gpu-source/<preaggregation>/<expansion>[/<map>]/h<functions>";
+
+    /// What the parts of a name may be, in words.
+    pub fn parts() -> String {
+        let or = |names: &[&str]| match names {
+            [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+            [] => String::new(),
+        };
+        format!(
+            "preaggregation is {}, expansion is {}, map is {}, and functions is from 1 to {HASH_FUNCTIONS_MAX}",
+            or(&Preaggregation::ALL.map(Preaggregation::name)),
+            or(&Expansion::ALL.map(Expansion::name)),
+            or(&MapPlace::ALL.map(MapPlace::name))
+        )
+    }
+
     /// Every pair of preaggregation and expansion, with maps in constant memory.
     pub fn pairs(hash_functions: u32) -> Vec<SourceVariant> {
         let pair = |preaggregation, expansion| SourceVariant {
@@ -189,12 +206,12 @@ impl FromStr for SourceVariant {
 
     fn from_str(name: &str) -> Result<SourceVariant, UnknownVariant> {
         let unknown = |reason: String| UnknownVariant { name: name.to_string(), reason };
-        let form = "gpu-source/<preaggregation>/<expansion>[/<map>]/h<functions> is the form";
+        let form = format!("{} is the form", SourceVariant::FORM);
         let parts: Vec<&str> = name.split('/').collect();
         let (preaggregation, expansion, map, functions) = match parts[..] {
             ["gpu-source", preaggregation, expansion, functions] => (preaggregation, expansion, "constant", functions),
             ["gpu-source", preaggregation, expansion, map, functions] => (preaggregation, expansion, map, functions),
-            _ => return Err(unknown(form.to_string())),
+            _ => return Err(unknown(form)),
         };
         let functions = functions.strip_prefix('h').and_then(|number| number.parse().ok());
         let variant = SourceVariant {
@@ -202,7 +219,7 @@ impl FromStr for SourceVariant {
                 .map_err(unknown)?,
             expansion: find("expansion", &Expansion::ALL, Expansion::name, expansion).map_err(unknown)?,
             map: find("map", &MapPlace::ALL, MapPlace::name, map).map_err(unknown)?,
-            hash_functions: functions.ok_or_else(|| unknown(form.to_string()))?,
+            hash_functions: functions.ok_or_else(|| unknown(form))?,
         };
         variant.reason().map_or(Ok(variant), |reason| Err(unknown(reason)))
     }

@@ -1,0 +1,184 @@
+//! The cost model of the device: which algorithm takes the fewest milliseconds for an area.
+//!
+//! Rates are those of one NVIDIA H200 (`bench/results/cube-algorithms-h200.json`, queries M1 to B3 over 41 and 281
+//! million facts; docs/cube-benchmarks.md). There contraction is 19 to 1,500 times as quick as the next algorithm, and
+//! near the time of one pass over the facts. So three candidates suffice: contraction; the source-based variant whose
+//! six times have the least geometric mean; the target-based algorithm. The latter two are chosen where contraction
+//! keeps so many sums of classes that those take longer than the facts do, or more than there is room for: targets of
+//! several dimensions that overlap, or weigh base elements one by one.
+
+use super::algorithm::DeviceAlgorithm;
+use super::contract::DeviceError;
+use super::keys::MINIBLOCK_FACTS;
+use super::plan::{PLACES_MAX, Plan};
+use super::source_based::{Expansion, MapPlace, Preaggregation, SourceVariant};
+use crate::aggregate::{Area, Cost, Prediction, TargetMap, rounded};
+use crate::facts::Facts;
+
+/// Launches and waits of a statement in milliseconds: M1 takes 0.0813, its bytes alone 0.0726.
+const LAUNCHES_MS: f64 = 0.009;
+/// Nanoseconds of a fact in a contraction whose dimensions have one class each: B1 takes 0.501 ms for 281,057,088.
+const TOTAL_NS: f64 = 0.0018;
+/// Nanoseconds of a fact whose classes are looked up: 0.0033 to 0.0044 in B2, B3, M2, M3.
+const FACT_NS: f64 = 0.0036;
+/// Nanoseconds of a sum of classes that is written, or read for a product: 9 bytes at 4.55 TB/s, the rate of M1.
+const CLASS_SUM_NS: f64 = 0.002;
+/// Nanoseconds of a relevant cell of the source-based algorithm: B1 and M1 take 0.068 and 0.045, with one addition.
+const CELL_NS: f64 = 0.04;
+/// Nanoseconds of an addition to a hash table: 0.008 to 0.046 in B2, B3, M2, M3.
+const ADDITION_NS: f64 = 0.02;
+/// Nanoseconds of a slot of a hash table, which is cleared and merged: 32 bytes at 4.55 TB/s.
+const SLOT_NS: f64 = 0.007;
+/// Nanoseconds of a fact that a target reads: 0.037 in M1 and 0.046 in B1, whose one target reads all facts.
+const READ_NS: f64 = 0.04;
+/// Facts that a prediction looks at.
+const SAMPLE_FACTS: usize = 256;
+/// Distance of the facts that are looked at, as a share of all: the golden ratio, which no period of the keys meets.
+const SAMPLE_STEP: f64 = 0.618_033_988_749_895;
+
+/// The source-based variant among the candidates.
+const SOURCE: SourceVariant = SourceVariant {
+    preaggregation: Preaggregation::Shuffle,
+    expansion: Expansion::Thread,
+    map: MapPlace::Constant,
+    hash_functions: 64,
+};
+
+/// The algorithm that aggregates an area, with the reason.
+pub struct DeviceChoice {
+    /// The algorithm.
+    pub algorithm: DeviceAlgorithm,
+    /// Why it runs, for EXPLAIN.
+    pub reason: String,
+    /// Predictions of all candidates that can aggregate the area; none for an algorithm that was named.
+    pub predictions: Vec<Prediction>,
+    /// The measure that the choice was made for, with the plan of its contraction.
+    plan: Option<(usize, Plan)>,
+}
+
+impl DeviceChoice {
+    /// The algorithm that the caller names.
+    pub fn named(algorithm: DeviceAlgorithm) -> DeviceChoice {
+        let reason = format!("{algorithm} was asked for");
+        DeviceChoice { algorithm, reason, predictions: Vec::new(), plan: None }
+    }
+
+    /// The plan of a measure's contraction, where that was chosen for this measure.
+    pub(super) fn plan(&self, measure: usize) -> Option<&Plan> {
+        let plan = self.plan.as_ref().filter(|plan| plan.0 == measure);
+        plan.filter(|_| self.algorithm == DeviceAlgorithm::Contract).map(|plan| &plan.1)
+    }
+}
+
+/// Chooses among the candidates; `plan` is that of contraction, absent where no fact has a value.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] where no candidate has room for the area.
+pub(super) fn choose(
+    facts: &Facts,
+    area: &Area,
+    measure: usize,
+    plan: Option<Plan>,
+) -> Result<DeviceChoice, DeviceError> {
+    let Some(plan) = plan else {
+        let reason = "no fact has a value".to_string();
+        return Ok(DeviceChoice { algorithm: DeviceAlgorithm::Contract, reason, predictions: Vec::new(), plan: None });
+    };
+    let (sample, targets) = (Sample::of(facts, &area.maps_of(measure)), area.targets());
+    let mut candidates = Vec::new();
+    let too_large = plan.check_room().err();
+    if too_large.is_none() {
+        candidates.push(contraction(facts, &plan, &sample));
+    }
+    if targets <= PLACES_MAX.into() {
+        candidates.extend([source_based(&sample, targets as f64), target_based(&sample)]);
+    }
+    let least = candidates.iter().min_by(|one, other| one.ms.total_cmp(&other.ms)).copied();
+    let algorithm = match (least, too_large) {
+        (Some(least), _) => least.algorithm,
+        (None, Some(error)) => return Err(error),
+        (None, None) => unreachable!("contraction is a candidate where there is room for it"),
+    };
+    let (facts, cells, many) = (facts.len() as f64, rounded(sample.relevant), rounded(targets as f64));
+    let mut reason = format!("least time for about {cells} relevant of {} cells and {many} targets", rounded(facts));
+    if let Err(DeviceError::Unsupported { reason: too_large }) = plan.check_room() {
+        reason.push_str(&format!("; not {}: {too_large}", DeviceAlgorithm::Contract));
+    }
+    let prediction = |candidate: Candidate| Prediction {
+        algorithm: candidate.algorithm.to_string(),
+        additions: candidate.additions,
+        cost: Cost::Milliseconds(candidate.ms),
+    };
+    let predictions = candidates.into_iter().map(prediction).collect();
+    Ok(DeviceChoice { algorithm, reason, predictions, plan: Some((measure, plan)) })
+}
+
+/// Predicted work of one algorithm.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    algorithm: DeviceAlgorithm,
+    additions: f64,
+    ms: f64,
+}
+
+impl Candidate {
+    fn new(algorithm: DeviceAlgorithm, additions: f64, nanoseconds: f64) -> Candidate {
+        Candidate { algorithm, additions, ms: LAUNCHES_MS + nanoseconds / 1e6 }
+    }
+}
+
+/// One pass over the facts, then products of the sums of classes.
+fn contraction(facts: &Facts, plan: &Plan, sample: &Sample) -> Candidate {
+    let each = if plan.looked_up.is_empty() { TOTAL_NS } else { FACT_NS };
+    let (sums, products) = plan.work();
+    let nanoseconds = facts.len() as f64 * each + (sums + products) * CLASS_SUM_NS;
+    Candidate::new(DeviceAlgorithm::Contract, sample.relevant + products, nanoseconds)
+}
+
+/// Relevant cells, their additions, and the hash tables, which are at most half full.
+fn source_based(sample: &Sample, targets: f64) -> Candidate {
+    let slots = f64::from(SOURCE.hash_functions) * targets * 3.0;
+    let nanoseconds = sample.relevant * CELL_NS + sample.additions * ADDITION_NS + slots * SLOT_NS;
+    Candidate::new(DeviceAlgorithm::Source(SOURCE), sample.additions, nanoseconds)
+}
+
+/// The facts of all miniblocks that targets read.
+fn target_based(sample: &Sample) -> Candidate {
+    Candidate::new(DeviceAlgorithm::Target, sample.additions, sample.reads * READ_NS)
+}
+
+/// What some facts tell of all.
+struct Sample {
+    /// Facts with a target.
+    relevant: f64,
+    /// Additions of facts to targets.
+    additions: f64,
+    /// Facts that targets read, at most: a target reads a whole miniblock of keys if one may belong to it.
+    reads: f64,
+}
+
+impl Sample {
+    fn of(facts: &Facts, maps: &[&TargetMap]) -> Sample {
+        let (layout, all, count) = (facts.layout(), facts.len(), facts.len().min(SAMPLE_FACTS));
+        let (mut relevant, mut additions, mut reads) = (0.0, 0.0, 0.0);
+        for number in 0..count {
+            let fact = (((number as f64 * SAMPLE_STEP).fract() * all as f64) as usize).min(all - 1);
+            let first = fact - fact % MINIBLOCK_FACTS;
+            let last = (first + MINIBLOCK_FACTS).min(all) - 1;
+            let keys = [first, fact, last].map(|fact| facts.keys().get(fact));
+            let (mut own, mut read, mut is_same) = (1.0, 1.0, true);
+            for (dimension, map) in maps.iter().enumerate() {
+                let [first, base, last] = keys.map(|key| layout.coordinate(key, dimension));
+                let targets = if base < map.bases() { map.targets_of(base).0.len() } else { 0 };
+                own *= targets as f64;
+                is_same &= first == last;
+                read *= if is_same { targets as f64 } else { f64::from(map.targets()) };
+            }
+            relevant += f64::from(own > 0.0);
+            additions += own;
+            reads += read;
+        }
+        let share = all as f64 / count.max(1) as f64;
+        Sample { relevant: relevant * share, additions: additions * share, reads: reads * share }
+    }
+}
