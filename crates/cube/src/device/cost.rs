@@ -44,6 +44,12 @@ const SOURCE: SourceVariant = SourceVariant {
     hash_functions: 64,
 };
 
+impl DeviceAlgorithm {
+    /// The algorithms that the cost model chooses from.
+    pub const CANDIDATES: [DeviceAlgorithm; 3] =
+        [DeviceAlgorithm::Contract, DeviceAlgorithm::Source(SOURCE), DeviceAlgorithm::Target];
+}
+
 /// The algorithm that aggregates an area, with the reason.
 pub struct DeviceChoice {
     /// The algorithm.

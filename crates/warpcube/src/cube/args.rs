@@ -61,6 +61,10 @@ pub(crate) enum CubeCommand {
     ///
     /// Without --format and --output cells are a cross-tab; with them they are rows in long form.
     Query(QueryArgs),
+    /// Measure a query by every algorithm, and compare their cells
+    ///
+    /// The standard benchmarks are `warpcube bench cube` and `warpcube bench schemes`. Exit code 1 where cells differ.
+    Bench(BenchArgs),
     /// Import a Palo or Jedox database, or a Matrix Market file
     Import {
         /// The folder with database.csv, or the .mtx file
@@ -103,6 +107,29 @@ pub(crate) struct QueryArgs {
     /// Write time, algorithm and placement to the standard error
     #[arg(long)]
     pub(crate) timing: bool,
+}
+
+/// A query to measure.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct BenchArgs {
+    /// The cube's folder
+    pub(crate) cube: PathBuf,
+    /// The query, a cross-tab; several words are one text
+    #[arg(required = true, allow_negative_numbers = true)]
+    pub(crate) query: Vec<String>,
+    /// Only these algorithms, by comma; without them those of the CPU and the three that the device's cost model
+    /// chooses from
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) algorithms: Vec<AlgorithmName>,
+    /// Runs of each algorithm behind a first one; the median counts
+    #[arg(long, default_value_t = 5, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Most cells of an area, filled or not
+    #[arg(long, default_value_t = TARGETS_MAX, value_name = "CELLS")]
+    pub(crate) targets_max: u64,
+    /// Write the measurements to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// A command as the shell takes it.

@@ -1,6 +1,7 @@
 //! `warpcube cube …` and `\cube …` of the shell: cubes made, filled, asked, imported and exported.
 
 pub(crate) mod args;
+mod bench;
 mod demo;
 mod info;
 mod query;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Resu
         CubeCommand::Refresh { cube } => load(cube, None, CubeLoad::Refresh, session, host),
         CubeCommand::Info { cube, json } => info::run(cube, *json, session, host),
         CubeCommand::Query(query) => query::run(query, session, host),
+        CubeCommand::Bench(arguments) => bench::run(arguments, session, host),
         CubeCommand::Import { source, folder } => import(source, folder, host),
         CubeCommand::Export { folder, target } => export(folder, target, host),
         CubeCommand::Schema => {

@@ -293,3 +293,23 @@ fn options_stand_before_or_behind_the_query() {
     let alone = place.run(&["-c", "\\cube"]).error(1);
     assert!(alone.contains("takes a command: demo, define, load"), "{alone}");
 }
+
+#[test]
+fn a_query_is_measured_by_every_algorithm() {
+    let place = plan();
+    let text = "rows Region cols Version * Month";
+    let arguments = ["--device", "emulated", "cube", "bench", "plan.cube", text, "--runs", "1", "--json", "bench.json"];
+    let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let names: Vec<&str> = ran.out.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let of_device = ["gpu-contract", "gpu-source/shuffle/thread/constant/h64", "gpu-target"];
+    assert_eq!(names, [&["source", "source-parallel", "target", "contract"][..], &of_device].concat(), "{ran:?}");
+    assert_eq!(ran.out.matches("same cells").count(), names.len(), "{ran:?}");
+    let report: serde_json::Value = serde_json::from_slice(&place.read("bench.json")).unwrap();
+    assert_eq!(report["results"].as_array().unwrap().len(), names.len(), "{report}");
+    let one = ["cube", "bench", "plan.cube", "--algorithms", "target,gpu-target", "--runs", "1", text];
+    let refused = place.run(&one);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    let wrong = place.run(&["cube", "bench", "plan.cube", "facts at World"]).error(2);
+    assert!(wrong.contains("a cross-tab is measured"), "{wrong}");
+}
