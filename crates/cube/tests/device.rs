@@ -1,11 +1,11 @@
-//! Contraction on the emulated device, against aggregation on the CPU.
+//! Contraction on the emulated device, against aggregation on the CPU, where sizes and forms are particular to it. That it
+//! gives the cells of all other algorithms, and what it refuses, `tests/equal` shows.
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Progress, Request, TargetMap, aggregate};
-use warpcube_cube::device::{DeviceContraction, DeviceError, FactsSource, ScanTuning};
+use warpcube_cube::device::{DeviceContraction, FactsSource, ScanTuning};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
 use warpcube_cube::model::Span;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
@@ -200,55 +200,4 @@ fn keys_of_facts_take_the_bits_of_their_miniblocks() {
     let cells = facts.len() as u64;
     assert!(bytes.keys < cells * 9 / 8 + 64, "{bytes:?} of {cells} cells");
     assert_eq!(bytes.values, 8 * cells.next_multiple_of(1024));
-}
-
-/// Dimensions' sizes, and cells as drawn numbers.
-fn cubes() -> impl Strategy<Value = (Vec<u32>, Vec<(u64, i64)>, u64)> {
-    let cells = prop::collection::vec((any::<u64>(), -1000..1000_i64), 1..400);
-    (prop::collection::vec(1..40_u32, 1..6), cells, any::<u64>())
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-    #[test]
-    fn random_cubes_have_the_sums_of_the_cpu((sizes, cells, seed) in cubes()) {
-        let mut loader = Loader::new(
-            KeyLayout::for_sizes(&sizes).unwrap(),
-            vec![FactMeasure::new("amount", Rule::Sum, ValueType::Decimal { scale: 2 })],
-        );
-        let coordinate = |draw: u64, dimension: usize| {
-            Random(draw ^ dimension as u64).below(sizes[dimension].into()) as u32
-        };
-        let columns: Vec<Vec<u32>> = (0..sizes.len())
-            .map(|dimension| cells.iter().map(|(draw, _)| coordinate(*draw, dimension)).collect())
-            .collect();
-        let values: Vec<i64> = cells.iter().map(|(_, value)| *value).collect();
-        let coordinates: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
-        loader.append(&coordinates, &[InputColumn { values: InputValues::Decimals(&values), filled: None }]).unwrap();
-        let facts = Arc::new(loader.finish(64).unwrap());
-        let area = area(&sizes, &mut Random(seed));
-        for order in ORDERS {
-            check(&facts, &contraction(&facts, order), &area, 0);
-        }
-    }
-}
-
-#[test]
-fn what_a_device_does_not_do_is_refused_with_the_reason() {
-    let mut random = Random(13);
-    let facts = Arc::new(facts(&[4, 4], &[2, 2], 10, 0, &mut random));
-    let on_device = contraction(&facts, LaneOrder::Forward);
-    let refused = |targets: &[Vec<(u32, f64)>]| {
-        let map = TargetMap::from_targets(4, targets).unwrap();
-        let area = Area::new(vec![map.clone(), map]);
-        match on_device.sums(&area, 0, &Arc::default()) {
-            Err(DeviceError::Unsupported { reason }) => reason,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(refused(&[vec![(0, 0.5)]]), "a weight is not whole");
-    let large = f64::from(i32::MAX);
-    let many: Vec<(u32, f64)> = (0..4).map(|base| (base, large)).collect();
-    let bound = refused(&[many]);
-    assert!(bound.starts_with("sums may pass 64 bits: "), "{bound}");
 }

@@ -1,4 +1,5 @@
-//! Source-based and target-based aggregation on the device, against the source-based algorithm of the CPU.
+//! What is particular to source-based and target-based aggregation on the device: places of maps, jumps over pages,
+//! recorded runs, counts of additions, memory. That all algorithms give the same cells, `tests/equal` shows.
 
 use std::sync::Arc;
 
@@ -7,8 +8,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate, work};
 use warpcube_cube::device::{
-    DeviceAggregation, DeviceAlgorithm, DeviceCells, DeviceError, FactsSource, MapPlace, ResidentFacts, SourceBased,
-    SourceVariant,
+    DeviceAggregation, DeviceAlgorithm, DeviceCells, FactsSource, MapPlace, ResidentFacts, SourceBased, SourceVariant,
 };
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
@@ -157,30 +157,12 @@ fn check(case: &Case, order: LaneOrder, algorithms: &[DeviceAlgorithm]) {
 }
 
 #[test]
-fn one_thread_a_cell_gives_the_cells_of_the_cpu() {
-    let algorithms = ["gpu-source/none/thread/h1", "gpu-source/none/thread/h5"].map(named);
-    ORDERS.into_iter().for_each(|order| cases(12, |case| check(case, order, &algorithms)));
-}
-
-#[test]
-fn targets_find_the_cells_of_the_cpu() {
-    let algorithms = ["gpu-target", "gpu-contract"].map(named);
-    ORDERS.into_iter().for_each(|order| cases(24, |case| check(case, order, &algorithms)));
-}
-
-#[test]
-fn every_preaggregation_and_expansion_gives_the_cells_of_the_cpu() {
-    let algorithms = all_variants(3);
-    ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
-}
-
-#[test]
 fn maps_in_shared_and_global_memory_give_the_cells_of_the_cpu() {
     let pairs = ["match/thread", "first-shared/balanced", "strided/host-children", "none/host-child-blocks"];
     let name = |pair, map: MapPlace| format!("gpu-source/{pair}/{}/h64", map.name());
     let names = pairs.into_iter().flat_map(|pair| MapPlace::ALL.map(|map| name(pair, map)));
     let algorithms: Vec<DeviceAlgorithm> = names.map(|name| named(&name)).collect();
-    ORDERS.into_iter().for_each(|order| cases(4, |case| check(case, order, &algorithms)));
+    ORDERS.into_iter().for_each(|order| cases(8, |case| check(case, order, &algorithms)));
 }
 
 /// Facts of every third key of a cube, with a value each.
@@ -272,24 +254,6 @@ fn hash_functions_end_at_the_memory_budget() {
     let functions: u32 = used.split(' ').next().unwrap().parse().unwrap();
     // A table has 1,024 slots of 16 bytes: no more than 256 in 4 MiB.
     assert!((128..256).contains(&functions), "{used}");
-}
-
-#[test]
-fn what_a_device_does_not_do_is_refused_with_the_reason() {
-    let of = |weight: f64| regular(&[4, 4], &[2, 2], vec![vec![vec![(0, weight), (3, weight)]], total(4)]);
-    for name in ["gpu-source/none/thread/h1", "gpu-target"] {
-        let reason = |case: &Case| {
-            let on_device = DeviceAggregation::new(case.resident(LaneOrder::Forward));
-            match on_device.sums(named(name), &case.area(), 0, &Arc::default()) {
-                Err(DeviceError::Unsupported { reason }) => reason,
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(reason(&of(0.5)), "a weight is not whole");
-        let mut large = of(f64::from(i32::MAX));
-        large.facts.iter_mut().for_each(|fact| fact.1 = Some(i64::MAX / 2));
-        assert!(reason(&large).starts_with("sums may pass 64 bits: "));
-    }
 }
 
 #[test]

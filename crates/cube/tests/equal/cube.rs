@@ -1,0 +1,174 @@
+//! Random cubes with queries, and their facts on a device.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use warpcube_column::Residency;
+use warpcube_cube::answer::Cube;
+use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, ResidentFacts};
+use warpcube_cube::facts::{self, FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader};
+use warpcube_cube::model::{
+    Balance, CubeModel, Dimension, DimensionBuilder, ElementKind, Measure, Rule, Span, ValueType,
+};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
+
+/// Measures of every cube: sums of decimals.
+pub const MEASURES: [&str; 2] = ["Amount", "Stock"];
+
+/// One dimension: base elements, then consolidated ones, whose children come before them.
+#[derive(Debug, Clone)]
+pub struct DrawnDimension {
+    bases: u32,
+    /// Children of each consolidated element with their weights; numbers are remainders. Several elements may share a
+    /// child, and one may reach it on several paths, or have none.
+    consolidated: Vec<Vec<(usize, f64)>>,
+    /// Elements that the query asks for, as remainders.
+    targets: Vec<usize>,
+}
+
+/// A cube and a query.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub dimensions: Vec<DrawnDimension>,
+    /// Coordinates as remainders, and the values of the two measures.
+    pub cells: Vec<(Vec<u32>, [Option<i64>; 2])>,
+    /// A time balance of the second measure over the first dimension.
+    pub balance: Option<Span>,
+    /// Bits of each coordinate beyond those that it needs: 17 make keys of four dimensions two words wide.
+    pub spare_bits: u32,
+    pub order: LaneOrder,
+}
+
+impl DrawnDimension {
+    fn name(&self, at: usize, element: usize) -> String {
+        format!("D{at}E{}", element % (self.bases as usize + self.consolidated.len()))
+    }
+
+    fn dimension(&self, at: usize) -> Dimension {
+        let mut builder = DimensionBuilder::new(&format!("D{at}")).unwrap();
+        let bases = self.bases as usize;
+        let kind = |element| if element < bases { ElementKind::Base } else { ElementKind::Consolidated };
+        let all = 0..bases + self.consolidated.len();
+        let ids: Vec<_> = all.map(|element| builder.add(&self.name(at, element), kind(element)).unwrap()).collect();
+        for (number, children) in self.consolidated.iter().enumerate() {
+            let (parent, mut taken) = (bases + number, HashSet::new());
+            for (child, weight) in children.iter().filter(|child| taken.insert(child.0 % parent)) {
+                builder.link(ids[parent], ids[child % parent], *weight).unwrap();
+            }
+        }
+        builder.finish().unwrap()
+    }
+}
+
+impl Case {
+    pub fn cube(&self) -> Cube {
+        let dimensions = self.dimensions.iter().enumerate().map(|(at, drawn)| drawn.dimension(at)).collect();
+        let over = self.balance.map(|span| Balance { dimension: "D0".to_string(), span });
+        let measures = MEASURES.into_iter().zip([None, over]).map(|(name, over)| Measure {
+            name: name.to_string(),
+            rule: Rule::Sum,
+            value: ValueType::Decimal { scale: 1 },
+            format: None,
+            over,
+        });
+        let model = CubeModel::new("drawn", dimensions, measures.collect()).unwrap();
+        Cube { model, facts: Arc::new(self.facts()), texts: Default::default() }
+    }
+
+    fn facts(&self) -> Facts {
+        let bases: Vec<u32> = self.dimensions.iter().map(|drawn| drawn.bases).collect();
+        let bits: Vec<u32> =
+            KeyLayout::for_sizes(&bases).unwrap().bits().iter().map(|bits| bits + self.spare_bits).collect();
+        let value = facts::ValueType::Decimal { scale: 1 };
+        let measures = MEASURES.map(|name| FactMeasure::new(name, facts::Rule::Sum, value));
+        let mut loader = Loader::new(KeyLayout::new(&bits).unwrap(), measures.to_vec());
+        let column = |at: usize| self.cells.iter().map(|cell| cell.0[at] % bases[at]).collect::<Vec<u32>>();
+        let columns: Vec<Vec<u32>> = (0..bases.len()).map(column).collect();
+        let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let of = |measure: usize| self.cells.iter().map(move |cell| cell.1[measure]);
+        // Empty values are numbers that would show in a sum.
+        let values = [0, 1].map(|measure| of(measure).map(|value| value.unwrap_or(1 << 40)).collect::<Vec<i64>>());
+        let filled = [0, 1].map(|measure| of(measure).map(|value| value.is_some()).collect::<Vec<bool>>());
+        let input = [0, 1].map(|measure| InputColumn {
+            values: InputValues::Decimals(&values[measure]),
+            filled: Some(&filled[measure]),
+        });
+        loader.append(&columns, &input).unwrap();
+        loader.finish(64).unwrap()
+    }
+
+    /// The elements of each dimension by both measures.
+    pub fn query(&self) -> String {
+        let set = |(at, drawn): (usize, &DrawnDimension)| {
+            let mut taken = HashSet::new();
+            let names = drawn.targets.iter().map(|element| drawn.name(at, *element));
+            names.filter(|name| taken.insert(name.clone())).collect::<Vec<_>>().join(", ")
+        };
+        let sets: Vec<String> = self.dimensions.iter().enumerate().map(set).collect();
+        format!("rows {} cols Measures", sets.join(" * "))
+    }
+}
+
+/// True if tests run on the first GPU: if `WARPCUBE_TEST_DEVICE` is `cuda`.
+pub fn is_on_cuda() -> bool {
+    std::env::var("WARPCUBE_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+}
+
+/// Facts on the emulated device, or on the first GPU.
+pub fn on_device(facts: &Arc<Facts>, order: LaneOrder) -> DeviceAggregation {
+    let device = match is_on_cuda() {
+        true => Device::cuda(0, Some(1 << 28)).unwrap(),
+        false => Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, 1 << 28).unwrap(),
+    };
+    let source = FactsSource::new(facts.clone(), "drawn", "1");
+    DeviceAggregation::new(Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source)))
+}
+
+/// All algorithms that the device runs, the emulated one none whose kernels launch kernels.
+pub fn device_algorithms(hash_functions: &[u32]) -> Vec<DeviceAlgorithm> {
+    let launches = |algorithm: &DeviceAlgorithm| match algorithm {
+        DeviceAlgorithm::Source(variant) => variant.expansion.launches() && !is_on_cuda(),
+        _ => false,
+    };
+    DeviceAlgorithm::all_variants(hash_functions).into_iter().filter(|algorithm| !launches(algorithm)).collect()
+}
+
+/// Whole weights, 0 among them.
+pub fn whole() -> impl Strategy<Value = f64> + Clone {
+    prop_oneof![3 => Just(1.0), 1 => Just(-1.0), 1 => Just(0.0), 1 => Just(-0.0), 2 => (-9..=9_i32).prop_map(f64::from)]
+}
+
+fn dimension(weight: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = DrawnDimension> {
+    let children = prop::collection::vec((0..100_usize, weight), 0..7);
+    let consolidated = prop::collection::vec(children, 0..6);
+    let targets = prop_oneof![
+        1 => prop::collection::vec(0..100_usize, 1..=1),
+        3 => prop::collection::vec(0..100_usize, 1..6),
+        1 => Just((0..20).collect::<Vec<usize>>()),
+    ];
+    (1..12_u32, consolidated, targets).prop_map(|(bases, consolidated, targets)| DrawnDimension {
+        bases,
+        consolidated,
+        targets,
+    })
+}
+
+/// Cubes of 1 to 6 dimensions under a kind of weights.
+pub fn cases(weight: impl Strategy<Value = f64> + Clone + 'static) -> impl Strategy<Value = Case> {
+    let value = || prop::option::weighted(0.9, prop_oneof![4 => -1000..1000_i64, 1 => Just(0)]);
+    let span = prop::sample::select(vec![Span::First, Span::Last]);
+    let orders = vec![LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
+    (prop::collection::vec(dimension(weight), 1..=6), prop::option::of(span), prop::sample::select(orders))
+        .prop_flat_map(move |(dimensions, balance, order)| {
+            let cell = (prop::collection::vec(any::<u32>(), dimensions.len()), [value(), value()]);
+            let spare_bits = prop_oneof![2 => Just(0_u32), 1 => Just(17_u32)];
+            (prop::collection::vec(cell, 0..500), spare_bits).prop_map(move |(cells, spare_bits)| Case {
+                dimensions: dimensions.clone(),
+                cells,
+                balance,
+                spare_bits,
+                order,
+            })
+        })
+}

@@ -1,0 +1,153 @@
+//! Sums at the limits of the device: 64 bits, zero and repeated weights, base elements that the area has not, areas
+//! whose classes take too much room.
+
+use std::sync::Arc;
+
+use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate};
+use warpcube_cube::device::{DeviceAlgorithm, DeviceCells, DeviceError};
+use warpcube_cube::facts::{
+    Bitmap, FactColumn, FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Keys, Loader, Rule, ValueType, Values,
+};
+use warpcube_gpu::LaneOrder;
+
+use crate::cube::{device_algorithms, on_device};
+
+fn measure() -> FactMeasure {
+    FactMeasure::new("amount", Rule::Sum, ValueType::Decimal { scale: 0 })
+}
+
+/// Facts of one dimension, a value each.
+fn line(values: &[i64]) -> Arc<Facts> {
+    let bases: Vec<u32> = (0..values.len() as u32).collect();
+    let mut loader = Loader::new(KeyLayout::for_sizes(&[bases.len() as u32]).unwrap(), vec![measure()]);
+    loader.append(&[&bases], &[InputColumn { values: InputValues::Decimals(values), filled: None }]).unwrap();
+    Arc::new(loader.finish(64).unwrap())
+}
+
+fn expected(facts: &Facts, area: &Area) -> DeviceCells {
+    let cells = aggregate(facts, area, &[0], &Request::by(Algorithm::Source), &Progress::new()).unwrap();
+    let Values::Decimals(sums) = &cells.columns()[0].values else { panic!("sums of decimals are decimals") };
+    DeviceCells { ranks: cells.ranks().to_vec(), sums: sums.clone() }
+}
+
+/// Checks all algorithms of the device against the CPU.
+fn check(facts: &Arc<Facts>, maps: Vec<TargetMap>) {
+    let (area, on_device) = (Area::new(maps), on_device(facts, LaneOrder::Forward));
+    let expected = expected(facts, &area);
+    for algorithm in device_algorithms(&[2]) {
+        let found = on_device.sums(algorithm, &area, 0, &Arc::default()).unwrap();
+        assert_eq!(found, expected, "{algorithm}");
+    }
+}
+
+fn map(bases: u32, targets: &[Vec<(u32, f64)>]) -> TargetMap {
+    TargetMap::from_targets(bases, targets).unwrap()
+}
+
+/// The reason for which every algorithm of the device refuses an area.
+fn refused(facts: &Arc<Facts>, map: &TargetMap) -> String {
+    let (area, on_device) = (Area::new(vec![map.clone()]), on_device(facts, LaneOrder::Forward));
+    let reasons = device_algorithms(&[2]).into_iter().map(|algorithm| {
+        match on_device.sums(algorithm, &area, 0, &Arc::default()) {
+            Err(DeviceError::Unsupported { reason }) => reason,
+            other => panic!("{algorithm}: {other:?}"),
+        }
+    });
+    let mut reasons: Vec<String> = reasons.collect();
+    reasons.dedup();
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    reasons.remove(0)
+}
+
+#[test]
+fn sums_reach_the_ends_of_64_bits() {
+    // Bounds are those of doubles: 2^10 below the end.
+    let most = i64::MAX / 8 - (1 << 10);
+    let all = |weight: f64| vec![(0, weight), (1, weight), (2, weight), (3, weight)];
+    check(&line(&[most, most - 1, -most, most]), vec![map(4, &[all(1.0), all(-1.0), vec![(0, -1.0), (2, 1.0)]])]);
+    check(&line(&[most, most, most, most]), vec![map(4, &[all(2.0), all(-2.0), vec![(0, 1.0)]])]);
+}
+
+/// As a double, 0x2aaaaaaaaaaaaaff is rounded down to a third of 2^63: three of them pass 64 bits.
+#[test]
+fn bounds_are_not_rounded_down() {
+    let value = 0x2aaa_aaaa_aaaa_aaff;
+    assert!(value as f64 * 3.0 <= i64::MAX as f64);
+    let total = map(3, &[vec![(0, 1.0), (1, 1.0), (2, 1.0)]]);
+    assert!(refused(&line(&[value; 3]), &total).starts_with("sums may pass 64 bits: "));
+    // Values of 0 have bounds as well: products of weights stay below 64 bits.
+    let large = map(3, &[vec![(0, f64::from(i32::MAX))]]);
+    check(&line(&[0; 3]), vec![large]);
+}
+
+#[test]
+fn weights_of_zero_and_repeated_base_elements_fill_their_targets() {
+    let facts = line(&[7, -7, 0, 1 << 28]);
+    let zero = vec![(0, 0.0), (1, -0.0)];
+    let repeated = vec![(3, 1.0), (3, 1.0), (0, 2.0), (0, -2.0)];
+    check(&facts, vec![map(4, &[zero.clone(), repeated.clone(), vec![], vec![(2, 5.0)]])]);
+    check(&facts, vec![map(4, std::slice::from_ref(&zero))]);
+    check(&facts, vec![map(4, &[vec![(2, -0.0)], vec![(3, f64::from(-i32::MAX))]])]);
+    // No target at all, and none with a base element.
+    check(&facts, vec![map(4, &[])]);
+    check(&facts, vec![map(4, &[vec![], vec![]])]);
+}
+
+#[test]
+fn weights_beyond_32_bits_are_refused() {
+    let beyond = map(2, &[vec![(0, f64::from(i32::MAX) + 1.0)]]);
+    assert_eq!(refused(&line(&[1, 1]), &beyond), "a weight is not whole");
+}
+
+/// Cells of base elements that a map has not have no target; those of a map without cells change nothing.
+#[test]
+fn maps_and_facts_may_differ_in_base_elements() {
+    let facts = line(&(1..=300).collect::<Vec<i64>>());
+    let all = |bases: u32| map(bases, &[(0..bases).map(|base| (base, 1.0)).collect()]);
+    for bases in [0, 1, 70, 299, 300, 1000] {
+        check(&facts, vec![all(bases)]);
+        check(&facts, vec![TargetMap::identity(bases)]);
+    }
+}
+
+/// Values of empty cells have no meaning, and are no part of a total.
+#[test]
+fn values_of_empty_cells_do_not_count() {
+    let word = |word: u64| (0..64).filter(|bit| (word * 64 + bit) % 3 != 0).fold(0, |bits, bit| bits | 1 << bit);
+    let filled = Bitmap::from_words((0..5).map(word).collect(), 300).unwrap();
+    let column = FactColumn {
+        measure: measure(),
+        values: Values::Decimals((0..300).map(|cell| if cell % 3 == 0 { 1 << 50 } else { cell }).collect()),
+        filled: Some(filled),
+        counts: None,
+    };
+    let other = FactColumn { values: Values::Decimals(vec![1; 300]), filled: None, ..column.clone() };
+    let layout = KeyLayout::for_sizes(&[300]).unwrap();
+    let keys = Keys::Narrow((0..300).collect());
+    let facts = Arc::new(Facts::from_parts(layout, keys, vec![column, other], None, 64).unwrap());
+    check(&facts, vec![map(300, &[(0..300).map(|base| (base, 1.0)).collect()])]);
+    check(&facts, vec![map(300, &[(0..300).map(|base| (base, 2.0)).collect(), vec![(0, 1.0)]])]);
+}
+
+/// Targets that weigh base elements one by one: a class each, 2^30 sums of classes for 8 targets.
+#[test]
+fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
+    let bases: Vec<u32> = (0..1024).collect();
+    let values: Vec<i64> = bases.iter().map(|base| i64::from(*base) - 500).collect();
+    let layout = KeyLayout::for_sizes(&[1024; 3]).unwrap();
+    let mut loader = Loader::new(layout, vec![measure()]);
+    let turned: Vec<u32> = bases.iter().map(|base| base * 37 % 1024).collect();
+    let input = [InputColumn { values: InputValues::Decimals(&values), filled: None }];
+    loader.append(&[&bases, &turned, &turned], &input).unwrap();
+    let facts = Arc::new(loader.finish(64).unwrap());
+    let own = |weight: f64| bases.iter().map(|base| (*base, f64::from(*base) + weight)).collect::<Vec<_>>();
+    let single = map(1024, &[own(1.0), own(2.0)]);
+    let (area, on_device) = (Area::new(vec![single; 3]), on_device(&facts, LaneOrder::Forward));
+    let choice = on_device.choose(&area, 0, &Arc::default()).unwrap();
+    assert_ne!(choice.algorithm, DeviceAlgorithm::Contract);
+    let expected_reason = "not gpu-contract: 1075838976 sums would be kept at once, at most 536870912";
+    assert!(choice.reason.ends_with(expected_reason), "{}", choice.reason);
+    assert_eq!(choice.predictions.len(), 2);
+    let found = on_device.sums_by(&choice, &area, 0, &Arc::default()).unwrap();
+    assert_eq!(found, expected(&facts, &area));
+}

@@ -1,0 +1,6 @@
+//! All aggregation algorithms by name: the same cells of random cubes, and what a name that cannot run is told.
+
+mod algorithms;
+mod cube;
+mod limits;
+mod names;
