@@ -141,15 +141,15 @@ impl Candidate {
     }
 }
 
-/// Milliseconds of one pass over the facts of miniblocks that are not left out, whose classes are looked up or are one, and of the sums of classes that are
-/// written and read behind it.
+/// Milliseconds of one pass over the facts of miniblocks that are not left out, whose classes are looked up or are one,
+/// and of the sums of classes that are written and read behind it.
 fn contraction_ms(facts: f64, is_total: bool, class_sums: f64) -> f64 {
     let each = if is_total { TOTAL_NS } else { FACT_NS };
     LAUNCHES_MS + (facts * each + class_sums * CLASS_SUM_NS) / 1e6
 }
 
-/// Milliseconds of the prefilter over all facts, of relevant cells, their additions, and the hash tables, which have two
-/// to four slots a target.
+/// Milliseconds of the prefilter over all facts, of relevant cells, their additions, and the hash tables, which have
+/// two to four slots a target.
 fn source_ms([facts, relevant, additions, targets]: [f64; 4]) -> f64 {
     let slots = f64::from(SOURCE.hash_functions) * targets * 3.0;
     LAUNCHES_MS + (facts * KEY_NS + relevant * CELL_NS + additions * ADDITION_NS + slots * SLOT_NS) / 1e6
