@@ -1,5 +1,5 @@
-//! Contraction on the emulated device, against aggregation on the CPU, where sizes and forms are particular to it. That it
-//! gives the cells of all other algorithms, and what it refuses, `tests/equal` shows.
+//! Contraction on the emulated device, against aggregation on the CPU, where sizes and forms are particular to it.
+//! `tests/equal` shows that all algorithms give the same cells, and what the device refuses.
 
 use std::sync::Arc;
 

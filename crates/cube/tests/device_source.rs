@@ -1,5 +1,5 @@
 //! What is particular to source-based and target-based aggregation on the device: places of maps, jumps over pages,
-//! recorded runs, counts of additions, memory. That all algorithms give the same cells, `tests/equal` shows.
+//! recorded runs, counts of additions, memory. `tests/equal` shows that all algorithms give the same cells.
 
 use std::sync::Arc;
 

@@ -125,8 +125,8 @@ pub(super) fn check_bound(
     measure: usize,
     magnitudes: impl Iterator<Item = u64>,
 ) -> Result<(), DeviceError> {
-    // A fact has one weight a dimension: no sum passes the sum of magnitudes times the largest weights. The magnitude is
-    // rounded to a double: the next one is not below it. It is 1 at least, so that products of weights hold, too.
+    // A fact has one weight a dimension: no sum passes the sum of magnitudes times the largest weights. The magnitude
+    // is rounded to a double: the next one is not below it. It is 1 at least, so that products of weights hold, too.
     let most = facts.magnitude(measure);
     let most = if most < DOUBLES_EXACT { most.max(1.0) } else { most.next_up() };
     let all = (most as u128).saturating_mul(facts.len() as u128);

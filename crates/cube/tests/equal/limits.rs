@@ -150,4 +150,13 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     assert_eq!(choice.predictions.len(), 2);
     let found = on_device.sums_by(&choice, &area, 0, &Arc::default()).unwrap();
     assert_eq!(found, expected(&facts, &area));
+    // 2^26 sums of classes have room, but take longer than 1,024 facts.
+    let few = map(1024, &[own(1.0)[..256].to_vec(), own(2.0)[..256].to_vec()]);
+    let smaller = Area::new(vec![few.clone(), map(1024, &[own(1.0), own(2.0)]), few]);
+    let choice = on_device.choose(&smaller, 0, &Arc::default()).unwrap();
+    assert_eq!((choice.predictions.len(), choice.algorithm == DeviceAlgorithm::Contract), (3, false));
+    // A single cell, which no sample meets, is contracted.
+    let single = Area::new(vec![map(1024, &[vec![(7, 1.0)]]), map(1024, &[own(1.0)]), map(1024, &[own(1.0)])]);
+    let choice = on_device.choose(&single, 0, &Arc::default()).unwrap();
+    assert_eq!(choice.algorithm, DeviceAlgorithm::Contract, "{:?}", choice.predictions);
 }
