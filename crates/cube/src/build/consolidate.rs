@@ -5,36 +5,25 @@ use std::collections::HashSet;
 use super::BuildError;
 use crate::define::{DimensionDefinition, Named};
 use crate::error::{ModelError, Path};
-use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, folded, nearest};
+use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, nearest};
 
-/// Adds consolidations to a dimension. Edges are added if an end has a number from `first_new` on; other edges stay as
-/// the dimension has them.
-pub(super) fn consolidated(
-    dimension: Dimension,
-    definition: &DimensionDefinition,
-    first_new: usize,
-) -> Result<Dimension, BuildError> {
-    let own: HashSet<String> = definition.consolidated.names().chain(definition.all.as_deref()).map(folded).collect();
-    let is_own = |id: &ElementId| own.contains(&folded(dimension.element(*id).name()));
-    let roots: Vec<ElementId> = dimension.roots().iter().copied().filter(|id| !is_own(id)).collect();
-    let mut growth = Consolidation { builder: DimensionBuilder::resume(dimension), first_new };
-    let parents = definition.consolidated.names().map(|name| growth.parent(name)).collect::<Result<Vec<_>, _>>()?;
+/// Adds the consolidations of a definition to a dimension.
+pub(super) fn consolidated(dimension: Dimension, definition: &DimensionDefinition) -> Result<Dimension, BuildError> {
+    let roots: Vec<ElementId> = dimension.roots().to_vec();
+    let mut builder = DimensionBuilder::resume(dimension);
+    let parents = definition.consolidated.names().map(|name| builder.add(name, ElementKind::Consolidated));
+    let parents = parents.collect::<Result<Vec<_>, _>>()?;
     let mut lists = Vec::new();
-    for (parent, (_, children)) in parents.into_iter().zip(definition.consolidated.iter()) {
-        lists.push((parent, growth.children(parent, children)?));
+    for (parent, (_, listed)) in parents.into_iter().zip(definition.consolidated.iter()) {
+        lists.push((parent, children(&mut builder, parent, listed)?));
     }
     if let Some(all) = &definition.all {
-        let parent = growth.parent(all)?;
+        let parent = builder.add(all, ElementKind::Consolidated)?;
         for root in tops(roots, &lists) {
-            // A new element may have come below it by another consolidation.
-            let dimension = growth.builder.dimension();
-            let is_below = !dimension.element(root).parents().is_empty() && dimension.ancestors(root).contains(&parent);
-            if !is_below {
-                growth.link(parent, root, 1.0)?;
-            }
+            builder.link(parent, root, 1.0)?;
         }
     }
-    Ok(growth.builder.finish()?)
+    Ok(builder.finish()?)
 }
 
 /// Roots of a dimension, where a consolidation stands for its children if they are all roots and of weight 1: no base
@@ -55,53 +44,29 @@ fn tops(mut roots: Vec<ElementId>, lists: &[(ElementId, Vec<(ElementId, f64)>)])
     }
 }
 
-/// A dimension that gets consolidations.
-struct Consolidation {
-    builder: DimensionBuilder,
-    first_new: usize,
+/// Links the children that a definition lists to their parent.
+fn children(
+    builder: &mut DimensionBuilder,
+    parent: ElementId,
+    listed: &Named<f64>,
+) -> Result<Vec<(ElementId, f64)>, BuildError> {
+    let mut children = Vec::new();
+    for (name, weight) in listed.iter() {
+        let child = child(builder.dimension(), parent, name)?;
+        builder.link(parent, child, *weight)?;
+        children.push((child, *weight));
+    }
+    Ok(children)
 }
 
-impl Consolidation {
-    /// The element of a consolidation: of a refreshed dimension the one that it has, else a new one.
-    fn parent(&mut self, name: &str) -> Result<ElementId, BuildError> {
-        match self.builder.dimension().find_key(name).filter(|id| !self.is_new(*id)) {
-            Some(held) => Ok(held),
-            None => Ok(self.builder.add(name, ElementKind::Consolidated)?),
-        }
-    }
-
-    fn children(&mut self, parent: ElementId, listed: &Named<f64>) -> Result<Vec<(ElementId, f64)>, BuildError> {
-        let mut children = Vec::new();
-        for (name, weight) in listed.iter() {
-            let child = self.child(parent, name)?;
-            self.link(parent, child, *weight)?;
-            children.push((child, *weight));
-        }
-        Ok(children)
-    }
-
-    fn child(&mut self, parent: ElementId, name: &str) -> Result<ElementId, BuildError> {
-        let dimension = self.builder.dimension();
-        dimension.find(name).map_err(|error| match error {
-            ModelError::UnknownElement { .. } => BuildError::Model(ModelError::UnknownInPath {
-                dimension: dimension.name().to_owned(),
-                path: Path(vec![dimension.element(parent).name().to_owned(), name.to_owned()]),
-                name: name.to_owned(),
-                nearest: nearest(name, dimension.all_names()),
-            }),
-            other => BuildError::Model(other),
-        })
-    }
-
-    /// Adds an edge unless both of its ends were there before.
-    fn link(&mut self, parent: ElementId, child: ElementId, weight: f64) -> Result<(), BuildError> {
-        if self.is_new(parent) || self.is_new(child) {
-            self.builder.link(parent, child, weight)?;
-        }
-        Ok(())
-    }
-
-    fn is_new(&self, id: ElementId) -> bool {
-        id.index() >= self.first_new
-    }
+fn child(dimension: &Dimension, parent: ElementId, name: &str) -> Result<ElementId, BuildError> {
+    dimension.find(name).map_err(|error| match error {
+        ModelError::UnknownElement { .. } => BuildError::Model(ModelError::UnknownInPath {
+            dimension: dimension.name().to_owned(),
+            path: Path(vec![dimension.element(parent).name().to_owned(), name.to_owned()]),
+            name: name.to_owned(),
+            nearest: nearest(name, dimension.all_names()),
+        }),
+        other => BuildError::Model(other),
+    })
 }

@@ -7,16 +7,14 @@ use hashbrown::HashSet;
 use super::form::Form;
 use super::keys::{check_dates, check_names, name_text};
 use super::labels::Table;
-use super::levels::{LevelGrowth, ascending};
-use super::order::in_order;
+use super::levels::{LevelRows, ascending};
 use super::problem::{FIRST, Problem};
-use super::report::{AddedElements, OtherParent};
 use super::resolve::Resolver;
 use super::source::Source;
 use super::{BuildError, Tables};
 use super::{consolidate, parents};
 use crate::define::{DimensionDefinition, UnknownElements};
-use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, folded};
+use crate::model::{Dimension, DimensionBuilder, ElementKind, folded};
 use crate::progress::Progress;
 
 /// A dimension of the definition, before it has elements.
@@ -30,13 +28,6 @@ pub(super) struct Plan<'a> {
     pub(super) unknown: UnknownElements,
     /// Names, folded, of the consolidated elements that the definition lists.
     pub(super) reserved: Vec<String>,
-}
-
-/// A dimension with its elements.
-pub(super) struct Grown {
-    pub(super) dimension: Dimension,
-    pub(super) added: Option<AddedElements>,
-    pub(super) other_parents: Vec<OtherParent>,
 }
 
 /// What rows are read from.
@@ -77,80 +68,48 @@ impl<'a> Plan<'a> {
         Ok(Plan { name, definition, form, columns, unknown, reserved })
     }
 
-    /// The dimension with all of its elements. Elements of `old` keep their numbers, coordinates and edges.
-    pub(super) fn grow(&self, old: Option<&Dimension>, input: Input<'_>) -> Result<Grown, BuildError> {
-        let (dimension, other_parents) = self.elements(old, input)?;
-        let (dimension, unknown) = self.with_unknown(dimension, input)?;
-        let first_new = old.map_or(0, Dimension::id_count);
-        let mut dimension = consolidate::consolidated(dimension, self.definition, first_new)?;
-        if let Some(default) = self.definition.default.as_deref().filter(|_| old.is_none()) {
+    /// The dimension with all of its elements, and the names of those that `unknown` added.
+    pub(super) fn dimension(&self, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
+        let (dimension, unknown) = self.with_unknown(self.elements(input)?, input)?;
+        let mut dimension = consolidate::consolidated(dimension, self.definition)?;
+        if let Some(default) = self.definition.default.as_deref() {
             let id = dimension.find(default)?;
             dimension.set_default(Some(id))?;
         }
-        let names = match old {
-            None => unknown,
-            Some(_) => {
-                let new = dimension.elements().iter().filter(|id| id.index() >= first_new);
-                new.map(|id| dimension.element(*id).name().to_owned()).collect()
-            }
-        };
-        let added = (!names.is_empty()).then(|| AddedElements { dimension: self.name.to_owned(), names });
-        Ok(Grown { dimension, added, other_parents })
+        Ok((dimension, unknown))
     }
 
     /// The dimension with the elements of its form.
-    fn elements(&self, old: Option<&Dimension>, input: Input<'_>) -> Result<(Dimension, Vec<OtherParent>), BuildError> {
-        let levels = |levels: &'a [String]| LevelGrowth {
-            name: self.name,
-            levels: levels.iter().map(String::as_str).collect(),
-            old,
-        };
+    fn elements(&self, input: Input<'_>) -> Result<Dimension, BuildError> {
+        let levels =
+            |levels: &'a [String]| LevelRows { name: self.name, levels: levels.iter().map(String::as_str).collect() };
         let table = |file: &str| {
             let source = Source::table(file, input.tables, input.progress)?;
             Ok::<_, BuildError>(Table::new(source, user(self.name)))
         };
-        let dimension = match &self.form {
+        match &self.form {
             Form::Parents { table: file, key, parent } => {
-                let start = old.map_or_else(|| self.empty(), |old| Ok(old.clone()))?;
-                let grown = parents::grow(start, self.definition, (*key, *parent), table(file)?);
-                return grown.map_err(|error| in_table(file, error));
+                let dimension = parents::of_table(self.name, self.definition, (*key, *parent), table(file)?);
+                dimension.map_err(|error| in_table(file, error))
             }
             Form::TableLevels { table: file, levels: names } => {
-                let grown = levels(names).of_table(self.definition, table(file)?);
-                return grown.map_err(|error| in_table(file, error));
+                let dimension = levels(names).of_table(self.definition, table(file)?);
+                dimension.map_err(|error| in_table(file, error))
             }
-            Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time)?,
-            Form::FactLevels { levels: names } => levels(names).of_facts(&self.distinct(input)?)?,
-            Form::Elements { elements } => self.listed(old, elements.iter().cloned())?,
-            Form::Values => self.values(old, distinct_names(&self.distinct(input)?, &self.reserved)?)?,
-        };
-        Ok((dimension, Vec::new()))
+            Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time),
+            Form::FactLevels { levels: names } => levels(names).of_facts(&self.distinct(input)?),
+            Form::Elements { elements } => self.listed(elements),
+            Form::Values => self.listed(&distinct_names(&self.distinct(input)?, &self.reserved)?),
+        }
     }
 
-    fn empty(&self) -> Result<Dimension, BuildError> {
-        Ok(DimensionBuilder::new(self.name)?.finish()?)
-    }
-
-    /// Base elements of a list; those that `old` has are passed over.
-    fn listed(&self, old: Option<&Dimension>, names: impl Iterator<Item = String>) -> Result<Dimension, BuildError> {
-        let mut builder = match old {
-            Some(old) => DimensionBuilder::resume(old.clone()),
-            None => DimensionBuilder::new(self.name)?,
-        };
+    /// Base elements of a list.
+    fn listed(&self, names: &[String]) -> Result<Dimension, BuildError> {
+        let mut builder = DimensionBuilder::new(self.name)?;
         for name in names {
-            if old.is_none_or(|old| old.find_key(&name).is_none()) {
-                builder.add(&name, ElementKind::Base)?;
-            }
+            builder.add(name, ElementKind::Base)?;
         }
         Ok(builder.finish()?)
-    }
-
-    /// Base elements of ascending values.
-    fn values(&self, old: Option<&Dimension>, names: Vec<String>) -> Result<Dimension, BuildError> {
-        let dimension = self.listed(old, names.iter().cloned())?;
-        let Some(old) = old else { return Ok(dimension) };
-        let sequence: Vec<ElementId> = names.iter().filter_map(|name| dimension.find_key(name)).collect();
-        in_order(dimension, &[sequence], old.id_count())
     }
 
     /// Distinct keys of the facts.

@@ -1,6 +1,6 @@
 //! Level hierarchies from columns of a table, of the facts, and of dates.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use arrow::array::{Array, RecordBatch, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
@@ -8,49 +8,38 @@ use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
 use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
-use super::order::{by_level, in_order};
-use super::report::OtherParent;
 use super::resolve::{time_names, time_of};
 use super::spelling::Spellings;
 use crate::define::{DimensionDefinition, TimeLevels};
-use crate::model::{Dimension, ElementId, ElementKind, LevelIndex, folded};
+use crate::model::{Dimension, ElementId};
 
 /// Level values of rows, one list a row, from the top down.
 type Rows = Vec<Vec<Option<String>>>;
 
-/// A dimension that grows by rows of level values.
-pub(super) struct LevelGrowth<'a> {
+/// A dimension of rows of level values.
+pub(super) struct LevelRows<'a> {
     pub(super) name: &'a str,
     pub(super) levels: Vec<&'a str>,
-    /// The dimension of a cube that is refreshed.
-    pub(super) old: Option<&'a Dimension>,
 }
 
-impl LevelGrowth<'_> {
-    /// Levels of a table, in the order of its rows, with captions and attributes of base elements; and the rows that
-    /// place a base element of the dimension below other elements than before, which are left out.
+impl LevelRows<'_> {
+    /// Levels of a table, in the order of its rows, with captions and attributes of base elements.
     pub(super) fn of_table(
         &self,
         definition: &DimensionDefinition,
         mut table: Table<'_>,
-    ) -> Result<(Dimension, Vec<OtherParent>), BuildError> {
+    ) -> Result<Dimension, BuildError> {
         let columns = self.levels.iter().map(|level| table.names(level)).collect::<Result<Vec<_>, _>>()?;
         let label_columns = LabelColumns::of(definition, &mut table)?;
         let batch = table.rows()?;
-        let mut rows = self.rows(&batch, &columns, 0..batch.num_rows());
-        let (places, moved) = match self.old {
-            Some(old) => without_moved(old, &mut rows),
-            None => ((0..rows.len()).collect(), Vec::new()),
-        };
-        let (mut dimension, found) = self.grow(&rows)?;
-        let first_new = self.old.map_or(0, Dimension::id_count);
+        let (mut dimension, found) = self.dimension(&self.rows(&batch, &columns, 0..batch.num_rows()))?;
         let mut labels = label_columns.of_rows(&batch);
-        for (row, id) in places.into_iter().zip(found) {
-            if let Some(id) = id.filter(|id| id.index() >= first_new) {
+        for (row, id) in found.into_iter().enumerate() {
+            if let Some(id) = id {
                 labels.label(&mut dimension, id, row)?;
             }
         }
-        Ok((dimension, moved))
+        Ok(dimension)
     }
 
     /// Levels of columns of the facts, in ascending order. Rows that end above other rows are left out: they name
@@ -68,14 +57,8 @@ impl LevelGrowth<'_> {
             let mut path = path(row);
             while path.pop().is_some() && above.insert(path.clone()) {}
         }
-        let index = self.old.map(|old| (old, LevelIndex::new(old, 0)));
-        let is_consolidated = |row: &[Option<String>]| {
-            let Some((old, index)) = &index else { return false };
-            let values: Vec<Option<&str>> = row.iter().map(Option::as_deref).collect();
-            index.find(&values).is_some_and(|id| old.element(id).kind() != ElementKind::Base)
-        };
-        rows.retain(|row| !above.contains(&path(row)) && !is_consolidated(row));
-        self.grow_ascending(&rows)
+        rows.retain(|row| !above.contains(&path(row)));
+        Ok(self.dimension(&rows)?.0)
     }
 
     /// Levels of a column of dates, in the order of time.
@@ -101,15 +84,12 @@ impl LevelGrowth<'_> {
         };
         let mut rows: Rows = dates.into_iter().filter_map(names).collect();
         rows.dedup();
-        self.grow_ascending(&rows)
+        Ok(self.dimension(&rows)?.0)
     }
 
     /// Level values of a batch's rows, with one spelling a value.
     fn rows(&self, batch: &RecordBatch, columns: &[usize], order: impl Iterator<Item = usize>) -> Rows {
-        let mut spellings = match self.old {
-            Some(old) => Spellings::of(old, columns.len()),
-            None => Spellings::new(columns.len()),
-        };
+        let mut spellings = Spellings::new(columns.len());
         let mut value = |level: usize, column: usize, row: usize| {
             name_text(batch.column(column), row).map(|text| spellings.spell(level, &text))
         };
@@ -120,61 +100,12 @@ impl LevelGrowth<'_> {
         rows
     }
 
-    /// The dimension with the elements of further rows, which ascend.
-    fn grow_ascending(&self, rows: &Rows) -> Result<Dimension, BuildError> {
-        let (dimension, found) = self.grow(rows)?;
-        let Some(old) = self.old else { return Ok(dimension) };
-        let sequences = by_level(&dimension, &found);
-        in_order(dimension, &sequences, old.id_count())
-    }
-
-    /// The dimension with the elements of further rows, and the base element of each row.
-    fn grow(&self, rows: &Rows) -> Result<(Dimension, Vec<Option<ElementId>>), BuildError> {
+    /// The dimension of all rows, and the base element of each.
+    fn dimension(&self, rows: &Rows) -> Result<(Dimension, Vec<Option<ElementId>>), BuildError> {
         let flat: Vec<Option<&str>> = rows.iter().flatten().map(Option::as_deref).collect();
         let rows = flat.chunks(self.levels.len().max(1));
-        match self.old {
-            None => Ok(Dimension::from_levels(self.name, &self.levels, rows)?),
-            Some(old) => {
-                let mut dimension = old.clone();
-                let found = dimension.extend_levels(rows)?;
-                Ok((dimension, found))
-            }
-        }
+        Ok(Dimension::from_levels(self.name, &self.levels, rows)?)
     }
-}
-
-/// Takes out the rows of base elements that moved: `old` has one of the same value in a place that no row
-/// has.
-/// Returns the places of the rows that stay, and what moved.
-fn without_moved(old: &Dimension, rows: &mut Rows) -> (Vec<usize>, Vec<OtherParent>) {
-    let index = LevelIndex::new(old, 0);
-    let find = |row: &[Option<String>]| index.find(&row.iter().map(Option::as_deref).collect::<Vec<_>>());
-    let held: HashSet<ElementId> = rows.iter().filter_map(|row| find(row)).collect();
-    let mut left: HashMap<String, ElementId> = HashMap::new();
-    for id in old.elements().iter().filter(|id| !held.contains(*id)) {
-        let element = old.element(*id);
-        if let Some(member) = element.member().filter(|_| element.kind() == ElementKind::Base) {
-            left.entry(folded(&member.value)).or_insert(*id);
-        }
-    }
-    let (mut places, mut moved) = (Vec::new(), Vec::new());
-    let mut place = 0;
-    rows.retain(|row| {
-        let value = row.iter().flatten().next_back();
-        let before = value.filter(|_| find(row).is_none()).and_then(|value| left.get(&folded(value)));
-        match before {
-            None => places.push(place),
-            Some(id) => {
-                let above: Vec<&str> = row.iter().flatten().map(String::as_str).collect();
-                let parent = above[..above.len() - 1].join(" → ");
-                let (dimension, element) = (old.name().to_owned(), old.element(*id).name().to_owned());
-                moved.push(OtherParent { dimension, element, parent });
-            }
-        }
-        place += 1;
-        before.is_none()
-    });
-    (places, moved)
 }
 
 /// Rows of a batch in ascending order of its columns, the first column first, NULL last.

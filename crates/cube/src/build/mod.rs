@@ -2,8 +2,7 @@
 //!
 //! [`build()`] makes the dimensions one by one: from lists, from rows of a table, or from the distinct values of
 //! columns of the facts, which a query of their own gives. Then one pass over the facts gives every row its coordinates
-//! and values. [`refresh()`] does the same and starts from the dimensions of a cube, whose elements keep their
-//! coordinates.
+//! and values. [`refresh()`] does the same and keeps what was made by hand in the cube ([`keep`]).
 //!
 //! What holds: names ignore case; NULL and empty text name no element; NULL values are empty; a row that names no base
 //! element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count; values
@@ -17,12 +16,12 @@ mod drill;
 mod encode;
 mod error;
 mod form;
+mod keep;
 mod keys;
 mod labels;
 mod levels;
 mod load;
 mod measures;
-mod order;
 mod parents;
 mod problem;
 mod refuse;
@@ -37,9 +36,10 @@ use arrow::array::RecordBatchReader;
 
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
-pub use report::{AddedElements, Aside, OtherParent, Report};
+pub use report::{Aside, MovedElement, NamedElements, Report};
 
-use self::dimension::{Grown, Input, Plan};
+use self::dimension::{Input, Plan};
+use self::keep::Kept;
 use self::measures::MeasurePlan;
 use self::source::Source;
 use crate::define::Definition;
@@ -85,9 +85,9 @@ pub fn build(definition: &Definition, tables: &dyn Tables, progress: &Progress) 
     run(definition, None, tables, progress)
 }
 
-/// Builds the cube of a definition again from its tables, starting from its model: elements keep their numbers,
-/// coordinates, names and edges, and those that the tables have beyond them are added: where values ascend, before the
-/// next greater one, else as the last. Elements that the tables no longer have stay. The facts are all read anew.
+/// Builds the cube of a definition again from its tables, and keeps what was made by hand in a cube: elements that a
+/// change added, with their edges; names that a change gave; captions, attributes and default elements that the
+/// definition does not give. All else is the source's: its elements, their parents, weights and order, and the facts.
 ///
 /// # Errors
 /// As [`build()`]; [`BuildError::OtherCube`] if the definition's dimensions or measures are not those of the cube.
@@ -114,37 +114,23 @@ fn run(
         check_same(old, &plans, &measures)?;
     }
     let input = Input { facts: &source, tables, progress };
-    let grow = |(at, plan): (usize, &Plan<'_>)| plan.grow(old.map(|old| &old.dimensions()[at]), input);
-    let grown = plans.iter().enumerate().map(grow).collect::<Result<Vec<_>, _>>()?;
-    let (mut dimensions, mut added, mut other_parents) = (Vec::new(), Vec::new(), Vec::new());
-    for Grown { dimension, added: of_dimension, other_parents: others } in grown {
-        dimensions.push(dimension);
-        added.extend(of_dimension);
-        other_parents.extend(others);
+    let (mut dimensions, mut added, mut removed, mut moved) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (at, plan) in plans.iter().enumerate() {
+        let (dimension, unknown) = plan.dimension(input)?;
+        let kept = match old {
+            None => Kept { dimension, added: unknown, removed: Vec::new(), moved: Vec::new() },
+            Some(old) => keep::kept(dimension, &old.dimensions()[at], plan.definition)?,
+        };
+        added.extend(NamedElements::of(plan.name, kept.added));
+        removed.extend(NamedElements::of(plan.name, kept.removed));
+        moved.extend(kept.moved);
+        dimensions.push(kept.dimension);
     }
-    let model = model(definition, old, dimensions, &measures)?;
-    let (facts, aside, mut report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
-    report.added = added;
-    report.other_parents = other_parents;
+    let own = measures.iter().map(|plan| plan.measure.clone()).collect();
+    let model = CubeModel::new(&definition.cube, dimensions, own)?;
+    let (facts, aside, report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
+    let report = Report { added, removed, moved, ..report };
     Ok(Built { model, facts, aside, report })
-}
-
-/// The model of grown dimensions; of a refresh in the layout of the old model, if that still holds all coordinates.
-fn model(
-    definition: &Definition,
-    old: Option<&CubeModel>,
-    dimensions: Vec<Dimension>,
-    measures: &[MeasurePlan],
-) -> Result<CubeModel, BuildError> {
-    let Some(old) = old else {
-        let measures = measures.iter().map(|plan| plan.measure.clone()).collect();
-        return Ok(CubeModel::new(&definition.cube, dimensions, measures)?);
-    };
-    let mut model = old.clone();
-    for (at, dimension) in dimensions.into_iter().enumerate() {
-        model.replace(at, dimension)?;
-    }
-    Ok(model)
 }
 
 /// Refuses a definition whose dimensions or measures are not those of a cube.

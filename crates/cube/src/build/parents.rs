@@ -7,10 +7,9 @@ use arrow::array::{Array, Float64Array, RecordBatch};
 use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table, numbers};
-use super::report::OtherParent;
 use crate::define::DimensionDefinition;
 use crate::error::{ModelError, Path};
-use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, folded, nearest};
+use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
 
 /// Places of the columns.
 struct Columns {
@@ -26,15 +25,13 @@ struct Row {
     weight: f64,
 }
 
-/// Adds the elements of a table to a dimension: keys that are parents are consolidated, others base. Edges to new
-/// elements are added, and edges from new parents to elements that lose none of theirs; rows of other new edges are
-/// returned.
-pub(super) fn grow(
-    dimension: Dimension,
+/// The dimension of a table, elements in the order of its rows: keys that are parents are consolidated, others base.
+pub(super) fn of_table(
+    name: &str,
     definition: &DimensionDefinition,
     (key, parent): (&str, &str),
     mut table: Table<'_>,
-) -> Result<(Dimension, Vec<OtherParent>), BuildError> {
+) -> Result<Dimension, BuildError> {
     let columns = Columns {
         key: table.names(key)?,
         parent: table.names(parent)?,
@@ -42,11 +39,9 @@ pub(super) fn grow(
     };
     let label_columns = LabelColumns::of(definition, &mut table)?;
     let batch = table.rows()?;
-    let rows = rows(&batch, &columns, dimension.name(), definition.table.as_deref().unwrap_or_default())?;
+    let rows = rows(&batch, &columns, name, definition.table.as_deref().unwrap_or_default())?;
     let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent.as_deref()).map(folded).collect();
-    let first_new = dimension.id_count();
-    let is_new = |id: ElementId| id.index() >= first_new;
-    let mut builder = DimensionBuilder::resume(dimension);
+    let mut builder = DimensionBuilder::new(name)?;
     builder.reserve(rows.len());
     let mut labels = label_columns.of_rows(&batch);
     let mut ids = Vec::with_capacity(rows.len());
@@ -56,53 +51,17 @@ pub(super) fn grow(
             None if parents.contains(&folded(&row.key)) => builder.add(&row.key, ElementKind::Consolidated)?,
             None => builder.add(&row.key, ElementKind::Base)?,
         };
-        if is_new(id) {
-            labels.label(builder.dimension(), id, at)?;
-        }
+        labels.label(builder.dimension(), id, at)?;
         ids.push(id);
     }
-    let moved = moved(builder.dimension(), definition, &rows, &ids, first_new);
-    let mut others = Vec::new();
     for (row, child) in rows.iter().zip(ids) {
         let Some(parent) = &row.parent else { continue };
         let Some(parent_id) = builder.dimension().find_key(parent) else {
             return Err(unknown_parent(builder.dimension(), parent, &row.key).into());
         };
-        if is_new(child) || is_new(parent_id) && !moved.contains(&child) {
-            if !is_new(parent_id) && builder.dimension().element(parent_id).kind() == ElementKind::Base {
-                let reason = format!("the table has '{}' below '{parent}', a base element of the cube", row.key);
-                return Err(BuildError::OtherCube { reason });
-            }
-            builder.link(parent_id, child, row.weight)?;
-        } else if !builder.dimension().element(child).parents().contains(&parent_id) {
-            let element = builder.dimension().element(child).name().to_owned();
-            let dimension = builder.dimension().name().to_owned();
-            others.push(OtherParent { dimension, element, parent: parent.clone() });
-        }
+        builder.link(parent_id, child, row.weight)?;
     }
-    Ok((builder.finish()?, others))
-}
-
-/// Elements of the dimension that have a parent which the table no longer gives them. A new parent would count them
-/// twice.
-fn moved(
-    dimension: &Dimension,
-    definition: &DimensionDefinition,
-    rows: &[Row],
-    ids: &[ElementId],
-    first_new: usize,
-) -> HashSet<ElementId> {
-    let listed: HashSet<String> = definition.consolidated.names().map(folded).collect();
-    let mut edges: HashSet<(ElementId, ElementId)> = HashSet::new();
-    for (row, child) in rows.iter().zip(ids) {
-        edges
-            .extend(row.parent.as_deref().and_then(|parent| dimension.find_key(parent)).map(|parent| (parent, *child)));
-    }
-    let is_lost = |parent: &ElementId, child: ElementId| {
-        !edges.contains(&(*parent, child)) && !listed.contains(&folded(dimension.element(*parent).name()))
-    };
-    let is_moved = |child: &ElementId| dimension.element(*child).parents().iter().any(|parent| is_lost(parent, *child));
-    ids.iter().copied().filter(|id| id.index() < first_new).filter(is_moved).collect()
+    Ok(builder.finish()?)
 }
 
 fn weights_column(table: &mut Table<'_>, name: &str) -> Result<usize, BuildError> {

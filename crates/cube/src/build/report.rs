@@ -21,30 +21,42 @@ pub struct Report {
     /// Filled base cells: rows of one cell were folded.
     pub cells: u64,
     /// Elements added by `unknown`; of a refresh, all new elements. Dimensions without any are left out.
-    pub added: Vec<AddedElements>,
-    /// Rows of parent-child tables that a refresh did not follow.
-    pub other_parents: Vec<OtherParent>,
+    pub added: Vec<NamedElements>,
+    /// Elements that a refresh no longer found in the source.
+    pub removed: Vec<NamedElements>,
+    /// Elements that a refresh placed below other parents, or with other weights.
+    pub moved: Vec<MovedElement>,
+    /// Texts of cells whose elements are gone.
+    pub texts_lost: u64,
 }
 
-/// Elements that were added to a dimension.
+/// Elements of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddedElements {
+pub struct NamedElements {
     /// The dimension.
     pub dimension: String,
     /// Their names.
     pub names: Vec<String>,
 }
 
-/// A table's row that places an element below a parent that it does not have in the cube. A refresh leaves edges
-/// between elements of the cube as they are.
+impl NamedElements {
+    /// The elements of these names, if there are any.
+    pub(super) fn of(dimension: &str, names: Vec<String>) -> Option<NamedElements> {
+        (!names.is_empty()).then(|| NamedElements { dimension: dimension.to_owned(), names })
+    }
+}
+
+/// An element that has other parents than before a refresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtherParent {
+pub struct MovedElement {
     /// The dimension.
     pub dimension: String,
     /// The element.
     pub element: String,
-    /// Its parent in the table.
-    pub parent: String,
+    /// Its parents before, in their order; with weights other than 1 as `parent × weight`.
+    pub before: Vec<String>,
+    /// Its parents now.
+    pub after: Vec<String>,
 }
 
 /// Rows of the facts that were kept aside: the columns that the cube reads, and the reason.

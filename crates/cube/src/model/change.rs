@@ -6,7 +6,7 @@ use crate::error::{ModelError, Result};
 /// A change of one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Adds an element; a base element takes the next coordinate.
+    /// Adds an element, which is then one made by hand; a base element takes the next coordinate.
     Add {
         /// Its name.
         name: String,
@@ -122,6 +122,7 @@ impl Dimension {
         match change {
             Change::Add { name, kind, position } => {
                 let id = self.append(&name, kind)?;
+                self.element_mut(id).handmade = true;
                 if let Some(position) = position {
                     self.reposition(id, position);
                 }

@@ -94,34 +94,6 @@ impl CubeModel {
         Ok(CubeEffect { effect, repacked })
     }
 
-    /// Replaces a dimension by a grown copy of itself (`extend_levels`, `add_hierarchy`); returns true if the key
-    /// layout was replaced.
-    ///
-    /// # Errors
-    /// [`ModelError::Damaged`] if `grown` does not hold every coordinate of the dimension it replaces;
-    /// [`ModelError::DuplicatePart`], [`ModelError::KeyTooWide`]; the cube is then as before.
-    ///
-    /// # Panics
-    /// If the cube has no such dimension.
-    pub fn replace(&mut self, dimension: usize, grown: Dimension) -> Result<bool> {
-        let old = &self.dimensions[dimension];
-        let lost = (0..old.base_count() as u32).find(|base| old.at_base(*base) != grown.at_base(*base));
-        if let Some(base) = lost {
-            let problem = format!("coordinate {base} belongs to another element in the grown dimension");
-            return Err(ModelError::Damaged { dimension: grown.name().to_owned(), problem });
-        }
-        let count = grown.base_count();
-        let mut cube = self.clone();
-        let repacked = !cube.layout.holds(dimension, count);
-        if repacked {
-            cube.layout = cube.widened(dimension, count)?;
-        }
-        cube.dimensions[dimension] = grown;
-        check(&cube.name, &cube.dimensions, &cube.measures)?;
-        *self = cube;
-        Ok(repacked)
-    }
-
     fn widened(&self, dimension: usize, base_count: usize) -> Result<KeyLayout> {
         layout_of(self.dimensions.iter().enumerate().map(|(at, d)| {
             let count = if at == dimension { base_count } else { d.base_count() };

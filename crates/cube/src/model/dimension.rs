@@ -170,6 +170,11 @@ impl Dimension {
             .or_else(|| self.order.iter().copied().find(|id| self.element(*id).kind == ElementKind::Base))
     }
 
+    /// The default element that was set; `None` where the rule of [`Dimension::default_element`] is in force.
+    pub fn chosen_default(&self) -> Option<ElementId> {
+        self.default
+    }
+
     /// The first root that holds every base element at weight 1.
     fn whole_root(&self) -> Option<ElementId> {
         let count = self.bases.iter().flatten().count();

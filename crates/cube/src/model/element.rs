@@ -84,6 +84,8 @@ pub struct Element {
     pub(super) parents: Vec<ElementId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) member: Option<Member>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) handmade: bool,
 }
 
 impl Element {
@@ -99,6 +101,7 @@ impl Element {
             children: Vec::new(),
             parents: Vec::new(),
             member: None,
+            handmade: false,
         }
     }
 
@@ -110,6 +113,16 @@ impl Element {
     /// Text that output shows: the caption if one is set, else the name.
     pub fn caption(&self) -> &str {
         self.caption.as_deref().unwrap_or(&self.name)
+    }
+
+    /// True if it has a caption of its own.
+    pub fn has_caption(&self) -> bool {
+        self.caption.is_some()
+    }
+
+    /// True if [`super::Change::Add`] made it; other elements come from a source.
+    pub fn is_handmade(&self) -> bool {
+        self.handmade
     }
 
     /// Alternative names, each unique in the dimension like names.

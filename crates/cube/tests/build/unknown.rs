@@ -29,7 +29,7 @@ fn refused_with_all_that_is_unknown() {
          (region=NULL, version=A); no element is named 'Atlantis', in 1 row; no element is named 'ATLANTIS', in 1 row; \
          'World' is a consolidated element, and facts lie at base elements, in 1 row; no element is named 'Frence', in \
          1 row. To go on, write in the dimension unknown: aside (the rows are kept aside), unknown: add (the elements \
-         are added), or unknown: with the name of a base element they count for\n\
+         are added), or unknown: with the name of a base element they count for. \
          dimension 'Version', column 'version': no element is named 'B', in 1 row, first in row 3 (region=Atlantis, \
          version=B). To go on, write in the dimension unknown: aside (the rows are kept aside), unknown: add (the \
          elements are added), or unknown: with the name of a base element they count for"

@@ -23,7 +23,7 @@ pub enum CubeLoad {
     Create,
     /// All of it is made anew from the source; texts stay at cells whose elements are still there.
     Rebuild,
-    /// The facts are read anew from the source; elements keep their places, new ones are added.
+    /// As [`CubeLoad::Rebuild`], and what was made by hand in the cube stays ([`build::refresh()`]).
     Refresh,
 }
 
@@ -91,8 +91,9 @@ impl Session {
                 None => build::build(&definition, &tables, &progress),
                 Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
             };
-            let Built { model, facts, aside, report, .. } = built.map_err(of_build)?;
+            let Built { model, facts, aside, mut report } = built.map_err(of_build)?;
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
+            report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
             let origin = source.origin();
             let definition = Some(source.text);
             let stored = StoredCube { model, facts, definition, texts, aside: aside.batches, origin };

@@ -32,8 +32,7 @@ pub(crate) enum CubeCommand {
     },
     /// Make a cube anew from its source, by its definition or by a new one
     ///
-    /// Elements and their parents are those of the source, which `refresh` only adds to. Texts stay at cells whose
-    /// elements are still there.
+    /// Nothing of the old cube stays but texts at cells whose elements are still there.
     /// The cube is the old one or the new one at any time, also where the program is killed.
     Load {
         /// The cube's folder
@@ -42,8 +41,10 @@ pub(crate) enum CubeCommand {
         #[arg(long, value_name = "FILE")]
         definition: Option<PathBuf>,
     },
-    /// Add what is new in the source of a cube's facts; elements keep their places
+    /// Read the source of a cube again: facts, elements, their parents and weights
     ///
+    /// What was made by hand in the cube stays: added elements with their edges, new names, captions, attributes. Tells
+    /// the elements that are new, gone or below other parents.
     /// The cube is the old one or the new one at any time, also where the program is killed.
     Refresh {
         /// The cube's folder

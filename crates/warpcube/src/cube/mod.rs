@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::Report;
+use warpcube_cube::build::{NamedElements, Report};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError};
@@ -213,15 +213,33 @@ pub(super) fn told(report: &Report, folder: &Path, started: Instant) {
 
 /// What a load did that the user may not have meant.
 fn notes(report: &Report) -> Vec<String> {
-    let added = report.added.iter().map(|added| format!("added to {}: {}", added.dimension, some_of(&added.names)));
-    let renamed = report.rows_renamed.iter().map(|(dimension, rows)| {
+    let of = |what: &'static str, all: &[NamedElements]| {
+        let note = |one: &NamedElements| format!("{what} {}: {}", one.dimension, some_of(&one.names));
+        all.iter().map(note).collect::<Vec<_>>()
+    };
+    let mut notes = of("added to", &report.added);
+    notes.extend(of("gone from", &report.removed));
+    let mut moved: Vec<(&str, Vec<String>)> = Vec::new();
+    for element in &report.moved {
+        let parents = |names: &[String]| if names.is_empty() { "none".to_string() } else { names.join(" and ") };
+        let text = format!("{} from {} to {}", element.element, parents(&element.before), parents(&element.after));
+        match moved.last_mut().filter(|(dimension, _)| *dimension == element.dimension) {
+            Some((_, texts)) => texts.push(text),
+            None => moved.push((&element.dimension, vec![text])),
+        }
+    }
+    notes.extend(moved.iter().map(|(dimension, texts)| format!("moved in {dimension}: {}", some_of(texts))));
+    if report.texts_lost > 0 {
+        notes.push(format!("{} texts of elements that are gone were dropped", grouped(report.texts_lost)));
+    }
+    notes.extend(report.rows_renamed.iter().map(|(dimension, rows)| {
         format!("{} rows without an element of {dimension} count for the one that unknown: names", grouped(*rows))
-    });
-    let rounded = report.values_rounded.iter().map(|(measure, values)| {
+    }));
+    notes.extend(report.values_rounded.iter().map(|(measure, values)| {
         let what = "have more digits behind the point than its type, and were rounded";
         format!("{} values of {measure} {what}", grouped(*values))
-    });
-    added.chain(renamed).chain(rounded).collect()
+    }));
+    notes
 }
 
 /// The first of some names, and how many more there are.

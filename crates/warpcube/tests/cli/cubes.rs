@@ -136,7 +136,7 @@ fn the_device_gives_the_cells_of_the_cpu() {
 }
 
 #[test]
-fn a_refresh_adds_what_is_new_and_keeps_the_old_cube_when_it_fails() {
+fn a_refresh_that_fails_keeps_the_old_cube() {
     let place = plan();
     let total = |place: &Place| place.csv("SELECT sum(amount) AS total FROM 'plan.cube'");
     place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.00,g\n"));
@@ -151,20 +151,22 @@ fn a_refresh_adds_what_is_new_and_keeps_the_old_cube_when_it_fails() {
 }
 
 #[test]
-fn a_load_follows_the_source_where_a_refresh_only_adds() {
+fn a_refresh_follows_the_source_and_tells_what_moved() {
     let place = plan();
     let europe = |place: &Place| {
-        place
-            .csv("SELECT value FROM cube('plan', 'rows Europe where Actual') ORDER BY 1")
-            .lines()
-            .nth(1)
-            .map(String::from)
+        let rows = place.csv("SELECT value FROM cube('plan', 'rows Europe where Actual') ORDER BY 1");
+        rows.lines().nth(1).map(String::from)
     };
-    place.write("regions.csv", REGIONS.replace("JP,W,Japan", "JP,EU,Japan"));
-    assert_eq!(place.run(&["cube", "refresh", "plan.cube"]).code, 0);
     assert_eq!(europe(&place).as_deref(), Some("118.00"));
-    assert_eq!(place.run(&["cube", "load", "plan.cube"]).code, 0);
+    place.write("regions.csv", REGIONS.replace("JP,W,Japan", "JP,EU,Japan\nIT,EU,Italy"));
+    let done = place.run(&["cube", "refresh", "plan.cube"]);
+    let notes: Vec<&str> = done.err.lines().skip(1).collect();
+    assert_eq!(notes, ["  added to Region: IT", "  moved in Region: JP from W to EU"], "{done:?}");
     assert_eq!(europe(&place).as_deref(), Some("1118.00"));
+    place.write("regions.csv", REGIONS);
+    let done = place.run(&["cube", "load", "plan.cube"]);
+    assert_eq!((done.code, done.err.lines().count()), (0, 1), "{done:?}");
+    assert_eq!(europe(&place).as_deref(), Some("118.00"));
 }
 
 #[test]

@@ -1,0 +1,221 @@
+//! What a refresh keeps of a dimension: what people made in the live cube, over what the source now says.
+//!
+//! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
+//! the source is the source's. An element of the source that was renamed keeps its new name. Captions, attributes,
+//! alternative names and the default element stay where the definition gives none.
+
+use std::collections::{HashMap, HashSet};
+
+use super::BuildError;
+use super::report::MovedElement;
+use crate::define::DimensionDefinition;
+use crate::model::{Attribute, Change, Dimension, ElementId, LevelIndex, folded};
+
+/// A dimension of the source with what was kept.
+pub(super) struct Kept {
+    pub(super) dimension: Dimension,
+    /// Names of elements that the cube did not have.
+    pub(super) added: Vec<String>,
+    /// Names of elements that the dimension no longer has.
+    pub(super) removed: Vec<String>,
+    pub(super) moved: Vec<MovedElement>,
+}
+
+/// The source's dimension with what was made by hand in the cube's.
+pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDefinition) -> Result<Kept, BuildError> {
+    let mut keeping = Keeping { now: found(old, &source), dimension: source, old };
+    let of_source = keeping.dimension.elements().to_vec();
+    keeping.names()?;
+    keeping.elements()?;
+    keeping.edges()?;
+    keeping.labels(definition)?;
+    let known: HashSet<ElementId> = keeping.now.values().copied().collect();
+    let Keeping { dimension, now, .. } = keeping;
+    let name = |id: &ElementId| dimension.element(*id).name().to_owned();
+    let added = of_source.iter().filter(|id| !known.contains(*id)).map(name).collect();
+    let gone = old.elements().iter().filter(|id| !now.contains_key(*id));
+    let removed = gone.map(|id| old.element(*id).name().to_owned()).collect();
+    let moved = moved(old, &dimension, &now);
+    Ok(Kept { dimension, added, removed, moved })
+}
+
+/// The source's element of each element of the cube that it has: of the same place in a level hierarchy, else of its
+/// name, else of an alternative name.
+fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
+    let index = (!source.hierarchies().is_empty()).then(|| LevelIndex::new(source, 0));
+    let levels = source.hierarchies().first().map_or(0, |hierarchy| hierarchy.levels.len());
+    let by_place = |id: ElementId| {
+        let values = place(old, id, levels)?;
+        index.as_ref()?.find(&values.iter().map(Option::as_deref).collect::<Vec<_>>())
+    };
+    let mut taken = HashSet::new();
+    let mut now = HashMap::new();
+    let by_name = |id: ElementId| source.find_key(old.element(id).name());
+    for id in old.elements() {
+        if let Some(found) = by_place(*id).or_else(|| by_name(*id)).filter(|found| taken.insert(*found)) {
+            now.insert(*id, found);
+        }
+    }
+    for id in old.elements() {
+        if !now.contains_key(id) {
+            let mut aliases = old.element(*id).aliases().iter().filter_map(|alias| source.find_key(alias));
+            if let Some(found) = aliases.find(|found| taken.insert(*found)) {
+                now.insert(*id, found);
+            }
+        }
+    }
+    now
+}
+
+/// Row values that lead to an element of the first level hierarchy.
+fn place(dimension: &Dimension, id: ElementId, levels: usize) -> Option<Vec<Option<String>>> {
+    let mut values = vec![None; levels];
+    let mut next = Some(id);
+    while let Some(id) = next {
+        let member = dimension.get(id)?.member().filter(|member| member.hierarchy == 0)?;
+        *values.get_mut(usize::from(member.level))? = Some(member.value.clone());
+        next = member.parent;
+    }
+    Some(values)
+}
+
+/// A dimension of the source that gets what is kept.
+struct Keeping<'a> {
+    dimension: Dimension,
+    old: &'a Dimension,
+    /// The element of the dimension for each element of the cube that it has.
+    now: HashMap<ElementId, ElementId>,
+}
+
+impl Keeping<'_> {
+    fn apply(&mut self, change: Change) -> Result<Option<ElementId>, BuildError> {
+        // The facts are read later; those that name an element of another kind are refused then.
+        Ok(self.dimension.apply(change, &|_| false)?.added)
+    }
+
+    /// Gives elements of the source the names that the cube has for them.
+    fn names(&mut self) -> Result<(), BuildError> {
+        for old in self.old.elements() {
+            let Some(element) = self.now.get(old).copied() else { continue };
+            let (name, of_source) = (self.old.element(*old).name(), self.dimension.element(element).name().to_owned());
+            if folded(name) == folded(&of_source) || self.dimension.find_key(name).is_some() {
+                continue;
+            }
+            self.apply(Change::Rename { element, name: name.to_owned() })?;
+            // Facts name elements of levels by their values, and others by their names.
+            if self.dimension.element(element).member().is_none() {
+                self.dimension.add_alias(element, &of_source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds elements made by hand that the source does not have, each behind the element that it stood behind.
+    fn elements(&mut self) -> Result<(), BuildError> {
+        let mut before = None;
+        for old in self.old.elements() {
+            let element = self.old.element(*old);
+            if element.is_handmade() && !self.now.contains_key(old) {
+                let position = before.map_or(0, |before| self.dimension.position(before) as usize + 1);
+                let (name, kind) = (element.name().to_owned(), element.kind());
+                let added = self.apply(Change::Add { name, kind, position: Some(position) })?;
+                self.now.extend(added.map(|added| (*old, added)));
+            }
+            before = self.now.get(old).copied().or(before);
+        }
+        Ok(())
+    }
+
+    /// Adds the edges that have an element made by hand at an end.
+    fn edges(&mut self) -> Result<(), BuildError> {
+        for old in self.old.elements() {
+            let element = self.old.element(*old);
+            for (place, edge) in element.children().iter().enumerate() {
+                let is_kept = [*old, edge.child].iter().any(|end| self.is_handmade(*end));
+                if let (true, Some(parent), Some(child)) = (is_kept, self.now.get(old), self.now.get(&edge.child)) {
+                    let (parent, child, weight) = (*parent, *child, edge.weight);
+                    let place = (!self.is_handmade(*old)).then_some(place);
+                    self.apply(Change::Link { parent, child, weight, place })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True if an element of the cube was made by hand and is not the source's now.
+    fn is_handmade(&self, old: ElementId) -> bool {
+        self.now.get(&old).is_some_and(|element| self.dimension.element(*element).is_handmade())
+    }
+
+    /// Labels and the default element, where the definition gives none.
+    fn labels(&mut self, definition: &DimensionDefinition) -> Result<(), BuildError> {
+        let given: HashSet<String> = definition.attributes.iter().map(|name| folded(name)).collect();
+        let attributes: Vec<&str> = self.old.attributes().iter().map(|column| column.name.as_str()).collect();
+        let kept = attributes.into_iter().filter(|name| !given.contains(&folded(name))).collect::<Vec<_>>();
+        for old in self.old.elements() {
+            let Some(id) = self.now.get(old).copied() else { continue };
+            let element = self.old.element(*old);
+            let is_captioned = self.dimension.element(id).has_caption();
+            if element.has_caption() && !is_captioned && definition.caption.is_none() {
+                self.dimension.set_caption(id, Some(element.caption()))?;
+            }
+            for alias in element.aliases() {
+                if self.dimension.find_key(alias).is_none() {
+                    self.dimension.add_alias(id, alias)?;
+                }
+            }
+            for name in &kept {
+                let value: Option<Attribute> = self.old.attribute(*old, name).cloned();
+                if let Some(value) = value {
+                    self.dimension.set_attribute(id, name, value)?;
+                }
+            }
+        }
+        if let Some(default) = self.old.chosen_default().filter(|_| definition.default.is_none()) {
+            self.dimension.set_default(self.now.get(&default).copied())?;
+        }
+        Ok(())
+    }
+}
+
+/// Parents of each element with their weights, by position of the parents.
+type Parents = HashMap<ElementId, Vec<(ElementId, f64)>>;
+
+fn parents(dimension: &Dimension) -> Parents {
+    let mut parents = Parents::new();
+    for parent in dimension.elements() {
+        for edge in dimension.element(*parent).children() {
+            parents.entry(edge.child).or_default().push((*parent, edge.weight));
+        }
+    }
+    parents
+}
+
+/// The elements whose parents are others than before, or have other weights.
+fn moved(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Vec<MovedElement> {
+    let (before, after) = (parents(old), parents(dimension));
+    let names = |dimension: &Dimension, edges: &[(ElementId, f64)]| {
+        let name = |(parent, weight): &(ElementId, f64)| match dimension.element(*parent).name() {
+            name if *weight == 1.0 => name.to_owned(),
+            name => format!("{name} × {weight}"),
+        };
+        edges.iter().map(name).collect()
+    };
+    let of = |id: &ElementId| {
+        let element = now.get(id)?;
+        let (before, after) =
+            (before.get(id).map_or(&[][..], Vec::as_slice), after.get(element).map_or(&[][..], Vec::as_slice));
+        let mapped = before.iter().map(|(parent, weight)| (now.get(parent).copied(), weight.to_bits()));
+        let held = after.iter().map(|(parent, weight)| (Some(*parent), weight.to_bits()));
+        if mapped.collect::<HashSet<_>>() == held.collect::<HashSet<_>>() {
+            return None;
+        }
+        Some(MovedElement {
+            dimension: dimension.name().to_owned(),
+            element: dimension.element(*element).name().to_owned(),
+            before: names(old, before),
+            after: names(dimension, after),
+        })
+    };
+    old.elements().iter().filter_map(of).collect()
+}
