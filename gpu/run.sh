@@ -63,6 +63,11 @@ for stage in "$@"; do
         bench ssb-plain 400 ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding plain --verify \
             --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-plain.json"
         ;;
+    topk)
+        # First rows in SQL.
+        bench topk 300 bench topk --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
+            --json "$out/topk-h200-sf20.json"
+        ;;
     encodings)
         limit encodings 300 "$kbench" encodings --json "$out/encodings-h200.json"
         limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-h200-nulls.json"

@@ -14,7 +14,7 @@ use crate::{measured, primitives};
 /// Pages, with the suites whose tables they show.
 const PAGES: [(&str, &[&str]); 4] = [
     ("README.md", &["ssb", "tpch"]),
-    ("docs/benchmarks.md", &["primitives"]),
+    ("docs/benchmarks.md", &["primitives", "topk"]),
     ("docs/cube-benchmarks.md", &["cube"]),
     ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
 ];
@@ -105,7 +105,7 @@ fn tables(suites: &[&str]) -> Result<String> {
                 "interrupts" => measured::interrupts(&results, &name),
                 "primitives" => primitives::tables(&results, &name),
                 "cube" if results["params"]["algorithms"].is_array() => algorithms(&results, &name),
-                "cube" => table(&results, &name).map(|table| table.replace("](bench/", "](../bench/")),
+                "cube" | "topk" => table(&results, &name).map(|table| table.replace("](bench/", "](../bench/")),
                 _ => table(&results, &name),
             };
             tables.push(made.map_err(failed)?);

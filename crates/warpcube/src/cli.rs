@@ -114,6 +114,8 @@ pub(crate) enum BenchSuite {
     Cube(CubeArgs),
     /// Measure the storage schemes of sparse arrays, on one core and on the device
     Schemes(SchemeArgs),
+    /// Find the first rows of SSB's largest table by several orders: ORDER BY with LIMIT
+    Topk(BenchArgs),
     #[command(flatten)]
     Queries(QuerySuite),
 }

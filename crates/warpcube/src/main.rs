@@ -93,7 +93,10 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     let assignments = config::assignments(&cli.run, &cli.common)?;
     match &cli.command {
         Some(Command::Queries(suite) | Command::Bench { suite: BenchSuite::Queries(suite) }) => {
-            return bench::queries(suite, assignments, host).map(|()| 0);
+            return bench::suite(suite, assignments, host).map(|()| 0);
+        }
+        Some(Command::Bench { suite: BenchSuite::Topk(arguments) }) => {
+            return bench::queries("topk", arguments, assignments, host).map(|()| 0);
         }
         Some(Command::Bench { suite: BenchSuite::Primitives(arguments) }) => {
             return bench::primitives::run(arguments, assignments, host).map(|()| 0);

@@ -27,12 +27,16 @@ use crate::host::{self, Host};
 use measure::{Measured, Memory, Threads};
 use suite::{Case, Suite};
 
-/// Runs a benchmark of queries.
-pub(crate) fn queries(suite: &QuerySuite, settings: Vec<Assignment>, host: &Host) -> Result<()> {
-    let (name, arguments) = match suite {
-        QuerySuite::Ssb(arguments) => ("ssb", arguments),
-        QuerySuite::Tpch(arguments) => ("tpch", arguments),
-    };
+/// Runs a benchmark that is a command of its own too.
+pub(crate) fn suite(suite: &QuerySuite, settings: Vec<Assignment>, host: &Host) -> Result<()> {
+    match suite {
+        QuerySuite::Ssb(arguments) => queries("ssb", arguments, settings, host),
+        QuerySuite::Tpch(arguments) => queries("tpch", arguments, settings, host),
+    }
+}
+
+/// Runs the benchmark of queries of that name.
+pub(crate) fn queries(name: &str, arguments: &BenchArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
     let suite = suite::find(name, arguments.sf)?.only(&arguments.queries)?;
     if arguments.runs == 0 {
         return Err(CliError::Usage("--runs takes 1 or more".into()));
@@ -139,5 +143,5 @@ fn is_folder(flag: &str, folder: Option<&Path>) -> Result<()> {
 fn default_folder(suite: &Suite, sf: f64) -> Result<PathBuf> {
     let cache = dirs::cache_dir()
         .ok_or_else(|| CliError::Usage("there is no cache folder for the data; name a folder with --dir".into()))?;
-    Ok(cache.join("warpcube").join("data").join(format!("{}-sf{sf}", suite.name)))
+    Ok(cache.join("warpcube").join("data").join(format!("{}-sf{sf}", suite.generator.name())))
 }

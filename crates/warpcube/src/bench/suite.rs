@@ -13,6 +13,16 @@ pub(super) enum Generator {
     Tpch,
 }
 
+impl Generator {
+    /// The name of its tables' folder.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Generator::Ssb => "ssb",
+            Generator::Tpch => "tpch",
+        }
+    }
+}
+
 /// A query of a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
@@ -39,14 +49,44 @@ pub(super) struct Suite {
 
 const TPCH_QUERY_COUNT: usize = 22;
 
+/// First rows of SSB's largest table. Keys of an order are unique where columns beside them are read, so that the rows
+/// are the same on any device.
+const TOPK_QUERIES: [(&str, &str); 8] = [
+    ("key-10", "SELECT lo_revenue FROM lineorder ORDER BY lo_revenue DESC LIMIT 10"),
+    ("key-1000", "SELECT lo_revenue FROM lineorder ORDER BY lo_revenue DESC LIMIT 1000"),
+    ("key-100000", "SELECT lo_revenue FROM lineorder ORDER BY lo_revenue DESC LIMIT 100000"),
+    (
+        "rows-100",
+        "SELECT lo_orderkey, lo_linenumber, lo_custkey, lo_revenue FROM lineorder \
+         ORDER BY lo_revenue DESC, lo_orderkey, lo_linenumber LIMIT 100",
+    ),
+    (
+        "filtered-100",
+        "SELECT lo_orderkey, lo_linenumber, lo_revenue FROM lineorder WHERE lo_quantity < 6 AND lo_discount > 0 \
+         ORDER BY lo_revenue DESC, lo_orderkey, lo_linenumber LIMIT 100",
+    ),
+    (
+        "expression-100",
+        "SELECT lo_orderkey, lo_linenumber, lo_revenue - lo_supplycost AS profit FROM lineorder \
+         ORDER BY lo_revenue - lo_supplycost, lo_orderkey, lo_linenumber LIMIT 100",
+    ),
+    (
+        "string-100",
+        "SELECT lo_shipmode, lo_revenue, lo_orderkey, lo_linenumber FROM lineorder \
+         ORDER BY lo_shipmode DESC, lo_revenue, lo_orderkey, lo_linenumber LIMIT 100",
+    ),
+    (
+        "offset-100",
+        "SELECT lo_orderkey, lo_linenumber, lo_revenue FROM lineorder \
+         ORDER BY lo_revenue DESC, lo_orderkey, lo_linenumber LIMIT 100 OFFSET 10000",
+    ),
+];
+
 /// The suite of that name, for tables of that scale.
 pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
     match name {
-        "ssb" => {
-            let case = |(name, sql): &(&str, &str)| Case { name: name.to_string(), sql: sql.to_string() };
-            let cases = SSB_QUERIES.iter().map(case).collect();
-            Ok(Suite { name: "ssb", generator: Generator::Ssb, largest: "lineorder", shows_placement: false, cases })
-        }
+        "ssb" => Ok(over_ssb("ssb", &SSB_QUERIES, false)),
+        "topk" => Ok(over_ssb("topk", &TOPK_QUERIES, true)),
         "tpch" => {
             let case = |number| Some(Case { name: format!("q{number}"), sql: tpch_query(number, sf)? });
             let cases = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
@@ -54,6 +94,12 @@ pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
         }
         other => Err(CliError::Usage(format!("there is no benchmark '{other}'"))),
     }
+}
+
+/// A suite over the tables of the Star Schema Benchmark.
+fn over_ssb(name: &'static str, queries: &[(&str, &str)], shows_placement: bool) -> Suite {
+    let cases = queries.iter().map(|(name, sql)| Case { name: name.to_string(), sql: sql.to_string() }).collect();
+    Suite { name, generator: Generator::Ssb, largest: "lineorder", shows_placement, cases }
 }
 
 impl Suite {
@@ -80,6 +126,7 @@ mod tests {
     fn suites_have_all_their_queries() {
         assert_eq!(find("ssb", 1.0).unwrap().cases.len(), 13);
         assert_eq!(find("tpch", 1.0).unwrap().cases.len(), 22);
+        assert_eq!(find("topk", 1.0).unwrap().cases.len(), TOPK_QUERIES.len());
         assert_eq!(find("tpch", 1.0).unwrap().only(&["q21".into()]).unwrap().cases[0].name, "q21");
         let unknown = find("ssb", 1.0).unwrap().only(&["q9".into()]).unwrap_err().to_string();
         assert!(unknown.starts_with("CLI-001 --queries q9: ssb has q1.1, "), "{unknown}");

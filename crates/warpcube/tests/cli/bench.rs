@@ -263,7 +263,27 @@ fn primitives_can_be_listed_and_named() {
     assert_eq!(primitives(&["-c", "SELECT 1"]).code, 2);
     assert!(place.run(&["-c", "SELECT 1", "bench", "primitives"]).error(2).contains("-c does not go with 'bench'"));
     let help = place.run(&["bench", "--help"]).ok();
-    assert!(["primitives", "ssb", "tpch"].iter().all(|suite| help.contains(suite)), "{help}");
+    assert!(["primitives", "ssb", "topk", "tpch"].iter().all(|suite| help.contains(suite)), "{help}");
+}
+
+#[test]
+fn first_rows_are_found_on_the_device_and_are_those_of_datafusion() {
+    let place = Place::new();
+    let arguments = ["bench", "topk", "--sf", "0.01", "--dir", "d", "--verify", "--json", "r.json", "--runs", "1"];
+    let on_device =
+        ["--queries", "filtered-100,string-100", "--device", "emulated", "--set", "warpcube.placement=cuda"];
+    let ran = Ran::of(place.emulated().args([&arguments[..], &on_device].concat()).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    assert_eq!(found["suite"], "topk");
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.iter().map(|result| &result["case"]).collect::<Vec<_>>(), ["filtered-100", "string-100"]);
+    let is_right = |result: &Value| result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0;
+    assert!(results.iter().all(is_right), "{found}");
+    let on_cpu = place.run(&[&arguments[..], &["--device", "cpu"]].concat());
+    assert_eq!(on_cpu.code, 0, "{on_cpu:?}");
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    assert_eq!(found["results"].as_array().unwrap().len(), 8);
 }
 
 #[test]
