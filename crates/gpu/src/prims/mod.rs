@@ -43,7 +43,7 @@ pub use gather::{Gather, Scatter, gather, scatter};
 pub use ordered::{
     Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
     OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
-    RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
+    OrderedTuning, RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
 };
 pub use partition::{Partition, partition};
 pub use project::{Project, Projection, project};
