@@ -352,7 +352,7 @@ pub fn hash_group_by(rows: &[(u32, u32)]) -> Vec<(u32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
     use crate::prims::roofline::H200;
 
     #[test]

@@ -407,7 +407,7 @@ pub fn hash_join(build: &[(u32, u32)], probe: &[(u32, u32)]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
     use crate::prims::roofline::H200;
 
     #[test]

@@ -15,6 +15,8 @@
 
 mod element;
 mod gather;
+#[cfg(test)]
+mod gpu_programs;
 pub mod hash_group_by;
 pub mod hash_join;
 mod key_slots;

@@ -452,20 +452,9 @@ pub fn reference<K: Key>(keys: &[K], order: &RadixOrder) -> Vec<u64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::cuda::nvrtc;
-
-    /// Compiles a program for Ampere, Hopper and Blackwell for workstations, where there is a compiler.
-    pub(crate) fn compile_for_gpus(program: &Program) {
-        for architecture in [80, 90, 120] {
-            match nvrtc::compile(program, architecture) {
-                Ok(cubin) => assert!(!cubin.is_empty()),
-                Err(GpuError::CompilerUnavailable { .. }) => return,
-                Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name()),
-            }
-        }
-    }
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn scratch_memory_is_that_of_tiles() {

@@ -370,7 +370,7 @@ pub fn reference<K: Key>(keys: &[K], offsets: &[u64], order: &RadixOrder) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {
