@@ -149,7 +149,10 @@ impl JoinSpec {
         };
         let probes_ms = match strategy.is_direct() {
             false => rates.probe_ms(rows, part_bytes(self.table_bytes(strategy) as f64), streamed),
-            true if self.is_full() => rates.probe_ms(rows, part_bytes(self.values_bytes() as f64), streamed),
+            // A probe without a match lies beyond the range and looks at nothing.
+            true if self.is_full() => {
+                rates.probe_ms(rows * self.match_share, part_bytes(self.values_bytes() as f64), streamed)
+            }
             true => {
                 let bits_ms = rates.probe_ms(rows, part_bytes(self.bits_bytes() as f64), streamed);
                 bits_ms + rates.probe_ms(rows * self.match_share, part_bytes(self.values_bytes() as f64), 0.0)
@@ -431,6 +434,10 @@ mod tests {
         let sparse = spec(200_000_000, 1 << 23, 0.01);
         assert_eq!(chosen(sparse), JoinStrategy::DirectAddress);
         assert_ne!(chosen(JoinSpec { match_share: 1.0, ..sparse }), JoinStrategy::DirectAddress);
+        // Of a full range as well: probes beyond it look at nothing.
+        let full = |match_share| chosen(spec((1 << 26) - 1, 1 << 26, match_share));
+        assert_eq!(full(0.1), JoinStrategy::DirectAddress);
+        assert_ne!(full(1.0), JoinStrategy::DirectAddress);
         // A limit of memory leaves tables out.
         let (strategy, _, reason) = sparse.choose(&H200, 200 << 20);
         assert!(!strategy.is_direct(), "{reason}");
