@@ -169,8 +169,8 @@ pub enum ModelError {
     },
     /// A base element with facts was given children.
     #[error(
-        "dimension '{dimension}': '{element}' holds facts and cannot become a consolidated element; move its facts to \
-         another base element first"
+        "dimension '{dimension}': '{element}' holds facts and cannot become a consolidated element; add an element \
+         that consolidates it instead"
     )]
     HasFacts {
         /// The dimension.

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod ask;
 pub mod build;
 pub mod catalog;
+pub mod change;
 pub mod define;
 pub mod demo;
 pub mod device;

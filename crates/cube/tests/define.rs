@@ -38,6 +38,7 @@ unknown: aside
 dimensions:
   Month: {}
   Region: {unknown: Elsewhere}
+  Product: {unknown: add  Others}
 ";
     let cube = parse(text).unwrap();
     let heads = &cube.measures["Heads"];
@@ -47,6 +48,9 @@ dimensions:
     );
     assert_eq!(cube.unknown, UnknownElements::Aside);
     assert_eq!(cube.dimensions["Region"].unknown, Some(UnknownElements::Named("Elsewhere".to_string())));
+    assert_eq!(cube.dimensions["Product"].unknown, Some(UnknownElements::AddNamed("Others".to_string())));
+    let written = serde_json::to_string(&cube).unwrap();
+    assert_eq!(parse(&written).unwrap(), cube);
 }
 
 #[test]

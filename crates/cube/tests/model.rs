@@ -260,8 +260,8 @@ fn live_changes_keep_coordinates_and_report_freed_ones() {
     let link = |parent, child| Change::Link { parent, child, weight: 1.0, place: Some(0) };
     refused(
         change(&mut dimension, link(revenue, tax)),
-        "dimension 'Account': 'Revenue' holds facts and cannot become a consolidated element; move its facts to \
-         another base element first",
+        "dimension 'Account': 'Revenue' holds facts and cannot become a consolidated element; add an \
+         element that consolidates it instead",
     );
     refused(
         change(&mut dimension, link(cost, margin)),

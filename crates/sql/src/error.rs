@@ -201,6 +201,9 @@ pub enum SqlError {
     /// Palo or Matrix Market files that cannot be read or written.
     #[error("CUBE-006 {0}")]
     CubeImport(String),
+    /// A change of a cube that its text does not say, or that the cube refuses.
+    #[error("CUBE-007 {0}")]
+    CubeChange(String),
     /// A setting that does not exist.
     #[error("CFG-001 unknown setting '{name}'{}{}", from_where(.origin), hint(.nearest))]
     UnknownSetting {

@@ -4,6 +4,7 @@
 use arrow::array::RecordBatch;
 use hashbrown::HashSet;
 
+use super::error::sentence_end;
 use super::form::Form;
 use super::keys::{check_dates, check_names, name_text};
 use super::labels::Table;
@@ -14,7 +15,7 @@ use super::source::Source;
 use super::{BuildError, Tables};
 use super::{consolidate, parents};
 use crate::define::{DimensionDefinition, UnknownElements};
-use crate::model::{Dimension, DimensionBuilder, ElementKind, folded};
+use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
 use crate::progress::Progress;
 
 /// A dimension of the definition, before it has elements.
@@ -36,6 +37,16 @@ pub(super) struct Input<'a> {
     pub(super) facts: &'a Source<'a>,
     pub(super) tables: &'a dyn Tables,
     pub(super) progress: &'a Progress,
+    /// The dimension of the cube that is refreshed.
+    pub(super) old: Option<&'a Dimension>,
+}
+
+impl Input<'_> {
+    /// True if a base element of this name was made by hand in the cube that is refreshed.
+    fn has_by_hand(&self, name: &str) -> bool {
+        let element = self.old.and_then(|old| Some(old.element(old.find_key(name)?)));
+        element.is_some_and(|element| element.is_handmade() && element.kind() == ElementKind::Base)
+    }
 }
 
 impl<'a> Plan<'a> {
@@ -119,18 +130,25 @@ impl<'a> Plan<'a> {
 
     /// The dimension with the elements that `unknown` adds, by ascending value, and their names.
     fn with_unknown(&self, dimension: Dimension, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
+        let kind = |name: &str| dimension.find_key(name).map(|id| dimension.element(id).kind());
+        let is_reserved = |name: &str| self.reserved.contains(&folded(name));
         let named = match &self.unknown {
             UnknownElements::Refuse | UnknownElements::Aside => return Ok((dimension, Vec::new())),
             UnknownElements::Add => None,
-            UnknownElements::Named(name) => Some(name),
-        };
-        if let Some(name) = named {
-            match dimension.find_key(name).map(|id| dimension.element(id).kind()) {
+            UnknownElements::Named(name) => match kind(name) {
                 Some(ElementKind::Base) => return Ok((dimension, Vec::new())),
-                None if !self.reserved.contains(&folded(name)) => {}
+                // A refresh adds the elements that were made by hand later.
+                None if input.has_by_hand(name) => return Ok((dimension, Vec::new())),
+                None if !is_reserved(name) => return Err(self.no_element(name, &dimension)),
                 _ => return Err(self.not_base(name)),
-            }
-        }
+            },
+            UnknownElements::AddNamed(name) => match kind(name) {
+                Some(ElementKind::Base) => return Ok((dimension, Vec::new())),
+                None if input.has_by_hand(name) => return Ok((dimension, Vec::new())),
+                None if !is_reserved(name) => Some(name),
+                _ => return Err(self.not_base(name)),
+            },
+        };
         let problems = self.problems(&dimension, input)?;
         let mut names: Vec<String> = match named {
             Some(name) if !problems.is_empty() => vec![name.clone()],
@@ -158,6 +176,15 @@ impl<'a> Plan<'a> {
         let mut seen = HashSet::new();
         let met = resolver.codes.iter().filter(|code| **code >= FIRST && seen.insert(**code));
         Ok(met.map(|code| resolver.problems.of(*code).clone()).collect())
+    }
+
+    fn no_element(&self, name: &str, dimension: &Dimension) -> BuildError {
+        let bases = dimension.elements().iter().map(|id| dimension.element(*id));
+        let bases = bases.filter(|element| element.kind() == ElementKind::Base).map(|element| element.name());
+        let near = sentence_end(&nearest(name, bases.chain(["refuse", "aside", "add"])));
+        let message =
+            format!("{} has no element '{name}'{near} To add it where facts need it, write add {name}", self.name);
+        BuildError::Definition { place: format!("dimensions.{}.unknown", self.name), message }
     }
 
     fn not_base(&self, name: &str) -> BuildError {

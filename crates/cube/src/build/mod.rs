@@ -113,9 +113,9 @@ fn run(
     if let Some(old) = old {
         check_same(old, &plans, &measures)?;
     }
-    let input = Input { facts: &source, tables, progress };
     let (mut dimensions, mut added, mut removed, mut moved) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (at, plan) in plans.iter().enumerate() {
+        let input = Input { facts: &source, tables, progress, old: old.map(|old| &old.dimensions()[at]) };
         let (dimension, unknown) = plan.dimension(input)?;
         let kept = match old {
             None => Kept { dimension, added: unknown, removed: Vec::new(), moved: Vec::new() },

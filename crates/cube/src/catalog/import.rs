@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
+use super::attributes::Attributes;
 use super::cells::CellFile;
 use super::comparison::Comparison;
 use super::error::{CatalogError, Result};
@@ -37,9 +38,10 @@ pub fn import(database: &Path, target: &Path) -> Result<Import> {
     let kept = copy(&database.join(DATABASE_FILE_NAME), &path)?;
     let file = File::open(&path).map_err(CatalogError::io(&path, "read"))?;
     let read = Database::read(BufReader::new(file)).map_err(CatalogError::palo(&database.join(DATABASE_FILE_NAME)))?;
+    let attributes = Attributes::read(&read, database)?;
     let (mut cubes, mut skipped) = (Vec::new(), Vec::new());
     for cube in &read.cubes {
-        let (cube, lost) = import_cube(&read, cube, database, &staging)?;
+        let (cube, lost) = import_cube(&read, cube, &attributes, database, &staging)?;
         if let Some(lost) = lost.filter(|lost| lost.count > 0) {
             skipped.push((cube.name.clone(), lost));
         }
@@ -56,6 +58,7 @@ pub fn import(database: &Path, target: &Path) -> Result<Import> {
 fn import_cube(
     database: &Database,
     cube: &Cube,
+    attributes: &Attributes,
     source: &Path,
     staging: &Staging,
 ) -> Result<(CatalogCube, Option<Skipped>)> {
@@ -63,7 +66,7 @@ fn import_cube(
     let path = Some(source.join(&name)).filter(|path| path.exists());
     let keep = |path: &Path| copy(path, &staging.path(&name));
     let mut entry = CatalogCube { number: cube.id, name: cube.name.clone(), folder: None, reason: None, cells: None };
-    let imported = match database.cube_model(cube) {
+    let mut imported = match database.cube_model(cube) {
         Ok(imported) => imported,
         Err(error) if is_no_model(&error) => {
             entry.reason = Some(error.to_string());
@@ -72,6 +75,7 @@ fn import_cube(
         }
         Err(error) => return Err(CatalogError::palo(&source.join(DATABASE_FILE_NAME))(error)),
     };
+    attributes.set(&mut imported, source)?;
     let folder = folder_name(cube.id, &cube.name);
     let mut stored = match facts::none(&imported) {
         Ok(facts) => StoredCube::new(imported.model.clone(), facts),

@@ -14,9 +14,13 @@
 //! with dimensions whose elements lie in another database, keys above 128 bits or more than 32 dimensions are no
 //! models: their cell files are kept.
 //!
+//! Attribute cubes (`#_D`) are cubes as others are, and their cells are attributes of the elements of D besides
+//! ([`attributes`]).
+//!
 //! Invariant: import and export write to a hidden folder that is renamed at the end, so that the target appears whole
 //! or not at all.
 
+mod attributes;
 mod cells;
 mod comparison;
 mod error;

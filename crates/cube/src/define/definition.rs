@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{MonthName, Named};
 use crate::model::{Rule, SCALE_MAX, Span, ValueType};
+use crate::schemes::Scheme;
 
 /// A cube.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -30,6 +31,18 @@ pub struct Definition {
     /// What happens to facts that name no base element, in dimensions that say nothing else.
     #[serde(default)]
     pub unknown: UnknownElements,
+    /// The scheme in which the cube's facts are stored; bess without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageChoice>,
+}
+
+/// The scheme in which facts are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StorageChoice {
+    /// The one with the smallest index, where that is clearly smaller than that of BESS.
+    Auto,
+    /// This one.
+    Named(Scheme),
 }
 
 /// Where the facts of a cube come from: a query or files, one of the two.
@@ -151,8 +164,10 @@ pub enum UnknownElements {
     Aside,
     /// An element of that name is added, without a parent. NULL and consolidated elements are refused.
     Add,
-    /// The fact counts for this base element, which is added if the dimension has none of the name and a fact needs it.
+    /// The fact counts for this base element.
     Named(String),
+    /// The fact counts for a base element of this name, which is added if the dimension has none and a fact needs it.
+    AddNamed(String),
 }
 
 /// A unit of time that is a level.
@@ -221,6 +236,7 @@ impl fmt::Display for UnknownElements {
             UnknownElements::Aside => "aside",
             UnknownElements::Add => "add",
             UnknownElements::Named(name) => name,
+            UnknownElements::AddNamed(name) => return write!(f, "add {name}"),
         })
     }
 }
@@ -230,12 +246,35 @@ impl FromStr for UnknownElements {
 
     fn from_str(text: &str) -> Result<UnknownElements, String> {
         Ok(match text {
-            "" => return Err("unknown: is refuse, aside, add or the name of a base element".to_string()),
+            "" => return Err("unknown: is refuse, aside, add, add NAME or the name of a base element".to_string()),
             "refuse" => UnknownElements::Refuse,
             "aside" => UnknownElements::Aside,
             "add" => UnknownElements::Add,
-            name => UnknownElements::Named(name.to_string()),
+            name => match name.strip_prefix("add ").map(str::trim).filter(|name| !name.is_empty()) {
+                Some(name) => UnknownElements::AddNamed(name.to_string()),
+                None => UnknownElements::Named(name.to_string()),
+            },
         })
+    }
+}
+
+impl fmt::Display for StorageChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorageChoice::Auto => f.write_str("auto"),
+            StorageChoice::Named(scheme) => scheme.fmt(f),
+        }
+    }
+}
+
+impl FromStr for StorageChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StorageChoice, String> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(StorageChoice::Auto);
+        }
+        text.parse().map(StorageChoice::Named).map_err(|error| format!("{error}, or auto"))
     }
 }
 
@@ -286,6 +325,8 @@ macro_rules! written_as_text {
 
 written_as_text! {
     ValueTypeText: "^(double|decimal\\((\\d|1[0-8])\\))$", "double, or decimal(scale)";
-    UnknownElements: "^.+$", "refuse, aside, add, or the name of a base element";
+    UnknownElements: "^.+$", "refuse, aside, add, add NAME, or the name of a base element";
+    StorageChoice: "^(auto|bess|coordinate|offset-value|xcrs|xccs|bxcrs|hybrid:\\d+)$",
+        "auto, or the name of a storage scheme";
     MonthName: "^[A-Za-z]{3,9}$", "The English name of a month, or its first three letters";
 }

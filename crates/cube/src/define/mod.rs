@@ -10,8 +10,8 @@ mod parse;
 mod time;
 
 pub use definition::{
-    Definition, DimensionDefinition, FactsDefinition, MeasureDefinition, TimeLevel, UnknownElements, ValueDefinition,
-    ValueTypeText,
+    Definition, DimensionDefinition, FactsDefinition, MeasureDefinition, StorageChoice, TimeLevel, UnknownElements,
+    ValueDefinition, ValueTypeText,
 };
 pub use named::Named;
 pub use parse::{DefinitionError, parse, schema};

@@ -13,6 +13,7 @@ mod loader;
 mod measure;
 mod page;
 mod precise;
+mod select;
 mod store;
 
 pub use bitmap::Bitmap;

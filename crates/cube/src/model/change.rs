@@ -1,6 +1,6 @@
 //! Changes of a live dimension. Each is checked as a whole before anything moves.
 
-use super::{Attribute, Dimension, Edge, ElementId, ElementKind};
+use super::{Attribute, AttributeKind, Dimension, Edge, ElementId, ElementKind};
 use crate::error::{ModelError, Result};
 
 /// A change of one dimension.
@@ -87,6 +87,13 @@ pub enum Change {
         /// The alternative name.
         alias: String,
     },
+    /// [`Dimension::add_attribute`].
+    AddAttribute {
+        /// Name of the attribute.
+        attribute: String,
+        /// Kind of its values.
+        kind: AttributeKind,
+    },
     /// [`Dimension::set_attribute`].
     SetAttribute {
         /// The element.
@@ -157,6 +164,7 @@ impl Dimension {
             Change::Remove { element } => effect.freed_base = self.remove(element)?,
             Change::Caption { element, caption } => self.set_caption(element, caption.as_deref())?,
             Change::Alias { element, alias } => self.add_alias(element, &alias)?,
+            Change::AddAttribute { attribute, kind } => drop(self.add_attribute(&attribute, kind)?),
             Change::SetAttribute { element, attribute, value } => self.set_attribute(element, &attribute, value)?,
             Change::SetDefault { element } => self.set_default(element)?,
         }

@@ -293,6 +293,23 @@ impl Dimension {
         self.attributes.iter().position(|column| super::names::folded(&column.name) == wanted)
     }
 
+    /// Position of an attribute in [`Dimension::attributes`]; one that is new takes the last, and elements have no
+    /// value of it yet.
+    ///
+    /// # Errors
+    /// [`ModelError::EmptyName`], [`ModelError::TooMany`].
+    pub fn add_attribute(&mut self, name: &str, kind: AttributeKind) -> Result<usize> {
+        self.named(name)?;
+        match self.attribute_column(name) {
+            Some(column) => Ok(column),
+            None if self.attributes.len() > usize::from(u16::MAX) => Err(self.too_many("attributes", 1 << 16)),
+            None => {
+                self.attributes.push(AttributeColumn { name: name.to_owned(), kind });
+                Ok(self.attributes.len() - 1)
+            }
+        }
+    }
+
     /// Sets an attribute of an element; the first value of a new attribute decides its kind.
     ///
     /// # Errors
@@ -301,10 +318,9 @@ impl Dimension {
     pub fn set_attribute(&mut self, id: ElementId, name: &str, value: Attribute) -> Result<()> {
         let element = self.living(id)?.name.clone();
         self.named(name)?;
-        let refused = |found: String, wanted| {
-            let (dimension, attribute) = (self.name.clone(), name.to_owned());
-            Err(ModelError::Attribute { dimension, attribute, element, found, wanted })
-        };
+        let (dimension, attribute) = (self.name.clone(), name.to_owned());
+        let refused =
+            move |found: String, wanted| Err(ModelError::Attribute { dimension, attribute, element, found, wanted });
         let kind = match &value {
             Attribute::Number(number) if !number.is_finite() => {
                 return refused(number.to_string(), "give it a finite number");
@@ -312,14 +328,7 @@ impl Dimension {
             Attribute::Number(_) => AttributeKind::Number,
             Attribute::Text(_) => AttributeKind::Text,
         };
-        let column = match self.attribute_column(name) {
-            Some(column) => column,
-            None if self.attributes.len() > usize::from(u16::MAX) => return Err(self.too_many("attributes", 1 << 16)),
-            None => {
-                self.attributes.push(AttributeColumn { name: name.to_owned(), kind });
-                self.attributes.len() - 1
-            }
-        };
+        let column = self.add_attribute(name, kind)?;
         match (self.attributes[column].kind, &value) {
             (AttributeKind::Number, Attribute::Text(text)) => {
                 return refused(format!("the text '{text}'"), "the attribute holds numbers");

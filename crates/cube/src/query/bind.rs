@@ -125,6 +125,20 @@ pub fn bind(model: &CubeModel, query: &Query, text: &str) -> Result<BoundQuery, 
     })
 }
 
+/// The dimension, by its position, and the element that a name of `text` stands for.
+pub(crate) fn find_element(
+    model: &CubeModel,
+    text: &str,
+    name: &ElementName,
+) -> Result<(usize, ElementId), QueryError> {
+    Binder { model, text }.element(name)
+}
+
+/// The position of the dimension of this name; `span` is where `text` has it.
+pub(crate) fn find_dimension(model: &CubeModel, text: &str, name: &str, span: Span) -> Result<usize, QueryError> {
+    model.dimension_index(name).ok_or_else(|| Binder { model, text }.no_dimension(name, span))
+}
+
 struct Binder<'a> {
     model: &'a CubeModel,
     text: &'a str,
@@ -399,8 +413,12 @@ impl Binder<'_> {
                 self.error(name.span, format!("no measure {}{}", name.name, nearest(&name.name, names)))
             });
         }
+        Err(self.no_dimension(dimension, name.span))
+    }
+
+    fn no_dimension(&self, name: &str, span: Span) -> QueryError {
         let names = self.model.dimensions().iter().map(Dimension::name);
-        Err(self.error(name.span, format!("no dimension {dimension}{}", nearest(dimension, names))))
+        self.error(span, format!("no dimension {name}{}", nearest(name, names)))
     }
 
     /// What a name without a dimension stands for: an element or a measure before a dimension of the same name.

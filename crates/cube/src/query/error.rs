@@ -2,22 +2,30 @@
 
 use super::Span;
 
-/// A query that does not follow the language.
+/// A query or a change that does not follow the language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("column {}: {message}", .column)]
+#[error("{}column {column}: {message}", of_line(*.line))]
 pub struct QueryError {
     /// What was expected and what was found.
     pub message: String,
     /// Where, in bytes of the text.
     pub span: Span,
+    /// The line, from one.
+    pub line: usize,
     /// Where, in characters of its line, from one.
     pub column: usize,
 }
 
+/// The line of an error; the first, which most texts end on, goes without saying.
+fn of_line(line: usize) -> String {
+    if line == 1 { String::new() } else { format!("line {line}, ") }
+}
+
 impl QueryError {
-    pub(super) fn new(text: &str, span: Span, message: String) -> QueryError {
+    pub(crate) fn new(text: &str, span: Span, message: String) -> QueryError {
         let line_start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-        QueryError { message, span, column: text[line_start..span.start].chars().count() + 1 }
+        let line = text[..line_start].matches('\n').count() + 1;
+        QueryError { message, span, line, column: text[line_start..span.start].chars().count() + 1 }
     }
 
     /// The line of the text that has the error, with a line of carets below what is wrong.

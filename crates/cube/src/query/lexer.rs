@@ -9,14 +9,14 @@ pub(super) enum Token {
     Word(String),
     /// A name between quotes.
     Quoted(String),
-    /// A sign: one of `, : * ( ) .. = <> < <= > >=`.
+    /// A sign: one of `, : ; * ( ) .. = <> < <= > >=`.
     Sign(&'static str),
     /// The end of the text.
     End,
 }
 
 /// Signs, longer ones before those they begin with.
-const SIGNS: [&str; 12] = ["..", "<>", "<=", ">=", "<", ">", "=", ",", ":", "*", "(", ")"];
+const SIGNS: [&str; 13] = ["..", "<>", "<=", ">=", "<", ">", "=", ",", ":", ";", "*", "(", ")"];
 
 /// The tokens of a text, the last of which is [`Token::End`].
 ///

@@ -29,6 +29,7 @@
 
 mod ast;
 mod bind;
+mod changes;
 mod error;
 mod lexer;
 mod parser;
@@ -38,5 +39,7 @@ pub use ast::{
     Span, Term,
 };
 pub use bind::{BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, quoted};
+pub(crate) use bind::{find_dimension, find_element};
+pub use changes::{Action, ChangeStatement, Neighbour, Placed, parse_changes};
 pub use error::QueryError;
 pub use parser::parse;

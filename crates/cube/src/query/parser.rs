@@ -14,7 +14,7 @@ const DEPTH_MAX: u32 = 64;
 /// # Errors
 /// Text that does not follow the grammar, with what was expected and the place.
 pub fn parse(text: &str) -> Result<Query, QueryError> {
-    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, depth: 0 };
+    let mut parser = Parser::new(text)?;
     let query = parser.query()?;
     match parser.peek() {
         Token::End => Ok(query),
@@ -22,13 +22,21 @@ pub fn parse(text: &str) -> Result<Query, QueryError> {
     }
 }
 
-struct Parser<'t> {
-    text: &'t str,
+/// A text that is read token by token.
+pub(super) struct Parser<'t> {
+    pub(super) text: &'t str,
     tokens: Vec<(Token, Span)>,
     /// The next token.
     at: usize,
     /// Sums around the next token.
     depth: u32,
+}
+
+impl<'t> Parser<'t> {
+    /// A parser at the first token of a text.
+    pub(super) fn new(text: &'t str) -> Result<Parser<'t>, QueryError> {
+        Ok(Parser { text, tokens: tokens(text)?, at: 0, depth: 0 })
+    }
 }
 
 impl Parser<'_> {
@@ -185,6 +193,11 @@ impl Parser<'_> {
             _ => return Err(self.expected("=, <>, <, <=, > or >=")),
         };
         self.at += 1;
+        Ok(Filter { attribute, comparison, literal: self.literal()? })
+    }
+
+    /// A number without quotes, a name or a text between quotes.
+    pub(super) fn literal(&mut self) -> Result<Literal, QueryError> {
         let literal = match self.peek() {
             Token::Word(word) => match word.parse::<f64>().ok().filter(|number| number.is_finite()) {
                 Some(number) => Literal::Number(number),
@@ -194,7 +207,12 @@ impl Parser<'_> {
             _ => return Err(self.expected("a number or a text")),
         };
         self.at += 1;
-        Ok(Filter { attribute, comparison, literal })
+        Ok(literal)
+    }
+
+    /// The bytes from `start` to the end of the last token.
+    pub(super) fn span_from(&self, start: usize) -> Span {
+        Span { start, end: self.tokens[self.at - 1].1.end }
     }
 
     /// A point after `at`; the default element of every dimension without one.
@@ -230,7 +248,7 @@ impl Parser<'_> {
         }
     }
 
-    fn element(&mut self) -> Result<ElementName, QueryError> {
+    pub(super) fn element(&mut self) -> Result<ElementName, QueryError> {
         let start = self.span().start;
         let first = self.name("an element")?;
         let (dimension, name) = match self.takes_sign(":") {
@@ -240,7 +258,7 @@ impl Parser<'_> {
         Ok(ElementName { dimension, name, span: Span { start, end: self.tokens[self.at - 1].1.end } })
     }
 
-    fn name(&mut self, what: &str) -> Result<String, QueryError> {
+    pub(super) fn name(&mut self, what: &str) -> Result<String, QueryError> {
         match self.peek() {
             Token::Word(name) | Token::Quoted(name) => {
                 let name = name.clone();
@@ -261,32 +279,51 @@ impl Parser<'_> {
         Ok(number)
     }
 
+    /// A number with or without a fraction. NaN and infinities are numbers here, for who refuses them.
+    pub(super) fn decimal(&mut self, what: &str) -> Result<f64, QueryError> {
+        let number = match self.peek() {
+            Token::Word(word) => word.parse().ok(),
+            _ => None,
+        };
+        let number = number.ok_or_else(|| self.expected(&format!("{what}, a number")))?;
+        self.at += 1;
+        Ok(number)
+    }
+
     fn small_number(&mut self, what: &str) -> Result<u32, QueryError> {
         let span = self.span();
         let number = self.number(what)?;
         u32::try_from(number).map_err(|_| QueryError::new(self.text, span, format!("{number} is too large for {what}")))
     }
 
-    fn peek(&self) -> &Token {
+    pub(super) fn peek(&self) -> &Token {
         &self.tokens[self.at].0
     }
 
-    fn span(&self) -> Span {
+    pub(super) fn is_at_end(&self) -> bool {
+        *self.peek() == Token::End
+    }
+
+    pub(super) fn is_at_sign(&self, wanted: &str) -> bool {
+        matches!(self.peek(), Token::Sign(sign) if *sign == wanted)
+    }
+
+    pub(super) fn span(&self) -> Span {
         self.tokens[self.at].1
     }
 
-    fn takes_word(&mut self, wanted: &str) -> bool {
+    pub(super) fn takes_word(&mut self, wanted: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Word(word) if word.eq_ignore_ascii_case(wanted));
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn word(&mut self, wanted: &str) -> Result<(), QueryError> {
+    pub(super) fn word(&mut self, wanted: &str) -> Result<(), QueryError> {
         if self.takes_word(wanted) { Ok(()) } else { Err(self.expected(wanted)) }
     }
 
-    fn takes_sign(&mut self, wanted: &str) -> bool {
-        let is_next = matches!(self.peek(), Token::Sign(sign) if *sign == wanted);
+    pub(super) fn takes_sign(&mut self, wanted: &str) -> bool {
+        let is_next = self.is_at_sign(wanted);
         self.at += usize::from(is_next);
         is_next
     }
@@ -296,7 +333,7 @@ impl Parser<'_> {
     }
 
     /// The error of a next token that is not what was expected.
-    fn expected(&self, what: &str) -> QueryError {
+    pub(super) fn expected(&self, what: &str) -> QueryError {
         let found = match self.peek() {
             Token::Word(word) => word.clone(),
             Token::Quoted(name) => format!("\"{name}\""),

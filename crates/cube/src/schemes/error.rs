@@ -113,7 +113,7 @@ pub enum SchemeError {
     /// The pointer arrays of a scheme exceed their budget.
     #[error(
         "pointer arrays of scheme {scheme} take {bytes} bytes for {blocks} blocks, more than the limit of {limit}: \
-             raise the limit, or use bess"
+             use bess, or hybrid with a larger r"
     )]
     Pointers {
         /// The scheme.
@@ -128,6 +128,15 @@ pub enum SchemeError {
     /// The bytes of pointer arrays do not fit 128 bits.
     #[error("pointer arrays of scheme {scheme} take more than 2^128 bytes: use coordinate or bess")]
     PointersOverflow {
+        /// The scheme.
+        scheme: Scheme,
+    },
+    /// A trie is no scheme of files.
+    #[error(
+        "{scheme} is no scheme of files: its links serve changes in memory, and a cube's file is replaced whole; bess \
+         stores the same keys"
+    )]
+    NoFile {
         /// The scheme.
         scheme: Scheme,
     },

@@ -25,6 +25,7 @@ mod offset_value;
 mod pointers;
 mod ptcs;
 mod ranked_bitmap;
+pub mod restore;
 mod scheme;
 mod shape;
 mod sorted;

@@ -43,16 +43,20 @@ impl RankedBitmap {
     pub(crate) fn new(bits: u64, ones: impl Iterator<Item = u64>) -> Self {
         let mut words = vec![0u32; bits.div_ceil(GROUP) as usize];
         ones.for_each(|bit| words[(bit / GROUP) as usize] |= mask(bit));
+        let complete = (bits / GROUP) as usize;
+        words[..complete].iter_mut().for_each(|word| *word = compressed(*word));
+        Self::from_words(words)
+    }
+
+    /// Bitmap of words as [`RankedBitmap::words`] gives them.
+    pub(crate) fn from_words(words: Vec<u32>) -> Self {
         let mut before = 0;
         let counts = words.iter().map(|word| {
             let count = before;
-            before += u64::from(word.count_ones());
+            before += u64::from(literal(*word).count_ones());
             count
         });
-        let counts = counts.collect();
-        let complete = (bits / GROUP) as usize;
-        words[..complete].iter_mut().for_each(|word| *word = compressed(*word));
-        Self { words, counts }
+        Self { counts: counts.collect(), words }
     }
 
     /// The words, one a group of 31 rows.

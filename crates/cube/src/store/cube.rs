@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{FactMeasure, Facts};
 use crate::model::{CubeModel, ElementId, Measure};
 use crate::palo::{DimensionOrigin, Field, LineEnd};
+use crate::schemes::Scheme;
 
 /// A cube with its facts and all that is stored beside them.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +15,8 @@ pub struct StoredCube {
     pub model: CubeModel,
     /// The facts, of the model's key layout and measures. Values of empty cells are stored as 0.
     pub facts: Facts,
+    /// The scheme in which the facts are stored.
+    pub scheme: Scheme,
     /// The definition, YAML as given.
     pub definition: Option<String>,
     /// Text cells, in an order of the caller's.
@@ -76,7 +79,8 @@ pub struct CellLayout {
 impl StoredCube {
     /// A cube of a model and its facts, without anything beside them.
     pub fn new(model: CubeModel, facts: Facts) -> StoredCube {
-        StoredCube { model, facts, definition: None, texts: Vec::new(), aside: Vec::new(), origin: None }
+        let scheme = Scheme::Bess;
+        StoredCube { model, facts, scheme, definition: None, texts: Vec::new(), aside: Vec::new(), origin: None }
     }
 
     /// The texts at cells of another model of the cube whose elements have the names of this one's.

@@ -10,6 +10,7 @@ use warpcube_column::format::FileError;
 use super::{Holder, MANIFEST_NAME};
 use crate::error::ModelError;
 use crate::facts::FactsError;
+use crate::schemes::SchemeError;
 
 /// Result of an operation on a cube folder.
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -93,6 +94,14 @@ pub enum StoreError {
         path: PathBuf,
         /// The reason.
         source: ArrowError,
+    },
+    /// The facts cannot be stored in a scheme.
+    #[error("cube '{cube}' cannot be stored: {source}")]
+    Scheme {
+        /// The cube.
+        cube: String,
+        /// The reason, with the size of what exceeds a limit.
+        source: Box<SchemeError>,
     },
     /// The parts of a cube that is to be stored contradict each other.
     #[error("cube '{cube}' cannot be stored: {reason}")]

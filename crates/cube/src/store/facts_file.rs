@@ -3,13 +3,18 @@
 //! ```text
 //! key                 UInt64, the low 64 bits of the keys, strictly ascending where keys are narrow
 //! high key            UInt64, the high bits; only where keys are wide
+//! index <array>       UInt64, in place of keys under schemes other than BESS: the arrays with an entry a cell
 //! measure <name>      Int64 or Float64, NULL where the cell is empty; sums of an AVG
 //! counts <name>       UInt64, rows with a value; only of an AVG whose cells fold several rows
 //! rows                UInt64, source rows of a cell; only if a cell folds several rows
 //! ```
 //!
+//! Cells have the order of the scheme, which is that of keys but for xCCS. An array of the scheme with another length
+//! is a file of its own with one column.
+//!
 //! Chunks of the file are the pages of the cube: [`PAGE_ROWS`] cells each, the last one shorter.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -20,10 +25,14 @@ use warpcube_column::format::{
 
 use super::cube::fact_measures;
 use super::error::{Result, StoreError};
+use super::index::{self, Index};
+use super::manifest::INDEX_PREFIX;
 use super::pages::{Pages, Value, encode_column};
 use super::{ColumnSummary, MANIFEST_NAME};
 use crate::facts::{Bitmap, FactColumn, FactMeasure, Facts, Keys, Rule, ValueType, Values};
 use crate::model::CubeModel;
+use crate::schemes::Scheme;
+use crate::schemes::restore::Words;
 
 /// Cells of a page on disk.
 pub const PAGE_ROWS: usize = 1 << 16;
@@ -33,23 +42,40 @@ pub(super) fn page_rows(cells: usize) -> impl Iterator<Item = usize> {
     (0..cells.div_ceil(PAGE_ROWS)).map(move |page| PAGE_ROWS.min(cells - page * PAGE_ROWS))
 }
 
-/// Writes facts to a file.
+/// Writes facts to a file, with their keys or the index of another scheme.
 ///
 /// # Errors
 /// [`StoreError::Facts`].
-pub(super) fn write(path: &Path, identity: &TableIdentity, facts: &Facts) -> Result<Vec<ColumnSummary>> {
-    let rows: Vec<u32> = page_rows(facts.len()).map(|rows| rows as u32).collect();
-    let file = FileWriter::create(path, identity, &rows)?;
-    let mut writer = ColumnWriter { path, file, summaries: Vec::new() };
-    match facts.keys() {
-        Keys::Narrow(keys) => writer.column("key", keys, None)?,
-        Keys::Wide(keys) => {
+pub(super) fn write(
+    path: &Path,
+    identity: &TableIdentity,
+    facts: &Facts,
+    index: Option<&Index>,
+) -> Result<Vec<ColumnSummary>> {
+    let mut writer = ColumnWriter::new(path, identity, facts.len())?;
+    match (index, facts.keys()) {
+        (Some(index), _) => {
+            for (name, words) in &index.of_cells {
+                writer.column(&format!("{INDEX_PREFIX}{name}"), words, None)?;
+            }
+        }
+        (None, Keys::Narrow(keys)) => writer.column("key", keys, None)?,
+        (None, Keys::Wide(keys)) => {
             let word = |shift: u32| keys.par_iter().map(|key| (key >> shift) as u64).collect::<Vec<u64>>();
             writer.column("key", &word(0), None)?;
             writer.column("high key", &word(u64::BITS), None)?;
         }
     }
-    for FactColumn { measure, values, filled, counts } in facts.columns() {
+    let order = index.and_then(|index| index.order.as_deref());
+    let (columns, rows) = match order {
+        None => (Cow::Borrowed(facts.columns()), facts.row_counts().map(Cow::Borrowed)),
+        Some(_) => {
+            let (columns, rows) =
+                index::ordered(facts.columns().to_vec(), facts.row_counts().map(<[u64]>::to_vec), order);
+            (Cow::Owned(columns), rows.map(Cow::Owned))
+        }
+    };
+    for FactColumn { measure, values, filled, counts } in columns.iter() {
         let name = format!("measure {}", measure.name);
         match values {
             Values::Decimals(values) => writer.column(&name, values, filled.as_ref())?,
@@ -59,12 +85,32 @@ pub(super) fn write(path: &Path, identity: &TableIdentity, facts: &Facts) -> Res
             writer.column(&format!("counts {}", measure.name), counts, None)?;
         }
     }
-    if let Some(rows) = facts.row_counts() {
-        writer.column("rows", rows, None)?;
+    if let Some(rows) = rows {
+        writer.column("rows", &rows, None)?;
     }
-    let ColumnWriter { file, summaries, .. } = writer;
-    file.finish()?;
-    Ok(summaries)
+    writer.finish()
+}
+
+/// Writes one array to a file.
+///
+/// # Errors
+/// [`StoreError::Facts`].
+pub(super) fn write_array(
+    path: &Path,
+    identity: &TableIdentity,
+    (name, words): &index::Named,
+) -> Result<Vec<ColumnSummary>> {
+    let mut writer = ColumnWriter::new(path, identity, words.len())?;
+    writer.column(name, words, None)?;
+    writer.finish()
+}
+
+/// Bytes of the pages that an array takes.
+///
+/// # Errors
+/// None that arrays of words have.
+pub(super) fn array_bytes(words: &[u64]) -> Result<u64, EncodingError> {
+    Ok(encode_column(words, None)?.chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum())
 }
 
 struct ColumnWriter<'a> {
@@ -73,7 +119,18 @@ struct ColumnWriter<'a> {
     summaries: Vec<ColumnSummary>,
 }
 
-impl ColumnWriter<'_> {
+impl<'a> ColumnWriter<'a> {
+    fn new(path: &'a Path, identity: &TableIdentity, entries: usize) -> Result<ColumnWriter<'a>> {
+        let rows: Vec<u32> = page_rows(entries).map(|rows| rows as u32).collect();
+        let file = FileWriter::create(path, identity, &rows)?;
+        Ok(ColumnWriter { path, file, summaries: Vec::new() })
+    }
+
+    fn finish(self) -> Result<Vec<ColumnSummary>> {
+        self.file.finish()?;
+        Ok(self.summaries)
+    }
+
     fn column<T: Value>(&mut self, name: &str, values: &[T], filled: Option<&Bitmap>) -> Result<()> {
         let encoded = encode_column(values, filled);
         let Pages { encoding, statistics, chunks } = encoded.map_err(|error| encoding_error(self.path, name, error))?;
@@ -113,11 +170,16 @@ struct Column<T> {
 }
 
 impl<'a> FactsFile<'a> {
-    /// Opens the file of `bytes` bytes and `cells` facts.
+    /// Opens the file of `bytes` bytes and `cells` facts; an array of a scheme has the entries that its file says.
     ///
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::Facts`], [`StoreError::Damaged`].
-    pub(super) fn open(path: &'a Path, identity: &TableIdentity, bytes: u64, cells: u64) -> Result<FactsFile<'a>> {
+    pub(super) fn open(
+        path: &'a Path,
+        identity: &TableIdentity,
+        bytes: u64,
+        cells: Option<u64>,
+    ) -> Result<FactsFile<'a>> {
         let length = fs::metadata(path).map_err(StoreError::io(path, "read"))?.len();
         if length != bytes {
             return Err(StoreError::damaged(path, format!("it has {length} bytes, {MANIFEST_NAME} says {bytes}")));
@@ -125,6 +187,7 @@ impl<'a> FactsFile<'a> {
         let file = EncodedFile::open(path, identity)?;
         let rows = file.chunk_rows();
         let found: u64 = rows.iter().map(|rows| u64::from(*rows)).sum();
+        let cells = cells.unwrap_or(found);
         if found != cells || !rows.iter().map(|rows| *rows as usize).eq(page_rows(found as usize)) {
             let reason = format!("its pages hold {found} cells, the manifest has {cells} in pages of {PAGE_ROWS}");
             return Err(StoreError::damaged(path, reason));
@@ -132,19 +195,31 @@ impl<'a> FactsFile<'a> {
         Ok(FactsFile { path, file, cells: found as usize, next: 0 })
     }
 
-    /// Reads the facts of a model, in pages of `page_cells` cells. Runs on all cores of the current rayon pool.
+    /// The name and the entries of an array that is a file of its own.
+    ///
+    /// # Errors
+    /// [`StoreError::Facts`], [`StoreError::Damaged`].
+    pub(super) fn array(mut self) -> Result<index::Named> {
+        let name = self.file.columns().first().map(|column| column.name.clone()).unwrap_or_default();
+        let words = self.column::<u64>(&name)?.values;
+        Ok((name, words))
+    }
+
+    /// Reads the facts of a model, stored in a scheme with these arrays beside the file, in pages of `page_cells`
+    /// cells. Runs on all cores of the current rayon pool.
     ///
     /// # Errors
     /// [`StoreError::Facts`] names column and page; [`StoreError::Damaged`], [`StoreError::FactsParts`].
-    pub(super) fn facts(mut self, model: &CubeModel, page_cells: usize) -> Result<Facts> {
+    pub(super) fn facts(
+        mut self,
+        model: &CubeModel,
+        page_cells: usize,
+        (scheme, pointers): (Scheme, Words),
+    ) -> Result<Facts> {
         let layout = model.layout().clone();
-        let low = self.column::<u64>("key")?.values;
-        let keys = if layout.is_narrow() {
-            Keys::Narrow(low)
-        } else {
-            let high = self.column::<u64>("high key")?.values;
-            let key = |(low, high): (&u64, &u64)| u128::from(*high) << u64::BITS | u128::from(*low);
-            Keys::Wide(low.par_iter().zip(&high).map(key).collect())
+        let (keys, places) = match scheme {
+            Scheme::Bess => (self.keys(layout.is_narrow())?, None),
+            _ => self.indexed(model, scheme, pointers)?,
         };
         let columns = fact_measures(model).map(|measure| self.measure(measure)).collect::<Result<Vec<_>>>()?;
         let rows = self.counts("rows")?;
@@ -152,8 +227,31 @@ impl<'a> FactsFile<'a> {
             return Err(StoreError::damaged(self.path, format!("the model has no column '{}'", column.name)));
         }
         let path = self.path;
+        let (columns, rows) = index::ordered(columns, rows, places.as_deref());
         let parts = Facts::from_parts(layout, keys, columns, rows, page_cells);
         parts.map_err(|source| StoreError::FactsParts { path: path.to_path_buf(), source })
+    }
+
+    fn keys(&mut self, is_narrow: bool) -> Result<Keys> {
+        let low = self.column::<u64>("key")?.values;
+        if is_narrow {
+            return Ok(Keys::Narrow(low));
+        }
+        let high = self.column::<u64>("high key")?.values;
+        let key = |(low, high): (&u64, &u64)| u128::from(*high) << u64::BITS | u128::from(*low);
+        Ok(Keys::Wide(low.par_iter().zip(&high).map(key).collect()))
+    }
+
+    /// The keys that an index stands for, and their places in the file.
+    fn indexed(&mut self, model: &CubeModel, scheme: Scheme, mut words: Words) -> Result<(Keys, Option<Vec<usize>>)> {
+        let (path, cells) = (self.path, self.cells);
+        let damaged = |reason: String| StoreError::damaged(path, format!("the index of scheme {scheme}: {reason}"));
+        let shape = index::shape(model).map_err(|error| damaged(error.to_string()))?;
+        for name in index::names_of_cells(scheme, &shape) {
+            let column = self.column::<u64>(&format!("{INDEX_PREFIX}{name}"))?;
+            words.insert(name, column.values);
+        }
+        index::keys(scheme, model, cells, &words).map_err(damaged)
     }
 
     fn measure(&mut self, measure: FactMeasure) -> Result<FactColumn> {

@@ -11,6 +11,11 @@ use super::error::{Result, StoreError};
 pub const MANIFEST_NAME: &str = "cube.json";
 /// Version of the folder that is written and read.
 pub const MANIFEST_VERSION: u64 = 1;
+/// Version of the arrays of storage schemes that is written and read.
+pub const SCHEME_VERSION: u64 = 1;
+
+/// What names of columns of the index begin with.
+pub(super) const INDEX_PREFIX: &str = "index ";
 
 /// The manifest of a cube folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,19 +63,29 @@ pub struct FactsSummary {
     pub cells: u64,
     /// Storage scheme of the cells.
     pub scheme: String,
+    /// Version of the scheme's arrays.
+    #[serde(default = "first")]
+    pub scheme_version: u64,
     /// Bits of a key.
     pub key_bits: u32,
     /// Cells of a page of the facts in memory.
     pub page_cells: u64,
     /// Columns in the order of the file.
     pub columns: Vec<ColumnSummary>,
+    /// Pointers, bitmaps and directories of the scheme, in the order of their files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pointers: Vec<ColumnSummary>,
+}
+
+fn first() -> u64 {
+    1
 }
 
 /// Statistics of a column of the facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSummary {
-    /// Name of the column: `key`, `measure …`.
+    /// Name of the column: `key`, `index …`, `measure …`; of an array of pointers: `rptr` and others.
     pub name: String,
     /// Its encoding.
     pub encoding: String,
@@ -86,6 +101,8 @@ pub enum Role {
     Model,
     /// The facts.
     Facts,
+    /// An array of the scheme whose entries are no cells.
+    Index,
     /// The definition.
     Definition,
     /// Text cells.
@@ -106,19 +123,21 @@ pub struct FileEntry {
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// CRC-32 (IEEE) of its bytes, eight hexadecimal digits; absent for the facts, whose pages have their own.
+    /// CRC-32 (IEEE) of its bytes, eight hexadecimal digits; absent for column files, whose pages have their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
 }
 
 impl Role {
-    const ALL: [Role; 6] = [Role::Model, Role::Facts, Role::Definition, Role::Texts, Role::Aside, Role::Origin];
+    const ALL: [Role; 7] =
+        [Role::Model, Role::Facts, Role::Index, Role::Definition, Role::Texts, Role::Aside, Role::Origin];
 
     /// Stem and extension of the file's name.
     fn name(self) -> (&'static str, &'static str) {
         match self {
             Role::Model => ("model", "json"),
             Role::Facts => ("facts", "warpcols"),
+            Role::Index => ("index", "warpcols"),
             Role::Definition => ("definition", "yaml"),
             Role::Texts => ("texts", "arrow"),
             Role::Aside => ("aside", "arrow"),
@@ -126,12 +145,17 @@ impl Role {
         }
     }
 
-    /// Name of the file of a generation; `number` counts the files of rows kept aside.
+    /// True for roles of which a generation has several files.
+    fn is_numbered(self) -> bool {
+        matches!(self, Role::Index | Role::Aside)
+    }
+
+    /// Name of the file of a generation; `number` counts the files of a numbered role.
     pub(super) fn file_name(self, generation: u64, number: usize) -> String {
         let (stem, extension) = self.name();
-        match self {
-            Role::Aside => format!("{stem}-{generation}-{number}.{extension}"),
-            _ => format!("{stem}-{generation}.{extension}"),
+        match self.is_numbered() {
+            true => format!("{stem}-{generation}-{number}.{extension}"),
+            false => format!("{stem}-{generation}.{extension}"),
         }
     }
 
@@ -143,7 +167,7 @@ impl Role {
             let numbers = numbers.and_then(|rest| rest.strip_prefix('-')?.strip_suffix('.'));
             numbers.is_some_and(|numbers| {
                 let parts: Vec<&str> = numbers.split('-').collect();
-                let count = if role == Role::Aside { 2 } else { 1 };
+                let count = if role.is_numbered() { 2 } else { 1 };
                 parts.len() == count && parts.iter().all(|part| is_number(part))
             })
         })
@@ -175,12 +199,21 @@ impl Manifest {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Length of the facts' file.
+    /// Length of the files of facts and their index.
     pub fn facts_bytes(&self) -> u64 {
-        self.of_role(Role::Facts).map(|file| file.bytes).sum()
+        self.of_role(Role::Facts).chain(self.of_role(Role::Index)).map(|file| file.bytes).sum()
     }
 
-    /// Bytes of the facts' file a filled base cell; nothing without cells.
+    /// Bytes of the pages of the index: keys or the arrays of the scheme.
+    pub fn index_bytes(&self) -> u64 {
+        let is_index = |column: &&ColumnSummary| {
+            column.name.starts_with(INDEX_PREFIX) || ["key", "high key"].contains(&column.name.as_str())
+        };
+        let columns = self.facts.columns.iter().filter(is_index).chain(&self.facts.pointers);
+        columns.map(|column| column.bytes).sum()
+    }
+
+    /// Bytes of those files a filled base cell; nothing without cells.
     pub fn bytes_per_fact(&self) -> Option<f64> {
         (self.facts.cells > 0).then(|| self.facts_bytes() as f64 / self.facts.cells as f64)
     }

@@ -5,6 +5,7 @@
 //! lock                    locked by the process that changes the cube, with its number and time
 //! model-7.json            the model
 //! facts-7.warpcols        keys, values, validity and counts: a column file of `warpcube_column`
+//! index-7-0.warpcols      an array of the storage scheme whose entries are no cells, in a column file; none with BESS
 //! definition-7.yaml       the definition as given, if there is one
 //! texts-7.arrow           text cells, if there are any: an Arrow stream
 //! aside-7-0.arrow         rows kept aside: an Arrow stream for each run of batches of one schema
@@ -26,11 +27,13 @@ pub(crate) mod checked;
 mod cube;
 mod error;
 mod facts_file;
+mod index;
 mod lock;
 mod manifest;
 mod open;
 mod pages;
 mod replace;
+mod sizes;
 mod texts;
 
 pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
@@ -39,7 +42,9 @@ pub use facts_file::PAGE_ROWS;
 pub use lock::{Held, Holder, LOCK_NAME};
 pub use manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Role,
+    SCHEME_VERSION,
 };
 pub use open::{info, open, open_with_manifest};
 pub use replace::{Step, create};
 pub(crate) use replace::{sync_folder, write_file};
+pub use sizes::{SchemeSize, chosen, scheme_sizes};

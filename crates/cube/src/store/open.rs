@@ -10,9 +10,10 @@ use super::checked::checksum;
 use super::cube::{Origin, StoredCube, TextCell};
 use super::error::{Result, StoreError};
 use super::facts_file::FactsFile;
-use super::manifest::{FileEntry, Manifest, Role};
+use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION};
 use super::{MANIFEST_NAME, arrow_file, texts};
 use crate::model::CubeModel;
+use crate::schemes::{Scheme, SchemeError};
 
 /// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
 /// the current rayon pool.
@@ -107,7 +108,12 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let facts = manifest.of_role(Role::Facts).next().ok_or_else(|| missing("facts"))?;
     let facts_path = folder.join(&facts.name);
     let identity = identity(&manifest.cube, manifest.generation);
-    let facts_file = FactsFile::open(&facts_path, &identity, facts.bytes, manifest.facts.cells)?;
+    let facts_file = FactsFile::open(&facts_path, &identity, facts.bytes, Some(manifest.facts.cells))?;
+    let scheme = scheme_of(folder, manifest)?;
+    let entries: Vec<(PathBuf, u64)> =
+        manifest.of_role(Role::Index).map(|entry| (folder.join(&entry.name), entry.bytes)).collect();
+    let arrays = entries.iter().map(|(path, bytes)| FactsFile::open(path, &identity, *bytes, None));
+    let arrays = arrays.collect::<Result<Vec<_>>>()?;
     let mut definition = Part::of_role(folder, manifest, Role::Definition)?;
     let mut texts = Part::of_role(folder, manifest, Role::Texts)?;
     let mut origin = Part::of_role(folder, manifest, Role::Origin)?;
@@ -115,9 +121,11 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
 
     let json = model.text()?;
     let model = CubeModel::from_json(&json).map_err(StoreError::model(&model.path))?;
+    let pointers = arrays.into_iter().map(FactsFile::array).collect::<Result<_>>()?;
     let page_cells = usize::try_from(manifest.facts.page_cells).unwrap_or(usize::MAX);
     let cube = StoredCube {
-        facts: facts_file.facts(&model, page_cells)?,
+        facts: facts_file.facts(&model, page_cells, (scheme, pointers))?,
+        scheme,
         definition: definition.as_mut().map(Part::text).transpose()?,
         texts: texts.as_mut().map(|part| read_texts(part, &model)).transpose()?.unwrap_or_default(),
         aside: aside.into_iter().map(read_aside).collect::<Result<Vec<_>>>()?.concat(),
@@ -128,6 +136,15 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
         None => Ok(cube),
         Some(reason) => Err(StoreError::damaged(folder, reason)),
     }
+}
+
+/// The scheme of the facts, if this program reads it.
+fn scheme_of(folder: &Path, manifest: &Manifest) -> Result<Scheme> {
+    let (path, facts) = (folder.join(MANIFEST_NAME), &manifest.facts);
+    if facts.scheme_version != SCHEME_VERSION {
+        return Err(StoreError::Version { path, found: facts.scheme_version, wanted: SCHEME_VERSION });
+    }
+    facts.scheme.parse().map_err(|error: SchemeError| StoreError::damaged(&path, error.to_string()))
 }
 
 fn read_texts(part: &mut Part, model: &CubeModel) -> Result<Vec<TextCell>> {

@@ -4,18 +4,22 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use warpcube_column::format::TableIdentity;
+
 use super::checked::{self, checksum};
 use super::cube::StoredCube;
 use super::error::{Result, StoreError};
+use super::index::{self, Index};
 use super::lock::now;
-use super::manifest::{DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, is_number};
+use super::manifest::{
+    ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
+    is_number,
+};
 use super::open::identity;
 use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";
-/// Storage scheme of stored facts.
-const SCHEME: &str = "BESS";
 
 /// A change of the folder that is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +38,16 @@ pub enum Step<'a> {
 ///
 /// # Errors
 /// [`StoreError::NotEmpty`]; [`StoreError::Held`] while another process creates a cube there;
-/// [`StoreError::Contradiction`], [`StoreError::Facts`], [`StoreError::Arrow`], [`StoreError::Io`].
+/// [`StoreError::Contradiction`], [`StoreError::Scheme`], [`StoreError::Facts`], [`StoreError::Arrow`],
+/// [`StoreError::Io`].
 pub fn create(folder: &Path, cube: &StoredCube) -> Result<()> {
-    refuse_contradiction(cube)?;
+    let index = index_of(cube)?;
     fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
     refuse_entries(folder)?;
     let held = Held::lock_folder(folder)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
-    held.replace(cube)?;
+    held.replace_by(cube, index.as_ref(), &mut |_| Ok(()))?;
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
     sync_folder(parent.unwrap_or(Path::new("."))).map_err(StoreError::io(folder, "synchronised"))
 }
@@ -52,7 +57,8 @@ impl Held {
     /// new one, whole; after [`Held::replace`] has returned the new one stays, even if the machine stops.
     ///
     /// # Errors
-    /// [`StoreError::Contradiction`], [`StoreError::Facts`], [`StoreError::Arrow`], [`StoreError::Io`];
+    /// [`StoreError::Contradiction`], [`StoreError::Scheme`], [`StoreError::Facts`], [`StoreError::Arrow`],
+    /// [`StoreError::Io`];
     /// [`StoreError::Damaged`] and [`StoreError::Version`] if the old manifest cannot be read.
     pub fn replace(&self, cube: &StoredCube) -> Result<u64> {
         self.replace_in_steps(cube, &mut |_| Ok(()))
@@ -67,7 +73,16 @@ impl Held {
         cube: &StoredCube,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
-        refuse_contradiction(cube)?;
+        self.replace_by(cube, index_of(cube)?.as_ref(), before)
+    }
+
+    /// As [`Held::replace_in_steps`], with the index of the cube's facts.
+    fn replace_by(
+        &self,
+        cube: &StoredCube,
+        index: Option<&Index>,
+        before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
+    ) -> Result<u64> {
         let old = match Manifest::read(self.folder()) {
             Ok(manifest) => Some(manifest),
             Err(StoreError::NoCube { .. }) => None,
@@ -76,7 +91,7 @@ impl Held {
         let mut folder = Folder { path: self.folder(), before };
         folder.remove_all_but(old.as_ref())?;
         let generation = old.as_ref().map_or(1, |old| old.generation + 1);
-        let manifest = folder.write_generation(cube, generation)?;
+        let manifest = folder.write_generation(cube, index, generation)?;
         // The names of the files are on disk before the manifest that lists them.
         folder.sync()?;
         folder.publish(&manifest)?;
@@ -86,11 +101,14 @@ impl Held {
     }
 }
 
-fn refuse_contradiction(cube: &StoredCube) -> Result<()> {
-    match cube.contradiction() {
-        Some(reason) => Err(StoreError::Contradiction { cube: cube.model.name().to_owned(), reason }),
-        None => Ok(()),
+/// The index of a cube that can be stored.
+fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
+    let name = || cube.model.name().to_owned();
+    if let Some(reason) = cube.contradiction() {
+        return Err(StoreError::Contradiction { cube: name(), reason });
     }
+    let refused = |source| StoreError::Scheme { cube: name(), source: Box::new(source) };
+    index::of(cube.scheme, &cube.model, &cube.facts).map_err(refused)
 }
 
 /// Refuses a folder with entries other than the lock and files of a creation that did not finish.
@@ -145,7 +163,7 @@ impl Folder<'_> {
         Ok(())
     }
 
-    fn write_generation(&mut self, cube: &StoredCube, generation: u64) -> Result<Manifest> {
+    fn write_generation(&mut self, cube: &StoredCube, index: Option<&Index>, generation: u64) -> Result<Manifest> {
         let model = &cube.model;
         let dimensions =
             model.dimensions().iter().zip(model.layout().bits()).map(|(dimension, bits)| DimensionSummary {
@@ -162,17 +180,19 @@ impl Folder<'_> {
             dimensions: dimensions.collect(),
             facts: FactsSummary {
                 cells: cube.facts.len() as u64,
-                scheme: SCHEME.to_owned(),
+                scheme: cube.scheme.to_string(),
+                scheme_version: SCHEME_VERSION,
                 key_bits: model.layout().total_bits(),
                 page_cells: cube.facts.pages().page_cells() as u64,
                 columns: Vec::new(),
+                pointers: Vec::new(),
             },
             texts: cube.texts.len() as u64,
             aside: cube.aside.iter().map(|batch| batch.num_rows() as u64).sum(),
             files: Vec::new(),
         };
         self.write_model(cube, &mut manifest)?;
-        self.write_facts(cube, &mut manifest)?;
+        self.write_facts(cube, index, &mut manifest)?;
         self.write_others(cube, &mut manifest)?;
         Ok(manifest)
     }
@@ -183,15 +203,33 @@ impl Folder<'_> {
         self.write(manifest, (Role::Model, 0), json.as_bytes())
     }
 
-    fn write_facts(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
-        let path = self.path_of(manifest, Role::Facts, 0);
-        (self.before)(Step::Write(&path)).map_err(StoreError::io(&path, "written"))?;
-        let identity = identity(&manifest.cube, manifest.generation);
-        manifest.facts.columns = facts_file::write(&path, &identity, &cube.facts)?;
-        let bytes = fs::metadata(&path).map_err(StoreError::io(&path, "read"))?.len();
-        let name = Role::Facts.file_name(manifest.generation, 0);
-        manifest.files.push(FileEntry { role: Role::Facts, name, bytes, checksum: None });
+    fn write_facts(&mut self, cube: &StoredCube, index: Option<&Index>, manifest: &mut Manifest) -> Result<()> {
+        manifest.facts.columns = self.write_columns(manifest, (Role::Facts, 0), |path, identity| {
+            facts_file::write(path, identity, &cube.facts, index)
+        })?;
+        for (number, array) in index.iter().flat_map(|index| &index.pointers).enumerate() {
+            let summaries = self.write_columns(manifest, (Role::Index, number), |path, identity| {
+                facts_file::write_array(path, identity, array)
+            })?;
+            manifest.facts.pointers.extend(summaries);
+        }
         Ok(())
+    }
+
+    /// Writes a column file of the generation and lists it.
+    fn write_columns(
+        &mut self,
+        manifest: &mut Manifest,
+        (role, number): (Role, usize),
+        write: impl FnOnce(&Path, &TableIdentity) -> Result<Vec<ColumnSummary>>,
+    ) -> Result<Vec<ColumnSummary>> {
+        let path = self.path_of(manifest, role, number);
+        (self.before)(Step::Write(&path)).map_err(StoreError::io(&path, "written"))?;
+        let summaries = write(&path, &identity(&manifest.cube, manifest.generation))?;
+        let bytes = fs::metadata(&path).map_err(StoreError::io(&path, "read"))?.len();
+        let name = role.file_name(manifest.generation, number);
+        manifest.files.push(FileEntry { role, name, bytes, checksum: None });
+        Ok(summaries)
     }
 
     fn write_others(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {

@@ -114,15 +114,32 @@ fn counted_for_a_named_element() {
     assert_eq!(cells(&cube), ["France A = 0.01", "Japan A = 0.24", "Japan B = 0.03"]);
     assert_eq!(cube.report.rows_renamed, [("Region".to_string(), 5)]);
     assert!(cube.report.added.is_empty());
-    let cube = built(&memory(), &format!("{REGION}, unknown: Elsewhere}}\nVersion: {{unknown: Elsewhere}}"));
+    let added = "unknown: add Elsewhere";
+    let cube = built(&memory(), &format!("{REGION}, {added}}}\nVersion: {{{added}}}"));
     assert_eq!(outline(&cube, 0), "France Japan Elsewhere World(France Japan)");
     assert_eq!(outline(&cube, 1), "A B", "no row needs it");
     assert_eq!(cube.report.added[0].names, ["Elsewhere"]);
     assert_eq!(cube.report.rows_renamed, [("Region".to_string(), 5)]);
-    for name in ["World", "Every"] {
-        let message = failure(&memory(), &format!("{REGION}, all: Every, unknown: {name}}}\nVersion: {{}}"));
+    for (how, name) in [("", "World"), ("", "Every"), ("add ", "World"), ("add ", "Every")] {
+        let message = failure(&memory(), &format!("{REGION}, all: Every, unknown: {how}{name}}}\nVersion: {{}}"));
         let expected = format!("dimensions.Region.unknown: '{name}' is no base element; unknown: names a base element");
         assert!(message.starts_with(&expected), "{message}");
+    }
+}
+
+#[test]
+fn a_name_that_no_element_has_is_refused_with_the_nearest() {
+    for (name, near) in
+        [("Frence", "; did you mean 'France'?"), ("asdie", "; did you mean 'aside'?"), ("Elsewhere", ".")]
+    {
+        let message = failure(&memory(), &format!("{REGION}, unknown: {name}}}\nVersion: {{}}"));
+        assert_eq!(
+            message,
+            format!(
+                "dimensions.Region.unknown: Region has no element '{name}'{near} To add it where facts need it, write \
+                 add {name}"
+            )
+        );
     }
 }
 
@@ -130,7 +147,7 @@ fn counted_for_a_named_element() {
 fn null_dates_and_texts_that_are_none() {
     let gl = table(vec![("day", dates(&["2026-01-01", "."])), ("amount", cents(&[1, 2]))]);
     let memory = Memory::default().with("gl", gl);
-    let cube = built(&memory, "Day: {column: day, levels: [year, day], unknown: Undated}");
+    let cube = built(&memory, "Day: {column: day, levels: [year, day], unknown: add Undated}");
     assert_eq!(cells(&cube), ["2026-01-01 = 0.01", "Undated = 0.02"]);
     let gl = table(vec![
         ("day", texts(&["2026-01", "someday", "2026-02-30", "2026-02-28"])),

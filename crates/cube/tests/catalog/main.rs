@@ -1,5 +1,6 @@
 //! Palo databases as folders of cubes: nothing is lost, changes show, broken files leave nothing behind.
 
+mod attributes;
 mod changes;
 mod random;
 mod refused;

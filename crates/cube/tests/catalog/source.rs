@@ -51,11 +51,12 @@ pub const DATABASE: &str = "# PALO DATABASE DATA
 # Description of data:\x20
 # ID;NAME,LEVEL,INDENT,DEPTH,SIZE_ELEMENTS;\x20
 [DIMENSION 7]
-7;\"#_E_\";0;1;0;1;
+7;\"#_E_\";0;1;0;2;
 # Description of data:\x20
 # ID;NAME,POSITION,TYPE,STRING_CONSOLIDATION,LEVEL,INDENT,DEPTH,PARENTS,CHILDREN,CHILDREN_WEIGHT;\x20
 [ELEMENTS DIMENSION 7]
 0;\"caption\";0;2;0;0;1;0;;;;
+1;\"size\";1;1;0;0;1;0;;;;
 # Description of data:
 # ID;NAME;DIMENSIONS;TYPE;DELETABLE;RENAMABLE;...
 [CUBES]
@@ -97,11 +98,11 @@ impl Source {
     pub fn new(sales: &[u8]) -> Source {
         let source = Source { temporary: tempdir().unwrap() };
         fs::create_dir(source.folder()).unwrap();
-        let captions = [text(&[0, 0], "a \"caption\""), text(&[0, 2], "all of\nthem")];
+        let captions = [number(&[1, 1], 4.5), text(&[0, 0], "a \"caption\""), text(&[0, 2], "all of\nthem")];
         let others = [number(&[1, 7], 1.0), text(&[0, 3], "a view")];
         let files = [
             ("database.csv", DATABASE.as_bytes().to_vec()),
-            ("database_CUBE_1.csv", cell_file(1, &[1, 3], LineEnd::Lf, &captions)),
+            ("database_CUBE_1.csv", cell_file(1, &[2, 3], LineEnd::Lf, &captions)),
             ("database_CUBE_2.csv", sales.to_vec()),
             ("database_CUBE_5.csv", cell_file(5, &[3, 9], LineEnd::CrLf, &others)),
             ("database_CUBE_77.csv", b"not listed".to_vec()),

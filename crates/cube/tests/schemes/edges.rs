@@ -119,7 +119,7 @@ fn pointers_above_the_limit_are_refused_with_their_size() {
     assert_eq!(
         error(Scheme::Xcrs, 8_000_007),
         "pointer arrays of scheme xcrs take 8000008 bytes for 1000000 blocks, more than the limit of 8000007: \
-         raise the limit, or use bess"
+         use bess, or hybrid with a larger r"
     );
     assert!(error(Scheme::Xccs, 80_007).contains("80008 bytes for 10000 blocks"));
     // 32,259 words of a group with its rank.

@@ -66,8 +66,9 @@ fn an_error_at_any_step_leaves_the_old_or_the_new_cube() {
         assert_eq!(store::open(&folder).unwrap(), numbered(4), "after step {step}");
         assert_eq!(names(&folder), expected_names(&folder), "after step {step}");
     }
-    // Two files left from before, five files and the manifest, a synchronised folder and the rename precede the change.
-    assert_eq!((old, new), (10, STEPS - 10));
+    // Two files left from before, seven files (two of the index) and the manifest, a synchronised folder and the rename
+    // precede the change.
+    assert_eq!((old, new), (12, STEPS - 12));
 }
 
 #[test]

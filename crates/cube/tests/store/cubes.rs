@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::palo::{DimensionOrigin, Field, LineEnd};
+use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
 
 /// A dimension of `bases` base elements, a text element and a total over all bases.
@@ -140,6 +141,7 @@ pub fn cubes() -> impl Strategy<Value = StoredCube> {
         let (definition, seeds, aside, number) = others;
         StoredCube {
             facts: facts(&model, &rows, page_cells),
+            scheme: if page_cells % 2 == 0 { Scheme::Bess } else { Scheme::Coordinate },
             definition,
             texts: texts(&model, seeds),
             aside: aside.into_iter().map(|(numbers, texts)| batch(numbers, texts)).collect(),
@@ -156,6 +158,7 @@ pub fn small() -> StoredCube {
     let rows = [(1, Some(150), Some(0.5)), (2, None, Some(1.25)), (3, Some(-7), None), (1, Some(1), Some(2.0))];
     StoredCube {
         facts: facts(&model, &rows, 2),
+        scheme: Scheme::Bess,
         definition: Some("cube: small\n".to_owned()),
         texts: texts(&model, vec![(0, "a text".to_owned()), (7, "zwölf".to_owned())]),
         aside: vec![batch(vec![Some(3), None], true)],
@@ -171,6 +174,7 @@ pub fn numbered(number: u64) -> StoredCube {
     let numbers: ArrayRef = Arc::new(Float64Array::from(vec![number as f64; 3]));
     StoredCube {
         facts: facts(&model, &rows, 16),
+        scheme: if number.is_multiple_of(3) { Scheme::Bxcrs } else { Scheme::Bess },
         definition: Some(format!("# {number}\n")),
         texts: texts(&model, vec![(number as u32, number.to_string())]),
         aside: vec![RecordBatch::try_from_iter([("number", numbers)]).unwrap(); (number % 2) as usize],

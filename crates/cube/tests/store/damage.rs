@@ -8,13 +8,18 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use warpcube_cube::facts::{Rule, ValueType};
+use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, StoreError, StoredCube};
 
 use crate::cubes::{facts, model, names, small};
 
 fn stored() -> (TempDir, PathBuf, StoredCube) {
+    stored_as(Scheme::Bess)
+}
+
+fn stored_as(scheme: Scheme) -> (TempDir, PathBuf, StoredCube) {
     let temporary = tempdir().unwrap();
-    let (folder, cube) = (temporary.path().join("cube"), small());
+    let (folder, cube) = (temporary.path().join("cube"), StoredCube { scheme, ..small() });
     store::create(&folder, &cube).unwrap();
     (temporary, folder, cube)
 }
@@ -41,7 +46,16 @@ fn file<'a>(json: &'a mut Value, role: &str) -> &'a mut Value {
 
 #[test]
 fn a_flipped_bit_anywhere_is_found_or_means_nothing() {
-    let (_temporary, folder, cube) = stored();
+    flips_are_found(Scheme::Bess);
+}
+
+#[test]
+fn a_flipped_bit_of_an_index_is_found_or_means_nothing() {
+    flips_are_found(Scheme::Bxcrs);
+}
+
+fn flips_are_found(scheme: Scheme) {
+    let (_temporary, folder, cube) = stored_as(scheme);
     let mut found = 0;
     for name in names(&folder) {
         let path = folder.join(&name);
@@ -65,7 +79,7 @@ fn a_flipped_bit_anywhere_is_found_or_means_nothing() {
         }
         fs::write(&path, &whole).unwrap();
         // Zeros between the pages of the facts have no meaning, nor has the name of a former holder.
-        let zeros = if name.starts_with("facts") { whole.len() / 4 } else { 0 };
+        let zeros = if name.ends_with(".warpcols") { whole.len() / 4 } else { 0 };
         assert!(harmless <= zeros, "{name}: {harmless} of {} bytes mean nothing", whole.len());
     }
     assert!(found > 4000, "{found} flipped bits were found");
@@ -94,6 +108,31 @@ fn a_file_of_another_length_is_refused() {
         }
         fs::write(&path, &whole).unwrap();
     }
+    assert_eq!(store::open(&folder).unwrap(), cube);
+}
+
+#[test]
+fn another_scheme_or_version_of_it_is_named() {
+    let (_temporary, folder, _) = stored_as(Scheme::Xcrs);
+    rewrite(&folder, |json| json["facts"]["scheme_version"] = json!(2));
+    let error = store::open(&folder).unwrap_err().to_string();
+    assert!(error.ends_with("has version 2 of its format, this program reads version 1"), "{error}");
+    rewrite(&folder, |json| {
+        json["facts"]["scheme_version"] = json!(1);
+        json["facts"]["scheme"] = json!("crs");
+    });
+    let error = store::open(&folder).unwrap_err().to_string();
+    assert!(error.contains("'crs' is no storage scheme"), "{error}");
+    // Arrays of one scheme are none of another.
+    rewrite(&folder, |json| json["facts"]["scheme"] = json!("hybrid:1"));
+    let error = store::open(&folder).unwrap_err().to_string();
+    assert!(error.contains("is damaged: column 0 is not 'index bei'"), "{error}");
+    // Folders from before schemes had versions hold the first one.
+    let (_temporary, folder, cube) = stored();
+    rewrite(&folder, |json| {
+        json["facts"].as_object_mut().unwrap().remove("scheme_version");
+        json["facts"]["scheme"] = json!("BESS");
+    });
     assert_eq!(store::open(&folder).unwrap(), cube);
 }
 

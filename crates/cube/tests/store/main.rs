@@ -5,3 +5,4 @@ mod cubes;
 mod damage;
 mod lock;
 mod round_trip;
+mod schemes;

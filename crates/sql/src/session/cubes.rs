@@ -7,7 +7,10 @@ use arrow::array::RecordBatch;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
-use warpcube_cube::store::{self, Held, StoredCube};
+use warpcube_cube::change::{self, ChangeError};
+use warpcube_cube::define::StorageChoice;
+use warpcube_cube::schemes::Scheme;
+use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoredCube};
 
 use super::Session;
 use super::cube_rows::SessionTables;
@@ -94,9 +97,13 @@ impl Session {
             let Built { model, facts, aside, mut report } = built.map_err(of_build)?;
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
-            let origin = source.origin();
-            let definition = Some(source.text);
-            let stored = StoredCube { model, facts, definition, texts, aside: aside.batches, origin };
+            let (origin, aside) = (source.origin(), aside.batches);
+            let (text, scheme) = (Some(source.text), Scheme::Bess);
+            let mut stored = StoredCube { model, facts, scheme, definition: text, texts, aside, origin };
+            stored.scheme = match old.as_ref().filter(|_| load == CubeLoad::Refresh) {
+                Some(old) => old.scheme,
+                None => definition.storage.map_or(Ok(scheme), |choice| scheme_of(choice, &stored))?,
+            };
             match held {
                 None => store::create(&folder, &stored).map_err(of_store)?,
                 Some(held) => drop(held.replace(&stored).map_err(of_store)?),
@@ -104,6 +111,64 @@ impl Session {
             Ok(report)
         })
         .await
+    }
+
+    /// Changes the dimensions of a cube by the statements of a text, all of them or none; with `check` none, and the
+    /// report is as if.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`].
+    pub async fn change_cube(&self, folder: &Path, text: &str, check: bool) -> Result<change::Report> {
+        let settings = self.settings();
+        Access::under(&settings).check_path(folder)?;
+        if settings.read_only && !check {
+            return Err(SqlError::ReadOnly("a change of a cube".into()));
+        }
+        let (folder, text) = (folder.to_path_buf(), text.to_string());
+        blocking(move || {
+            let held = if check { None } else { Some(Held::lock(&folder).map_err(of_store)?) };
+            let (changed, report) =
+                change::change(&store::open(&folder).map_err(of_store)?, &text).map_err(of_change)?;
+            if let Some(held) = held {
+                held.replace(&changed).map_err(of_store)?;
+            }
+            Ok(report)
+        })
+        .await
+    }
+
+    /// Stores the facts of a cube in another scheme; returns the manifests before and after.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeFolder`], also with the size of pointers above the limit.
+    pub async fn convert_cube(&self, folder: &Path, storage: StorageChoice) -> Result<[Manifest; 2]> {
+        let settings = self.settings();
+        Access::under(&settings).check_path(folder)?;
+        if settings.read_only {
+            return Err(SqlError::ReadOnly("a conversion of a cube".into()));
+        }
+        let folder = folder.to_path_buf();
+        blocking(move || {
+            let held = Held::lock(&folder).map_err(of_store)?;
+            let before = store::info(&folder).map_err(of_store)?;
+            let cube = held.open().map_err(of_store)?;
+            let scheme = scheme_of(storage, &cube)?;
+            if scheme != cube.scheme {
+                held.replace(&StoredCube { scheme, ..cube }).map_err(of_store)?;
+            }
+            Ok([before, store::info(&folder).map_err(of_store)?])
+        })
+        .await
+    }
+
+    /// Bytes of the index of a cube's facts in every scheme; builds them in memory.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeFolder`].
+    pub async fn cube_scheme_sizes(&self, folder: &Path) -> Result<Vec<SchemeSize>> {
+        Access::under(&self.settings()).check_path(folder)?;
+        let folder = folder.to_path_buf();
+        blocking(move || store::scheme_sizes(&store::open(&folder).map_err(of_store)?).map_err(of_store)).await
     }
 
     /// The rows of the source that a cell is made of.
@@ -156,6 +221,18 @@ fn of_build(error: BuildError) -> SqlError {
         BuildError::Query { source, .. } => of_statement(source),
         other => SqlError::CubeFacts(other.to_string()),
     }
+}
+
+/// The scheme that is named, or that the facts of a cube call for.
+fn scheme_of(storage: StorageChoice, cube: &StoredCube) -> Result<Scheme> {
+    match storage {
+        StorageChoice::Named(scheme) => Ok(scheme),
+        StorageChoice::Auto => Ok(store::chosen(&store::scheme_sizes(cube).map_err(of_store)?)),
+    }
+}
+
+fn of_change(error: ChangeError) -> SqlError {
+    SqlError::CubeChange(error.to_string())
 }
 
 fn of_statement(error: build::TablesError) -> SqlError {

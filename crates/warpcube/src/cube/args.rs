@@ -5,6 +5,26 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use warpcube_cube::aggregate::TARGETS_MAX;
 use warpcube_cube::answer::AlgorithmName;
+use warpcube_cube::define::StorageChoice;
+
+/// The language of changes, for the help.
+const CHANGES: &str = "\
+Changes:
+  add ELEMENT [of CHILDREN] [below PARENTS] [before|after ELEMENT]
+                                                   with 'of' consolidated, else a base element
+  rename ELEMENT to NAME
+  move ELEMENT [from PARENT] below PARENTS         without 'from' away from all other parents
+  link ELEMENT below PARENTS, unlink ELEMENT from PARENTS
+  place ELEMENT before|after ELEMENT
+  remove ELEMENTS
+  caption ELEMENT [NAME], alias ELEMENT NAME, set ELEMENT ATTRIBUTE = VALUE, default ELEMENT
+Parents and children have 'weight NUMBER' behind them, 1 without it. An element is [DIMENSION:]NAME, \"quoted\" where
+it has other characters than letters, digits, _, - and %.
+
+Examples:
+  warpcube cube change plan.cube 'add Nordics of Sweden, Norway below Europe'
+  warpcube cube change plan.cube 'add Version:Forecast; add Gap of Forecast, Budget weight -1'
+  warpcube cube change plan.cube 'move Japan below Asia; remove Region:Unused'";
 
 /// A command over cubes.
 #[derive(Debug, Clone, Subcommand)]
@@ -50,13 +70,42 @@ pub(crate) enum CubeCommand {
         /// The cube's folder
         cube: PathBuf,
     },
+    /// Add, rename, move and remove elements of a cube
+    ///
+    /// All changes are made or none. Facts of removed elements are kept aside and counted. A refresh keeps elements
+    /// that were added, with their edges, and new names; elements, parents and weights of the source it reads again.
+    #[command(after_help = CHANGES)]
+    Change {
+        /// The cube's folder
+        cube: PathBuf,
+        /// The changes, separated by ';'; several words are one text
+        #[arg(required = true, allow_negative_numbers = true)]
+        changes: Vec<String>,
+        /// Only say what the changes would do
+        #[arg(long)]
+        check: bool,
+    },
     /// Say what a cube is made of and how large it is
     Info {
         /// The cube's folder
         cube: PathBuf,
         /// Write one JSON object
-        #[arg(long)]
+        #[arg(long, conflicts_with = "storage")]
         json: bool,
+        /// Also measure the index of its facts in every storage scheme
+        #[arg(long)]
+        storage: bool,
+    },
+    /// Store the facts of a cube in another scheme
+    ///
+    /// The cube is the old one or the new one at any time, and answers queries alike.
+    Convert {
+        /// The cube's folder
+        cube: PathBuf,
+        /// auto, bess, coordinate, offset-value, xcrs, xccs, bxcrs or hybrid:r; auto takes the scheme with the smallest
+        /// index if it is a tenth smaller than bess
+        #[arg(long, value_name = "NAME")]
+        storage: StorageChoice,
     },
     /// Ask a cube: rows … cols … pages … where …, facts at, source at, explain at, nearest n to
     ///

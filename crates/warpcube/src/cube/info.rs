@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use warpcube_sql::{Session, cube_info};
+use warpcube_cube::store::SchemeSize;
+use warpcube_sql::{Progress, Session, cube_info};
 
 use crate::console;
 use crate::error::Result;
@@ -11,7 +12,7 @@ use crate::footer::grouped;
 use crate::host::Host;
 
 /// Prints the dimensions, measures and sizes of a cube.
-pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> Result<()> {
+pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, host: &Host) -> Result<()> {
     let open = super::open(folder, session, host)?;
     let manifest = cube_info(open.folder())?;
     if json {
@@ -39,7 +40,8 @@ pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> 
         let _ =
             writeln!(text, "  {}: {} of {}", measure.measure.name, measure.measure.rule, measure.measure.value_type);
     }
-    let bytes: u64 = manifest.facts.columns.iter().map(|column| column.bytes).sum();
+    let columns = || manifest.facts.columns.iter().chain(&manifest.facts.pointers);
+    let bytes: u64 = columns().map(|column| column.bytes).sum();
     let cells = manifest.facts.cells;
     let _ = write!(
         text,
@@ -47,17 +49,32 @@ pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> 
         grouped(cells),
         grouped(bytes),
         bytes as f64 / cells.max(1) as f64,
-        manifest.facts.scheme,
+        manifest.facts.scheme.to_lowercase(),
         manifest.facts.key_bits,
     );
-    for column in &manifest.facts.columns {
+    for column in columns() {
         let _ = writeln!(text, "    {}: {}, {} bytes", column.name, column.encoding, grouped(column.bytes));
     }
     if manifest.texts > 0 {
         let _ = writeln!(text, "  {} texts", grouped(manifest.texts));
     }
     if manifest.aside > 0 {
-        let _ = writeln!(text, "  {} rows of the source kept aside", grouped(manifest.aside));
+        let _ = writeln!(text, "  {} rows kept aside", grouped(manifest.aside));
+    }
+    if storage {
+        let (session, folder) = (session.clone(), open.folder().to_path_buf());
+        let work = async move { Ok(session.cube_scheme_sizes(&folder).await?) };
+        let sizes = super::follow(host, "measuring schemes", Progress::default, work)?;
+        text.push_str("\n  index of the facts by storage scheme, in bytes:\n");
+        for SchemeSize { scheme, bytes } in sizes {
+            let _ = match bytes {
+                Ok(bytes) => {
+                    let each = bytes as f64 / cells.max(1) as f64;
+                    writeln!(text, "    {scheme:<14}{:>15}  {each:>8.3} a cell", grouped(bytes))
+                }
+                Err(reason) => writeln!(text, "    {scheme:<14}{:>15}  {reason}", "none"),
+            };
+        }
     }
     console::print(&text)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod bench;
+mod change;
 mod demo;
 mod info;
 mod query;
@@ -15,6 +16,7 @@ use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
 use warpcube_cube::build::{NamedElements, Report};
 use warpcube_cube::catalog::{self, Catalog, Import};
+use warpcube_cube::define::StorageChoice;
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError};
 
@@ -38,7 +40,9 @@ pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Resu
         }
         CubeCommand::Load { cube, definition } => load(cube, definition.as_deref(), CubeLoad::Rebuild, session, host),
         CubeCommand::Refresh { cube } => load(cube, None, CubeLoad::Refresh, session, host),
-        CubeCommand::Info { cube, json } => info::run(cube, *json, session, host),
+        CubeCommand::Change { cube, changes, check } => change::run(cube, &changes.join(" "), *check, session, host),
+        CubeCommand::Info { cube, json, storage } => info::run(cube, *json, *storage, session, host),
+        CubeCommand::Convert { cube, storage } => convert(cube, *storage, session, host),
         CubeCommand::Query(query) => query::run(query, session, host),
         CubeCommand::Bench(arguments) => bench::run(arguments, session, host),
         CubeCommand::Import { source, folder } => import(source, folder, host),
@@ -56,16 +60,38 @@ pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()>
         let commands: Vec<String> = ShellCube::command().get_subcommands().map(|one| one.get_name().into()).collect();
         return Err(CliError::Command(format!("\\cube takes a command: {}", commands.join(", "))));
     }
-    let query = line.trim_start().strip_prefix("query ").and_then(first_word);
-    let words = match query {
-        // The text of a query has double quotes of its own.
-        Some((cube, query)) if !query.is_empty() && !query.starts_with(['\'', '-']) => {
-            vec!["query".to_string(), cube, query.to_string()]
+    let (command, rest) = line.trim_start().split_once(char::is_whitespace).unwrap_or((line, ""));
+    let text = if ["query", "change"].contains(&command) { first_word(rest) } else { None };
+    let words = match text {
+        // Queries and changes have double quotes of their own.
+        Some((cube, text)) if !text.is_empty() && !text.starts_with(['\'', '-']) => {
+            let (text, options) = text.split_at(options_start(text));
+            let head = [command.to_string(), cube, text.trim().to_string()];
+            head.into_iter().chain(split(options)?).collect()
         }
-        _ => shlex::split(line).ok_or_else(|| CliError::Command("a quote of \\cube is not closed".into()))?,
+        _ => split(line)?,
     };
     let parsed = ShellCube::try_parse_from(words).map_err(|error| CliError::Command(cli::reason(&error)))?;
     run(&parsed.command, session, host)
+}
+
+fn split(line: &str) -> Result<Vec<String>> {
+    shlex::split(line).ok_or_else(|| CliError::Command("a quote of \\cube is not closed".into()))
+}
+
+/// Where the options behind a query or change begin: at the first word outside of double quotes that is `-o` or starts
+/// with `--`.
+fn options_start(text: &str) -> usize {
+    let (mut is_quoted, mut is_word) = (false, true);
+    for (at, c) in text.char_indices() {
+        let is_option = |rest: &str| rest.starts_with("--") || rest.split_whitespace().next() == Some("-o");
+        if !is_quoted && !is_word && is_option(&text[at..]) {
+            return at;
+        }
+        is_quoted ^= c == '"';
+        is_word = !c.is_whitespace();
+    }
+    text.len()
 }
 
 /// The first word of a line, without its quotes, and the rest.
@@ -145,6 +171,25 @@ pub(super) fn follow<T: Send + 'static>(
 pub(super) fn open(folder: &Path, session: &Session, host: &Host) -> Result<Arc<OpenCube>> {
     let (session, name) = (session.clone(), folder.display().to_string());
     host.run(async move { Ok(session.cube(&name).await?) })
+}
+
+/// Stores the facts of a cube in another scheme.
+fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) -> Result<()> {
+    let started = Instant::now();
+    let (session, folder) = (session.clone(), cube.to_path_buf());
+    let work = async move { Ok(session.convert_cube(&folder, storage).await?) };
+    let [before, after] = follow(host, "converting", Progress::default, work)?;
+    let size = |manifest: &store::Manifest| {
+        format!("{} with an index of {} bytes", manifest.facts.scheme.to_lowercase(), grouped(manifest.index_bytes()))
+    };
+    match before.generation == after.generation {
+        true => tell(format_args!("{} stays {}", cube.display(), size(&after))),
+        false => {
+            let took = time(started.elapsed());
+            tell(format_args!("{}: from {} to {} ({took})", cube.display(), size(&before), size(&after)));
+        }
+    }
+    Ok(())
 }
 
 /// Imports a database or a file.

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use crate::harness::{Place, Ran};
 
-const DEFINITION: &str = "\
+pub(crate) const DEFINITION: &str = "\
 cube: plan
 facts: {file: gl.csv, value: amount}
 value: {type: decimal(2), format: '#,##0.00'}
@@ -14,7 +14,7 @@ dimensions:
   Version: {elements: [Actual, Budget], consolidated: {Variance: {Actual: 1, Budget: -1}}}
 ";
 
-const FACTS: &str = "\
+pub(crate) const FACTS: &str = "\
 month,region,version,amount,note
 2026-01-05,FR,Actual,100.25,a
 2026-01-20,FR,Actual,10.25,b
@@ -43,7 +43,7 @@ fn sources() -> Place {
 }
 
 /// A place with the cube `plan.cube`.
-fn plan() -> Place {
+pub(crate) fn plan() -> Place {
     let place = sources();
     let made = place.run(&["cube", "define", "plan.yaml"]);
     assert_eq!((made.code, made.out.as_str()), (0, ""), "{made:?}");
@@ -51,7 +51,7 @@ fn plan() -> Place {
     place
 }
 
-fn query(place: &Place, query: &str) -> Ran {
+pub(crate) fn query(place: &Place, query: &str) -> Ran {
     place.run(&["cube", "query", "plan.cube", query])
 }
 
@@ -267,12 +267,15 @@ fn files_in_sql_are_found_from_every_folder() {
 #[test]
 fn a_load_tells_what_may_not_be_meant() {
     let place = sources();
-    place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: Unknwon}"));
+    place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: Frnce}"));
+    let refused = place.run(&["cube", "define", "plan.yaml"]).error(1);
+    assert!(refused.starts_with("CUBE-004 ") && refused.contains("Region has no element 'Frnce'"), "{refused}");
+    place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: add Nowhere}"));
     place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.005,g\n2026-05-01,YY,Actual,0.125,h\n"));
     let made = place.run(&["cube", "define", "plan.yaml"]);
     let notes: Vec<&str> = made.err.lines().skip(1).collect();
     let expected = [
-        "  added to Region: Unknwon",
+        "  added to Region: Nowhere",
         "  2 rows without an element of Region count for the one that unknown: names",
         "  2 values of amount have more digits behind the point than its type, and were rounded",
     ];
@@ -292,6 +295,10 @@ fn options_stand_before_or_behind_the_query() {
     let lines = "\\cube query plan.cube 'rows World' --format csv\n\\cube query 'plan.cube' rows \"EU\"\n";
     let ran = place.input(&[], lines);
     assert!(ran.out.contains("W,Actual,amount,1118.00") && ran.out.contains("Europe"), "{ran:?}");
+    let bare = "\\cube query plan.cube rows children(World) where 2026, \"Actual\" --format csv\n";
+    assert_eq!(place.input(&[], bare).ok(), before);
+    let dashes = place.run(&["-c", "\\cube query plan.cube rows \"a --format csv\""]).error(1);
+    assert!(dashes.starts_with("CUBE-001 ") && dashes.contains("a --format csv"), "{dashes}");
     let alone = place.run(&["-c", "\\cube"]).error(1);
     assert!(alone.contains("takes a command: demo, define, load"), "{alone}");
 }

@@ -1,0 +1,173 @@
+//! Facts and texts of elements that are gone, as rows that are kept aside.
+//!
+//! A row has the name that each element had before the change, then the values: of an AVG its sum and the number of its
+//! rows. The last column is the reason.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+
+use crate::facts::{FactColumn, Facts, Rule, ValueType, Values};
+use crate::model::{CubeModel, Dimension};
+use crate::store::{StoredCube, TextCell};
+
+/// Digits of a stored decimal.
+const DECIMAL_DIGITS: u8 = 19;
+
+/// A coordinate whose element is gone or holds no facts any more.
+pub(super) struct Freed {
+    pub(super) dimension: usize,
+    pub(super) base: u32,
+    /// Name of the element before the changes.
+    pub(super) name: String,
+}
+
+/// What stays and what is kept aside.
+pub(super) struct Split {
+    pub(super) facts: Facts,
+    pub(super) texts: Vec<TextCell>,
+    pub(super) aside: Vec<RecordBatch>,
+    /// Facts kept aside for each freed coordinate; one of several such coordinates counts for the first.
+    pub(super) facts_of: Vec<u64>,
+}
+
+/// Splits the facts and texts of a cube by what `model`, the changed one, still has.
+pub(super) fn split(old: &StoredCube, model: &CubeModel, freed: &[Freed]) -> Result<Split, ArrowError> {
+    let cause = causes(old, freed);
+    let mut facts_of = vec![0; freed.len()];
+    let (mut kept, mut gone) = (Vec::new(), Vec::new());
+    for (cell, cause) in cause.iter().enumerate() {
+        match cause {
+            None => kept.push(cell),
+            Some(cause) => {
+                facts_of[*cause] += 1;
+                gone.push(cell);
+            }
+        }
+    }
+    let facts = match gone.is_empty() && old.facts.layout() == model.layout() {
+        true => old.facts.clone(),
+        false => old.facts.selected(model.layout(), &kept),
+    };
+    let mut aside = Vec::new();
+    if !gone.is_empty() {
+        let reasons = gone.iter().filter_map(|cell| cause[*cell]).map(|cause| reason(&old.model, &freed[cause]));
+        aside.push(rows(old, &gone, reasons.collect())?);
+    }
+    let lives = |cell: &&TextCell| {
+        model.dimensions().iter().zip(&cell.elements).all(|(dimension, id)| dimension.get(*id).is_some())
+    };
+    let (texts, lost): (Vec<&TextCell>, Vec<&TextCell>) = old.texts.iter().partition(lives);
+    if !lost.is_empty() {
+        aside.push(text_rows(old, model, &lost)?);
+    }
+    Ok(Split { facts, texts: texts.into_iter().cloned().collect(), aside, facts_of })
+}
+
+/// Of each cell the first freed coordinate that it lies at.
+fn causes(old: &StoredCube, freed: &[Freed]) -> Vec<Option<usize>> {
+    let mut causes = vec![None; old.facts.len()];
+    let mut coordinates = vec![0; old.facts.len()];
+    for (at, dimension) in old.model.dimensions().iter().enumerate() {
+        let mut by_base = vec![None; dimension.base_count()];
+        for (number, freed) in freed.iter().enumerate().filter(|(_, freed)| freed.dimension == at) {
+            by_base[freed.base as usize] = Some(number);
+        }
+        if by_base.iter().all(Option::is_none) {
+            continue;
+        }
+        old.facts.coordinates(0..old.facts.len(), at, &mut coordinates);
+        for (cause, coordinate) in causes.iter_mut().zip(&coordinates) {
+            *cause = cause.or(by_base[*coordinate as usize]);
+        }
+    }
+    causes
+}
+
+fn reason(model: &CubeModel, freed: &Freed) -> String {
+    format!("{}: '{}' was removed", model.dimensions()[freed.dimension].name(), freed.name)
+}
+
+/// Facts as rows.
+fn rows(old: &StoredCube, cells: &[usize], reasons: Vec<String>) -> Result<RecordBatch, ArrowError> {
+    let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+    let mut coordinates = vec![0; old.facts.len()];
+    for (at, dimension) in old.model.dimensions().iter().enumerate() {
+        old.facts.coordinates(0..old.facts.len(), at, &mut coordinates);
+        let name = |cell: &usize| Some(dimension.element(dimension.at_base(coordinates[*cell])?).name());
+        columns.push((dimension.name().to_owned(), Arc::new(cells.iter().map(name).collect::<StringArray>())));
+    }
+    for column in old.facts.columns() {
+        let name = &column.measure.name;
+        let title = if column.measure.rule == Rule::Avg { format!("sum of {name}") } else { name.clone() };
+        columns.push((title, values(column, cells)?));
+        if let Some(counts) = &column.counts {
+            columns.push((format!("rows of {name}"), numbers(counts, cells)));
+        }
+    }
+    if let Some(rows) = old.facts.row_counts() {
+        columns.push(("rows".to_owned(), numbers(rows, cells)));
+    }
+    with_reasons(columns, reasons)
+}
+
+fn values(column: &FactColumn, cells: &[usize]) -> Result<ArrayRef, ArrowError> {
+    let filled = |cell: &usize| column.is_filled(*cell).then_some(*cell);
+    let scale = match column.measure.value_type {
+        ValueType::Decimal { scale } => scale as i8,
+        ValueType::Double => 0,
+    };
+    Ok(match &column.values {
+        Values::Decimals(values) => {
+            let units: Decimal128Array =
+                cells.iter().map(|cell| filled(cell).map(|cell| i128::from(values[cell]))).collect();
+            Arc::new(units.with_precision_and_scale(DECIMAL_DIGITS, scale)?)
+        }
+        Values::Doubles(values) => {
+            Arc::new(cells.iter().map(|cell| filled(cell).map(|cell| values[cell])).collect::<Float64Array>())
+        }
+    })
+}
+
+fn numbers(numbers: &[u64], cells: &[usize]) -> ArrayRef {
+    Arc::new(cells.iter().map(|cell| numbers[*cell]).collect::<UInt64Array>())
+}
+
+/// Texts as rows.
+fn text_rows(old: &StoredCube, model: &CubeModel, texts: &[&TextCell]) -> Result<RecordBatch, ArrowError> {
+    let name =
+        |dimension: &Dimension, at: usize, text: &TextCell| dimension.element(text.elements[at]).name().to_owned();
+    let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+    for (at, dimension) in old.model.dimensions().iter().enumerate() {
+        let names = texts.iter().map(|text| Some(name(dimension, at, text)));
+        columns.push((dimension.name().to_owned(), Arc::new(names.collect::<StringArray>())));
+    }
+    let words = texts.iter().map(|text| Some(&text.text));
+    columns.push(("text".to_owned(), Arc::new(words.collect::<StringArray>())));
+    let reason = |text: &&TextCell| {
+        let lost = old.model.dimensions().iter().enumerate();
+        let mut lost = lost.filter(|(at, _)| model.dimensions()[*at].get(text.elements[*at]).is_none());
+        let first = lost.next().map(|(at, dimension)| (dimension.name(), name(dimension, at, text)));
+        first.map_or_else(String::new, |(dimension, name)| format!("{dimension}: '{name}' was removed"))
+    };
+    with_reasons(columns, texts.iter().map(reason).collect())
+}
+
+/// A batch of columns with distinct names, and of reasons.
+fn with_reasons(mut columns: Vec<(String, ArrayRef)>, reasons: Vec<String>) -> Result<RecordBatch, ArrowError> {
+    columns.push(("reason".to_owned(), Arc::new(StringArray::from(reasons))));
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in &columns {
+        let mut free = name.clone();
+        while names.iter().any(|taken| taken.eq_ignore_ascii_case(&free)) {
+            free.push('_');
+        }
+        names.push(free);
+    }
+    let data_type = |array: &ArrayRef| -> DataType { array.data_type().clone() };
+    let fields = names.iter().zip(&columns).map(|(name, (_, array))| Field::new(name, data_type(array), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    RecordBatch::try_new(schema, columns.into_iter().map(|(_, array)| array).collect())
+}

@@ -1,0 +1,37 @@
+//! What the changes of a text did.
+
+/// What the changes of a text did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Number of statements.
+    pub changes: u64,
+    /// Facts kept aside, by the element that is gone.
+    pub facts_aside: Vec<FactsAside>,
+    /// Texts kept aside.
+    pub texts_aside: u64,
+    /// Elements of the source that were removed or placed otherwise, which a refresh undoes; none without a definition.
+    pub of_source: Vec<SourceElements>,
+    /// True if an export has no place for a change: captions, alternative names, attributes and default elements of a
+    /// cube that was imported from a Palo database.
+    pub is_not_exported: bool,
+}
+
+/// Facts of an element that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactsAside {
+    /// The dimension.
+    pub dimension: String,
+    /// The element.
+    pub element: String,
+    /// Filled base cells.
+    pub facts: u64,
+}
+
+/// Elements of the source in one dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceElements {
+    /// The dimension.
+    pub dimension: String,
+    /// Their names.
+    pub names: Vec<String>,
+}

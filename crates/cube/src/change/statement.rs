@@ -1,0 +1,324 @@
+//! Statements one after the other: names become elements of the cube as the statements before have left it.
+
+use std::cell::OnceCell;
+
+use arrow::error::ArrowError;
+
+use super::aside::{self, Freed};
+use super::report::{FactsAside, Report, SourceElements};
+use crate::facts::Facts;
+use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, folded};
+use crate::query::{
+    Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
+};
+use crate::store::{Origin, StoredCube};
+
+/// A cube that changes.
+pub(super) struct Changing<'a> {
+    old: &'a StoredCube,
+    text: &'a str,
+    model: CubeModel,
+    /// Coordinates that have facts, by dimension.
+    filled: Vec<OnceCell<Vec<bool>>>,
+    freed: Vec<Freed>,
+    report: Report,
+}
+
+impl<'a> Changing<'a> {
+    pub(super) fn new(old: &'a StoredCube, text: &'a str) -> Changing<'a> {
+        let filled = old.model.dimensions().iter().map(|_| OnceCell::new()).collect();
+        let model = old.model.clone();
+        Changing { old, text, model, filled, freed: Vec::new(), report: Report::default() }
+    }
+
+    /// Applies a statement.
+    pub(super) fn apply(&mut self, statement: &ChangeStatement) -> Result<(), QueryError> {
+        self.report.changes += 1;
+        let is_label = |action: &Action| {
+            matches!(
+                action,
+                Action::Caption { .. } | Action::Alias { .. } | Action::Set { .. } | Action::Default { .. }
+            )
+        };
+        self.report.is_not_exported |= is_label(&statement.action) && matches!(self.old.origin, Some(Origin::Palo(_)));
+        let span = statement.span;
+        match &statement.action {
+            Action::Add { element, children, parents, place } => {
+                self.add(element, children.as_deref(), parents, place.as_ref(), span)
+            }
+            Action::Rename { element, name } => self.rename(element, name, span),
+            Action::Move { element, from, parents } => self.move_below(element, from.as_ref(), parents, span),
+            Action::Link { element, parents } => {
+                let (at, child) = self.found(element)?;
+                parents.iter().try_for_each(|parent| self.link(at, child, parent, span))
+            }
+            Action::Unlink { element, parents } => {
+                let (at, child) = self.found(element)?;
+                parents.iter().try_for_each(|parent| {
+                    let parent = self.within(at, parent)?;
+                    self.unlink(at, child, parent, span)
+                })
+            }
+            Action::Place { element, place } => {
+                let (at, id) = self.found(element)?;
+                let wanted = self.position(at, place)?;
+                // The element leaves its old position first.
+                let position = wanted - usize::from((self.dimension(at).position(id) as usize) < wanted);
+                self.change(at, Change::Reposition { element: id, position }, span).map(drop)
+            }
+            Action::Remove { elements } => elements.iter().try_for_each(|element| self.remove(element)),
+            Action::Caption { element, caption } => {
+                let (at, id) = self.found(element)?;
+                self.change(at, Change::Caption { element: id, caption: caption.clone() }, span).map(drop)
+            }
+            Action::Alias { element, alias } => {
+                let (at, id) = self.found(element)?;
+                self.change(at, Change::Alias { element: id, alias: alias.clone() }, span).map(drop)
+            }
+            Action::Set { element, attribute, value } => {
+                let (at, id) = self.found(element)?;
+                let value = self.attribute(at, attribute, value);
+                let attribute = attribute.clone();
+                self.change(at, Change::SetAttribute { element: id, attribute, value }, span).map(drop)
+            }
+            Action::Default { element } => {
+                let (at, id) = self.found(element)?;
+                self.change(at, Change::SetDefault { element: Some(id) }, span).map(drop)
+            }
+        }
+    }
+
+    /// The changed cube.
+    pub(super) fn finish(self) -> Result<(StoredCube, Report), ArrowError> {
+        let Changing { old, model, freed, mut report, .. } = self;
+        let split = aside::split(old, &model, &freed)?;
+        let facts_aside = freed.iter().zip(&split.facts_of).filter(|(_, facts)| **facts > 0);
+        report.facts_aside = facts_aside
+            .map(|(freed, facts)| FactsAside {
+                dimension: model.dimensions()[freed.dimension].name().to_owned(),
+                element: freed.name.clone(),
+                facts: *facts,
+            })
+            .collect();
+        report.texts_aside = (old.texts.len() - split.texts.len()) as u64;
+        let aside = old.aside.iter().cloned().chain(split.aside).collect();
+        let (definition, origin) = (old.definition.clone(), old.origin.clone());
+        let (facts, texts, scheme) = (split.facts, split.texts, old.scheme);
+        Ok((StoredCube { model, facts, scheme, definition, texts, aside, origin }, report))
+    }
+
+    fn add(
+        &mut self,
+        element: &ElementName,
+        children: Option<&[Placed]>,
+        parents: &[Placed],
+        place: Option<&Neighbour>,
+        span: Span,
+    ) -> Result<(), QueryError> {
+        let at = self.dimension_of_new(element, children, parents, place)?;
+        let kind = if children.is_some() { ElementKind::Consolidated } else { ElementKind::Base };
+        let position = place.map(|place| self.position(at, place)).transpose()?;
+        let added = self.change(at, Change::Add { name: element.name.clone(), kind, position }, span)?;
+        let Some(id) = added else { return Ok(()) };
+        for child in children.unwrap_or_default() {
+            let (weight, child) = (child.weight, self.within(at, &child.element)?);
+            self.change(at, Change::Link { parent: id, child, weight, place: None }, span)?;
+        }
+        parents.iter().try_for_each(|parent| self.link(at, id, parent, span))
+    }
+
+    /// The dimension of an element that is not there yet: the one that is named, else that of the elements around it.
+    fn dimension_of_new(
+        &self,
+        element: &ElementName,
+        children: Option<&[Placed]>,
+        parents: &[Placed],
+        place: Option<&Neighbour>,
+    ) -> Result<usize, QueryError> {
+        if let Some(dimension) = &element.dimension {
+            return find_dimension(&self.model, self.text, dimension, element.span);
+        }
+        let beside = place.map(|(Neighbour::Before(name) | Neighbour::After(name))| name);
+        let edges = children.unwrap_or_default().iter().chain(parents).map(|placed| &placed.element);
+        match edges.chain(beside).next() {
+            Some(name) => Ok(self.found(name)?.0),
+            None if self.model.dimensions().len() == 1 => Ok(0),
+            None => {
+                let names: Vec<&str> = self.model.dimensions().iter().map(Dimension::name).collect();
+                let message = format!(
+                    "{} needs its dimension, one of {}: write dimension:{}, or below and a parent",
+                    element.name,
+                    names.join(", "),
+                    crate::query::quoted(&element.name),
+                );
+                Err(self.error(element.span, message))
+            }
+        }
+    }
+
+    fn rename(&mut self, element: &ElementName, name: &str, span: Span) -> Result<(), QueryError> {
+        let (at, id) = self.found(element)?;
+        let held = self.dimension(at).element(id);
+        let (old, is_of_level) = (held.name().to_owned(), held.member().is_some());
+        self.change(at, Change::Rename { element: id, name: name.to_owned() }, span)?;
+        // Rows of the source name the element as before; those of levels by its place.
+        if self.has_source() && !is_of_level && folded(&old) != folded(name) {
+            self.change(at, Change::Alias { element: id, alias: old }, span)?;
+        }
+        Ok(())
+    }
+
+    fn move_below(
+        &mut self,
+        element: &ElementName,
+        from: Option<&ElementName>,
+        parents: &[Placed],
+        span: Span,
+    ) -> Result<(), QueryError> {
+        let (at, child) = self.found(element)?;
+        let mut wanted: Vec<ElementId> = Vec::new();
+        for parent in parents {
+            let id = self.within(at, &parent.element)?;
+            if wanted.contains(&id) {
+                let message = format!("{} stands here a second time", parent.element);
+                return Err(self.error(parent.element.span, message));
+            }
+            wanted.push(id);
+        }
+        let leaves = match from {
+            Some(from) => vec![self.within(at, from)?],
+            None => self.dimension(at).element(child).parents().to_vec(),
+        };
+        for parent in leaves {
+            if !wanted.contains(&parent) || !self.is_parent(at, parent, child) {
+                self.unlink(at, child, parent, span)?;
+            }
+        }
+        for (parent, placed) in wanted.into_iter().zip(parents) {
+            match self.is_parent(at, parent, child) {
+                true => {
+                    self.note(at, parent, child);
+                    self.change(at, Change::Weigh { parent, child, weight: placed.weight }, span)?;
+                }
+                false => self.link(at, child, placed, span)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_parent(&self, at: usize, parent: ElementId, child: ElementId) -> bool {
+        self.dimension(at).element(child).parents().contains(&parent)
+    }
+
+    fn link(&mut self, at: usize, child: ElementId, parent: &Placed, span: Span) -> Result<(), QueryError> {
+        let (weight, parent) = (parent.weight, self.within(at, &parent.element)?);
+        self.note(at, parent, child);
+        self.change(at, Change::Link { parent, child, weight, place: None }, span).map(drop)
+    }
+
+    fn unlink(&mut self, at: usize, child: ElementId, parent: ElementId, span: Span) -> Result<(), QueryError> {
+        self.note(at, parent, child);
+        self.change(at, Change::Unlink { parent, child }, span).map(drop)
+    }
+
+    fn remove(&mut self, element: &ElementName) -> Result<(), QueryError> {
+        let (at, id) = self.found(element)?;
+        self.note(at, id, id);
+        self.change(at, Change::Remove { element: id }, element.span).map(drop)
+    }
+
+    /// Applies a change, and keeps in mind the coordinate that it frees; returns the element that it adds.
+    fn change(&mut self, at: usize, change: Change, span: Span) -> Result<Option<ElementId>, QueryError> {
+        let (facts, filled) = (&self.old.facts, &self.filled[at]);
+        let is_filled = |base: u32| {
+            let filled = filled.get_or_init(|| coordinates_of(facts, at));
+            filled.get(base as usize).copied().unwrap_or(false)
+        };
+        let changed = self.model.apply(at, change, &is_filled);
+        let effect = changed.map_err(|error| self.error(span, error.to_string()))?.effect;
+        let before = &self.old.model.dimensions()[at];
+        // Elements that statements before this one have added have no facts.
+        if let Some((base, id)) = effect.freed_base.and_then(|base| Some((base, before.at_base(base)?))) {
+            self.freed.push(Freed { dimension: at, base, name: before.element(id).name().to_owned() });
+        }
+        Ok(effect.added)
+    }
+
+    /// Notes an edge between elements of the source, or an element of it, that a refresh brings back.
+    fn note(&mut self, at: usize, parent: ElementId, child: ElementId) {
+        let dimension = &self.model.dimensions()[at];
+        let (above, below) = (dimension.element(parent), dimension.element(child));
+        if self.old.definition.is_none() || above.is_handmade() || below.is_handmade() {
+            return;
+        }
+        let (dimension, name) = (dimension.name().to_owned(), below.name().to_owned());
+        let noted = &mut self.report.of_source;
+        match noted.iter_mut().find(|noted| noted.dimension == dimension) {
+            Some(noted) if noted.names.contains(&name) => {}
+            Some(noted) => noted.names.push(name),
+            None => noted.push(SourceElements { dimension, names: vec![name] }),
+        }
+    }
+
+    /// The value of an attribute as its kind takes it: a number without quotes is a text where the attribute has texts.
+    fn attribute(&self, at: usize, name: &str, value: &Literal) -> Attribute {
+        let dimension = self.dimension(at);
+        let kind = dimension.attribute_column(name).map(|column| dimension.attributes()[column].kind);
+        match value {
+            Literal::Number(number) if kind != Some(crate::model::AttributeKind::Text) => Attribute::Number(*number),
+            Literal::Number(number) => Attribute::Text(number.to_string()),
+            Literal::Text(text) => Attribute::Text(text.clone()),
+        }
+    }
+
+    /// The position of a place among the elements.
+    fn position(&self, at: usize, place: &Neighbour) -> Result<usize, QueryError> {
+        let (name, behind) = match place {
+            Neighbour::Before(name) => (name, 0),
+            Neighbour::After(name) => (name, 1),
+        };
+        let id = self.within(at, name)?;
+        Ok(self.dimension(at).position(id) as usize + behind)
+    }
+
+    fn found(&self, name: &ElementName) -> Result<(usize, ElementId), QueryError> {
+        find_element(&self.model, self.text, name)
+    }
+
+    /// The element of a name in one dimension.
+    fn within(&self, at: usize, name: &ElementName) -> Result<ElementId, QueryError> {
+        let dimension = self.dimension(at);
+        if name.dimension.is_none() {
+            return dimension.find(&name.name).map_err(|error| self.error(name.span, error.to_string()));
+        }
+        let (found, id) = self.found(name)?;
+        match found == at {
+            true => Ok(id),
+            false => {
+                let message = format!("{name} stands in a change of dimension {}", dimension.name());
+                Err(self.error(name.span, message))
+            }
+        }
+    }
+
+    fn has_source(&self) -> bool {
+        self.old.definition.is_some()
+    }
+
+    fn dimension(&self, at: usize) -> &Dimension {
+        &self.model.dimensions()[at]
+    }
+
+    fn error(&self, span: Span, message: String) -> QueryError {
+        QueryError::new(self.text, span, message)
+    }
+}
+
+/// The coordinates of one dimension that have facts.
+fn coordinates_of(facts: &Facts, dimension: usize) -> Vec<bool> {
+    let mut coordinates = vec![0; facts.len()];
+    facts.coordinates(0..facts.len(), dimension, &mut coordinates);
+    let mut filled = vec![false; coordinates.iter().max().map_or(0, |most| *most as usize + 1)];
+    coordinates.into_iter().for_each(|coordinate| filled[coordinate as usize] = true);
+    filled
+}

@@ -1,0 +1,40 @@
+//! Some cells of facts, under another layout of their keys.
+
+use super::loader::gather;
+use super::{FactColumn, Facts, KeyLayout, Keys, Values};
+
+impl Facts {
+    /// The cells at these places, in their order, with keys of another layout.
+    ///
+    /// The layout has the dimensions of this one in their order, and room for every coordinate: keys ascend in both.
+    pub fn selected(&self, layout: &KeyLayout, places: &[usize]) -> Facts {
+        let key = |place: &usize| match layout == self.layout() {
+            true => self.keys().get(*place),
+            false => layout.pack(&self.cell(*place)),
+        };
+        let keys = match layout.is_narrow() {
+            true => Keys::Narrow(places.iter().map(|place| key(place) as u64).collect()),
+            false => Keys::Wide(places.iter().map(key).collect()),
+        };
+        let columns = self.columns().iter().map(|column| column.at(places));
+        let rows = self.row_counts().map(|rows| gather(rows, places));
+        Facts::from_checked(layout.clone(), keys, columns.collect(), rows, self.pages().page_cells())
+    }
+}
+
+impl FactColumn {
+    /// The cells at these places.
+    pub(crate) fn at(&self, places: &[usize]) -> FactColumn {
+        let values = match &self.values {
+            Values::Decimals(values) => Values::Decimals(gather(values, places)),
+            Values::Doubles(values) => Values::Doubles(gather(values, places)),
+        };
+        let filled = self.filled.as_ref().filter(|filled| places.iter().any(|place| !filled.get(*place)));
+        FactColumn {
+            measure: self.measure.clone(),
+            values,
+            filled: filled.map(|filled| places.iter().map(|place| filled.get(*place)).collect()),
+            counts: self.counts.as_ref().map(|counts| gather(counts, places)),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Changes of a live cube by statements: all or none, facts of removed elements kept aside.
+
+use arrow::util::pretty::pretty_format_batches;
+use warpcube_cube::change::{Report, change};
+use warpcube_cube::facts::Facts;
+use warpcube_cube::model::{Attribute, CubeModel, Dimension, ElementId};
+use warpcube_cube::query::parse_changes;
+use warpcube_cube::store::{self, Held, StoredCube, TextCell};
+
+mod plan;
+
+use plan::{facts, model};
+
+fn cube() -> StoredCube {
+    let (model, facts) = (model(), facts());
+    let all: Vec<usize> = (0..facts.len()).collect();
+    // The model leaves room for further elements.
+    let facts = facts.selected(model.layout(), &all);
+    StoredCube::new(model, facts)
+}
+
+/// A cube with a definition, whose elements are the source's.
+fn sourced() -> StoredCube {
+    StoredCube { definition: Some("cube: plan".to_owned()), ..cube() }
+}
+
+fn changed_from(cube: &StoredCube, text: &str) -> (StoredCube, Report) {
+    let (changed, report) = change(cube, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    // What a change makes is a cube that can be stored and comes back equal.
+    let folder = tempfile::tempdir().unwrap();
+    store::create(&folder.path().join("c"), &changed).unwrap();
+    assert_eq!(store::open(&folder.path().join("c")).unwrap(), changed, "{text}");
+    (changed, report)
+}
+
+fn changed(text: &str) -> StoredCube {
+    changed_from(&cube(), text).0
+}
+
+fn refused(text: &str) -> String {
+    change(&cube(), text).unwrap_err().to_string()
+}
+
+/// Elements by position, consolidated ones with their children.
+fn outline(model: &CubeModel, dimension: usize) -> String {
+    let dimension = &model.dimensions()[dimension];
+    let element = |id: &ElementId| {
+        let element = dimension.element(*id);
+        let children = element.children().iter().map(|edge| {
+            let weight = if edge.weight == 1.0 { String::new() } else { format!("*{}", edge.weight) };
+            format!("{}{weight}", dimension.element(edge.child).name())
+        });
+        match element.base() {
+            Some(_) => element.name().to_owned(),
+            None => format!("{}({})", element.name(), children.collect::<Vec<_>>().join(" ")),
+        }
+    };
+    dimension.elements().iter().map(element).collect::<Vec<_>>().join(" ")
+}
+
+/// Cells as names and values of the first measure.
+fn cells(model: &CubeModel, facts: &Facts) -> Vec<String> {
+    let name =
+        |(dimension, base): (&Dimension, u32)| dimension.element(dimension.at_base(base).unwrap()).name().to_owned();
+    let values = match &facts.columns()[0].values {
+        warpcube_cube::facts::Values::Decimals(values) => values.clone(),
+        warpcube_cube::facts::Values::Doubles(_) => Vec::new(),
+    };
+    let cell = |at: usize| {
+        let names: Vec<String> = model.dimensions().iter().zip(facts.cell(at)).map(name).collect();
+        format!("{} {}", names.join(" "), values[at])
+    };
+    (0..facts.len()).map(cell).collect()
+}
+
+const REGIONS: &str = "France Spain Japan World(Europe Japan) Europe(France Spain)";
+
+#[test]
+fn elements_are_added_with_edges() {
+    let of = |text: &str| outline(&changed(text).model, 1);
+    assert_eq!(of("add Region:Italy"), format!("{REGIONS} Italy"));
+    assert_eq!(of("ADD Italy BELOW europe;"), REGIONS.replace("France Spain)", "France Spain Italy)") + " Italy");
+    assert_eq!(
+        of("add Gap of France, Spain weight -0.5 below World weight 2 before Spain; add \"New one\" after Gap"),
+        "France Gap(France Spain*-0.5) New one Spain Japan World(Europe Japan Gap*2) Europe(France Spain)"
+    );
+    assert_eq!(of("add Region:Empty of Japan; unlink Japan from Empty"), format!("{REGIONS} Empty()"));
+    let both = changed("add Version:Forecast; add Miss of Forecast, Budget weight -1; default Miss");
+    assert_eq!(outline(&both.model, 0), "Actual Budget Variance(Actual Budget*-1) Forecast Miss(Forecast Budget*-1)");
+    let version = &both.model.dimensions()[0];
+    assert_eq!(version.element(version.default_element().unwrap()).name(), "Miss");
+    assert!(version.element(version.find("Forecast").unwrap()).is_handmade());
+    assert_eq!(both.facts.len(), 6);
+}
+
+#[test]
+fn keys_grow_with_a_dimension() {
+    let more = (0..30).map(|number| format!("add Month:M{number}")).collect::<Vec<_>>().join(";");
+    let (wide, report) = changed_from(&cube(), &more);
+    assert_eq!(report.changes, 30);
+    assert!(wide.model.layout().bits()[2] >= 5 && model().layout().bits()[2] < 5);
+    assert_eq!(wide.facts.layout(), wide.model.layout());
+    assert_eq!(cells(&wide.model, &wide.facts), cells(&model(), &facts()));
+}
+
+#[test]
+fn elements_move_and_weigh() {
+    let of = |text: &str| outline(&changed(text).model, 1);
+    assert_eq!(of("move Spain below World"), "France Spain Japan World(Europe Japan Spain) Europe(France)");
+    assert_eq!(of("move Spain below Europe weight 3"), "France Spain Japan World(Europe Japan) Europe(France Spain*3)");
+    assert_eq!(
+        of("link Spain below World weight -1; move Spain from World below Europe weight 2"),
+        "France Spain Japan World(Europe Japan) Europe(France Spain*2)"
+    );
+    assert_eq!(
+        of("unlink Spain from Europe; add Region:Apart of Spain"),
+        "France Spain Japan World(Europe Japan) Europe(France) Apart(Spain)"
+    );
+    assert_eq!(of("place World before France"), "World(Europe Japan) France Spain Japan Europe(France Spain)");
+    assert_eq!(of("place France after World"), "Spain Japan World(Europe Japan) France Europe(France Spain)");
+    assert_eq!(of("place Japan before Japan; place Japan after Japan"), REGIONS);
+}
+
+#[test]
+fn names_and_labels() {
+    let (cube, report) = changed_from(
+        &sourced(),
+        "rename Spain to \"España\"; caption France \"La France\"; alias France Hexagon; set France size = 5.5;
+         set Japan size = 7; set Japan code = jp; set France code = 33; caption Japan x; caption Japan",
+    );
+    let region = &cube.model.dimensions()[1];
+    let (france, japan) = (region.find("hexagon").unwrap(), region.find("Japan").unwrap());
+    assert_eq!(region.find("Spain").unwrap(), region.find("España").unwrap(), "rows of the source find the old name");
+    assert_eq!((region.element(france).caption(), region.element(japan).has_caption()), ("La France", false));
+    assert_eq!(region.attribute(france, "SIZE"), Some(&Attribute::Number(5.5)));
+    assert_eq!(region.attribute(france, "code"), Some(&Attribute::Text("33".to_owned())));
+    assert_eq!((report.changes, report.of_source.len()), (9, 0));
+    // A cube without a source has no rows to find the old name.
+    let region = changed("rename Spain to Hispania; add Region:Spain").model;
+    assert_eq!(outline(&region, 1), "France Hispania Japan World(Europe Japan) Europe(France Hispania) Spain");
+    assert_eq!(outline(&changed("rename spain to SPAIN").model, 1), REGIONS.replace("Spain", "SPAIN"));
+}
+
+#[test]
+fn facts_and_texts_of_removed_elements_are_kept_aside() {
+    let text = |region: u32, text: &str| TextCell {
+        elements: vec![ElementId::new(0), ElementId::new(region), ElementId::new(0)],
+        text: text.to_owned(),
+    };
+    let noted = StoredCube { texts: vec![text(0, "fr"), text(1, "es"), text(4, "eu")], ..sourced() };
+    let (cube, report) =
+        changed_from(&noted, "rename Spain to Espana; remove Espana, Feb; remove Europe; remove Japan");
+    assert_eq!(outline(&cube.model, 1), "France World()");
+    assert_eq!(cells(&cube.model, &cube.facts), ["Actual France Jan 100", "Budget France Jan 90"]);
+    let aside: Vec<(&str, &str, u64)> =
+        report.facts_aside.iter().map(|it| (it.dimension.as_str(), it.element.as_str(), it.facts)).collect();
+    assert_eq!(aside, [("Region", "Spain", 2), ("Month", "Feb", 2)], "under the names before the change");
+    assert_eq!((report.texts_aside, &cube.texts), (2, &vec![text(0, "fr")]));
+    let rows = cube.aside.iter().map(|batch| pretty_format_batches(&[batch.clone()]).unwrap().to_string());
+    let rows: Vec<String> = rows.flat_map(|table| table.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let row = |parts: &[&str]| {
+        rows.iter().any(|row| row.split('|').map(str::trim).filter(|it| !it.is_empty()).eq(parts.iter().copied()))
+    };
+    assert!(row(&["Version", "Region", "Month", "Sales", "Heads", "reason"]), "{rows:#?}");
+    assert!(row(&["Actual", "Spain", "Jan", "30", "2", "Region: 'Spain' was removed"]), "{rows:#?}");
+    assert!(row(&["Budget", "France", "Feb", "60", "5", "Month: 'Feb' was removed"]), "{rows:#?}");
+    assert!(row(&["Actual", "Spain", "Jan", "es", "Region: 'Spain' was removed"]), "{rows:#?}");
+    let of_source: Vec<(&str, String)> =
+        report.of_source.iter().map(|it| (it.dimension.as_str(), it.names.join(" "))).collect();
+    assert_eq!(of_source, [("Region", "Espana Europe Japan".to_owned()), ("Month", "Feb".to_owned())]);
+    // What is aside already stays so.
+    let (again, report) = changed_from(&cube, "remove France");
+    assert_eq!((again.facts.len(), again.aside.len(), report.facts_aside[0].facts), (0, 4, 2));
+}
+
+#[test]
+fn refusals_name_the_place_and_change_nothing() {
+    for (text, expected) in [
+        (
+            "",
+            "column 1: expected add, rename, move, link, unlink, place, remove, caption, alias, set or \
+             default, found the end",
+        ),
+        ("add Region:Italy remove Spain", "column 18: expected ; or the end of the change, found remove"),
+        (
+            "add Italy",
+            "column 5: Italy needs its dimension, one of Version, Region, Month: write dimension:Italy, \
+             or below and a parent",
+        ),
+        ("add Regin:Italy", "column 5: no dimension Regin; did you mean 'Region'?"),
+        (
+            "add Region:spain",
+            "column 1: dimension 'Region': the name 'spain' is taken by 'Spain'; names are unique, case ignored",
+        ),
+        ("remove Spian", "column 8: no dimension has an element Spian; near it: Region:Spain"),
+        (
+            "rename Spain to France",
+            "column 1: dimension 'Region': the name 'France' is taken by 'France'; names are unique, case ignored",
+        ),
+        ("move Europe below Europe", "column 1: dimension 'Region': a cycle of consolidations: Europe → Europe"),
+        (
+            "add Region:A of World; link A below World",
+            "column 24: dimension 'Region': a cycle of consolidations: World → A → World",
+        ),
+        (
+            "link Spain below Europe",
+            "column 1: dimension 'Region': Europe → Spain is given twice; add the weights up in one entry",
+        ),
+        ("move Spain below World, World", "column 25: World stands here a second time"),
+        ("unlink Spain from World", "column 1: dimension 'Region': 'Spain' is no child of 'World'"),
+        ("move Spain from World below Europe", "column 1: dimension 'Region': 'Spain' is no child of 'World'"),
+        ("move Spain below Yeer", "column 18: dimension 'Region' has no element 'Yeer'"),
+        ("move Spain below Month:Year", "column 18: Month:Year stands in a change of dimension Region"),
+        (
+            "add Paris below France",
+            "column 1: dimension 'Region': 'France' holds facts and cannot become a consolidated element; \
+             add an element that consolidates it instead",
+        ),
+        (
+            "add Italy below Europe weight NaN",
+            "column 1: dimension 'Region': the weight of Europe → Italy is NaN; a weight is a finite number",
+        ),
+        ("add Italy below Europe weight much", "column 31: expected a weight, a number, found much"),
+        ("place Spain", "column 12: expected before or after, found the end"),
+        (
+            "set Spain size = 5; set France size = large",
+            "column 21: dimension 'Region': attribute 'size' of 'France' is the text 'large'; the attribute \
+             holds numbers",
+        ),
+        ("add Region:Italy;\nremove Itly", "line 2, column 8: no dimension has an element Itly; near it: Region:Italy"),
+    ] {
+        assert_eq!(refused(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn base_elements_without_facts_become_consolidated() {
+    let cube = changed("add Osaka below Japan; add Tokyo below Japan weight 0.5");
+    assert_eq!(
+        outline(&cube.model, 1),
+        "France Spain Japan(Osaka Tokyo*0.5) World(Europe Japan) Europe(France Spain) Osaka Tokyo"
+    );
+}
+
+#[test]
+fn statements_are_separated_by_semicolons() {
+    assert_eq!(parse_changes("remove a; remove b ;").unwrap().len(), 2);
+    assert!(parse_changes("remove a;; remove b").is_err());
+    assert_eq!(parse_changes("caption a; caption b c").unwrap().len(), 2);
+}
+
+#[test]
+fn a_refused_change_leaves_the_stored_cube() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    store::create(&path, &cube()).unwrap();
+    let held = Held::lock(&path).unwrap();
+    assert!(change(&held.open().unwrap(), "add Region:Italy; remove Nowhere").is_err());
+    assert_eq!(held.open().unwrap(), cube());
+    let (changed, _) = change(&held.open().unwrap(), "remove Region:France").unwrap();
+    assert_eq!(held.replace(&changed).unwrap(), 2);
+    let info = store::info(&path).unwrap();
+    assert_eq!((info.facts.cells, info.aside), (2, 4));
+}

@@ -1,0 +1,45 @@
+//! `warpcube cube change`: the dimensions of a live cube.
+
+use std::path::Path;
+use std::time::Instant;
+
+use warpcube_cube::change::Report;
+use warpcube_sql::{Progress, Session};
+
+use super::{follow, some_of};
+use crate::console::tell;
+use crate::error::Result;
+use crate::footer::{grouped, time};
+use crate::host::Host;
+
+/// Changes a cube, or says what changes would do.
+pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, host: &Host) -> Result<()> {
+    let started = Instant::now();
+    let (session, cube, text) = (session.clone(), folder.to_path_buf(), text.to_string());
+    let report = follow(host, "changing the cube", Progress::default, async move {
+        Ok(session.change_cube(&cube, &text, check).await?)
+    })?;
+    let changes = if report.changes == 1 { "1 change".to_string() } else { format!("{} changes", report.changes) };
+    match check {
+        true => tell(format_args!("{}: {changes} could be made", folder.display())),
+        false => tell(format_args!("{}: {changes} ({})", folder.display(), time(started.elapsed()))),
+    }
+    notes(&report).iter().for_each(|note| tell(format_args!("  {note}")));
+    Ok(())
+}
+
+/// What changes did beside what they say.
+fn notes(report: &Report) -> Vec<String> {
+    let aside = report.facts_aside.iter().map(|aside| {
+        let facts = if aside.facts == 1 { "1 fact".to_string() } else { format!("{} facts", grouped(aside.facts)) };
+        format!("{facts} of {} ({}) kept aside", aside.element, aside.dimension)
+    });
+    let texts = (report.texts_aside > 0).then(|| format!("{} texts kept aside", grouped(report.texts_aside)));
+    let of_source = report.of_source.iter().map(|of_source| {
+        let (dimension, names) = (&of_source.dimension, some_of(&of_source.names));
+        format!("a refresh places {names} ({dimension}) as the source has it: change the source too")
+    });
+    let exported = "captions, alternative names, attributes and default elements have no place in an export";
+    let exported = report.is_not_exported.then(|| exported.to_string());
+    aside.chain(texts).chain(of_source).chain(exported).collect()
+}
