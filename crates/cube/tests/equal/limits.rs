@@ -162,7 +162,7 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     let expected_reason = "not gpu-contract: 1075838976 sums would be kept at once, at most 536870912";
     assert!(choice.reason.ends_with(expected_reason), "{}", choice.reason);
     assert_eq!(choice.predictions.len(), 2);
-    let found = on_device.sums_by(&choice, &area, 0, &Arc::default()).unwrap();
+    let found = on_device.sums(choice.algorithm, &area, 0, &Arc::default()).unwrap();
     assert_eq!(found, expected(&facts, &area));
     // 2^26 sums of classes have room, but take longer than 1,024 facts.
     let few = map(1024, &[own(1.0)[..256].to_vec(), own(2.0)[..256].to_vec()]);
