@@ -1,5 +1,7 @@
 // Last step of contraction: the filled places of a dense result, with their ranks within the area.
 //
+// Text in front defines WC_SUM_WORDS, words of 64 bits of a sum (1 or 2).
+//
 // Input: sums and filled bytes of `places`; an axis for each run of dimensions whose numbers map to targets alike: a
 // place is a tuple over the axes' sizes, row-major; its rank is the sum of the axes' numbers, by way of a table of
 // targets where there is one, times their strides. Output: `count`, and for each filled place in order the rank and
@@ -20,7 +22,7 @@ struct CellsParams {
     uint32_t* counter;
     uint64_t* states;
     uint64_t* count;
-    uint64_t* cells;  // pairs of rank and sum
+    uint64_t* cells;  // rank and sum
     uint64_t places, capacity, axes;
     uint64_t sizes[WC_CELL_AXES], strides[WC_CELL_AXES], targets[WC_CELL_AXES];  // addresses of tables, or 0
 };
@@ -92,7 +94,9 @@ WC_KERNEL(wc_cube_cells, CellsParams, 256, 4) {
     for (; filled != 0; filled &= filled - 1, ++at) {
         if (at >= p.capacity) break;
         const uint64_t place = first + (uint32_t)__ffs((int)filled) - 1;
-        p.cells[2 * at] = wc_cell_rank(p, place);
-        p.cells[2 * at + 1] = p.sums[place];
+        uint64_t* const cell = p.cells + (1 + WC_SUM_WORDS) * at;
+        cell[0] = wc_cell_rank(p, place);
+#pragma unroll
+        for (uint32_t word = 0; word < WC_SUM_WORDS; ++word) cell[1 + word] = p.sums[WC_SUM_WORDS * place + word];
     }
 }

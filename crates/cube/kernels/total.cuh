@@ -1,9 +1,8 @@
 // First pass of contraction where all facts are of one class: their total.
 //
-// Text in front defines WC_LIMBS (see scan_classes.cuh). Input: values in chunks of 2^20, zero where they are NULL.
-// Output: WC_LIMBS words, zero before the launch. Mapping: blocks walk over tiles of 4,096 values with the stride of
-// the grid; a thread has eight loads of 16 bytes on their way. Bytes: values once. Numerics: words wrap; the host has
-// proven that sums hold.
+// Input: values in chunks of 2^20, whole numbers, zero where they are NULL. Output: their sum, a word of 64 bits, zero
+// before the launch. Mapping: blocks walk over tiles of 4,096 values with the stride of the grid; a thread has eight
+// loads of 16 bytes on their way. Bytes: values once. Numerics: words wrap; the host has proven that sums hold.
 
 #define WC_TOTAL_LOADS 8
 #define WC_TOTAL_TILE (256ull * 2 * WC_TOTAL_LOADS)
@@ -16,9 +15,7 @@ struct TotalParams {
 };
 
 WC_KERNEL(wc_cube_total, TotalParams, 256, 4) {
-    uint64_t limbs[WC_LIMBS];
-#pragma unroll
-    for (int i = 0; i < WC_LIMBS; ++i) limbs[i] = 0;
+    uint64_t total = 0;
     for (uint64_t begin = blockIdx.x * WC_TOTAL_TILE; begin < p.facts; begin += gridDim.x * WC_TOTAL_TILE) {
         const int64_t* const chunk = (const int64_t*)wc_load_cached(p.values + begin / WC_CHUNK_FACTS);
         const int64_t* const values = chunk + begin % WC_CHUNK_FACTS;
@@ -35,26 +32,17 @@ WC_KERNEL(wc_cube_total, TotalParams, 256, 4) {
             const uint32_t row = 2u * (threadIdx.x + 256u * load);
 #pragma unroll
             for (uint32_t i = 0; i < 2; ++i) {
-                const int64_t value = row + i < left ? loaded[load].pair[i] : 0;
-#if WC_LIMBS == 1
-                limbs[0] += (uint64_t)value;
-#else
-                limbs[0] += (uint32_t)value;
-                limbs[1] += (uint64_t)(value >> 32);
-#endif
+                total += row + i < left ? (uint64_t)loaded[load].pair[i] : 0ull;
             }
         }
     }
     uint64_t* const parts = (uint64_t*)wc_shared();
-#pragma unroll
-    for (int i = 0; i < WC_LIMBS; ++i) {
-        const uint64_t sum = wc_warp_sum(limbs[i]);
-        if (wc_lane() == 0) parts[i * 8 + wc_warp()] = sum;
-    }
+    const uint64_t sum = wc_warp_sum(total);
+    if (wc_lane() == 0) parts[wc_warp()] = sum;
     __syncthreads();
-    if (threadIdx.x < WC_LIMBS) {
-        uint64_t sum = 0;
-        for (uint32_t warp = 0; warp < 8; ++warp) sum += parts[threadIdx.x * 8 + warp];
-        wc_add(p.sums + threadIdx.x, sum);
+    if (threadIdx.x == 0) {
+        uint64_t all = 0;
+        for (uint32_t warp = 0; warp < 8; ++warp) all += parts[warp];
+        wc_add(p.sums, all);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! One lock guards the ledger. Its functions call neither device nor source.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -100,18 +101,34 @@ pub struct ChangeCounts {
     pub evictions: u64,
 }
 
+/// Device memory besides columns: an object that others hold while they use it.
+struct ObjectEntry {
+    version: String,
+    object: Arc<dyn Any + Send + Sync>,
+    last_use: u64,
+}
+
 /// The entries of all tables.
 #[derive(Default)]
 pub(crate) struct Ledger {
     tables: HashMap<String, TableEntry>,
+    /// Objects by the key of the table that they belong to.
+    objects: HashMap<String, ObjectEntry>,
     clock: u64,
     changes: ChangeCounts,
     /// Errors of columns that cannot be resident, the oldest first: later loads read no source for them.
     refused: Vec<(RefusalKey, ColumnError)>,
 }
 
+/// What is taken from the ledger for its eviction.
+pub(crate) enum Victim {
+    Column(ColumnVictim),
+    /// An object, whose memory is free when it is dropped.
+    Object(Arc<dyn Any + Send + Sync>),
+}
+
 /// A column taken from the ledger for its eviction.
-pub(crate) struct Victim {
+pub(crate) struct ColumnVictim {
     pub(crate) key: String,
     pub(crate) version: String,
     pub(crate) column: Arc<ResidentColumn>,
@@ -234,7 +251,23 @@ impl Ledger {
         Ok(relation.columns)
     }
 
-    /// Removes the least recently used column without a pin. Its table stays for a host copy.
+    /// The object of a table version.
+    pub(crate) fn object(&mut self, key: &str, version: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.clock += 1;
+        let entry = self.objects.get_mut(key).filter(|entry| entry.version == version)?;
+        entry.last_use = self.clock;
+        Some(entry.object.clone())
+    }
+
+    /// Adds the object of a table version in the place of that of another version.
+    pub(crate) fn keep(&mut self, key: &str, version: &str, object: Arc<dyn Any + Send + Sync>) {
+        self.clock += 1;
+        let entry = ObjectEntry { version: version.to_string(), object, last_use: self.clock };
+        self.objects.insert(key.to_string(), entry);
+    }
+
+    /// Removes the least recently used column without a pin, or an object that no one holds and that was not used since.
+    /// The table of a column stays for a host copy.
     pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let mut victim: Option<(u64, &String, usize)> = None;
         for (key, table) in &self.tables {
@@ -245,13 +278,22 @@ impl Ledger {
                 }
             }
         }
+        let idle = self.objects.iter().filter(|(_, entry)| Arc::strong_count(&entry.object) == 1);
+        let object = idle.min_by_key(|(_, entry)| entry.last_use);
+        if let Some((key, entry)) = object
+            && victim.is_none_or(|(last_use, _, _)| entry.last_use < last_use)
+        {
+            let key = key.clone();
+            self.changes.evictions += 1;
+            return self.objects.remove(&key).map(|entry| Victim::Object(entry.object));
+        }
         let (_, key, index) = victim?;
         let key = key.clone();
         self.changes.evictions += 1;
         let table = self.tables.get_mut(&key).expect("just found");
         let entry = table.columns.remove(&index).expect("just found");
         let has_copy = table.copies.contains_key(&index);
-        Some(Victim { key, version: table.version.clone(), column: entry.column, has_copy })
+        Some(Victim::Column(ColumnVictim { key, version: table.version.clone(), column: entry.column, has_copy }))
     }
 
     /// Adds the copy of an evicted column within `budget` bytes of all copies. Removes the table if it is empty.
@@ -291,6 +333,7 @@ impl Ledger {
     /// Removes a table with all copies; returns its summary.
     pub(crate) fn forget(&mut self, key: &str) -> Option<TableSummary> {
         self.changes.evictions += 1;
+        self.objects.remove(key);
         self.tables.remove(key).map(|table| summary(&table))
     }
 
@@ -302,6 +345,7 @@ impl Ledger {
 
     pub(crate) fn clear(&mut self) {
         self.changes.evictions += 1;
+        self.objects.clear();
         self.tables.clear();
     }
 

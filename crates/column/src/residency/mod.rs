@@ -7,7 +7,7 @@
 //! takes no lock of loads. Other statements overtake an exclusive one for half a second; later arrivals then wait for
 //! its admission. Cancellation ends every wait.
 //!
-//! Columns without pins are evicted by least recent use. Host copies of them stay within a budget of their own, and
+//! Columns without pins are evicted by least recent use, and so are objects on the device that belong to a table. Host copies of them stay within a budget of their own, and
 //! return without decoding. Column files replace the source; columns read from the source are added to the file after
 //! admission.
 
@@ -15,13 +15,14 @@ mod admission;
 mod ledger;
 mod waiting;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use warpcube_gpu::{Device, Reservation};
 
-use self::ledger::{Ledger, Victim};
+use self::ledger::{ColumnVictim, Ledger, Victim};
 use self::waiting::{Active, Activity, NOT_CANCELLED, Turns, WAIT, until};
 use crate::device::{
     Relation, ResidentColumn, Room, Segment, ValueFacts, compile_all, distinct, encode_best, encode_copies,
@@ -168,11 +169,29 @@ impl Residency {
         Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NOT_CANCELLED }
     }
 
-    /// Evicts the least recently used column without a pin, with a host copy within `host_bytes`; false without such a
-    /// column.
+    /// The object that [`Residency::keep`] has of a table version.
+    pub fn object<T: Any + Send + Sync>(&self, key: &str, version: &str) -> Option<Arc<T>> {
+        self.ledger.lock().object(key, version)?.downcast().ok()
+    }
+
+    /// Keeps an object on the device that belongs to a table version, with the reservation of its memory. It leaves by
+    /// least recent use among the columns, once no one else holds it, and with its table.
+    pub fn keep<T: Any + Send + Sync>(&self, key: &str, version: &str, object: Arc<T>) {
+        self.ledger.lock().keep(key, version, object);
+    }
+
+    /// Evicts the least recently used column without a pin, with a host copy within `host_bytes`, or object; false
+    /// without one.
     fn evict_one(&self, host_bytes: u64) -> bool {
-        let Some(victim) = self.ledger.lock().take_victim() else { return false };
-        let Victim { key, version, column, has_copy } = victim;
+        let victim = self.ledger.lock().take_victim();
+        let ColumnVictim { key, version, column, has_copy } = match victim {
+            None => return false,
+            Some(Victim::Object(object)) => {
+                drop(object);
+                return true;
+            }
+            Some(Victim::Column(victim)) => victim,
+        };
         let wanted = !has_copy && column.bytes() <= host_bytes;
         // The statement itself reports a failed device.
         let copy = wanted.then(|| HostColumn::save(&self.device, &column).ok()).flatten();

@@ -1,38 +1,55 @@
-//! Measures as components that algorithms add up, and back to final values.
+//! Measures as components that are added up, and back to final values.
 //!
-//! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership.
+//! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership. How
+//! components are added up is the affair of a [`Reducer`]; what final values are made of them is the same for all.
 
 use super::area::tuple;
 use super::cells::MeasureCells;
-use super::contract::Plan;
-use super::cost::{Choice, choose};
 use super::monoid::{Extreme, Monoid, Narrow, Wide};
-use super::request::Report;
-use super::scan::{Scan, Source};
-use super::sums::Scatter;
-use super::{
-    AggregateError, Algorithm, Area, CellColumn, Cells, Prediction, Progress, Request, TargetMap, Tuning, target,
-};
+use super::scan::Source;
+use super::{AggregateError, Area, CellColumn, TargetMap};
 use crate::facts::{Bitmap, FactColumn, Facts, Precise, Rule, ValueType, Values};
 use crate::matrix::SparseMatrix;
-
-/// Sums in 64 bits are proved if their bound is below 2⁶².
-const NARROW_MAX: f64 = 4.6e18;
-/// Sums in 128 bits are proved if their bound is below 2¹²⁶.
-const WIDE_MAX: f64 = 8.5e37;
 
 /// What is added up for a measure.
 pub(crate) struct Component<'a> {
     pub(crate) facts: &'a Facts,
+    pub(crate) measure: usize,
     pub(crate) source: Source<'a>,
     /// Cells with a value; absent if all have one.
     pub(crate) filled: Option<&'a Bitmap>,
     pub(crate) maps: Vec<&'a TargetMap>,
     /// True if weights count; otherwise membership alone.
-    weighted: bool,
+    pub(crate) weighted: bool,
 }
 
-impl Component<'_> {
+impl<'a> Component<'a> {
+    /// The stored values of a measure.
+    pub(crate) fn values(facts: &'a Facts, area: &'a Area, measure: usize) -> Component<'a> {
+        let source = match &facts.columns()[measure].values {
+            Values::Decimals(values) => Source::Decimals(values),
+            Values::Doubles(values) => Source::Doubles(values),
+        };
+        Component::of(facts, area, measure, source)
+    }
+
+    /// The rows of an AVG.
+    fn counts(facts: &'a Facts, area: &'a Area, measure: usize) -> Component<'a> {
+        let source = facts.columns()[measure].counts.as_deref().map_or(Source::Ones, Source::Counts);
+        Component::of(facts, area, measure, source)
+    }
+
+    fn of(facts: &'a Facts, area: &'a Area, measure: usize, source: Source<'a>) -> Component<'a> {
+        let FactColumn { measure: definition, filled, .. } = &facts.columns()[measure];
+        let (weighted, maps) = (definition.rule == Rule::Sum, area.maps_of(measure));
+        Component { facts, measure, source, filled: filled.as_ref(), maps, weighted }
+    }
+
+    /// True if the stored values are added up, not rows.
+    pub(crate) fn is_values(&self) -> bool {
+        matches!(self.source, Source::Decimals(_) | Source::Doubles(_))
+    }
+
     /// The map of each dimension with weights of a monoid.
     pub(crate) fn matrices<M: Monoid>(&self) -> Vec<SparseMatrix<M::Weight>> {
         let weight = |weight| if self.weighted { M::weight(weight) } else { M::UNIT };
@@ -40,246 +57,127 @@ impl Component<'_> {
     }
 }
 
-/// Aggregates `measures` (numbers of the facts' measures) over the targets of an area.
-///
-/// The result holds filled targets alone, sorted by target. AVG gives doubles, other rules the type of the measure.
-/// Runs on all cores of the current rayon pool, except for [`Algorithm::Source`].
+/// Values by rank, ascending.
+pub(crate) type ByRank<M> = Vec<(u64, M)>;
+
+/// Sums of a component in the narrowest arithmetic that holds them.
+pub(crate) enum ComponentSums {
+    /// Whole numbers whose bound fits 64 bits.
+    Narrow(ByRank<Narrow>),
+    /// Whole numbers whose bound fits 128 bits.
+    Wide(ByRank<Wide>),
+    /// Sums of doubles, or under weights that are not whole.
+    Precise(ByRank<Precise>),
+}
+
+/// Adds up components: by an algorithm of the CPU, or on a device.
+pub(crate) trait Reducer {
+    /// Its error.
+    type Error: From<AggregateError>;
+
+    /// The sums of all filled targets.
+    fn sums(&mut self, component: &Component<'_>) -> Result<ComponentSums, Self::Error>;
+
+    /// The least or greatest values of all filled targets.
+    fn extremes<const GREATEST: bool>(
+        &mut self,
+        component: &Component<'_>,
+    ) -> Result<ByRank<Extreme<GREATEST>>, Self::Error>;
+}
+
+/// The cells of one measure, and the arithmetic of its sums.
 ///
 /// # Errors
-/// An area of another cube or of more targets than the request allows, both before memory is taken; a final value
-/// beyond its type; a wish to stop.
-pub fn aggregate(
+/// Those of the reducer; a final value beyond its type.
+pub(crate) fn measure_cells<R: Reducer>(
+    reducer: &mut R,
     facts: &Facts,
     area: &Area,
-    measures: &[usize],
-    request: &Request,
-    progress: &Progress,
-) -> Result<Cells, AggregateError> {
-    area.check(facts, request.targets_max)?;
-    if let Some(measure) = measures.iter().find(|&&measure| measure >= facts.columns().len()) {
-        let reason = format!("the cube has {} measures, number {measure} is asked for", facts.columns().len());
-        return Err(AggregateError::Shape { reason });
-    }
-    let mut run = Run::new(facts, area, measures, request, progress);
-    let parts = measures.iter().map(|&measure| run.measure(measure));
-    let parts: Vec<MeasureCells> = parts.collect::<Result<_, _>>()?;
-    let Choice { algorithm, reason, predictions } = run.choice;
-    let report = Report {
-        algorithm: algorithm.to_string(),
-        device: None,
-        reason,
-        predictions,
-        arithmetic: run.arithmetic,
-        targets: area.targets() as u64,
-        filled_targets: 0,
-        additions: Some(run.additions),
+    measure: usize,
+) -> Result<(MeasureCells, &'static str), R::Error> {
+    let (column, values) = (&facts.columns()[measure], Component::values(facts, area, measure));
+    let finish = Finish { column, shape: area.shape() };
+    let (values, ranks, arithmetic) = match column.measure.rule {
+        Rule::Sum | Rule::Count => finish.sums(reducer.sums(&values)?)?,
+        Rule::Avg => {
+            let counts = reducer.sums(&Component::counts(facts, area, measure))?;
+            finish.averages(reducer.sums(&values)?, counts)?
+        }
+        Rule::Min => finish.extremes(reducer.extremes::<false>(&values)?)?,
+        Rule::Max => finish.extremes(reducer.extremes::<true>(&values)?)?,
     };
-    Ok(Cells::new(area.shape(), parts, report))
+    let value_type = if column.measure.rule == Rule::Avg { ValueType::Double } else { column.measure.value_type };
+    let column = CellColumn { measure, name: column.measure.name.clone(), value_type, values, filled: None };
+    Ok((MeasureCells { column, ranks }, arithmetic))
 }
 
-/// What the cost model says of the CPU's algorithms for one measure of an area.
-///
-/// # Errors
-/// An area of another cube.
-pub fn predict(facts: &Facts, area: &Area, measure: usize) -> Result<Vec<Prediction>, AggregateError> {
-    area.check(facts, u64::MAX)?;
-    Ok(chosen(facts, area, measure, &Tuning::default()).0.predictions)
+/// Final values of a measure with their ranks, and the arithmetic.
+type Final = (Values, Vec<u64>, &'static str);
+
+/// Makes the final values of a measure.
+struct Finish<'a> {
+    column: &'a FactColumn,
+    shape: Vec<u32>,
 }
 
-/// The choice of the cost model for one measure, and the plan of its contraction: by weights, or by membership alone.
-fn chosen(facts: &Facts, area: &Area, measure: usize, tuning: &Tuning) -> (Choice, Plan, bool) {
-    let weighted = facts.columns().get(measure).is_some_and(|column| column.measure.rule == Rule::Sum);
-    let maps = area.maps_of(measure);
-    let plan = Plan::new(&maps, weighted);
-    (choose(facts, &maps, &plan, tuning), plan, weighted)
-}
-
-/// One aggregation.
-struct Run<'a> {
-    facts: &'a Facts,
-    area: &'a Area,
-    request: &'a Request,
-    progress: &'a Progress,
-    choice: Choice,
-    /// Plans of contraction by the measure whose maps are its own, if any, and by weighting.
-    plans: Vec<((Option<usize>, bool), Plan)>,
-    arithmetic: Vec<&'static str>,
-    additions: u64,
-}
-
-/// Sums by rank.
-type Sums<M> = Vec<(u64, M)>;
-
-impl<'a> Run<'a> {
-    fn new(
-        facts: &'a Facts,
-        area: &'a Area,
-        measures: &[usize],
-        request: &'a Request,
-        progress: &'a Progress,
-    ) -> Run<'a> {
-        let mut plans = Vec::new();
-        let choice = match request.algorithm {
-            Some(algorithm) => Choice::named(algorithm),
-            None => {
-                let measure = measures.first().copied().unwrap_or_default();
-                let (choice, plan, weighted) = chosen(facts, area, measure, &request.tuning);
-                plans.push(((area.has_own_maps(measure).then_some(measure), weighted), plan));
-                choice
+impl Finish<'_> {
+    fn sums(&self, sums: ComponentSums) -> Result<Final, AggregateError> {
+        match (sums, &self.column.values) {
+            (ComponentSums::Precise(sums), Values::Doubles(_)) => {
+                self.finish(sums, "doubles", "the largest double", double, Values::Doubles)
             }
-        };
-        Run { facts, area, request, progress, choice, plans, arithmetic: Vec::new(), additions: 0 }
-    }
-
-    fn measure(&mut self, measure: usize) -> Result<MeasureCells, AggregateError> {
-        let column = &self.facts.columns()[measure];
-        let (values, ranks, arithmetic) = match column.measure.rule {
-            Rule::Sum => self.sum(measure)?,
-            Rule::Count => self.count(measure)?,
-            Rule::Avg => self.average(measure)?,
-            Rule::Min => self.extreme::<false>(measure)?,
-            Rule::Max => self.extreme::<true>(measure)?,
-        };
-        self.arithmetic.push(arithmetic);
-        let value_type = if column.measure.rule == Rule::Avg { ValueType::Double } else { column.measure.value_type };
-        let column = CellColumn { measure, name: column.measure.name.clone(), value_type, values, filled: None };
-        Ok(MeasureCells { column, ranks })
-    }
-
-    fn sum(&mut self, measure: usize) -> Result<(Values, Vec<u64>, &'static str), AggregateError> {
-        let component = self.component(measure, source(&self.facts.columns()[measure]), true);
-        let is_double = matches!(self.facts.columns()[measure].values, Values::Doubles(_));
-        match self.arithmetic_of(measure, &component) {
-            _ if is_double => {
-                let sums = self.reduce::<Precise>(measure, &component)?;
-                self.finish(measure, sums, "doubles", "the largest double", double, Values::Doubles)
-            }
-            Arithmetic::Narrow => {
-                let sums = self.reduce::<Narrow>(measure, &component)?;
-                self.finish(measure, sums, "64 bits", "64 bits", |sum| Ok(sum.0), Values::Decimals)
-            }
-            Arithmetic::Wide => {
-                let sums = self.reduce::<Wide>(measure, &component)?;
-                let fits = |sum: Wide| i64::try_from(sum.0).map_err(|_| sum.0.to_string());
-                self.finish(measure, sums, "128 bits", "64 bits", fits, Values::Decimals)
-            }
-            Arithmetic::Precise => {
-                let sums = self.reduce::<Precise>(measure, &component)?;
+            (ComponentSums::Precise(sums), Values::Decimals(_)) => {
                 let rounded = |sum: Precise| sum.to_i64().ok_or_else(|| sum.text());
-                self.finish(measure, sums, "doubles, rounded once", "64 bits", rounded, Values::Decimals)
+                self.finish(sums, "doubles, rounded once", "64 bits", rounded, Values::Decimals)
+            }
+            (ComponentSums::Narrow(sums), _) => {
+                self.finish(sums, "64 bits", "64 bits", |sum| Ok(sum.0), Values::Decimals)
+            }
+            (ComponentSums::Wide(sums), _) => {
+                let fits = |sum: Wide| i64::try_from(sum.0).map_err(|_| sum.0.to_string());
+                self.finish(sums, "128 bits", "64 bits", fits, Values::Decimals)
             }
         }
     }
 
-    fn count(&mut self, measure: usize) -> Result<(Values, Vec<u64>, &'static str), AggregateError> {
-        let component = self.component(measure, source(&self.facts.columns()[measure]), false);
-        let sums = self.reduce::<Narrow>(measure, &component)?;
-        self.finish(measure, sums, "64 bits", "64 bits", |sum| Ok(sum.0), Values::Decimals)
-    }
-
-    fn average(&mut self, measure: usize) -> Result<(Values, Vec<u64>, &'static str), AggregateError> {
-        let column = &self.facts.columns()[measure];
-        let scale = if let ValueType::Decimal { scale } = column.measure.value_type { scale } else { 0 };
-        let counts = column.counts.as_deref().map_or(Source::Ones, Source::Counts);
-        let counts = self.reduce::<Narrow>(measure, &self.component(measure, counts, false))?;
-        let component = self.component(measure, source(column), false);
-        let (sums, arithmetic): (Sums<f64>, _) = match &column.values {
-            Values::Doubles(_) => (of(self.reduce::<Precise>(measure, &component)?, Precise::to_f64), "doubles"),
-            Values::Decimals(_) => (of(self.reduce::<Wide>(measure, &component)?, |sum| sum.0 as f64), "128 bits"),
-        };
+    fn averages(&self, sums: ComponentSums, counts: ComponentSums) -> Result<Final, AggregateError> {
+        let scale = if let ValueType::Decimal { scale } = self.column.measure.value_type { scale } else { 0 };
         let unit = 10_f64.powi(scale.into());
-        let averages =
-            sums.into_iter().zip(counts).map(|((rank, sum), (_, rows))| (rank, sum / (rows.0 as f64 * unit)));
-        let finite = |average: f64| if average.is_finite() { Ok(average) } else { Err("a number".to_string()) };
-        self.finish(measure, averages.collect(), arithmetic, "the largest double", finite, Values::Doubles)
-    }
-
-    fn extreme<const GREATEST: bool>(
-        &mut self,
-        measure: usize,
-    ) -> Result<(Values, Vec<u64>, &'static str), AggregateError> {
-        let column = &self.facts.columns()[measure];
-        let component = self.component(measure, source(column), false);
-        let sums = self.reduce::<Extreme<GREATEST>>(measure, &component)?;
-        match column.values {
-            Values::Decimals(_) => {
-                self.finish(measure, sums, "64 bits", "64 bits", |value| Ok(value.decimal()), Values::Decimals)
-            }
-            Values::Doubles(_) => {
-                self.finish(measure, sums, "doubles", "doubles", |value| Ok(value.double()), Values::Doubles)
-            }
-        }
-    }
-
-    fn component(&self, measure: usize, source: Source<'a>, weighted: bool) -> Component<'a> {
-        let filled = self.facts.columns()[measure].filled.as_ref();
-        Component { facts: self.facts, source, filled, maps: self.area.maps_of(measure), weighted }
-    }
-
-    /// The narrowest exact sums under whole weights; doubles under others.
-    fn arithmetic_of(&self, measure: usize, component: &Component<'_>) -> Arithmetic {
-        let weights: f64 = component.maps.iter().map(|map| map.magnitude()).product();
-        let bound = self.facts.len() as f64 * self.facts.magnitude(measure).max(1.0) * weights;
-        match component.maps.iter().all(|map| map.is_whole()) {
-            true if bound < NARROW_MAX => Arithmetic::Narrow,
-            true if bound < WIDE_MAX => Arithmetic::Wide,
-            _ => Arithmetic::Precise,
-        }
-    }
-
-    /// Adds up a component by the chosen algorithm.
-    fn reduce<M: Monoid>(&mut self, measure: usize, component: &Component<'_>) -> Result<Sums<M>, AggregateError> {
-        let tuning = &self.request.tuning;
-        let (sums, additions) = match self.choice.algorithm {
-            Algorithm::Contract => {
-                let progress = self.progress;
-                let (tensor, additions) = self.plan(measure, component).run(component, tuning, progress)?;
-                (tensor.into_entries(), additions)
-            }
-            Algorithm::Target => target::run(component, self.progress)?,
-            source => {
-                let pages = self.facts.pages();
-                let (units, unit_cells) = (pages.len(), pages.page_cells());
-                let scatter = Scatter { units, unit_cells, places: self.area.targets() as u64, tuning };
-                let scan = Scan::<M>::new(self.facts, component.source, component.filled, &component.matrices::<M>());
-                self.progress.expect(units as u64);
-                let work = |pages, sums: &mut _| scan.run(pages, sums, self.progress);
-                let (tensor, additions) = match source {
-                    Algorithm::Source => scatter.sequential(work)?,
-                    _ => scatter.parallel(work)?,
-                };
-                (tensor.into_entries(), additions)
-            }
+        let arithmetic = match &sums {
+            ComponentSums::Narrow(_) => "64 bits",
+            ComponentSums::Wide(_) => "128 bits",
+            ComponentSums::Precise(_) => "doubles",
         };
-        self.additions += additions;
-        Ok(sums)
+        let averages = sums.into_doubles().into_iter().zip(counts.into_doubles());
+        let averages = averages.map(|((rank, sum), (_, rows))| (rank, sum / (rows * unit))).collect();
+        let finite = |average: f64| if average.is_finite() { Ok(average) } else { Err("a number".to_string()) };
+        self.finish(averages, arithmetic, "the largest double", finite, Values::Doubles)
     }
 
-    fn plan(&mut self, measure: usize, component: &Component<'_>) -> &Plan {
-        let key = (self.area.has_own_maps(measure).then_some(measure), component.weighted);
-        let place = self.plans.iter().position(|plan| plan.0 == key).unwrap_or_else(|| {
-            self.plans.push((key, Plan::new(&component.maps, component.weighted)));
-            self.plans.len() - 1
-        });
-        &self.plans[place].1
+    fn extremes<const GREATEST: bool>(&self, sums: ByRank<Extreme<GREATEST>>) -> Result<Final, AggregateError> {
+        match self.column.values {
+            Values::Decimals(_) => {
+                self.finish(sums, "64 bits", "64 bits", |value| Ok(value.decimal()), Values::Decimals)
+            }
+            Values::Doubles(_) => self.finish(sums, "doubles", "doubles", |value| Ok(value.double()), Values::Doubles),
+        }
     }
 
     /// Final values; the first target whose value does not fit is an error.
     fn finish<M, T>(
         &self,
-        measure: usize,
-        sums: Sums<M>,
+        sums: ByRank<M>,
         arithmetic: &'static str,
         limit: &'static str,
         value: impl Fn(M) -> Result<T, String>,
         values: impl Fn(Vec<T>) -> Values,
-    ) -> Result<(Values, Vec<u64>, &'static str), AggregateError> {
+    ) -> Result<Final, AggregateError> {
         let (mut ranks, mut finals) = (Vec::with_capacity(sums.len()), Vec::with_capacity(sums.len()));
         for (rank, sum) in sums {
             ranks.push(rank);
             finals.push(value(sum).map_err(|value| AggregateError::Overflow {
-                target: tuple(&self.area.shape(), rank),
-                measure: self.facts.columns()[measure].measure.name.clone(),
+                target: tuple(&self.shape, rank),
+                measure: self.column.measure.name.clone(),
                 value,
                 limit,
             })?);
@@ -288,25 +186,21 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Number type of a weighted sum of decimals.
-enum Arithmetic {
-    Narrow,
-    Wide,
-    Precise,
-}
-
-fn source(column: &FactColumn) -> Source<'_> {
-    match &column.values {
-        Values::Decimals(values) => Source::Decimals(values),
-        Values::Doubles(values) => Source::Doubles(values),
+impl ComponentSums {
+    /// The nearest doubles.
+    fn into_doubles(self) -> ByRank<f64> {
+        fn of<M>(sums: ByRank<M>, value: impl Fn(M) -> f64) -> ByRank<f64> {
+            sums.into_iter().map(|(rank, sum)| (rank, value(sum))).collect()
+        }
+        match self {
+            ComponentSums::Narrow(sums) => of(sums, |sum| sum.0 as f64),
+            ComponentSums::Wide(sums) => of(sums, |sum| sum.0 as f64),
+            ComponentSums::Precise(sums) => of(sums, Precise::to_f64),
+        }
     }
 }
 
 fn double(sum: Precise) -> Result<f64, String> {
     let value = sum.to_f64();
     if value.is_finite() { Ok(value) } else { Err(sum.text()) }
-}
-
-fn of<M, T>(sums: Sums<M>, value: impl Fn(M) -> T) -> Sums<T> {
-    sums.into_iter().map(|(rank, sum)| (rank, value(sum))).collect()
 }

@@ -121,6 +121,14 @@ impl<const GREATEST: bool> Extreme<GREATEST> {
         if GREATEST { !value } else { value }
     }
 
+    /// The value that a device has as an unsigned word, whose greatest is the extreme (see [`Extreme::ORDER`]).
+    pub(crate) fn of_word(word: u64) -> Self {
+        Extreme((word ^ i64::MAX as u64) as i64)
+    }
+
+    /// The bits that differ in a value and in the word of a device, once doubles are in the order of whole numbers.
+    pub(crate) const ORDER: u64 = if GREATEST { 1 << 63 } else { i64::MAX as u64 };
+
     /// The decimal.
     pub(crate) fn decimal(self) -> i64 {
         Self::turned(self.0)
@@ -175,6 +183,12 @@ mod tests {
                 assert_eq!((least.double(), greatest.double()), (value, other));
             }
         }
+        for value in [i64::MIN, -7, 0, 5, i64::MAX] {
+            let (least, greatest) = (Extreme::<false>::ORDER, Extreme::<true>::ORDER);
+            assert_eq!(Extreme::<false>::of_word(value as u64 ^ least).decimal(), value);
+            assert_eq!(Extreme::<true>::of_word(value as u64 ^ greatest).decimal(), value);
+        }
+        assert_eq!(Extreme::<true>::of_word(0), Extreme::NEUTRAL);
         let greatest = Extreme::<true>::of_decimal(i64::MIN).join(Extreme::of_decimal(-3));
         assert_eq!(greatest.decimal(), -3);
         assert_eq!(Extreme::<false>::of_decimal(i64::MIN).join(Extreme::NEUTRAL).decimal(), i64::MIN);

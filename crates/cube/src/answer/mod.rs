@@ -153,6 +153,10 @@ impl Cube {
     ) -> Result<(Cells, Option<String>), CubeError> {
         let AskOptions { algorithm, targets_max, device } = *options;
         let Asked { area, measures, .. } = asked;
+        let of_device = |error| match error {
+            CubeError::Aggregate(error) => CubeError::aggregate(error, &self.model, asked),
+            error => error,
+        };
         area.check(&self.facts, targets_max).map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
         let (named, refused) = match (algorithm, device) {
             (Some(AlgorithmName::Device(algorithm)), None) => return Err(CubeError::NoDevice { algorithm }),
@@ -160,16 +164,18 @@ impl Cube {
                 return match device.aggregate(&self.facts, area, measures, Some(algorithm), progress) {
                     Ok(Ok(cells)) => Ok((cells, None)),
                     Ok(Err(reason)) | Err(CubeError::Device(reason)) => Err(CubeError::Refused { algorithm, reason }),
-                    Err(error) => Err(error),
+                    Err(error) => Err(of_device(error)),
                 };
             }
             (Some(AlgorithmName::Cpu(named)), device) => {
                 (Some(named), device.map(|_| format!("{named} is an algorithm of the CPU")))
             }
-            (None, Some(device)) => match device.aggregate(&self.facts, area, measures, None, progress)? {
-                Ok(cells) => return Ok((cells, None)),
-                Err(reason) => (None, Some(reason)),
-            },
+            (None, Some(device)) => {
+                match device.aggregate(&self.facts, area, measures, None, progress).map_err(of_device)? {
+                    Ok(cells) => return Ok((cells, None)),
+                    Err(reason) => (None, Some(reason)),
+                }
+            }
             (None, None) => (None, None),
         };
         let request = Request { algorithm: named, targets_max, tuning: Tuning::default() };

@@ -7,11 +7,13 @@ use std::sync::atomic::AtomicBool;
 
 use super::contract::{DeviceCells, DeviceContraction, DeviceError};
 use super::cost::{DeviceChoice, choose};
+use super::measure::DeviceReducer;
+use super::plan::Wanted;
 use super::resident::ResidentFacts;
 use super::source_based::{SourceBased, SourceVariant, UnknownVariant};
 use super::statement::RecordedRun;
 use super::target_based::TargetBased;
-use crate::aggregate::Area;
+use crate::aggregate::{Area, Component, MeasureCells, measure_cells};
 
 /// An aggregation algorithm of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,6 +80,10 @@ impl DeviceAggregation {
         self.contraction.facts()
     }
 
+    pub(super) fn contraction(&self) -> &DeviceContraction {
+        &self.contraction
+    }
+
     /// What the cost model says of a measure of an area.
     ///
     /// # Errors
@@ -88,28 +94,39 @@ impl DeviceAggregation {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<DeviceChoice, DeviceError> {
-        let plan = self.contraction.plan(area, measure, cancelled)?;
-        choose(self.facts().facts(), area, measure, plan)
+        let facts = self.facts().facts();
+        let wanted = Wanted::of(facts.columns()[measure].measure.rule);
+        let plan = self.contraction.plan(&Component::values(facts, area, measure), wanted, cancelled)?;
+        choose(facts, area, measure, plan)
     }
 
-    /// Sums of a measure over an area by the algorithm that was chosen.
+    /// The cells of a measure of any rule and type, and the arithmetic of its sums. A measure that the algorithm does
+    /// not aggregate is contracted, unless the algorithm was named.
     ///
     /// # Errors
-    /// Those of the algorithm.
-    pub fn sums_by(
+    /// Those of the algorithm; a final value beyond its type.
+    pub fn measure(
         &self,
         choice: &DeviceChoice,
         area: &Area,
         measure: usize,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<DeviceCells, DeviceError> {
-        match choice.plan(measure) {
-            Some(plan) => self.contraction.sums_by(plan, measure, cancelled),
-            None => self.sums(choice.algorithm, area, measure, cancelled),
+    ) -> Result<(MeasureCells, &'static str), DeviceError> {
+        let by = |algorithm| {
+            let mut reducer = DeviceReducer { device: self, algorithm, choice, area, cancelled };
+            measure_cells(&mut reducer, self.facts().facts(), area, measure)
+        };
+        match by(choice.algorithm) {
+            Err(DeviceError::Unsupported { .. })
+                if choice.algorithm != DeviceAlgorithm::Contract && !choice.is_named() =>
+            {
+                by(DeviceAlgorithm::Contract)
+            }
+            result => result,
         }
     }
 
-    /// Sums of a measure over an area by one algorithm.
+    /// Sums of decimals over an area by one algorithm, in 64 bits.
     ///
     /// # Errors
     /// Those of the algorithm.

@@ -1,6 +1,8 @@
 //! Contraction on a device: what callers see of it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,15 +10,16 @@ use parking_lot::Mutex;
 use warpcube_column::{ColumnError, Relation, Residency};
 use warpcube_gpu::{GpuError, Kernel};
 
-use super::cells::compile_cells;
-use super::contraction::{ContractionSteps, Kernels};
-use super::expand::compile_expand;
-use super::plan::Plan;
+use super::accumulation::DeviceMonoid;
+use super::cells::{CellKernel, FilledCells};
+use super::contraction::{ContractionSteps, Kernels, PassKernel};
+use super::expand::{compile_expand, compile_limbs};
+use super::plan::{Plan, Wanted, check_bound};
 use super::resident::{FactBytes, ResidentFacts};
 use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
 use super::statement::{self, RecordedRun, Statement};
-use crate::aggregate::Area;
+use crate::aggregate::{AggregateError, Area, Component};
 
 /// An aggregation that a device does not do.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,9 @@ pub enum DeviceError {
     /// A device that fails.
     #[error(transparent)]
     Gpu(#[from] GpuError),
+    /// A final value beyond its type.
+    #[error(transparent)]
+    Aggregate(#[from] AggregateError),
 }
 
 /// Filled targets of an area with their sums.
@@ -42,6 +48,12 @@ pub struct DeviceCells {
     pub ranks: Vec<u64>,
     /// Their sums, in units of the measure's last digit.
     pub sums: Vec<i64>,
+}
+
+impl From<FilledCells> for DeviceCells {
+    fn from(cells: FilledCells) -> DeviceCells {
+        DeviceCells { ranks: cells.ranks, sums: cells.sums.into_iter().map(|sum| sum[0] as i64).collect() }
+    }
 }
 
 /// Aggregates the facts of one cube on a device by contraction.
@@ -54,7 +66,9 @@ pub struct DeviceContraction {
 #[derive(Default)]
 struct KernelCache {
     scans: HashMap<ScanForm, Kernel>,
-    others: Option<[Kernel; 3]>,
+    others: HashMap<&'static str, Kernel>,
+    expansions: HashMap<DeviceMonoid, Kernel>,
+    cells: HashMap<u64, CellKernel>,
 }
 
 impl DeviceContraction {
@@ -78,13 +92,13 @@ impl DeviceContraction {
         self.tuning = tuning;
     }
 
-    /// Sums of a measure over an area.
+    /// Sums of a measure over an area in 64 bits; [`super::DeviceAggregation::measure`] gives those of any other.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
-    /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
+    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, sums that may
+    /// pass 64 bits, and areas whose sums have no room; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        statement::sums(self.ready(area, measure, cancelled)?, &self.facts)
+        statement::cells(self.ready(area, measure, cancelled)?, &self.facts).map(DeviceCells::from)
     }
 
     /// The same work, recorded: it runs any number of times over the facts as they are, and tells its time on the
@@ -109,83 +123,94 @@ impl DeviceContraction {
         self.facts.bytes(measure, cancelled)
     }
 
-    /// Plans a contraction and makes room for it; `None` if no target is filled.
+    /// Plans sums of decimals in 64 bits and makes room for them; `None` if no target is filled.
     fn ready(
         &self,
         area: &Area,
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
-        match self.plan(area, measure, cancelled)? {
-            Some(plan) => self.planned(&plan, measure, cancelled),
-            None => Ok(None),
+        self.facts.check_decimal_sum(measure)?;
+        let component = Component::values(self.facts.facts(), area, measure);
+        let Some(plan) = self.plan(&component, Wanted::Sums, cancelled)? else { return Ok(None) };
+        match plan.accumulation.monoid {
+            DeviceMonoid::Narrow => self.planned(&plan, cancelled),
+            DeviceMonoid::Precise => Err(DeviceError::Unsupported { reason: "a weight is not whole".to_string() }),
+            DeviceMonoid::Wide | DeviceMonoid::Greatest => {
+                let magnitudes = plan.classes.iter().map(|classes| classes.magnitude);
+                check_bound(component.facts, measure, magnitudes).map(|()| None)
+            }
         }
     }
 
     /// What a contraction does; `None` if no fact has a value.
     pub(super) fn plan(
         &self,
-        area: &Area,
-        measure: usize,
+        component: &Component<'_>,
+        wanted: Wanted,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Plan>, DeviceError> {
-        if !self.facts.has_values(measure)? {
+        if !self.facts.has_values(component.measure) {
             return Ok(None);
         }
         let keys = self.facts.keys(cancelled)?;
-        Plan::new(self.facts.facts(), area, measure, &keys.present).map(Some)
+        Plan::new(self.facts.source(), component, wanted, &keys.present).map(Some)
     }
 
-    /// Sums of a measure by a plan.
-    pub(super) fn sums_by(
-        &self,
-        plan: &Plan,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<DeviceCells, DeviceError> {
-        statement::sums(self.planned(plan, measure, cancelled)?, &self.facts)
+    /// Filled targets with the sums of a plan, in words of its monoid.
+    pub(super) fn cells_by(&self, plan: &Plan, cancelled: &Arc<AtomicBool>) -> Result<FilledCells, DeviceError> {
+        statement::cells(self.planned(plan, cancelled)?, &self.facts)
     }
 
     fn planned(
         &self,
         plan: &Plan,
-        measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
         plan.check_room()?;
         if plan.is_empty() {
             return Ok(None);
         }
-        let facts = self.facts.facts();
-        let has_nulls = facts.columns()[measure].filled.is_some();
-        let info = self.facts.device().info();
-        let is_total = plan.looked_up.is_empty();
-        let form = (!is_total).then(|| ScanForm::of(plan, facts.layout(), has_nulls, self.tuning, info));
-        let kernels = self.kernels(form)?;
+        let (facts, kernels) = (self.facts.facts(), self.kernels(plan)?);
         let steps = |relation: &Relation, _| ContractionSteps::new(kernels.clone(), plan, facts, relation);
-        Ok(Some(Statement::new(&self.facts, measure, cancelled, steps)?))
+        Ok(Some(Statement::new(&self.facts, plan.accumulation.column, cancelled, steps)?))
     }
 
-    fn kernels(&self, form: Option<ScanForm>) -> Result<Kernels, DeviceError> {
-        let device = self.facts.device();
-        let mut cache = self.kernels.lock();
-        let others = match &cache.others {
-            Some(others) => others.clone(),
-            None => [compile_total(device)?, compile_expand(device)?, compile_cells(device)?],
+    fn kernels(&self, plan: &Plan) -> Result<Kernels, DeviceError> {
+        let (device, accumulation) = (self.facts.device(), &plan.accumulation);
+        let KernelCache { scans, others, expansions, cells } = &mut *self.kernels.lock();
+        let pass = if plan.is_total() {
+            PassKernel::Total(kept(others, "total", || compile_total(device))?)
+        } else {
+            let layout = self.facts.facts().layout();
+            let form = ScanForm::of(plan, layout, self.has_nulls(plan), self.tuning, device.info());
+            PassKernel::Scan(form, kept(scans, form, || form.compile(device))?)
         };
-        cache.others = Some(others.clone());
-        let scan = match form {
-            Some(form) => {
-                let kernel = match cache.scans.get(&form) {
-                    Some(kernel) => kernel.clone(),
-                    None => form.compile(device)?,
-                };
-                cache.scans.insert(form, kernel.clone());
-                Some((form, kernel))
-            }
-            None => None,
-        };
-        let [total, expand, cells] = others;
-        Ok(Kernels { scan, total, expand, cells })
+        let monoid = accumulation.monoid;
+        let limbs = || kept(others, "limbs", || compile_limbs(device));
+        let expand = || kept(expansions, monoid, || compile_expand(device, monoid));
+        Ok(Kernels {
+            pass,
+            limbs: accumulation.has_pairs().then(limbs).transpose()?,
+            expand: (!plan.multiplied.is_empty()).then(expand).transpose()?,
+            cells: kept(cells, monoid.words(), || CellKernel::compile(device, monoid.words()))?,
+        })
     }
+
+    /// True if not every fact has a value in the column of a plan.
+    fn has_nulls(&self, plan: &Plan) -> bool {
+        self.facts.source().is_nullable(plan.accumulation.column)
+    }
+}
+
+/// A kernel that is compiled once.
+fn kept<K: Eq + Hash, V: Clone>(
+    kernels: &mut HashMap<K, V>,
+    key: K,
+    compile: impl FnOnce() -> Result<V, DeviceError>,
+) -> Result<V, DeviceError> {
+    Ok(match kernels.entry(key) {
+        Entry::Occupied(kernel) => kernel.get().clone(),
+        Entry::Vacant(place) => place.insert(compile()?).clone(),
+    })
 }

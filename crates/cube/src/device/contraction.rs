@@ -4,9 +4,10 @@ use warpcube_column::Relation;
 use warpcube_gpu::Kernel;
 use warpcube_gpu::prims::Queue;
 
-use super::cells::{CellAxes, CellOutput, state_bytes};
+use super::accumulation::Accumulation;
+use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::contract::DeviceError;
-use super::expand::Expand;
+use super::expand::{Expand, launch_limbs};
 use super::plan::{Plan, places};
 use super::scan::{Scan, ScanForm, ScanInputs};
 use super::statement::{Held, Steps};
@@ -16,22 +17,35 @@ use crate::facts::Facts;
 /// The kernels of a contraction.
 #[derive(Clone)]
 pub(super) struct Kernels {
-    /// The pass over facts, by its form; absent where facts are of one class.
-    pub(super) scan: Option<(ScanForm, Kernel)>,
-    pub(super) total: Kernel,
-    pub(super) expand: Kernel,
-    pub(super) cells: Kernel,
+    pub(super) pass: PassKernel,
+    /// Makes sums of two words; absent where sums have one.
+    pub(super) limbs: Option<Kernel>,
+    /// Makes targets of classes; absent where all classes are targets.
+    pub(super) expand: Option<Kernel>,
+    pub(super) cells: CellKernel,
+}
+
+/// The kernel of the pass over facts.
+#[derive(Clone)]
+pub(super) enum PassKernel {
+    /// Sums by classes.
+    Scan(ScanForm, Kernel),
+    /// Facts of one class.
+    Total(Kernel),
 }
 
 /// The launches of a contraction.
 pub(super) struct ContractionSteps {
     kernels: Kernels,
+    accumulation: Accumulation,
     workspace: Workspace,
     inputs: ScanInputs,
     expansions: Vec<Expand>,
     /// The part that is zero before a launch: its offset and bytes.
     zeros: (usize, usize),
     scan_counter: usize,
+    /// What the pass adds up: limbs of sums.
+    limbs: usize,
     /// Sums and filled bytes: those of classes, then those behind each expansion.
     sums: Vec<(usize, usize)>,
     output: CellOutput,
@@ -41,8 +55,9 @@ pub(super) struct ContractionSteps {
 }
 
 impl ContractionSteps {
-    /// Plans the memory; `relation` has the values of the measure.
+    /// Plans the memory; `relation` has the values of the component.
     pub(super) fn new(kernels: Kernels, plan: &Plan, facts: &Facts, relation: &Relation) -> ContractionSteps {
+        let accumulation = plan.accumulation.clone();
         let mut workspace = Workspace::default();
         let inputs = ScanInputs::new(plan, facts.layout(), relation, &mut workspace);
         let mut shape = plan.class_shape();
@@ -58,14 +73,31 @@ impl ContractionSteps {
         let scan_counter = workspace.take(4);
         let counter = workspace.take(4);
         let states = workspace.take(state_bytes(last_places));
-        let pair = |workspace: &mut Workspace, places: u64| (workspace.take(places * 8), workspace.take(places));
-        let mut sums = vec![pair(&mut workspace, class_places)];
+        let limbs = workspace.take(class_places * u64::from(accumulation.limbs) * 8);
+        let filled = workspace.take(class_places);
         let zeros = (zeros_at, workspace.bytes() - zeros_at);
-        sums.extend(expansions.iter().map(|step: &Expand| pair(&mut workspace, step.places())));
+        let bytes = accumulation.monoid.words() * 8;
+        let class_sums = if accumulation.has_pairs() { workspace.take(class_places * bytes) } else { limbs };
+        let mut sums = vec![(class_sums, filled)];
+        let pair = |step: &Expand| (workspace.take(step.places() * bytes), workspace.take(step.places()));
+        sums.extend(expansions.iter().map(pair));
         let (last, axes) = (sums[sums.len() - 1], (axes, last_places));
         let output = CellOutput::new(kernels.cells.clone(), last, axes, (counter, states), &mut workspace);
         let (places, facts) = (class_places, facts.len() as u64);
-        ContractionSteps { kernels, workspace, inputs, expansions, zeros, scan_counter, sums, output, places, facts }
+        ContractionSteps {
+            kernels,
+            accumulation,
+            workspace,
+            inputs,
+            expansions,
+            zeros,
+            scan_counter,
+            limbs,
+            sums,
+            output,
+            places,
+            facts,
+        }
     }
 }
 
@@ -88,17 +120,21 @@ impl Steps for ContractionSteps {
             facts: self.facts,
             places: self.places,
             workspace: buffer,
-            sums: self.sums[0].0,
+            sums: self.limbs,
             filled: self.sums[0].1,
             counter: self.scan_counter,
         };
-        match &self.kernels.scan {
-            Some((form, kernel)) => scan.launch(queue, info, kernel, *form)?,
-            None => scan.launch_total(queue, info, &self.kernels.total)?,
+        match &self.kernels.pass {
+            PassKernel::Scan(form, kernel) => scan.launch(queue, info, kernel, *form)?,
+            PassKernel::Total(kernel) => scan.launch_total(queue, info, kernel)?,
         }
-        for (number, step) in self.expansions.iter().enumerate() {
-            let (input, output) = (self.sums[number], self.sums[number + 1]);
-            step.launch(queue, info, &self.kernels.expand, buffer, input, output)?;
+        if let Some(kernel) = &self.kernels.limbs {
+            let places = (self.places, self.limbs, self.sums[0].0);
+            launch_limbs(queue, info, kernel, buffer, &self.accumulation, places)?;
+        }
+        let Some(kernel) = &self.kernels.expand else { return Ok(()) };
+        for (step, sums) in self.expansions.iter().zip(self.sums.windows(2)) {
+            step.launch(queue, info, kernel, buffer, sums[0], sums[1])?;
         }
         Ok(())
     }

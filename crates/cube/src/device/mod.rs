@@ -2,15 +2,19 @@
 //! that it is compared with. [`DeviceAlgorithm`] names all of them, and all give the same cells.
 //!
 //! Values are columns that the shared residency keeps plain ([`FactsSource`]); keys are packed in miniblocks of 128
-//! facts (`keys.rs`); all algorithms share both ([`ResidentFacts`]). Contraction: one pass over facts sums by classes
-//! of base elements, those that every target weighs alike; dimensions of one class are not looked at. Then each
-//! dimension whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first,
-//! and a last kernel writes the filled cells in order. The host waits once, for the cells. Sums are words of 64 bits,
-//! used where bounds prove that they hold; other aggregations are refused, and the CPU computes them.
+//! facts (`keys.rs`); all algorithms share both ([`ResidentFacts`]). Contraction: one pass adds up facts by classes of
+//! base elements, those that every target weighs alike; dimensions of one class are not looked at. Then each dimension
+//! whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first, and a last
+//! kernel writes the filled cells in order. The host waits once, for the cells.
+//!
+//! Contraction takes measures of all rules and types, as components (`measure.rs`): an AVG is two. What a component
+//! adds up is chosen from bounds (`accumulation.rs`). The other algorithms take sums of decimals under whole weights
+//! whose bounds prove that they hold in 64 bits, and refuse others.
 //!
 //! Memory: values as they are; keys take the bits of the distance within a miniblock, and 12 bytes a miniblock for its
 //! first key and its start. One workspace a statement comes from the device's pool.
 
+mod accumulation;
 mod algorithm;
 mod cells;
 mod classes;
@@ -19,6 +23,7 @@ mod contraction;
 mod cost;
 mod expand;
 mod keys;
+mod measure;
 mod plan;
 mod resident;
 mod scan;

@@ -1,19 +1,43 @@
 //! What a contraction does, before anything is on the device: classes, places, the order of steps, bounds.
 
-use super::classes::Classes;
+use super::accumulation::{Accumulation, DeviceMonoid, FactValues, bound, is_narrow, is_wide, most};
+use super::classes::{Classes, Weighting};
 use super::contract::DeviceError;
-use crate::aggregate::Area;
-use crate::facts::Facts;
+use super::source::FactsSource;
+use crate::aggregate::{Component, Extreme, Source};
+use crate::facts::{Facts, Rule};
 
-/// Places of the largest array of sums: 4 GiB of words, and a byte each.
+/// Places of the largest array of sums: 4 GiB of words, and a byte each; half of it where a sum has two words.
 pub(super) const PLACES_MAX: u64 = 1 << 29;
 /// Most dimensions that a kernel takes.
 pub(super) const DIMENSIONS_MAX: usize = 32;
-/// Whole numbers below this, 2^53, are doubles.
-const DOUBLES_EXACT: f64 = 9_007_199_254_740_992.0;
+/// Facts whose sums hold in several limbs.
+const LIMB_FACTS_MAX: usize = 1 << 31;
+/// Why classes are there where whole weights are not wanted, or are known to be whole.
+const HAS_WORDS: &str = "every weight has a word";
 
-/// The classes of an area's dimensions.
+/// What is wanted of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Sums,
+    Least,
+    Greatest,
+}
+
+impl Wanted {
+    /// What a rule wants of values.
+    pub(super) fn of(rule: Rule) -> Wanted {
+        match rule {
+            Rule::Sum | Rule::Count | Rule::Avg => Wanted::Sums,
+            Rule::Min => Wanted::Least,
+            Rule::Max => Wanted::Greatest,
+        }
+    }
+}
+
+/// How a component adds up, and the classes of an area's dimensions.
 pub(super) struct Plan {
+    pub(super) accumulation: Accumulation,
     pub(super) classes: Vec<Classes>,
     /// Dimensions whose base elements the pass over facts looks up, in the order of the key.
     pub(super) looked_up: Vec<usize>,
@@ -22,33 +46,122 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans the sums of a measure. `present` has the base elements with facts, a bit each.
+    /// Plans the sums of a component, or its least or greatest values. `present` has the base elements with facts, a
+    /// bit each.
     ///
     /// # Errors
     /// [`DeviceError::Unsupported`] with the reason.
-    pub(super) fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<Plan, DeviceError> {
-        let maps = area.maps_of(measure);
-        let classes = maps.into_iter().zip(present).map(|(map, present)| Classes::of(map, true, present));
-        let Some(classes) = classes.collect::<Option<Vec<_>>>() else {
-            return Err(DeviceError::Unsupported { reason: "a weight is not whole".to_string() });
+    pub(super) fn new(
+        source: &FactsSource,
+        component: &Component<'_>,
+        wanted: Wanted,
+        present: &[Vec<u64>],
+    ) -> Result<Plan, DeviceError> {
+        let (facts, measure) = (component.facts, component.measure);
+        let is_double = matches!(component.source, Source::Doubles(_));
+        let members = |accumulation| Plan::members(component, accumulation, present);
+        let plan = match (wanted, component.source) {
+            (Wanted::Least, _) => members(Accumulation::order(measure, is_double, Extreme::<false>::ORDER)),
+            (Wanted::Greatest, _) => members(Accumulation::order(measure, is_double, Extreme::<true>::ORDER)),
+            (_, Source::Ones) => members(Accumulation::ones(measure)),
+            (_, Source::Counts(_)) => {
+                let column = source.counts_column(measure).expect("row counts are a column");
+                members(Accumulation::whole(column, 2, DeviceMonoid::Wide))
+            }
+            (_, Source::Doubles(_)) if !component.weighted => members(Accumulation::doubles(facts, measure)?),
+            (_, Source::Doubles(_)) => {
+                let classes = Plan::classes(component, Weighting::Doubles, false, present);
+                Plan::of(Accumulation::doubles(facts, measure)?, classes.expect(HAS_WORDS))
+            }
+            (_, Source::Decimals(_)) => Plan::decimals(component, present),
         };
+        if plan.accumulation.limbs > 1 && facts.len() > LIMB_FACTS_MAX {
+            let reason = format!("{} facts, at most {LIMB_FACTS_MAX} in sums of more than 64 bits", facts.len());
+            return Err(DeviceError::Unsupported { reason });
+        }
+        Ok(plan)
+    }
+
+    /// A plan for which every weight is 1.
+    fn members(component: &Component<'_>, accumulation: Accumulation, present: &[Vec<u64>]) -> Plan {
+        let weighting = match accumulation.monoid {
+            DeviceMonoid::Precise => Weighting::DoubleMembers,
+            _ => Weighting::Members,
+        };
+        let classes = Plan::classes(component, weighting, false, present);
+        Plan::of(accumulation, classes.expect(HAS_WORDS))
+    }
+
+    /// The narrowest exact sums of decimals under whole weights; pairs of doubles under others.
+    fn decimals(component: &Component<'_>, present: &[Vec<u64>]) -> Plan {
+        let (facts, measure) = (component.facts, component.measure);
+        let weighting = if component.weighted { Weighting::Whole } else { Weighting::Members };
+        let whole = Plan::classes(component, weighting, true, present);
+        // The bound of the sums of so many facts.
+        let bound_of = |classes: &[Classes], facts_count: usize| {
+            let magnitudes = classes.iter().map(|classes| classes.magnitude);
+            bound(most(facts, measure), facts_count, magnitudes)
+        };
+        match whole {
+            Some(classes) if is_narrow(bound_of(&classes, facts.len())) => {
+                Plan::of(Accumulation::whole(measure, 1, DeviceMonoid::Narrow), classes)
+            }
+            Some(classes) if is_wide(bound_of(&classes, facts.len())) => {
+                // A value under the weights of the pass has 64 bits.
+                let classes = match is_narrow(bound_of(&classes, 1)) {
+                    true => classes,
+                    false => Plan::classes(component, weighting, false, present).expect(HAS_WORDS),
+                };
+                Plan::of(Accumulation::whole(measure, 2, DeviceMonoid::Wide), classes)
+            }
+            _ => {
+                let limbs = if is_narrow(bound_of(&[], facts.len())) { 1 } else { 2 };
+                let classes = Plan::classes(component, Weighting::Doubles, false, present).expect(HAS_WORDS);
+                Plan::of(Accumulation::whole(measure, limbs, DeviceMonoid::Precise), classes)
+            }
+        }
+    }
+
+    /// The classes of all dimensions; `None` if whole weights are wanted and one is not.
+    fn classes(
+        component: &Component<'_>,
+        weighting: Weighting,
+        folds: bool,
+        present: &[Vec<u64>],
+    ) -> Option<Vec<Classes>> {
+        let maps = component.maps.iter().zip(present);
+        maps.map(|(map, present)| Classes::of(map, weighting, folds, present)).collect()
+    }
+
+    fn of(accumulation: Accumulation, classes: Vec<Classes>) -> Plan {
         let looked_up: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_trivial()).collect();
         let mut multiplied: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_selection()).collect();
         let growth = |at: &usize| f64::from(classes[*at].targets()) / f64::from(classes[*at].count.max(1));
         multiplied.sort_by(|one, other| growth(one).total_cmp(&growth(other)));
-        check_bound(facts, measure, classes.iter().map(|classes| classes.magnitude))?;
-        Ok(Plan { classes, looked_up, multiplied })
+        Plan { accumulation, classes, looked_up, multiplied }
+    }
+
+    /// True if the plan adds up decimals in 64 bits.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.accumulation.monoid == DeviceMonoid::Narrow
     }
 
     /// Refuses sums that would take too much memory at once.
     pub(super) fn check_room(&self) -> Result<(), DeviceError> {
+        let most = PLACES_MAX / self.accumulation.monoid.words();
         match self.peak_places() {
-            places if places <= PLACES_MAX => Ok(()),
+            places if places <= most => Ok(()),
             places => {
-                let reason = format!("{places} sums would be kept at once, at most {PLACES_MAX}");
+                let reason = format!("{places} sums would be kept at once, at most {most}");
                 Err(DeviceError::Unsupported { reason })
             }
         }
+    }
+
+    /// True if the pass over facts needs a total alone: whole numbers of one class in one limb.
+    pub(super) fn is_total(&self) -> bool {
+        let Accumulation { values, limbs, .. } = self.accumulation;
+        self.looked_up.is_empty() && values == FactValues::Whole && limbs == 1
     }
 
     /// True if no target has a fact.
@@ -86,7 +199,8 @@ impl Plan {
     fn peak_places(&self) -> u64 {
         let mut shape = self.class_shape();
         let mut before = places(&shape);
-        let mut peak = before;
+        // Limbs and the pairs that they become.
+        let mut peak = if self.accumulation.has_pairs() { before.saturating_mul(2) } else { before };
         for dimension in &self.multiplied {
             shape[*dimension] = self.classes[*dimension].targets().into();
             let after = places(&shape);
@@ -125,13 +239,8 @@ pub(super) fn check_bound(
     measure: usize,
     magnitudes: impl Iterator<Item = u64>,
 ) -> Result<(), DeviceError> {
-    // A fact has one weight a dimension: no sum passes the sum of magnitudes times the largest weights. The magnitude
-    // is rounded to a double: the next one is not below it. It is 1 at least, so that products of weights hold, too.
-    let most = facts.magnitude(measure);
-    let most = if most < DOUBLES_EXACT { most.max(1.0) } else { most.next_up() };
-    let all = (most as u128).saturating_mul(facts.len() as u128);
-    match magnitudes.fold(all, |bound, magnitude| bound.saturating_mul(magnitude.into())) {
-        bound if bound <= i64::MAX as u128 => Ok(()),
+    match bound(most(facts, measure), facts.len(), magnitudes) {
+        bound if is_narrow(bound) => Ok(()),
         bound => Err(DeviceError::Unsupported { reason: format!("sums may pass 64 bits: {bound} is their bound") }),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use warpcube_column::{EncodingChoice, LoadLimits, Pinned, Relation, Residency, TableRequest};
+use warpcube_column::{ColumnSource, EncodingChoice, LoadLimits, Pinned, Relation, Residency, TableRequest};
 use warpcube_gpu::{Device, DeviceBuffer, Params, Stream};
 
 use super::contract::DeviceError;
@@ -24,12 +24,13 @@ pub struct FactBytes {
 
 /// The facts of one cube, ready for a device.
 ///
-/// Values are columns of the shared residency, plain. Keys are packed once and stay on the device with this object;
-/// their memory is reserved like that of a statement, and other statements do not evict them.
+/// Values are columns of the shared residency, plain. The residency keeps the packed keys beside them: they leave the
+/// device by least recent use like columns, and the next statement packs them again.
 pub struct ResidentFacts {
     residency: Arc<Residency>,
     source: Arc<FactsSource>,
-    keys: Mutex<Option<Arc<ResidentKeys>>>,
+    /// Held while keys are packed.
+    packing: Mutex<()>,
     /// Streams for the next statements.
     streams: Mutex<Vec<Stream>>,
 }
@@ -37,8 +38,8 @@ pub struct ResidentFacts {
 impl ResidentFacts {
     /// Facts whose columns `residency` keeps.
     pub fn new(residency: Arc<Residency>, source: FactsSource) -> ResidentFacts {
-        let (source, keys, streams) = (Arc::new(source), Mutex::default(), Mutex::default());
-        ResidentFacts { residency, source, keys, streams }
+        let (source, packing, streams) = (Arc::new(source), Mutex::default(), Mutex::default());
+        ResidentFacts { residency, source, packing, streams }
     }
 
     /// The device.
@@ -62,22 +63,30 @@ impl ResidentFacts {
         Ok(FactBytes { keys: keys.bytes(), values })
     }
 
-    /// True if a fact has a value of a measure, which has to be a sum of decimals.
+    /// What the values are columns of.
+    pub(super) fn source(&self) -> &FactsSource {
+        &self.source
+    }
+
+    /// True if a fact has a value of a measure.
+    pub(super) fn has_values(&self, measure: usize) -> bool {
+        let column = &self.facts().columns()[measure];
+        let has_filled = || column.filled.as_ref().is_none_or(|filled| filled.words().iter().any(|word| *word != 0));
+        !self.facts().is_empty() && has_filled()
+    }
+
+    /// Refuses measures that are not sums of decimals.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] for other measures.
-    pub(super) fn has_values(&self, measure: usize) -> Result<bool, DeviceError> {
-        let (facts, column) = (self.facts(), &self.facts().columns()[measure]);
+    /// [`DeviceError::Unsupported`] with the reason.
+    pub(super) fn check_decimal_sum(&self, measure: usize) -> Result<(), DeviceError> {
+        let column = &self.facts().columns()[measure];
         let reason = match column.values {
-            _ if column.measure.rule != Rule::Sum => Some("is no sum"),
-            Values::Doubles(_) => Some("has doubles"),
-            Values::Decimals(_) => None,
+            _ if column.measure.rule != Rule::Sum => "is no sum",
+            Values::Doubles(_) => "has doubles",
+            Values::Decimals(_) => return Ok(()),
         };
-        if let Some(reason) = reason {
-            return Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) });
-        }
-        let has_filled = || column.filled.as_ref().is_none_or(|filled| filled.words().iter().any(|word| *word != 0));
-        Ok(!facts.is_empty() && has_filled())
+        Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) })
     }
 
     /// A stream for one statement.
@@ -91,33 +100,34 @@ impl ResidentFacts {
         self.streams.lock().push(stream);
     }
 
-    /// The keys, packed and copied to the device by the first statement.
+    /// The keys, packed and copied to the device by the first statement that misses them.
     pub(super) fn keys(&self, cancelled: &Arc<AtomicBool>) -> Result<Arc<ResidentKeys>, DeviceError> {
-        let mut keys = self.keys.lock();
-        if let Some(keys) = keys.as_ref() {
-            return Ok(keys.clone());
+        let _packing = self.packing.lock();
+        let (key, version) = (self.source.key(), self.source.version());
+        if let Some(keys) = self.residency.object(&key, &version) {
+            return Ok(keys);
         }
         let packed = PackedKeys::of(self.source.facts())?;
         let bytes = packed.device_bytes();
         let mut room = self.residency.admit(&[], &limits(cancelled), |_| Ok::<u64, DeviceError>(bytes))?;
         let resident = Arc::new(packed.upload(self.residency.device(), room.transient.split(bytes))?);
-        *keys = Some(resident.clone());
+        self.residency.keep(&key, &version, resident.clone());
         Ok(resident)
     }
 
-    /// Makes room for a measure's values and for a statement's memory, which `bytes` tells.
+    /// Makes room for a column of the source and for a statement's memory, which `bytes` tells.
     pub(super) fn admitted(
         &self,
-        measure: usize,
+        column: usize,
         cancelled: &Arc<AtomicBool>,
         bytes: impl Fn(&[warpcube_column::Relation]) -> u64,
     ) -> Result<Pinned, DeviceError> {
-        let request = TableRequest { source: self.source.clone(), columns: vec![measure] };
+        let request = TableRequest { source: self.source.clone(), columns: vec![column] };
         self.residency.admit(&[request], &limits(cancelled), |tables| Ok::<u64, DeviceError>(bytes(tables)))
     }
 }
 
-/// Values and validity of a relation of one measure.
+/// Values and validity of a relation of one column.
 pub(super) fn value_buffers(relation: &Relation) -> impl Iterator<Item = &DeviceBuffer> {
     let segments = relation.columns.iter().flat_map(|column| column.segments());
     segments.flat_map(|segment| [Some(segment.values()), segment.validity()].into_iter().flatten())

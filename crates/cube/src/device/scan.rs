@@ -1,10 +1,11 @@
-//! The pass over facts: sums by classes. `kernels/scan_classes.cuh` and `kernels/total.cuh` are the device's side of
-//! this file.
+//! The pass over facts: sums by classes. `scan_classes.cuh`, with `scan_sums.cuh` and `scan_miniblocks.cuh`, and
+//! `total.cuh` of `kernels` are the device's side of this file.
 
 use warpcube_column::Relation;
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params, Program};
 
+use super::accumulation::FactValues;
 use super::classes::NO_CLASS;
 use super::contract::DeviceError;
 use super::keys::{RESIDENT_KEYS, ResidentKeys};
@@ -20,8 +21,6 @@ const TOTAL_THREADS: u32 = 256;
 const TOTAL_BLOCKS: u32 = 4;
 /// Facts of a block's step in the total.
 const TOTAL_FACTS: u64 = 4096;
-/// Words of 64 bits of a sum.
-const LIMBS: u32 = 1;
 
 /// How the pass over facts is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,6 +43,8 @@ impl Default for ScanTuning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ScanForm {
     tuning: ScanTuning,
+    values: FactValues,
+    limbs: u32,
     key_words: u32,
     has_nulls: bool,
     has_weights: bool,
@@ -62,11 +63,13 @@ impl ScanForm {
     ) -> ScanForm {
         let bases: usize = plan.looked_up.iter().map(|at| plan.classes[*at].of_base.len()).sum();
         let room = info.shared_memory_per_block as u64;
-        let sums = places(&plan.class_shape()).saturating_mul(u64::from(LIMBS) * 8 + 1);
+        let sums = places(&plan.class_shape()).saturating_mul(u64::from(plan.accumulation.limbs) * 8 + 1);
         let has_shared_sums = sums <= room;
         let left = if has_shared_sums { room - sums } else { room };
         ScanForm {
             tuning,
+            values: plan.accumulation.values,
+            limbs: plan.accumulation.limbs,
             key_words: if layout.is_narrow() { 1 } else { 2 },
             has_nulls,
             has_weights: plan.classes.iter().any(|classes| classes.weights_of_base.is_some()),
@@ -80,27 +83,33 @@ impl ScanForm {
     /// # Errors
     /// Those of [`Device::compile`].
     pub(super) fn compile(self, device: &Device) -> Result<Kernel, DeviceError> {
+        Ok(device.compile(&self.program())?.kernel("wc_cube_scan")?)
+    }
+
+    fn program(self) -> Program {
         let flag = |name: &str, is_set: bool| format!("#define {name} {}\n", u32::from(is_set));
         let text = [
-            format!("#define WC_LIMBS {LIMBS}\n#define WC_SCAN_THREADS {}\n", self.tuning.threads),
+            format!("#define WC_LIMBS {}\n#define WC_SCAN_THREADS {}\n", self.limbs, self.tuning.threads),
             format!("#define WC_TICKET_MINIBLOCKS {}u\n", self.tuning.ticket_miniblocks),
             flag("WC_PREFETCH", self.tuning.prefetches),
-            format!("#define WC_KEY_WORDS {}\n", self.key_words),
+            format!("#define WC_KEY_WORDS {}\n#define WC_VALUES {}\n", self.key_words, self.values as u32),
             flag("WC_NULLS", self.has_nulls),
             flag("WC_WEIGHTS", self.has_weights),
             flag("WC_SHARED_SUMS", self.has_shared_sums),
             flag("WC_SHARED_TABLES", self.has_shared_tables),
             RESIDENT_KEYS.to_string(),
+            include_str!("../../kernels/scan_sums.cuh").to_string(),
+            include_str!("../../kernels/scan_miniblocks.cuh").to_string(),
             include_str!("../../kernels/scan_classes.cuh").to_string(),
         ];
-        Ok(device.compile(&Program::new("cube scan", text.concat()))?.kernel("wc_cube_scan")?)
+        Program::new("cube scan", text.concat())
     }
 }
 
 /// The kernel of totals.
 pub(super) fn compile_total(device: &Device) -> Result<Kernel, DeviceError> {
-    let text = format!("#define WC_LIMBS {LIMBS}\n{}", include_str!("../../kernels/total.cuh"));
-    Ok(device.compile(&Program::new("cube total", text))?.kernel("wc_cube_total")?)
+    let program = Program::new("cube total", include_str!("../../kernels/total.cuh"));
+    Ok(device.compile(&program)?.kernel("wc_cube_total")?)
 }
 
 /// Places in the workspace of what the pass reads.
@@ -113,6 +122,8 @@ pub(super) struct ScanInputs {
     words: u64,
     /// Shift, mask and first word of each dimension that is looked up.
     dimensions: Vec<(u32, u32, u64)>,
+    /// What it takes of the values.
+    parameters: Vec<u64>,
 }
 
 impl ScanInputs {
@@ -138,6 +149,7 @@ impl ScanInputs {
             weights: workspace.put(bytemuck::cast_slice(&weights)),
             words: tables.len() as u64,
             dimensions,
+            parameters: plan.accumulation.parameters.clone(),
         }
     }
 }
@@ -177,7 +189,8 @@ impl Scan<'_> {
         let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.0.into()));
         let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.1.into()));
         let params = padded(params, inputs.dimensions.iter().map(|dimension| dimension.2));
-        let sums = if form.has_shared_sums { self.places * (u64::from(LIMBS) * 8 + 1) } else { 0 };
+        let params = inputs.parameters.iter().fold(params, |params, word| params.u64(*word));
+        let sums = if form.has_shared_sums { self.places * (u64::from(form.limbs) * 8 + 1) } else { 0 };
         let tables = if form.has_shared_tables { inputs.words * 4 } else { 0 };
         let blocks = tickets.div_ceil(u64::from(form.tuning.threads) / 32).clamp(1, device.multiprocessors.into());
         let shape =
@@ -185,7 +198,7 @@ impl Scan<'_> {
         Ok(queue.launch(kernel, shape, &keep_values(params, self.relation))?)
     }
 
-    /// Launches the pass over facts of one class.
+    /// Launches the pass over facts of one class, whole numbers in one limb.
     pub(super) fn launch_total(
         &self,
         queue: &mut impl Queue,
@@ -196,7 +209,7 @@ impl Scan<'_> {
         let params = params.buffer_at(self.workspace, self.sums).u64(self.facts);
         let most = u64::from(device.multiprocessors * TOTAL_BLOCKS);
         let grid = self.facts.div_ceil(TOTAL_FACTS).clamp(1, most) as u32;
-        let shape = LaunchShape { grid, block: TOTAL_THREADS, shared_bytes: LIMBS * 64 };
+        let shape = LaunchShape { grid, block: TOTAL_THREADS, shared_bytes: TOTAL_THREADS / 32 * 8 };
         queue.launch(kernel, shape, &keep_values(params, self.relation))?;
         Ok(queue.fill(self.workspace, self.filled, 1, 1)?)
     }
@@ -206,4 +219,36 @@ impl Scan<'_> {
 pub(super) fn padded(params: Params, words: impl ExactSizeIterator<Item = u64>) -> Params {
     let zeros = DIMENSIONS_MAX - words.len();
     words.chain(std::iter::repeat_n(0, zeros)).fold(params, Params::u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::GpuError;
+    use warpcube_gpu::cuda::nvrtc;
+
+    use super::*;
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        let values = [(FactValues::Whole, 1), (FactValues::Whole, 2), (FactValues::Ones, 1), (FactValues::Doubles, 3)];
+        for (number, (values, limbs)) in values.into_iter().chain([(FactValues::Order, 1)]).enumerate() {
+            for has_shared_sums in [false, true] {
+                let form = ScanForm {
+                    tuning: ScanTuning { prefetches: has_shared_sums, ..ScanTuning::default() },
+                    values,
+                    limbs,
+                    key_words: 1 + number as u32 % 2,
+                    has_nulls: number % 2 == 0,
+                    has_weights: values == FactValues::Whole && has_shared_sums,
+                    has_shared_sums,
+                    has_shared_tables: number % 2 == 1,
+                };
+                match nvrtc::compile(&form.program(), 90) {
+                    Ok(cubin) => assert!(!cubin.is_empty()),
+                    Err(GpuError::CompilerUnavailable { .. }) => {}
+                    Err(error) => panic!("{form:?}: {error:?}"),
+                }
+            }
+        }
+    }
 }

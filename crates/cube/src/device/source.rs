@@ -12,13 +12,16 @@ use crate::facts::{FactColumn, Facts, Values};
 /// Rows of a batch that a scan gives.
 const BATCH_ROWS: usize = 1 << 20;
 
-/// The values of facts: a column for each measure. Keys are no columns: see `keys.rs`.
+/// The values of facts: a column for each measure, and behind them one for the row counts of each AVG that has them.
+/// Keys are no columns: see `keys.rs`.
 #[derive(Debug, Clone)]
 pub struct FactsSource {
     facts: Arc<Facts>,
     name: String,
     version: String,
     schema: SchemaRef,
+    /// The measures whose row counts are columns.
+    counted: Vec<usize>,
 }
 
 impl FactsSource {
@@ -31,9 +34,26 @@ impl FactsSource {
             };
             Field::new(format!("measure {number}"), data_type, column.filled.is_some())
         };
-        let measures = facts.columns().iter().enumerate().map(measure);
-        let schema = Arc::new(Schema::new(measures.collect::<Vec<_>>()));
-        FactsSource { name: name.to_string(), version: version.to_string(), schema, facts }
+        let columns = facts.columns().iter().enumerate();
+        let counted: Vec<usize> =
+            columns.clone().filter(|(_, column)| column.counts.is_some()).map(|(number, _)| number).collect();
+        let rows = |measure: &usize| {
+            let is_nullable = facts.columns()[*measure].filled.is_some();
+            Field::new(format!("rows of measure {measure}"), DataType::Int64, is_nullable)
+        };
+        let schema = Arc::new(Schema::new(columns.map(measure).chain(counted.iter().map(rows)).collect::<Vec<_>>()));
+        FactsSource { name: name.to_string(), version: version.to_string(), schema, counted, facts }
+    }
+
+    /// The column of the row counts of a measure that has them.
+    pub(super) fn counts_column(&self, measure: usize) -> Option<usize> {
+        let place = self.counted.iter().position(|counted| *counted == measure);
+        place.map(|place| self.facts.columns().len() + place)
+    }
+
+    /// True if not every fact has a value in a column.
+    pub(super) fn is_nullable(&self, column: usize) -> bool {
+        self.schema.field(column).is_nullable()
     }
 
     /// The facts.
@@ -43,10 +63,15 @@ impl FactsSource {
 
     fn column(&self, column: usize, from: usize, rows: usize) -> ArrayRef {
         let range = from..from + rows;
-        let FactColumn { values, filled, .. } = &self.facts.columns()[column];
+        let counted = column.checked_sub(self.facts.columns().len()).map(|place| self.counted[place]);
+        let FactColumn { values, filled, counts, .. } = &self.facts.columns()[counted.unwrap_or(column)];
         let valid = filled.as_ref().map(|filled| {
             NullBuffer::new(range.clone().map(|cell| filled.get(cell)).collect::<BooleanArray>().values().clone())
         });
+        if let Some(counts) = counts.as_ref().filter(|_| counted.is_some()) {
+            let counts: Vec<i64> = counts[range].iter().map(|count| *count as i64).collect();
+            return Arc::new(Int64Array::new(counts.into(), valid));
+        }
         match values {
             Values::Decimals(values) => Arc::new(Int64Array::new(values[range].to_vec().into(), valid)),
             Values::Doubles(values) => Arc::new(Float64Array::new(values[range].to_vec().into(), valid)),

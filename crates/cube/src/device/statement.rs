@@ -8,7 +8,7 @@ use warpcube_column::{Pinned, Relation};
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, DeviceBuffer, Mark, Recording, Stream, Work, size_class};
 
-use super::cells::CellOutput;
+use super::cells::{CellOutput, FilledCells};
 use super::contract::{DeviceCells, DeviceError};
 use super::keys::ResidentKeys;
 use super::resident::{ResidentFacts, value_buffers};
@@ -59,7 +59,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Values and validity of the measure.
+    /// Values and validity of the column.
     pub(super) fn relation(&self) -> &Relation {
         &self.pinned.tables[0]
     }
@@ -77,11 +77,11 @@ pub(super) struct Statement<S> {
 }
 
 impl<S: Steps> Statement<S> {
-    /// Loads the measure, makes room, and plans the steps from the values and the bytes of device memory that are left
+    /// Loads a column, makes room, and plans the steps from the values and the bytes of device memory that are left
     /// beside them. `plan` is asked once for the bytes and once more when they are there.
     pub(super) fn new(
         facts: &ResidentFacts,
-        measure: usize,
+        column: usize,
         cancelled: &Arc<AtomicBool>,
         plan: impl Fn(&Relation, u64) -> S,
     ) -> Result<Statement<S>, DeviceError> {
@@ -91,7 +91,7 @@ impl<S: Steps> Statement<S> {
             available.set(device.pool().available());
             size_class(plan(&tables[0], available.get()).workspace().bytes()) as u64
         };
-        let pinned = facts.admitted(measure, cancelled, bytes)?;
+        let pinned = facts.admitted(column, cancelled, bytes)?;
         let steps = plan(&pinned.tables[0], available.get());
         let buffer = device.buffer(steps.workspace().bytes(), "sums of a cube")?;
         Ok(Statement { steps, held: Held { device, buffer, keys, pinned } })
@@ -102,7 +102,7 @@ impl<S: Steps> Statement<S> {
         self.steps.output().launch(queue, &self.held.buffer)
     }
 
-    fn read(&self, stream: &mut Stream) -> Result<DeviceCells, DeviceError> {
+    fn read(&self, stream: &mut Stream) -> Result<FilledCells, DeviceError> {
         self.steps.output().read(stream, &self.held.device, &self.held.buffer)
     }
 
@@ -112,11 +112,11 @@ impl<S: Steps> Statement<S> {
 }
 
 /// Runs a statement once; without one no target is filled.
-pub(super) fn sums<S: Steps>(
+pub(super) fn cells<S: Steps>(
     statement: Option<Statement<S>>,
     facts: &ResidentFacts,
-) -> Result<DeviceCells, DeviceError> {
-    let Some(statement) = statement else { return Ok(DeviceCells { ranks: Vec::new(), sums: Vec::new() }) };
+) -> Result<FilledCells, DeviceError> {
+    let Some(statement) = statement else { return Ok(FilledCells::default()) };
     let mut stream = facts.stream()?;
     statement.upload(&mut stream)?;
     statement.launch(&mut stream)?;
@@ -155,7 +155,7 @@ impl<S: Steps> RecordedRun for RecordedStatement<S> {
     }
 
     fn cells(&mut self) -> Result<DeviceCells, DeviceError> {
-        self.statement.read(&mut self.stream)
+        self.statement.read(&mut self.stream).map(DeviceCells::from)
     }
 
     fn used(&self) -> String {

@@ -8,7 +8,7 @@ use warpcube_column::Relation;
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 
-use super::cells::{CellAxes, CellOutput, compile_cells, state_bytes};
+use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::contract::{DeviceCells, DeviceError};
 use super::keys::RESIDENT_KEYS;
 use super::plan::{PLACES_MAX, check_bound, places};
@@ -46,7 +46,7 @@ impl TargetBased {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        statement::sums(self.ready(area, measure, cancelled)?, &self.facts)
+        statement::cells(self.ready(area, measure, cancelled)?, &self.facts).map(DeviceCells::from)
     }
 
     /// The same work, recorded; `None` if no fact has a value.
@@ -69,14 +69,15 @@ impl TargetBased {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Statement<TargetSteps>>, DeviceError> {
         let resident = &self.facts;
-        if !resident.has_values(measure)? {
+        resident.check_decimal_sum(measure)?;
+        if !resident.has_values(measure) {
             return Ok(None);
         }
         let (facts, keys) = (resident.facts(), resident.keys(cancelled)?);
         let lists = Arc::new(TargetLists::new(facts, area, measure, &keys.present)?);
         let has_nulls = facts.columns()[measure].filled.is_some();
         let kernel = compile(resident.device(), facts.layout().is_narrow(), has_nulls)?;
-        let kernels = [kernel, compile_cells(resident.device())?];
+        let kernels = (kernel, CellKernel::compile(resident.device(), 1)?);
         let plan = |relation: &Relation, _| TargetSteps::new(facts, lists.clone(), kernels.clone(), relation);
         Ok(Some(Statement::new(resident, measure, cancelled, plan)?))
     }
@@ -160,7 +161,12 @@ struct TargetSteps {
 }
 
 impl TargetSteps {
-    fn new(facts: &Facts, lists: Arc<TargetLists>, [kernel, cells]: [Kernel; 2], relation: &Relation) -> TargetSteps {
+    fn new(
+        facts: &Facts,
+        lists: Arc<TargetLists>,
+        (kernel, cells): (Kernel, CellKernel),
+        relation: &Relation,
+    ) -> TargetSteps {
         let mut workspace = Workspace::default();
         let [values, validity] = put_addresses(relation, &mut workspace);
         let [offsets, bases] = [&lists.offsets, &lists.bases].map(|words| workspace.put(bytemuck::cast_slice(words)));

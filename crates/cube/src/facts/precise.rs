@@ -22,6 +22,11 @@ impl Precise {
         Precise { high: value, low: 0.0 }
     }
 
+    /// The number of a device, as its two doubles.
+    pub(crate) fn of_parts(high: f64, low: f64) -> Precise {
+        Precise { high, low }
+    }
+
     /// A whole number, exact below 2¹⁰⁶.
     pub(crate) fn from_i128(value: i128) -> Precise {
         let high = value as f64;

@@ -70,6 +70,18 @@ impl FactColumn {
             Values::Doubles(values) => values.iter().fold(0.0, |most, value| most.max(value.abs())),
         }
     }
+
+    /// The least and the greatest magnitude of the doubles of filled cells, zeros left out; of other values 0 and 0.
+    fn double_range(&self) -> (f64, f64) {
+        let Values::Doubles(values) = &self.values else { return (0.0, 0.0) };
+        let cells = values.iter().enumerate().filter(|(cell, value)| **value != 0.0 && self.is_filled(*cell));
+        let range =
+            |(least, most): (f64, f64), (_, value): (usize, &f64)| (least.min(value.abs()), most.max(value.abs()));
+        match cells.fold((f64::INFINITY, 0.0), range) {
+            (_, 0.0) => (0.0, 0.0),
+            range => range,
+        }
+    }
 }
 
 /// The filled base cells of a cube, sorted by key.
@@ -81,6 +93,7 @@ pub struct Facts {
     rows: Option<Vec<u64>>,
     pages: Pages,
     magnitudes: Vec<f64>,
+    double_ranges: Vec<(f64, f64)>,
 }
 
 impl Facts {
@@ -123,7 +136,8 @@ impl Facts {
     ) -> Facts {
         let pages = Pages::of(&layout, &keys, page_cells);
         let magnitudes = columns.iter().map(FactColumn::magnitude).collect();
-        Facts { layout, keys, columns, rows, pages, magnitudes }
+        let double_ranges = columns.iter().map(FactColumn::double_range).collect();
+        Facts { layout, keys, columns, rows, pages, magnitudes, double_ranges }
     }
 
     /// Layout of the keys.
@@ -185,6 +199,11 @@ impl Facts {
     /// The greatest magnitude of a measure's stored values.
     pub(crate) fn magnitude(&self, measure: usize) -> f64 {
         self.magnitudes[measure]
+    }
+
+    /// The least and the greatest magnitude of a measure's doubles, zeros left out; 0 and 0 without others.
+    pub(crate) fn double_range(&self, measure: usize) -> (f64, f64) {
+        self.double_ranges[measure]
     }
 }
 

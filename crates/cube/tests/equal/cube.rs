@@ -13,8 +13,74 @@ use warpcube_cube::model::{
 };
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
+/// A measure of drawn cubes.
+#[derive(Debug, Clone, Copy)]
+pub struct DrawnMeasure {
+    pub name: &'static str,
+    rule: (Rule, facts::Rule),
+    /// The value of a drawn number: a decimal, or a double.
+    value: DrawnValue,
+    /// True if the time balance of a case is its.
+    is_stock: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum DrawnValue {
+    Decimal(fn(i64) -> i64),
+    Double(fn(i64) -> f64),
+}
+
+const fn measure(name: &'static str, rule: (Rule, facts::Rule), value: DrawnValue) -> DrawnMeasure {
+    DrawnMeasure { name, rule, value, is_stock: false }
+}
+
+const SUM: (Rule, facts::Rule) = (Rule::Sum, facts::Rule::Sum);
+const AVG: (Rule, facts::Rule) = (Rule::Avg, facts::Rule::Avg);
+const MIN: (Rule, facts::Rule) = (Rule::Min, facts::Rule::Min);
+const MAX: (Rule, facts::Rule) = (Rule::Max, facts::Rule::Max);
+const PLAIN: DrawnValue = DrawnValue::Decimal(|drawn| drawn);
+/// Doubles without end in binary, some of them 10^13 times as large as others.
+const DOUBLE: DrawnValue =
+    DrawnValue::Double(|drawn| drawn as f64 * if drawn % 5 == 0 { 1e10 / 7.0 } else { 1e-3 / 3.0 });
+
 /// Measures of every cube: sums of decimals.
-pub const MEASURES: [&str; 2] = ["Amount", "Stock"];
+pub const SUMS: [DrawnMeasure; 2] =
+    [measure("Amount", SUM, PLAIN), DrawnMeasure { is_stock: true, ..measure("Stock", SUM, PLAIN) }];
+
+/// Measures of all rules and types.
+pub const ALL: [DrawnMeasure; 13] = [
+    SUMS[0],
+    SUMS[1],
+    // Bounds of their sums pass 64 bits.
+    measure("Large", SUM, DrawnValue::Decimal(|drawn| drawn << 45)),
+    measure("Count", (Rule::Count, facts::Rule::Count), PLAIN),
+    measure("Mean", AVG, PLAIN),
+    measure("LargeMean", AVG, DrawnValue::Decimal(|drawn| drawn << 48)),
+    measure("Least", MIN, PLAIN),
+    measure("Greatest", MAX, DrawnValue::Decimal(|drawn| drawn << 53)),
+    measure("Double", SUM, DOUBLE),
+    DrawnMeasure { is_stock: true, ..measure("DoubleStock", SUM, DOUBLE) },
+    measure("DoubleMean", AVG, DOUBLE),
+    measure("LeastDouble", MIN, DOUBLE),
+    measure("GreatestDouble", MAX, DOUBLE),
+];
+
+impl DrawnMeasure {
+    fn value_type(&self) -> ValueType {
+        match self.value {
+            DrawnValue::Decimal(_) => ValueType::Decimal { scale: 1 },
+            DrawnValue::Double(_) => ValueType::Double,
+        }
+    }
+
+    fn of_facts(&self) -> FactMeasure {
+        let value = match self.value {
+            DrawnValue::Decimal(_) => facts::ValueType::Decimal { scale: 1 },
+            DrawnValue::Double(_) => facts::ValueType::Double,
+        };
+        FactMeasure::new(self.name, self.rule.1, value)
+    }
+}
 
 /// One dimension: base elements, then consolidated ones, whose children come before them.
 #[derive(Debug, Clone)]
@@ -31,9 +97,10 @@ pub struct DrawnDimension {
 #[derive(Debug, Clone)]
 pub struct Case {
     pub dimensions: Vec<DrawnDimension>,
-    /// Coordinates as remainders, and the values of the two measures.
+    pub measures: &'static [DrawnMeasure],
+    /// Coordinates as remainders, and numbers from which measures have their values in turn.
     pub cells: Vec<(Vec<u32>, [Option<i64>; 2])>,
-    /// A time balance of the second measure over the first dimension.
+    /// A time balance of stocks over the first dimension.
     pub balance: Option<Span>,
     /// Bits of each coordinate beyond those that it needs: 17 make keys of four dimensions two words wide.
     pub spare_bits: u32,
@@ -65,12 +132,12 @@ impl Case {
     pub fn cube(&self) -> Cube {
         let dimensions = self.dimensions.iter().enumerate().map(|(at, drawn)| drawn.dimension(at)).collect();
         let over = self.balance.map(|span| Balance { dimension: "D0".to_string(), span });
-        let measures = MEASURES.into_iter().zip([None, over]).map(|(name, over)| Measure {
-            name: name.to_string(),
-            rule: Rule::Sum,
-            value: ValueType::Decimal { scale: 1 },
+        let measures = self.measures.iter().map(|measure| Measure {
+            name: measure.name.to_string(),
+            rule: measure.rule.0,
+            value: measure.value_type(),
             format: None,
-            over,
+            over: over.clone().filter(|_| measure.is_stock),
         });
         let model = CubeModel::new("drawn", dimensions, measures.collect()).unwrap();
         Cube { model, facts: Arc::new(self.facts()), texts: Default::default() }
@@ -80,33 +147,42 @@ impl Case {
         let bases: Vec<u32> = self.dimensions.iter().map(|drawn| drawn.bases).collect();
         let bits: Vec<u32> =
             KeyLayout::for_sizes(&bases).unwrap().bits().iter().map(|bits| bits + self.spare_bits).collect();
-        let value = facts::ValueType::Decimal { scale: 1 };
-        let measures = MEASURES.map(|name| FactMeasure::new(name, facts::Rule::Sum, value));
-        let mut loader = Loader::new(KeyLayout::new(&bits).unwrap(), measures.to_vec());
+        let measures = self.measures.iter().map(DrawnMeasure::of_facts).collect();
+        let mut loader = Loader::new(KeyLayout::new(&bits).unwrap(), measures);
         let column = |at: usize| self.cells.iter().map(|cell| cell.0[at] % bases[at]).collect::<Vec<u32>>();
         let columns: Vec<Vec<u32>> = (0..bases.len()).map(column).collect();
         let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
-        let of = |measure: usize| self.cells.iter().map(move |cell| cell.1[measure]);
         // Empty values are numbers that would show in a sum.
-        let values = [0, 1].map(|measure| of(measure).map(|value| value.unwrap_or(1 << 40)).collect::<Vec<i64>>());
-        let filled = [0, 1].map(|measure| of(measure).map(|value| value.is_some()).collect::<Vec<bool>>());
-        let input = [0, 1].map(|measure| InputColumn {
-            values: InputValues::Decimals(&values[measure]),
-            filled: Some(&filled[measure]),
+        let numbers = |turn: usize| self.cells.iter().map(move |cell| cell.1[turn % 2].unwrap_or(997));
+        let filled = [0, 1].map(|turn| self.cells.iter().map(|cell| cell.1[turn].is_some()).collect::<Vec<bool>>());
+        let values: Vec<(Vec<i64>, Vec<f64>)> = (self.measures.iter().enumerate())
+            .map(|(turn, measure)| match measure.value {
+                DrawnValue::Decimal(value) => (numbers(turn).map(value).collect(), Vec::new()),
+                DrawnValue::Double(value) => (Vec::new(), numbers(turn).map(|number| value(number) + 0.0).collect()),
+            })
+            .collect();
+        let input = self.measures.iter().zip(&values).enumerate().map(|(turn, (measure, (decimals, doubles)))| {
+            let values = match measure.value {
+                DrawnValue::Decimal(_) => InputValues::Decimals(decimals),
+                DrawnValue::Double(_) => InputValues::Doubles(doubles),
+            };
+            InputColumn { values, filled: Some(&filled[turn % 2]) }
         });
+        let input: Vec<InputColumn<'_>> = input.collect();
         loader.append(&columns, &input).unwrap();
         loader.finish(64).unwrap()
     }
 
-    /// The elements of each dimension by both measures.
-    pub fn query(&self) -> String {
+    /// The elements of each dimension by some measures.
+    pub fn query(&self, measures: &[DrawnMeasure]) -> String {
         let set = |(at, drawn): (usize, &DrawnDimension)| {
             let mut taken = HashSet::new();
             let names = drawn.targets.iter().map(|element| drawn.name(at, *element));
             names.filter(|name| taken.insert(name.clone())).collect::<Vec<_>>().join(", ")
         };
         let sets: Vec<String> = self.dimensions.iter().enumerate().map(set).collect();
-        format!("rows {} cols Measures", sets.join(" * "))
+        let names: Vec<&str> = measures.iter().map(|measure| measure.name).collect();
+        format!("rows {} cols {}", sets.join(" * "), names.join(", "))
     }
 }
 
@@ -154,10 +230,14 @@ fn dimension(weight: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value 
     })
 }
 
-/// Cubes of 1 to 6 dimensions under a kind of weights.
-pub fn cases(weight: impl Strategy<Value = f64> + Clone + 'static) -> impl Strategy<Value = Case> {
+/// Cubes of 1 to 6 dimensions under a kind of weights, with some measures, whose stocks have one of some balances.
+pub fn cases(
+    weight: impl Strategy<Value = f64> + Clone + 'static,
+    measures: &'static [DrawnMeasure],
+    spans: &'static [Span],
+) -> impl Strategy<Value = Case> {
     let value = || prop::option::weighted(0.9, prop_oneof![4 => -1000..1000_i64, 1 => Just(0)]);
-    let span = prop::sample::select(vec![Span::First, Span::Last]);
+    let span = prop::sample::select(spans);
     let orders = vec![LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
     (prop::collection::vec(dimension(weight), 1..=6), prop::option::of(span), prop::sample::select(orders))
         .prop_flat_map(move |(dimensions, balance, order)| {
@@ -165,6 +245,7 @@ pub fn cases(weight: impl Strategy<Value = f64> + Clone + 'static) -> impl Strat
             let spare_bits = prop_oneof![2 => Just(0_u32), 1 => Just(17_u32)];
             (prop::collection::vec(cell, 0..500), spare_bits).prop_map(move |(cells, spare_bits)| Case {
                 dimensions: dimensions.clone(),
+                measures,
                 cells,
                 balance,
                 spare_bits,

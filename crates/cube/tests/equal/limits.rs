@@ -44,7 +44,7 @@ fn map(bases: u32, targets: &[Vec<(u32, f64)>]) -> TargetMap {
     TargetMap::from_targets(bases, targets).unwrap()
 }
 
-/// The reason for which every algorithm of the device refuses an area.
+/// The reason for which every algorithm of the device refuses sums in 64 bits over an area.
 fn refused(facts: &Arc<Facts>, map: &TargetMap) -> String {
     let (area, on_device) = (Area::new(vec![map.clone()]), on_device(facts, LaneOrder::Forward));
     let reasons = device_algorithms(&[2]).into_iter().map(|algorithm| {
@@ -75,6 +75,12 @@ fn bounds_are_not_rounded_down() {
     assert!(value as f64 * 3.0 <= i64::MAX as f64);
     let total = map(3, &[vec![(0, 1.0), (1, 1.0), (2, 1.0)]]);
     assert!(refused(&line(&[value; 3]), &total).starts_with("sums may pass 64 bits: "));
+    let area = Area::new(vec![total]);
+    let on_device = on_device(&line(&[value; 3]), LaneOrder::Forward);
+    let choice = on_device.choose(&area, 0, &Arc::default()).unwrap();
+    let error = on_device.measure(&choice, &area, 0, &Arc::default()).unwrap_err().to_string();
+    let sum = 3 * i128::from(value);
+    assert_eq!(error, format!("target [0]: measure amount is {sum}, which is beyond 64 bits"));
     // Values of 0 have bounds as well: products of weights stay below 64 bits.
     let large = map(3, &[vec![(0, f64::from(i32::MAX))]]);
     check(&line(&[0; 3]), vec![large]);
@@ -93,10 +99,18 @@ fn weights_of_zero_and_repeated_base_elements_fill_their_targets() {
     check(&facts, vec![map(4, &[vec![], vec![]])]);
 }
 
+/// Algorithms that multiply facts by weights take weights of 32 bits; contraction multiplies classes.
 #[test]
-fn weights_beyond_32_bits_are_refused() {
-    let beyond = map(2, &[vec![(0, f64::from(i32::MAX) + 1.0)]]);
-    assert_eq!(refused(&line(&[1, 1]), &beyond), "a weight is not whole");
+fn weights_beyond_32_bits_are_contracted() {
+    let (facts, beyond) = (line(&[3, 1]), map(2, &[vec![(0, f64::from(i32::MAX) + 1.0)], vec![(0, -1.0), (1, 1.0)]]));
+    let (area, on_device) = (Area::new(vec![beyond]), on_device(&facts, LaneOrder::Forward));
+    for algorithm in device_algorithms(&[2]) {
+        match on_device.sums(algorithm, &area, 0, &Arc::default()) {
+            Ok(found) if algorithm == DeviceAlgorithm::Contract => assert_eq!(found, expected(&facts, &area)),
+            Err(DeviceError::Unsupported { reason }) => assert_eq!(reason, "a weight is not whole"),
+            other => panic!("{algorithm}: {other:?}"),
+        }
+    }
 }
 
 /// Cells of base elements that a map has not have no target; those of a map without cells change nothing.
@@ -148,7 +162,7 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     let expected_reason = "not gpu-contract: 1075838976 sums would be kept at once, at most 536870912";
     assert!(choice.reason.ends_with(expected_reason), "{}", choice.reason);
     assert_eq!(choice.predictions.len(), 2);
-    let found = on_device.sums_by(&choice, &area, 0, &Arc::default()).unwrap();
+    let found = on_device.sums(choice.algorithm, &area, 0, &Arc::default()).unwrap();
     assert_eq!(found, expected(&facts, &area));
     // 2^26 sums of classes have room, but take longer than 1,024 facts.
     let few = map(1024, &[own(1.0)[..256].to_vec(), own(2.0)[..256].to_vec()]);

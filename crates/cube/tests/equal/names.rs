@@ -10,8 +10,12 @@ use warpcube_gpu::LaneOrder;
 
 use crate::cube::{is_on_cuda, on_device};
 
-/// A cube of one dimension with weights 1 and ½, a sum of decimals, one of doubles, and a minimum without values.
 fn cube() -> Cube {
+    cube_of([0.5, 0.25])
+}
+
+/// A cube of one dimension with weights 1 and ½, a sum of decimals, one of these doubles, and a minimum without values.
+fn cube_of(doubles: [f64; 2]) -> Cube {
     let weights: [(&str, &[(&str, f64)]); 2] = [("All", &[("A", 1.0), ("B", -1.0)]), ("Half", &[("A", 0.5)])];
     let kinds = [
         ("Sum", Rule::Sum, facts::Rule::Sum, ValueType::Decimal { scale: 0 }),
@@ -32,7 +36,7 @@ fn cube() -> Cube {
     let mut loader = Loader::new(KeyLayout::for_sizes(&[2]).unwrap(), of_facts.to_vec());
     let input = [
         InputColumn { values: InputValues::Decimals(&[3, 5]), filled: None },
-        InputColumn { values: InputValues::Doubles(&[0.5, 0.25]), filled: None },
+        InputColumn { values: InputValues::Doubles(&doubles), filled: None },
         InputColumn { values: InputValues::Decimals(&[0, 0]), filled: Some(&[false, false]) },
     ];
     loader.append(&[&[0, 1]], &input).unwrap();
@@ -69,7 +73,7 @@ fn an_algorithm_of_the_cpu_runs_there_and_one_of_the_device_needs_one() {
 }
 
 #[test]
-fn a_named_algorithm_that_cannot_run_says_why_and_without_a_name_the_cpu_does() {
+fn contraction_takes_what_other_algorithms_of_the_device_refuse() {
     let cube = cube();
     let device = on_device(&cube.facts, LaneOrder::Forward);
     for (query, reason) in [
@@ -79,13 +83,14 @@ fn a_named_algorithm_that_cannot_run_says_why_and_without_a_name_the_cpu_does() 
         ("rows All cols Least", "measure Least is no sum"),
         ("rows All cols Sum, Least", "measure Least is no sum"),
     ] {
-        for name in ["gpu-contract", "gpu-target", "gpu-source/shuffle/thread/h64"] {
+        for name in ["gpu-target", "gpu-source/shuffle/thread/h64"] {
             let error = told(&cube, query, name, Some(&device)).unwrap_err();
             let advice = "without a name the cost model chooses an algorithm";
             assert_eq!(error, format!("{name} does not aggregate this: {reason}; {advice}"));
         }
-        let without = told(&cube, query, "", Some(&device)).unwrap();
-        assert!(without.ends_with(&format!(" on cpu; {reason}")), "{without}");
+        for name in ["gpu-contract", ""] {
+            assert_eq!(told(&cube, query, name, Some(&device)).unwrap(), "gpu-contract on device; ", "{query}");
+        }
     }
     if is_on_cuda() {
         return;
@@ -94,6 +99,33 @@ fn a_named_algorithm_that_cannot_run_says_why_and_without_a_name_the_cpu_does() 
     let error = told(&cube, "rows All cols Sum", launching, Some(&device)).unwrap_err();
     assert!(error.starts_with(&format!("{launching} does not aggregate this: ")), "{error}");
     assert!(error.contains("kernels of the emulated device launch no kernels"), "{error}");
+}
+
+/// Doubles whose magnitudes are 2^200 apart have no sums on the device that keep what the CPU keeps.
+#[test]
+fn doubles_too_far_apart_run_on_the_cpu() {
+    let cube = cube_of([1e-30, -1e30]);
+    let device = on_device(&cube.facts, LaneOrder::Forward);
+    let reason = "measure Double has doubles from 1e-30 to 1e30, whose sums would lose digits";
+    let error = told(&cube, "rows All cols Double", "gpu-contract", Some(&device)).unwrap_err();
+    assert!(error.starts_with(&format!("gpu-contract does not aggregate this: {reason}; ")), "{error}");
+    let without = told(&cube, "rows All cols Double", "", Some(&device)).unwrap();
+    assert!(without.ends_with(&format!(" on cpu; {reason}")), "{without}");
+    let text = told(&cube, "explain at All, Double", "", Some(&device)).unwrap();
+    assert!(text.ends_with(&format!("  not on the device: {reason}\n")), "{text}");
+}
+
+#[test]
+fn explanations_tell_the_arithmetic_of_the_device() {
+    let cube = cube();
+    let device = on_device(&cube.facts, LaneOrder::Forward);
+    for (at, arithmetic) in
+        [("Half, Sum", "doubles, rounded once"), ("All, Double", "doubles"), ("All, Sum", "64 bits")]
+    {
+        let text = told(&cube, &format!("explain at {at}"), "", Some(&device)).unwrap();
+        assert!(text.contains("Algorithm: gpu-contract on "), "{text}");
+        assert!(text.ends_with(&format!("  done in {arithmetic}\n")), "{text}");
+    }
 }
 
 #[test]

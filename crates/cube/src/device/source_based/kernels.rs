@@ -5,7 +5,7 @@ use warpcube_gpu::{Device, Kernel, Program};
 
 use super::variant::{Expansion, MapPlace, Preaggregation};
 use crate::device::DeviceError;
-use crate::device::cells::compile_cells;
+use crate::device::cells::CellKernel;
 use crate::device::keys::RESIDENT_KEYS;
 
 /// What the text of the aggregation kernels depends on.
@@ -30,7 +30,7 @@ pub(super) struct SourceKernels {
     pub(super) compact: Kernel,
     pub(super) add: Adding,
     pub(super) merge: Kernel,
-    pub(super) cells: Kernel,
+    pub(super) cells: CellKernel,
 }
 
 /// Kernels that add cells to targets.
@@ -74,7 +74,7 @@ impl SourceForm {
             compact: prefilter.kernel("wc_source_compact")?,
             add,
             merge: merge.kernel("wc_source_merge")?,
-            cells: compile_cells(device)?,
+            cells: CellKernel::compile(device, 1)?,
         })
     }
 

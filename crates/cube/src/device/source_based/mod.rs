@@ -49,7 +49,7 @@ impl SourceBased {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets, cubes of 2^32 facts and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        statement::sums(self.ready(area, measure, cancelled, false)?, &self.facts)
+        statement::cells(self.ready(area, measure, cancelled, false)?, &self.facts).map(DeviceCells::from)
     }
 
     /// The same work, recorded; `None` if no target is filled.
@@ -71,8 +71,8 @@ impl SourceBased {
     /// # Errors
     /// As [`SourceBased::sums`].
     pub fn additions(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<u64, DeviceError> {
-        let counts = statement::sums(self.ready(area, measure, cancelled, true)?, &self.facts)?;
-        Ok(counts.sums.iter().map(|sum| *sum as u64).sum())
+        let counts = statement::cells(self.ready(area, measure, cancelled, true)?, &self.facts)?;
+        Ok(counts.sums.iter().map(|sum| sum[0]).sum())
     }
 
     fn ready(
@@ -83,7 +83,8 @@ impl SourceBased {
         is_counted: bool,
     ) -> Result<Option<Statement<SourceSteps>>, DeviceError> {
         let (resident, variant) = (&self.facts, self.variant);
-        if !resident.has_values(measure)? {
+        resident.check_decimal_sum(measure)?;
+        if !resident.has_values(measure) {
             return Ok(None);
         }
         let facts = resident.facts();

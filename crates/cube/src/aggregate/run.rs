@@ -1,0 +1,187 @@
+//! One aggregation on the CPU.
+
+use super::cells::MeasureCells;
+use super::component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
+use super::contract::Plan;
+use super::cost::{Choice, choose};
+use super::monoid::{Extreme, Monoid, Narrow, Wide};
+use super::request::Report;
+use super::scan::{Scan, Source};
+use super::sums::Scatter;
+use super::{AggregateError, Algorithm, Area, Cells, Prediction, Progress, Request, Tuning, target};
+use crate::facts::{Facts, Precise, Rule};
+
+/// Sums in 64 bits are proved if their bound is below 2⁶².
+const NARROW_MAX: f64 = 4.6e18;
+/// Sums in 128 bits are proved if their bound is below 2¹²⁶.
+pub(crate) const WIDE_MAX: f64 = 8.5e37;
+
+/// Aggregates `measures` (numbers of the facts' measures) over the targets of an area.
+///
+/// The result holds filled targets alone, sorted by target. AVG gives doubles, other rules the type of the measure.
+/// Runs on all cores of the current rayon pool, except for [`Algorithm::Source`].
+///
+/// # Errors
+/// An area of another cube or of more targets than the request allows, both before memory is taken; a final value
+/// beyond its type; a wish to stop.
+pub fn aggregate(
+    facts: &Facts,
+    area: &Area,
+    measures: &[usize],
+    request: &Request,
+    progress: &Progress,
+) -> Result<Cells, AggregateError> {
+    area.check(facts, request.targets_max)?;
+    if let Some(measure) = measures.iter().find(|&&measure| measure >= facts.columns().len()) {
+        let reason = format!("the cube has {} measures, number {measure} is asked for", facts.columns().len());
+        return Err(AggregateError::Shape { reason });
+    }
+    let mut run = Run::new(facts, area, measures, request, progress);
+    let parts = measures.iter().map(|&measure| measure_cells(&mut run, facts, area, measure));
+    let (parts, arithmetic): (Vec<MeasureCells>, _) =
+        parts.collect::<Result<Vec<_>, AggregateError>>()?.into_iter().unzip();
+    let Choice { algorithm, reason, predictions } = run.choice;
+    let report = Report {
+        algorithm: algorithm.to_string(),
+        device: None,
+        reason,
+        predictions,
+        arithmetic,
+        targets: area.targets() as u64,
+        filled_targets: 0,
+        additions: Some(run.additions),
+    };
+    Ok(Cells::new(area.shape(), parts, report))
+}
+
+/// What the cost model says of the CPU's algorithms for one measure of an area.
+///
+/// # Errors
+/// An area of another cube.
+pub fn predict(facts: &Facts, area: &Area, measure: usize) -> Result<Vec<Prediction>, AggregateError> {
+    area.check(facts, u64::MAX)?;
+    Ok(chosen(facts, area, measure, &Tuning::default()).0.predictions)
+}
+
+/// The choice of the cost model for one measure, and the plan of its contraction: by weights, or by membership alone.
+fn chosen(facts: &Facts, area: &Area, measure: usize, tuning: &Tuning) -> (Choice, Plan, bool) {
+    let weighted = facts.columns().get(measure).is_some_and(|column| column.measure.rule == Rule::Sum);
+    let maps = area.maps_of(measure);
+    let plan = Plan::new(&maps, weighted);
+    (choose(facts, &maps, &plan, tuning), plan, weighted)
+}
+
+/// One aggregation.
+struct Run<'a> {
+    facts: &'a Facts,
+    area: &'a Area,
+    request: &'a Request,
+    progress: &'a Progress,
+    choice: Choice,
+    /// Plans of contraction by the measure whose maps are its own, if any, and by weighting.
+    plans: Vec<((Option<usize>, bool), Plan)>,
+    additions: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        facts: &'a Facts,
+        area: &'a Area,
+        measures: &[usize],
+        request: &'a Request,
+        progress: &'a Progress,
+    ) -> Run<'a> {
+        let mut plans = Vec::new();
+        let choice = match request.algorithm {
+            Some(algorithm) => Choice::named(algorithm),
+            None => {
+                let measure = measures.first().copied().unwrap_or_default();
+                let (choice, plan, weighted) = chosen(facts, area, measure, &request.tuning);
+                plans.push(((area.has_own_maps(measure).then_some(measure), weighted), plan));
+                choice
+            }
+        };
+        Run { facts, area, request, progress, choice, plans, additions: 0 }
+    }
+
+    /// The narrowest exact sums under whole weights; doubles under others.
+    fn arithmetic_of(&self, component: &Component<'_>) -> Arithmetic {
+        match component.source {
+            Source::Doubles(_) => return Arithmetic::Precise,
+            Source::Ones | Source::Counts(_) => return Arithmetic::Narrow,
+            Source::Decimals(_) => {}
+        }
+        let maps = component.maps.iter().filter(|_| component.weighted);
+        let weights: f64 = maps.clone().map(|map| map.magnitude()).product();
+        let bound = self.facts.len() as f64 * self.facts.magnitude(component.measure).max(1.0) * weights;
+        match maps.clone().all(|map| map.is_whole()) {
+            true if bound < NARROW_MAX => Arithmetic::Narrow,
+            true if bound < WIDE_MAX => Arithmetic::Wide,
+            _ => Arithmetic::Precise,
+        }
+    }
+
+    /// Adds up a component by the chosen algorithm.
+    fn reduce<M: Monoid>(&mut self, component: &Component<'_>) -> Result<ByRank<M>, AggregateError> {
+        let tuning = &self.request.tuning;
+        let (sums, additions) = match self.choice.algorithm {
+            Algorithm::Contract => {
+                let progress = self.progress;
+                let (tensor, additions) = self.plan(component).run(component, tuning, progress)?;
+                (tensor.into_entries(), additions)
+            }
+            Algorithm::Target => target::run(component, self.progress)?,
+            source => {
+                let pages = self.facts.pages();
+                let (units, unit_cells) = (pages.len(), pages.page_cells());
+                let scatter = Scatter { units, unit_cells, places: self.area.targets() as u64, tuning };
+                let scan = Scan::<M>::new(self.facts, component.source, component.filled, &component.matrices::<M>());
+                self.progress.expect(units as u64);
+                let work = |pages, sums: &mut _| scan.run(pages, sums, self.progress);
+                let (tensor, additions) = match source {
+                    Algorithm::Source => scatter.sequential(work)?,
+                    _ => scatter.parallel(work)?,
+                };
+                (tensor.into_entries(), additions)
+            }
+        };
+        self.additions += additions;
+        Ok(sums)
+    }
+
+    fn plan(&mut self, component: &Component<'_>) -> &Plan {
+        let measure = component.measure;
+        let key = (self.area.has_own_maps(measure).then_some(measure), component.weighted);
+        let place = self.plans.iter().position(|plan| plan.0 == key).unwrap_or_else(|| {
+            self.plans.push((key, Plan::new(&component.maps, component.weighted)));
+            self.plans.len() - 1
+        });
+        &self.plans[place].1
+    }
+}
+
+impl Reducer for Run<'_> {
+    type Error = AggregateError;
+
+    fn sums(&mut self, component: &Component<'_>) -> Result<ComponentSums, AggregateError> {
+        Ok(match self.arithmetic_of(component) {
+            Arithmetic::Narrow => ComponentSums::Narrow(self.reduce::<Narrow>(component)?),
+            Arithmetic::Wide => ComponentSums::Wide(self.reduce::<Wide>(component)?),
+            Arithmetic::Precise => ComponentSums::Precise(self.reduce::<Precise>(component)?),
+        })
+    }
+
+    fn extremes<const GREATEST: bool>(
+        &mut self,
+        component: &Component<'_>,
+    ) -> Result<ByRank<Extreme<GREATEST>>, AggregateError> {
+        self.reduce(component)
+    }
+}
+
+/// Number type of sums.
+enum Arithmetic {
+    Narrow,
+    Wide,
+    Precise,
+}

@@ -1,0 +1,84 @@
+//! Measures of all rules and types on a device: components by the algorithm that was chosen.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::accumulation::DeviceMonoid;
+use super::algorithm::{DeviceAggregation, DeviceAlgorithm};
+use super::contract::DeviceError;
+use super::cost::DeviceChoice;
+use super::plan::{Plan, Wanted};
+use crate::aggregate::{Area, ByRank, Component, ComponentSums, Extreme, Narrow, Reducer, Source, Wide};
+use crate::facts::Precise;
+
+/// The components of one measure of an area.
+pub(super) struct DeviceReducer<'a> {
+    pub(super) device: &'a DeviceAggregation,
+    pub(super) algorithm: DeviceAlgorithm,
+    /// The choice, which may have the plan of the measure's values.
+    pub(super) choice: &'a DeviceChoice,
+    pub(super) area: &'a Area,
+    pub(super) cancelled: &'a Arc<AtomicBool>,
+}
+
+impl DeviceReducer<'_> {
+    /// Contracts a component: the sums of a plan, or nothing without a filled target.
+    fn contracted<T>(
+        &self,
+        component: &Component<'_>,
+        wanted: Wanted,
+        empty: T,
+        result: impl Fn(&Plan) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        if let Some(plan) = self.choice.plan(component.measure).filter(|_| component.is_values()) {
+            return result(plan);
+        }
+        match self.device.contraction().plan(component, wanted, self.cancelled)? {
+            Some(plan) => result(&plan),
+            None => Ok(empty),
+        }
+    }
+}
+
+impl Reducer for DeviceReducer<'_> {
+    type Error = DeviceError;
+
+    fn sums(&mut self, component: &Component<'_>) -> Result<ComponentSums, DeviceError> {
+        if self.algorithm != DeviceAlgorithm::Contract {
+            let cells = self.device.sums(self.algorithm, self.area, component.measure, self.cancelled)?;
+            return Ok(ComponentSums::Narrow(
+                cells.ranks.into_iter().zip(cells.sums.into_iter().map(Narrow)).collect(),
+            ));
+        }
+        let empty = match component.source {
+            Source::Doubles(_) => ComponentSums::Precise(Vec::new()),
+            _ => ComponentSums::Narrow(Vec::new()),
+        };
+        self.contracted(component, Wanted::Sums, empty, |plan| {
+            let cells = self.device.contraction().cells_by(plan, self.cancelled)?;
+            let wide = |[low, high]: [u64; 2]| Wide((u128::from(high) << 64 | u128::from(low)) as i128);
+            Ok(match plan.accumulation.monoid {
+                DeviceMonoid::Narrow => ComponentSums::Narrow(cells.by_rank(|sum| Narrow(sum[0] as i64))),
+                DeviceMonoid::Wide => ComponentSums::Wide(cells.by_rank(wide)),
+                DeviceMonoid::Precise => ComponentSums::Precise(
+                    cells.by_rank(|[high, low]| Precise::of_parts(f64::from_bits(high), f64::from_bits(low))),
+                ),
+                DeviceMonoid::Greatest => unreachable!("sums are wanted"),
+            })
+        })
+    }
+
+    fn extremes<const GREATEST: bool>(
+        &mut self,
+        component: &Component<'_>,
+    ) -> Result<ByRank<Extreme<GREATEST>>, DeviceError> {
+        if self.algorithm != DeviceAlgorithm::Contract {
+            self.device.facts().check_decimal_sum(component.measure)?;
+        }
+        let wanted = if GREATEST { Wanted::Greatest } else { Wanted::Least };
+        self.contracted(component, wanted, Vec::new(), |plan| {
+            let cells = self.device.contraction().cells_by(plan, self.cancelled)?;
+            Ok(cells.by_rank(|sum| Extreme::of_word(sum[0])))
+        })
+    }
+}
