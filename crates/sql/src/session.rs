@@ -485,7 +485,7 @@ impl Session {
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let counts = writes.is_some();
-        let afterwards = self.inner.planner.pay(planned, &state);
+        let afterwards = self.inner.planner.ask(planned, &state);
         let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes, afterwards };
         let stream = watched.into_stream();
         Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical), counts })

@@ -1,6 +1,6 @@
 //! Device work in a physical plan: planner, execution node, table sources, residency statements.
 
-mod aside;
+mod background_load;
 mod device_exec;
 mod engines;
 mod explain;
@@ -14,7 +14,7 @@ mod row_groups;
 mod source;
 mod work;
 
-pub(crate) use aside::{Afterwards, Aside, Coming};
+pub(crate) use background_load::{Afterwards, BackgroundLoad, BackgroundLoads};
 pub(crate) use engines::Engines;
 pub(crate) use explain::FragmentRun;
 pub use partial::split_aggregations;

@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use tokio::runtime::Handle;
 
-use super::aside::{Afterwards, Aside, Coming};
+use super::background_load::{Afterwards, BackgroundLoad, BackgroundLoads};
 use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
@@ -26,7 +26,7 @@ use crate::codec;
 use crate::float_sums::make_exact;
 use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, in_order, lower, project_late};
 use crate::mend;
-use crate::placement::{Basis, Declined, Placer, Placing};
+use crate::placement::{AskedColumns, Basis, Declined, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -41,22 +41,22 @@ pub(crate) struct DevicePlanner {
     engines: Arc<Engines>,
     catalog: Arc<CatalogShared>,
     refusals: Arc<Refusals>,
-    placer: Arc<Placer>,
-    aside: Arc<Aside>,
+    asked: Arc<AskedColumns>,
+    background: Arc<BackgroundLoads>,
     known: Arc<Known>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        let (refusals, placer, known): (Arc<Refusals>, Arc<Placer>, _) = Default::default();
-        let aside = Arc::new(Aside::new(refusals.clone(), placer.clone()));
-        DevicePlanner { engines, catalog, refusals, placer, aside, known }
+        let (refusals, asked, known): (Arc<Refusals>, Arc<AskedColumns>, _) = Default::default();
+        let background = Arc::new(BackgroundLoads::new(refusals.clone(), asked.clone()));
+        DevicePlanner { engines, catalog, refusals, asked, background, known }
     }
 
-    /// What comes to the device beside the statements.
-    pub(crate) fn aside(&self) -> &Aside {
-        &self.aside
+    /// The session's background loads.
+    pub(crate) fn background(&self) -> &BackgroundLoads {
+        &self.background
     }
 
     /// Grows with each fragment found unfit for the device, and when the device is lost; plans made before are worth
@@ -69,7 +69,7 @@ impl DevicePlanner {
     pub(crate) fn basis(&self) -> Basis {
         let engine = self.engines.opened();
         let columns = engine.as_ref().map(|engine| engine.residency().changes()).unwrap_or_default();
-        Basis { open: engine.is_some(), columns, credits: self.placer.changes() }
+        Basis { open: engine.is_some(), columns, asked: self.asked.changes() }
     }
 
     /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
@@ -119,7 +119,7 @@ impl DevicePlanner {
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
-        facts.placing = auto.then(|| Placing::new((&self.placer, &self.aside), engine, loads, factor));
+        facts.placing = auto.then(|| Placing::new((&self.asked, &self.background), engine, loads, factor));
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
@@ -142,16 +142,15 @@ impl DevicePlanner {
         Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
-    /// Takes what a statement pays by running fragments on the CPU; what is to come to the device when it is over, if
-    /// anything is.
-    pub(crate) fn pay(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
+    /// Notes the columns that a statement which runs now asks for; the loads that begin when it is over, if any do.
+    pub(crate) fn ask(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
         if planned.declined.is_empty() || matches!(planned.plan, LogicalPlan::Explain(_)) {
             return None;
         }
-        self.placer.pay(&planned.declined);
-        let fragments: Vec<Coming> = planned.declined.iter().filter_map(Declined::coming).cloned().collect();
-        let (aside, engines, state) = (self.aside.clone(), self.engines.clone(), state.clone());
-        (!fragments.is_empty()).then(|| Afterwards { aside, fragments, engines, state, runtime: Handle::current() })
+        self.asked.note(&planned.declined);
+        let loads: Vec<BackgroundLoad> = planned.declined.iter().filter_map(Declined::load).cloned().collect();
+        let (background, engines, state) = (self.background.clone(), self.engines.clone(), state.clone());
+        (!loads.is_empty()).then(|| Afterwards { background, loads, engines, state, runtime: Handle::current() })
     }
 
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
@@ -220,7 +219,7 @@ impl QueryPlanner for DevicePlanner {
         let (planned, state) = (self.lower(logical_plan, state).await?, Arc::new(state.clone()));
         let plan = self.physical(&planned, &state).await?;
         // Nobody tells when this is over.
-        if let Some(afterwards) = self.pay(&planned, &state) {
+        if let Some(afterwards) = self.ask(&planned, &state) {
             afterwards.begin();
         }
         Ok(plan)
