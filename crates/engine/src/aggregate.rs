@@ -16,8 +16,8 @@ use arrow::datatypes::DataType;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result, unsupported};
+use crate::float_limbs::FloatLimbs;
 use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
-use crate::window::Window;
 
 /// How a cell takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ pub(crate) enum Read {
         /// Cell of the first limb; the others follow.
         cell: usize,
         /// The limbs.
-        window: Window,
+        window: FloatLimbs,
         /// Cell that counts what is not finite.
         infinite: usize,
     },
@@ -135,7 +135,7 @@ pub(crate) struct Accumulators {
     /// kernel (columns of one left join share a validity only in the kernel), so sharing is decided once.
     pub(crate) settled: Option<Vec<usize>>,
     /// Floats that were taken apart into limbs: the value, its window, and the name of the parts.
-    pub(crate) fixed: Vec<(String, Window, String)>,
+    pub(crate) fixed: Vec<(String, FloatLimbs, String)>,
 }
 
 impl Accumulators {
@@ -251,8 +251,8 @@ impl Accumulators {
             return unsupported(format!("an exact sum of floats over {} rows, 2³⁰ or more", bounds.rows));
         }
         let window = match bounds.whole_sums {
-            true => Window::WHOLE,
-            false => Window::guess(argument, emitter.registers),
+            true => FloatLimbs::WHOLE,
+            false => FloatLimbs::guess(argument, emitter.registers),
         };
         let known = self.fixed.iter().find(|(code, known, _)| *code == value.code && *known == window);
         let parts = match known {

@@ -15,16 +15,16 @@ use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
+use crate::launch_group::{LaunchGroup, launch_groups};
 use crate::predict::in_bytes;
-use crate::stage::{Stage, stages};
 use crate::table::BuiltTable;
 use crate::tuning::Tuning;
 
 /// The device library that generated kernels call.
 const LIBRARY: &str = include_str!("../kernels/scan.cuh");
 /// What few of them call beside it, with the marks by which those are known.
-const EXTRA: &str = include_str!("../kernels/extra.cuh");
-const EXTRA_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
+const WIDE_KEYS: &str = include_str!("../kernels/wide_keys.cuh");
+const WIDE_KEYS_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
 /// Exact sums of floats, with the mark by which programs are known that have some.
 const FIXED: &str = include_str!("../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
@@ -51,12 +51,12 @@ pub(crate) const FIRST_DOWNLOAD_BYTES: usize = 128 << 10;
 pub(crate) struct BoundFragment {
     pub(crate) pipelines: Vec<BoundPipeline>,
     /// Launches in order.
-    pub(crate) stages: Vec<Stage>,
+    pub(crate) launch_groups: Vec<LaunchGroup>,
     pub(crate) arena: Arena,
     pub(crate) control: Zone,
     /// All kernels.
     pub(crate) program: Arc<Program>,
-    /// What is compiled: a program a stage, side by side, then the one that gathers groups or the rows of a top-k.
+    /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows.
     /// NVRTC takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly,
     /// all kernels are one program.
     pub(crate) parts: Vec<Program>,
@@ -158,15 +158,15 @@ pub(crate) fn bind(
     {
         return Err(EngineError::Malformed("the root of a fragment is no aggregation and no top-k".into()));
     }
-    let stages = stages(&fragment.pipelines, &pipelines);
-    if let Some(wanted) = stages.iter().map(|stage| stage.params_bytes(&pipelines)).max()
+    let launch_groups = launch_groups(&fragment.pipelines, &pipelines);
+    if let Some(wanted) = launch_groups.iter().map(|group| group.params_bytes(&pipelines)).max()
         && wanted > info.params_bytes_max
     {
         let most = info.params_bytes_max;
         return unsupported(format!("a kernel with {wanted} bytes of parameters, where the device takes {most}"));
     }
-    stages.iter().for_each(|stage| source.push_str(&stage.source(&pipelines)));
-    // What runs behind the stages.
+    launch_groups.iter().for_each(|group| source.push_str(&group.source(&pipelines)));
+    // What runs behind the launch groups.
     let finish = match &mut root {
         Root::Groups(groups, compacted) => {
             *compacted = lay_out_result(&mut arena, groups);
@@ -178,9 +178,9 @@ pub(crate) fn bind(
     let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &stages, finish, tuning),
+        false => parts(&pipelines, &launch_groups, finish, tuning),
     };
-    Ok(BoundFragment { pipelines, stages, arena, control, program, parts, root })
+    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, root })
 }
 
 impl BoundFragment {
@@ -200,29 +200,29 @@ impl BoundFragment {
 
 /// Generated source behind what it calls.
 fn with_library(source: &str) -> String {
-    let extra = if EXTRA_MARKS.iter().any(|mark| source.contains(mark)) { EXTRA } else { "" };
+    let extra = if WIDE_KEYS_MARKS.iter().any(|mark| source.contains(mark)) { WIDE_KEYS } else { "" };
     let decoding = decoding_library(source);
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
     let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
     format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{decoding}{source}")
 }
 
-/// A program a stage, then the one that `finish` names.
+/// A program a launch group, then the one that `finish` names.
 fn parts(
     pipelines: &[BoundPipeline],
-    stages: &[Stage],
+    launch_groups: &[LaunchGroup],
     finish: Option<(&str, String)>,
     tuning: &Tuning,
 ) -> Vec<Program> {
-    let stage = |stage: &Stage| {
-        let members: String = stage.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
-        let source = with_library(&format!("{members}{}", stage.source(pipelines)));
-        let builds = stage.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
+    let group = |group: &LaunchGroup| {
+        let members: String = group.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
+        let source = with_library(&format!("{members}{}", group.source(pipelines)));
+        let builds = group.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
         let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
-        Program::new(stage.name.clone(), source).with_effort(effort)
+        Program::new(group.name.clone(), source).with_effort(effort)
     };
     let finish = finish.map(|(name, text)| Program::new(name, with_library(&text)));
-    stages.iter().map(stage).chain(finish).collect()
+    launch_groups.iter().map(group).chain(finish).collect()
 }
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {

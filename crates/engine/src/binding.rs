@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::recorded::Recorded;
 use crate::topk::run::TopKernels;
 
-/// How a stage is launched.
+/// How a launch group is launched.
 pub(crate) struct Launch {
     pub(crate) kernel: Kernel,
     pub(crate) shape: LaunchShape,
@@ -24,7 +24,7 @@ pub(crate) struct Launch {
     pub(crate) firsts: Vec<u32>,
 }
 
-/// Kernels beside those of the stages.
+/// Kernels beside those of the launch groups.
 pub(crate) enum Finish {
     /// There are none.
     Nothing,
@@ -41,7 +41,7 @@ pub(crate) struct Binding {
     pub(crate) in_haste: bool,
     /// The fragment's own programs, once a second run has asked for them.
     pub(crate) better: OnceLock<Compilation>,
-    /// The launches, one a stage.
+    /// The launches, one a launch group.
     pub(crate) launches: Vec<Launch>,
     /// What runs beside them.
     pub(crate) finish: Finish,
@@ -73,10 +73,10 @@ impl Binding {
         Binding { fragment, in_haste, better, launches, finish, refused, columns, guesses, recorded }
     }
 
-    /// Takes a recording over `arena`, with or without a time for each stage.
-    pub(crate) fn recorded(&self, arena: &DeviceBuffer, stages: bool) -> Option<Recorded> {
+    /// Takes a recording over `arena`, with or without a time for each launch group.
+    pub(crate) fn recorded(&self, arena: &DeviceBuffer, times_launches: bool) -> Option<Recorded> {
         let mut recorded = self.recorded.lock();
-        let position = recorded.iter().position(|recorded| recorded.is_for(arena, stages))?;
+        let position = recorded.iter().position(|recorded| recorded.is_for(arena, times_launches))?;
         Some(recorded.remove(position))
     }
 

@@ -12,9 +12,12 @@ mod codegen;
 mod dictionaries;
 mod error;
 mod estimate;
+mod explain;
+mod float_limbs;
 mod float_sum;
 mod ir;
 mod keys;
+mod launch_group;
 mod lookup;
 mod order;
 mod predict;
@@ -22,12 +25,9 @@ mod read;
 mod recorded;
 mod result;
 mod run;
-mod stage;
 mod table;
 mod topk;
 mod tuning;
-mod window;
-mod words;
 
 pub use binding::BindingCache;
 pub use error::{EngineError, NotCompiled, Result};
@@ -37,6 +37,6 @@ pub use ir::{
     Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Step, TopK, Ty, UnaryOp,
 };
 pub use predict::{PredictedPipeline, Prediction, TableFacts, in_bytes};
-pub use run::{Engine, RunOptions, RunReport, StageReport};
+pub use run::{Engine, LaunchReport, RunOptions, RunReport};
 pub use tuning::Tuning;
 pub use warpcube_gpu::prims::topk::Algorithm as TopKAlgorithm;

@@ -13,12 +13,12 @@ use warpcube_gpu::DeviceInfo;
 use crate::bind::{BoundFragment, Root};
 use crate::binding::BindingCache;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
+use crate::explain::{self, Named};
 use crate::ir::{Fragment, Sink};
+use crate::launch_group::levels;
 use crate::order::Planned;
 use crate::run::Engine;
-use crate::stage::levels;
 use crate::table::{BuiltTable, TableLayout};
-use crate::words::{self, Named};
 
 /// What a launch costs beyond the bytes it reads: start, drawing tickets, flushing. Of the queries of TPC-H and SSB on
 /// an H200 (bench/results), those with one launch take 0.08 ms more than reading their bytes at peak, those with two
@@ -98,7 +98,7 @@ impl Engine {
             .collect();
         let orders: Option<Vec<&[Planned]>> =
             bound.map(|bound| bound.pipelines.iter().map(|pipeline| pipeline.order.as_slice()).collect());
-        let words = words::describe(fragment, &columns, orders.as_deref());
+        let words = explain::describe(fragment, &columns, orders.as_deref());
         let pipelines: Vec<PredictedPipeline> = words
             .into_iter()
             .enumerate()
@@ -170,7 +170,7 @@ fn launches(fragment: &Fragment) -> u32 {
 
 fn launches_of(bound: &BoundFragment) -> u32 {
     let compacted = matches!(&bound.root, Root::Groups(_, Some(_)));
-    bound.stages.len() as u32 + u32::from(compacted)
+    bound.launch_groups.len() as u32 + u32::from(compacted)
 }
 
 fn size(sink: &BoundSink) -> String {

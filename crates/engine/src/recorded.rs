@@ -1,7 +1,7 @@
 //! The launches of a bound fragment over one arena, recorded so that a repeat is one call.
 //!
-//! Constants are uploaded, the arena is zeroed, the stages run in order, groups are gathered where that is a step of
-//! its own, and what the host reads comes back. The device's time is from after the upload to the last kernel's end.
+//! Constants are uploaded, the arena is zeroed, the launch groups run in order, groups are gathered where that is a
+//! step of its own, and what the host reads comes back. The device's time is from after the upload to the last kernel's end.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::tuning::Tuning;
 /// A recording with what to read of it.
 pub(crate) struct Recorded {
     recording: Recording,
-    /// After the upload, then after each launch if `stages`, else after the last.
+    /// After the upload, then after each launch if `times_launches`, else after the last.
     marks: Vec<Mark>,
-    stages: bool,
+    times_launches: bool,
     outputs: Vec<Output>,
 }
 
@@ -32,13 +32,13 @@ impl Recorded {
         arena: &DeviceBuffer,
         device: &Device,
         stream: &mut Stream,
-        stages: bool,
+        times_launches: bool,
         tuning: &Tuning,
     ) -> Result<Recorded> {
         let bound = &binding.fragment;
         let at = |zone| bound.arena.offset(zone);
         // A point in time between two launches would keep the second from starting early.
-        let early = tuning.early_launch && !stages;
+        let early = tuning.early_launch && !times_launches;
         let mut work = Work::new(device);
         work.upload(arena, 0, bound.arena.constants())?;
         let mut marks = vec![work.mark()];
@@ -50,18 +50,18 @@ impl Recorded {
             }
             _ => None,
         };
-        for (index, (stage, launch)) in bound.stages.iter().zip(&binding.launches).enumerate() {
-            let is_root = index + 1 == bound.stages.len();
+        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.launches).enumerate() {
+            let is_root = index + 1 == bound.launch_groups.len();
             if let Some((top, run)) = top.as_ref().filter(|_| is_root) {
                 top.record_sample(&mut work, run)?;
             }
-            let members = stage.members.iter().map(|index| &bound.pipelines[*index]);
+            let members = group.members.iter().map(|index| &bound.pipelines[*index]);
             let params =
                 members.fold(Params::new(), |params, member| params_of(params, &member.params, &bound.arena, arena));
             let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
             let early = early && index > 0 && top.is_none();
             work.launch(&launch.kernel, launch.shape, &params, early)?;
-            if stages {
+            if times_launches {
                 marks.push(work.mark());
             }
         }
@@ -93,19 +93,19 @@ impl Recorded {
                 vec![work.download(arena, at(compacted.zone), bytes)?]
             }
             (Root::Groups(groups, _), _) => {
-                if !stages {
+                if !times_launches {
                     marks.push(work.mark());
                 }
                 let (seen, end) = (at(groups.seen), at(groups.cells) + groups.cells.bytes());
                 vec![work.download(arena, at(bound.control), 16)?, work.download(arena, seen, end - seen)?]
             }
         };
-        Ok(Recorded { recording: stream.prepare(work)?, marks, stages, outputs })
+        Ok(Recorded { recording: stream.prepare(work)?, marks, times_launches, outputs })
     }
 
-    /// Whether this is a recording over `arena`, with or without a time for each stage.
-    pub(crate) fn is_for(&self, arena: &DeviceBuffer, stages: bool) -> bool {
-        self.stages == stages && self.recording.is_on(&[arena])
+    /// Whether this is a recording over `arena`, with or without a time for each launch group.
+    pub(crate) fn is_for(&self, arena: &DeviceBuffer, times_launches: bool) -> bool {
+        self.times_launches == times_launches && self.recording.is_on(&[arena])
     }
 
     /// Runs all and waits for it.
@@ -124,8 +124,8 @@ impl Recorded {
     }
 
     /// Time of one launch of the last run, if launches were timed.
-    pub(crate) fn stage_time(&self, stage: usize) -> Result<Option<Duration>> {
-        self.stages.then(|| self.between(stage, stage + 1)).transpose()
+    pub(crate) fn launch_time(&self, group: usize) -> Result<Option<Duration>> {
+        self.times_launches.then(|| self.between(group, group + 1)).transpose()
     }
 
     fn between(&self, from: usize, to: usize) -> Result<Duration> {

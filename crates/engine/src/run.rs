@@ -18,9 +18,9 @@ use crate::binding::{Binding, BindingCache, Finish, Found, Launch};
 use crate::codegen::pipeline::CANCEL_OFFSET;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::ir::Fragment;
+use crate::launch_group::LaunchGroup;
 use crate::read::{Rows, TooSmall, read};
 use crate::recorded::Recorded;
-use crate::stage::Stage;
 use crate::tuning::Tuning;
 
 /// Slots of a hashed group table at first.
@@ -54,7 +54,7 @@ pub struct RunOptions {
     /// ([`EngineError::NotCompiled`]).
     pub elsewhere: bool,
     /// Whether each launch is timed; launches then do not overlap, so that all together take a little longer.
-    pub stage_times: bool,
+    pub launch_times: bool,
 }
 
 /// What one run did.
@@ -79,7 +79,7 @@ pub struct RunReport {
     /// Whether its kernels were compiled in haste: those of runs to come will be better.
     pub in_haste: bool,
     /// One report a launch.
-    pub stages: Vec<StageReport>,
+    pub launch_groups: Vec<LaunchReport>,
     /// Device memory of tables and result.
     pub arena_bytes: u64,
     /// How a top-k was found, and why so.
@@ -93,10 +93,10 @@ pub struct RunReport {
 
 /// What one launch did.
 #[derive(Debug, Clone)]
-pub struct StageReport {
+pub struct LaunchReport {
     /// The pipelines that ran side by side, by position in the fragment.
     pub pipelines: Vec<usize>,
-    /// Time on the device, if launches were timed ([`RunOptions::stage_times`]).
+    /// Time on the device, if launches were timed ([`RunOptions::launch_times`]).
     pub device: Option<Duration>,
     /// Estimated bytes read from columns.
     pub bytes: u64,
@@ -295,11 +295,11 @@ impl Engine {
 
     /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
     fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Finish)> {
-        // All kernels of one program, or those of a stage in the stage's.
+        // All kernels of one program, or those of a launch group in the launch group's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
-        let mut launches = Vec::with_capacity(fragment.stages.len());
-        for (position, stage) in fragment.stages.iter().enumerate() {
-            launches.push(self.launch_of(fragment, stage, module(position).kernel(&stage.name)?)?);
+        let mut launches = Vec::with_capacity(fragment.launch_groups.len());
+        for (position, group) in fragment.launch_groups.iter().enumerate() {
+            launches.push(self.launch_of(fragment, group, module(position).kernel(&group.name)?)?);
         }
         let last = module(modules.len() - 1);
         let finish = match &fragment.root {
@@ -377,9 +377,9 @@ impl Engine {
     ) -> Result<Result<Rows, TooSmall>> {
         let bound = &binding.fragment;
         let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
-        let mut recorded = match binding.recorded(arena, options.stage_times) {
+        let mut recorded = match binding.recorded(arena, options.launch_times) {
             Some(recorded) => recorded,
-            None => Recorded::new(binding, arena, self.device(), stream, options.stage_times, &self.tuning)?,
+            None => Recorded::new(binding, arena, self.device(), stream, options.launch_times, &self.tuning)?,
         };
         recorded.run(stream, arena)?;
         drop(span);
@@ -391,16 +391,16 @@ impl Engine {
             return Err(GpuError::Cancelled.into());
         }
         report.device += recorded.device_time()?;
-        report.stages.clear();
+        report.launch_groups.clear();
         report.bytes = 0;
-        for (index, (stage, launch)) in bound.stages.iter().zip(&binding.launches).enumerate() {
+        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.launches).enumerate() {
             let attributes = launch.kernel.attributes();
-            let members = || stage.members.iter().map(|index| &bound.pipelines[*index]);
+            let members = || group.members.iter().map(|index| &bound.pipelines[*index]);
             let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();
             report.bytes += bytes;
-            report.stages.push(StageReport {
-                pipelines: stage.members.clone(),
-                device: recorded.stage_time(index)?,
+            report.launch_groups.push(LaunchReport {
+                pipelines: group.members.clone(),
+                device: recorded.launch_time(index)?,
                 bytes,
                 registers: attributes.registers,
                 spilled: attributes.local_bytes,
@@ -412,13 +412,13 @@ impl Engine {
     }
 
     /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.
-    fn launch_of(&self, bound: &BoundFragment, stage: &Stage, kernel: Kernel) -> Result<Launch> {
-        let block = bound.pipelines[stage.members[0]].block;
-        let shared_bytes = stage.shared_bytes(&bound.pipelines);
+    fn launch_of(&self, bound: &BoundFragment, group: &LaunchGroup, kernel: Kernel) -> Result<Launch> {
+        let block = bound.pipelines[group.members[0]].block;
+        let shared_bytes = group.shared_bytes(&bound.pipelines);
         let resident = kernel.blocks_per_multiprocessor(block, shared_bytes)?.max(1);
         let most = resident * self.device().info().multiprocessors;
-        let (mut grid, mut firsts) = (0, Vec::with_capacity(stage.members.len()));
-        for index in &stage.members {
+        let (mut grid, mut firsts) = (0, Vec::with_capacity(group.members.len()));
+        for index in &group.members {
             firsts.push(grid);
             grid += most.min(bound.pipelines[*index].tickets.div_ceil(block / 32)).max(1);
         }

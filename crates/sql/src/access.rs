@@ -4,7 +4,7 @@
 //! Paths are compared as the system resolves them: `..` and symbolic links are followed first. A path is checked where
 //! a statement names it ([`Access::check_location`], before anything tells whether it is there), files again where a
 //! folder or a pattern has named them, and every access of DataFusion's readers and writers by the session's store
-//! ([`crate::catalog::Hiding`]).
+//! ([`crate::catalog::DataFileStore`]).
 //!
 //! Invariant: both settings only ever become stricter while a session lives. Folders that were set before
 //! `warpcube.allowed_paths` are its administrator's and stay.

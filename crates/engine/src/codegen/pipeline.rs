@@ -1,4 +1,4 @@
-//! One pipeline as one device function, which a kernel calls ([`crate::stage`]).
+//! One pipeline as one device function, which a kernel calls ([`crate::launch_group`]).
 //!
 //! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
 //! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
@@ -20,8 +20,8 @@ use crate::codegen::expr::{Emitter, Value, vector_value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
+use crate::codegen::shared_tables::{SPAN_BYTES, SharedTable, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
-use crate::codegen::staged::{SPAN_BYTES, Staged, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
@@ -344,7 +344,7 @@ pub(super) struct Layout {
     pub(super) block: u32,
     min_blocks: u32,
     shared_bytes: usize,
-    pub(super) staged: Vec<Staged>,
+    pub(super) staged: Vec<SharedTable>,
     queue_offset: usize,
     pub(super) queue_entries: usize,
     cells_offset: usize,
@@ -371,7 +371,7 @@ impl KernelWriter<'_> {
         let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
 
         let mut body = String::new();
-        let staged = self.stage(&layout, &error_slot)?;
+        let staged = self.fill_shared_tables(&layout, &error_slot)?;
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset, &control);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
@@ -433,7 +433,7 @@ impl KernelWriter<'_> {
         let cells_per_warp = plan.shared_cell_bytes();
         let warp_bytes = queue_entries * 2 + cells_per_warp;
         let block_cells = plan.block_cell_bytes();
-        let mut bitmaps: Vec<Staged> = Vec::new();
+        let mut bitmaps: Vec<SharedTable> = Vec::new();
         let mut bitmap_bytes = 0;
         // The most selective probes come first in the plan and take shared memory first.
         for planned in &self.split.dense {
@@ -450,7 +450,7 @@ impl KernelWriter<'_> {
             };
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * LARGE_WARPS <= self.input.shared_limit;
             if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
-                bitmaps.push(Staged { build: probe.build, coded, spanned, offset: bitmap_bytes });
+                bitmaps.push(SharedTable { build: probe.build, coded, spanned, offset: bitmap_bytes });
                 bitmap_bytes += bytes;
             }
         }

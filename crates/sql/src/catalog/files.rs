@@ -19,8 +19,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::data_file_store::{is_data, is_partition};
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
-use super::hiding::{is_data, is_partition};
 use super::memory::FileMemory;
 use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::{by_folder, is_pattern};
@@ -77,8 +77,8 @@ impl ExternalTable {
         }
 
         if file_type.name == "CSV" {
-            quoted::check(state, &mut resolved, &files).await?;
-            if let Some(inferred) = quoted::infer(state, &resolved, &files).await {
+            csv_newlines::check(state, &mut resolved, &files).await?;
+            if let Some(inferred) = csv_newlines::infer(state, &resolved, &files).await {
                 resolved.schema = Arc::new(DFSchema::try_from(inferred)?);
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 
-use super::quoted::{Characters, Quotes};
+use super::csv_newlines::{Characters, Quotes};
 use super::snapshot::FileIdentity;
 use crate::exec::ParquetFiles;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use glob::{MatchOptions, Pattern, PatternError};
 
-use super::hiding::is_partition;
+use super::data_file_store::is_partition;
 use crate::error::{Result, SqlError};
 
 /// Folders are matched one level a wildcard, and hidden ones by name alone.

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::{TryStreamExt, stream};
 use warpcube_engine::{Engine, Expr, OrderKey, RunReport, Sink};
 
-use super::known::Known;
+use super::explain_cache::ExplainCache;
 use super::work::Work;
 use crate::lower::{Lowered, Refusals};
 use crate::report::StatementReport;
@@ -53,7 +53,7 @@ pub(crate) struct DeviceExec {
     engine: Arc<Engine>,
     state: Arc<SessionState>,
     refusals: Arc<Refusals>,
-    known: Arc<Known>,
+    explain_cache: Arc<ExplainCache>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -78,7 +78,7 @@ impl DeviceExec {
             engine,
             state,
             refusals,
-            known: Arc::default(),
+            explain_cache: Arc::default(),
             properties: Arc::new(properties(schema, order)),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -120,15 +120,15 @@ impl DeviceExec {
             engine: self.engine.clone(),
             state: self.state.clone(),
             refusals: self.refusals.clone(),
-            known: self.known.clone(),
+            explain_cache: self.explain_cache.clone(),
             properties: self.properties.clone(),
             metrics: self.metrics.clone(),
         }
     }
 
     /// The operator with other fragments to ask for what running them has found.
-    pub(crate) fn beside(self, known: Arc<Known>) -> DeviceExec {
-        DeviceExec { known, ..self }
+    pub(crate) fn beside(self, explain_cache: Arc<ExplainCache>) -> DeviceExec {
+        DeviceExec { explain_cache, ..self }
     }
 
     fn note(&self, report: &RunReport) {
@@ -266,7 +266,7 @@ impl ExecutionPlan for DeviceExec {
             engine: self.engine.clone(),
             state: self.state.clone(),
             refusals: self.refusals.clone(),
-            known: self.known.clone(),
+            explain_cache: self.explain_cache.clone(),
             schema: self.schema(),
             report: StatementReport::of(&context),
         };

@@ -19,7 +19,7 @@ use super::background_load::{Afterwards, BackgroundLoad, BackgroundLoads};
 use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
-use super::known::Known;
+use super::explain_cache::ExplainCache;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
@@ -43,15 +43,15 @@ pub(crate) struct DevicePlanner {
     refusals: Arc<Refusals>,
     asked: Arc<AskedColumns>,
     background: Arc<BackgroundLoads>,
-    known: Arc<Known>,
+    explain_cache: Arc<ExplainCache>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        let (refusals, asked, known): (Arc<Refusals>, Arc<AskedColumns>, _) = Default::default();
+        let (refusals, asked, explain_cache): (Arc<Refusals>, Arc<AskedColumns>, _) = Default::default();
         let background = Arc::new(BackgroundLoads::new(refusals.clone(), asked.clone()));
-        DevicePlanner { engines, catalog, refusals, asked, background, known }
+        DevicePlanner { engines, catalog, refusals, asked, background, explain_cache }
     }
 
     /// The session's background loads.
@@ -136,7 +136,7 @@ impl DevicePlanner {
         }
         // Fragments of an EXPLAIN go with it.
         if !matches!(lowered, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
-            explain::fragments(&lowered)?.iter().for_each(|fragment| self.known.remember(fragment));
+            explain::fragments(&lowered)?.iter().for_each(|fragment| self.explain_cache.remember(fragment));
         }
         let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
         Ok(Planned { plan: lowered, refused, declined, basis })
@@ -171,7 +171,7 @@ impl DevicePlanner {
         let extension = DeviceExtension {
             engines: self.engines.clone(),
             refusals: self.refusals.clone(),
-            known: self.known.clone(),
+            explain_cache: self.explain_cache.clone(),
             state: state.clone(),
         };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
@@ -188,7 +188,9 @@ impl DevicePlanner {
             _ => (self.engines.get(), self.engines.reason()),
         };
         let notes = match explained {
-            Explained::Plan => Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.known)?),
+            Explained::Plan => {
+                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.explain_cache)?)
+            }
             Explained::Run => None,
         };
         Ok(Arc::new(ExplainExec::new(plan, notes, engine, no_device)))
@@ -230,7 +232,7 @@ impl QueryPlanner for DevicePlanner {
 struct DeviceExtension {
     engines: Arc<Engines>,
     refusals: Arc<Refusals>,
-    known: Arc<Known>,
+    explain_cache: Arc<ExplainCache>,
     state: Arc<SessionState>,
 }
 
@@ -264,6 +266,6 @@ impl ExtensionPlanner for DeviceExtension {
             self.state.clone(),
             self.refusals.clone(),
         );
-        Ok(Some(Arc::new(exec.beside(self.known.clone()))))
+        Ok(Some(Arc::new(exec.beside(self.explain_cache.clone()))))
     }
 }

@@ -29,8 +29,8 @@ use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
 use super::device_exec::{Arguments, Mode};
 use super::explain::{FragmentRun, predict};
+use super::explain_cache::ExplainCache;
 use super::finish::{Cancelled, finish};
-use super::known::Known;
 use super::partial::{partial_plan, states};
 use super::source::{load_limits, load_threads, requests};
 use crate::cancel::ThrowOnDrop;
@@ -50,7 +50,7 @@ pub(super) struct Work {
     pub(super) engine: Arc<Engine>,
     pub(super) state: Arc<SessionState>,
     pub(super) refusals: Arc<Refusals>,
-    pub(super) known: Arc<Known>,
+    pub(super) explain_cache: Arc<ExplainCache>,
     pub(super) schema: SchemaRef,
     pub(super) report: Option<Arc<StatementReport>>,
 }
@@ -67,11 +67,11 @@ impl Work {
         }
         let groups_max = self.lowered.groups_max;
         let dump = settings.dump_source.clone();
-        let stage_times = self.report.as_ref().is_some_and(|report| report.is_explained());
-        let options = RunOptions { limits, groups_max, cancel, dump, stage_times, ..RunOptions::default() };
+        let launch_times = self.report.as_ref().is_some_and(|report| report.is_explained());
+        let options = RunOptions { limits, groups_max, cancel, dump, launch_times, ..RunOptions::default() };
         // Before it runs: what is known afterwards is no prediction.
         let explained = self.report.as_ref().filter(|report| report.is_explained());
-        let predicted = explained.map(|_| predict(&self.engine, &self.known, &self.lowered));
+        let predicted = explained.map(|_| predict(&self.engine, &self.explain_cache, &self.lowered));
         let valued = self.lowered.with_values(&self.values()?);
         let may_wait_elsewhere = self.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };

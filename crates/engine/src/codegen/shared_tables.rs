@@ -23,7 +23,7 @@ const CODES_MAX: usize = 16 << 10;
 
 /// What a kernel knows of a table's keys in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Staged {
+pub(super) struct SharedTable {
     /// The table.
     pub(super) build: usize,
     /// The column of codes that a byte a code tells of; `None` for the table's bitmap.
@@ -34,7 +34,7 @@ pub(super) struct Staged {
     pub(super) offset: usize,
 }
 
-impl Staged {
+impl SharedTable {
     /// Names of the first key of a table whose bitmap is in shared memory, and of the first past all of them.
     pub(super) fn span(self) -> (String, String) {
         (format!("{}_first", self.name()), format!("{}_past", self.name()))
@@ -52,7 +52,7 @@ impl Staged {
 impl KernelWriter<'_> {
     /// Copies bitmaps to shared memory. Where the key is a column of codes, what is known of its values is brought into
     /// the order of the codes, a byte each: rows are then tested without becoming values.
-    pub(super) fn stage(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
+    pub(super) fn fill_shared_tables(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
         let (mut text, mut spans) = (String::new(), String::new());
         for staged in &layout.staged {
             let Some(BuiltTable { layout: TableLayout::Direct { bitmap }, .. }) = &self.input.tables[staged.build]
@@ -132,7 +132,7 @@ pub(super) fn coded_bytes(codes: usize) -> usize {
 pub(super) fn range_test(
     emitter: &mut Emitter,
     probe: &Probe,
-    staged: Option<&Staged>,
+    staged: Option<&SharedTable>,
     (input, readers): (&PipelineInput, &[ColumnReader]),
 ) -> Option<(String, String)> {
     let staged = staged?;
@@ -161,7 +161,7 @@ pub(super) fn coded(input: &PipelineInput, split: &Split, probe: &Probe) -> Opti
 pub(super) fn staged_probe(
     emitter: &mut Emitter,
     probe: &Probe,
-    staged: Option<&Staged>,
+    staged: Option<&SharedTable>,
     (input, readers): (&PipelineInput, &[ColumnReader]),
     left: Option<&str>,
 ) -> Result<String> {
@@ -169,7 +169,7 @@ pub(super) fn staged_probe(
         Some(left) => format!("{left} && {test}"),
         None => test,
     };
-    let Some(Staged { coded: Some(column), .. }) = staged.copied() else {
+    let Some(SharedTable { coded: Some(column), .. }) = staged.copied() else {
         return match staged {
             Some(staged) => Ok(and_left(dense_probe(emitter, probe, input.tables, Some(staged.name()))?)),
             None => far_probe(emitter, probe, input.tables, left.unwrap_or("true")),

@@ -17,23 +17,23 @@ const BIT_OF_ONE: i32 = 1074;
 
 /// Neighbouring limbs, by position among those of a [`crate::FloatSum`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct FloatLimbs {
     /// The lowest.
     pub(crate) first: usize,
     /// How many.
     pub(crate) limbs: usize,
 }
 
-impl Window {
+impl FloatLimbs {
     /// Limbs for every finite double.
-    pub(crate) const WHOLE: Window = Window { first: 0, limbs: LIMBS };
+    pub(crate) const WHOLE: FloatLimbs = FloatLimbs { first: 0, limbs: LIMBS };
 
     /// The guess for an argument of a sum.
-    pub(crate) fn guess(argument: &Expr, registers: &[Option<Value>]) -> Window {
+    pub(crate) fn guess(argument: &Expr, registers: &[Option<Value>]) -> FloatLimbs {
         let magnitude = magnitude(argument, registers).filter(|bound| bound.is_finite()).unwrap_or(MAGNITUDE_GUESSED);
         let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
         let end = ((exponent + 1 + BIT_OF_ONE) as usize).div_ceil(LIMB_BITS).clamp(LIMBS_GUESSED, LIMBS);
-        Window { first: end - LIMBS_GUESSED, limbs: LIMBS_GUESSED }
+        FloatLimbs { first: end - LIMBS_GUESSED, limbs: LIMBS_GUESSED }
     }
 }
 
@@ -69,15 +69,15 @@ mod tests {
 
     #[test]
     fn windows_end_above_the_largest_magnitude() {
-        let window = |value: f64| Window::guess(&Expr::Literal(Literal::Float(value), Ty::F64), &[]);
+        let window = |value: f64| FloatLimbs::guess(&Expr::Literal(Literal::Float(value), Ty::F64), &[]);
         for value in [0.0, 5e-324, 1e-300, 0.7, 1.0, 1.5e9, -2e300, f64::MAX] {
-            let Window { first, limbs } = window(value);
+            let FloatLimbs { first, limbs } = window(value);
             let top = (first + limbs) as i32 * LIMB_BITS as i32 - BIT_OF_ONE;
             assert!(value.abs() <= 2f64.powi(top.min(1023)) || top > 1023, "{value}: {first}");
             assert!(first == 0 || value.abs() >= 2f64.powi(top - LIMB_BITS as i32 - 1), "{value}: {first}");
         }
         assert_eq!(window(f64::INFINITY), window(MAGNITUDE_GUESSED));
-        assert_eq!(Window::WHOLE.limbs * LIMB_BITS, 2112);
+        assert_eq!(FloatLimbs::WHOLE.limbs * LIMB_BITS, 2112);
     }
 
     #[test]

@@ -13,14 +13,14 @@ pub(crate) enum Piece {
 
 /// Gathers lines until a statement is whole.
 #[derive(Debug, Default)]
-pub(crate) struct Feeder {
+pub(crate) struct StatementReader {
     text: String,
     /// Lines taken so far, and the one that `text` starts on, from 1.
     lines: usize,
     start: usize,
 }
 
-impl Feeder {
+impl StatementReader {
     /// Takes a line; gives what became whole with it, each with the line it starts on.
     pub(crate) fn line(&mut self, line: &str) -> Vec<(Piece, usize)> {
         self.lines += 1;
@@ -79,12 +79,12 @@ mod tests {
 
     #[test]
     fn statements_and_commands_with_their_lines() {
-        let mut feeder = Feeder::default();
+        let mut reader = StatementReader::default();
         let mut found = Vec::new();
         for line in ["-- hello", "\\timing on", "", "select 1;select '", ";", "\\q", "'; select 2"] {
-            found.extend(feeder.line(line));
+            found.extend(reader.line(line));
         }
-        found.extend(feeder.end());
+        found.extend(reader.end());
         let statement = |sql: &str| Piece::Statement(sql.into());
         let expected = [
             (Piece::Command("\\timing on".into()), 2),
@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn commands_stand_on_lines_of_their_own() {
-        let mut feeder = Feeder::default();
-        assert_eq!(feeder.line("  \\d t "), [(Piece::Command("\\d t".into()), 1)]);
-        assert_eq!(feeder.line("select 1 -- ;"), []);
-        assert_eq!(feeder.end(), [(Piece::Statement("select 1".into()), 2)]);
+        let mut reader = StatementReader::default();
+        assert_eq!(reader.line("  \\d t "), [(Piece::Command("\\d t".into()), 1)]);
+        assert_eq!(reader.line("select 1 -- ;"), []);
+        assert_eq!(reader.end(), [(Piece::Statement("select 1".into()), 2)]);
     }
 }

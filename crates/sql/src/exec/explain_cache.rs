@@ -13,11 +13,11 @@ const ENTRIES: usize = 1024;
 
 /// Fragments by their identity. It keeps none alive.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ExplainCache {
     fragments: Mutex<HashMap<String, Weak<Lowered>>>,
 }
 
-impl Known {
+impl ExplainCache {
     /// Remembers a fragment; the last of equal ones counts.
     pub(crate) fn remember(&self, lowered: &Arc<Lowered>) {
         let mut fragments = self.fragments.lock();

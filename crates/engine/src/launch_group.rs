@@ -1,14 +1,14 @@
 //! Launches: pipelines that do not depend on each other run side by side in one kernel.
 //!
-//! A stage's kernel gives its first blocks to its first pipeline, the next ones to the next. The tables of a star join
-//! are built in one launch that way, and a launch costs about as much as building a small table.
+//! The kernel of a launch group gives its first blocks to its first pipeline, the next ones to the next. The tables of a
+//! star join are built in one launch that way, and a launch costs about as much as building a small table.
 
 use crate::codegen::pipeline::BoundPipeline;
 use crate::ir::{Pipeline, Step};
 
 /// Pipelines launched together, by position in the fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stage {
+pub(crate) struct LaunchGroup {
     /// Kernel name.
     pub(crate) name: String,
     /// Positions in ascending order.
@@ -33,25 +33,29 @@ pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
     levels
 }
 
-/// Groups pipelines: each runs in a stage after those of all tables it probes, and shares one with pipelines of the
+/// Groups pipelines: each runs in a launch group after those of all tables it probes, and shares it with pipelines of the
 /// same block size.
-pub(crate) fn stages(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<Stage> {
+pub(crate) fn launch_groups(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
     let levels = levels(pipelines);
-    let mut stages: Vec<(usize, u32, Vec<usize>)> = Vec::new();
+    let mut launch_groups: Vec<(usize, u32, Vec<usize>)> = Vec::new();
     for (index, (level, pipeline)) in levels.iter().zip(bound).enumerate() {
-        let same = |stage: &&mut (usize, u32, Vec<usize>)| stage.0 == *level && stage.1 == pipeline.block;
-        match stages.iter_mut().find(same) {
+        let same = |group: &&mut (usize, u32, Vec<usize>)| group.0 == *level && group.1 == pipeline.block;
+        match launch_groups.iter_mut().find(same) {
             Some((_, _, members)) => members.push(index),
-            None => stages.push((*level, pipeline.block, vec![index])),
+            None => launch_groups.push((*level, pipeline.block, vec![index])),
         }
     }
-    stages.sort_by_key(|(level, _, _)| *level);
-    let name = |position: usize| format!("stage_{position}");
-    stages.into_iter().enumerate().map(|(position, (_, _, members))| Stage { name: name(position), members }).collect()
+    launch_groups.sort_by_key(|(level, _, _)| *level);
+    let name = |position: usize| format!("launch_group_{position}");
+    launch_groups
+        .into_iter()
+        .enumerate()
+        .map(|(position, (_, _, members))| LaunchGroup { name: name(position), members })
+        .collect()
 }
 
-impl Stage {
-    /// The stage's parameter struct and kernel: the members' structs, then the first block of each but the first. The
+impl LaunchGroup {
+    /// The group's parameter struct and kernel: the members' structs, then the first block of each but the first. The
     /// kernel may be launched early.
     pub(crate) fn source(&self, bound: &[BoundPipeline]) -> String {
         let (name, first) = (&self.name, self.members[0]);

@@ -31,15 +31,15 @@ type Bytes = <PutPayload as IntoIterator>::Item;
 
 /// The file system of this machine; its lists have what holds data.
 #[derive(Debug, Default)]
-pub(crate) struct Hiding {
+pub(crate) struct DataFileStore {
     files: LocalFileSystem,
     access: Access,
 }
 
-impl Hiding {
+impl DataFileStore {
     /// The files that `access` allows.
-    pub(crate) fn new(access: Access) -> Hiding {
-        Hiding { files: LocalFileSystem::new(), access }
+    pub(crate) fn new(access: Access) -> DataFileStore {
+        DataFileStore { files: LocalFileSystem::new(), access }
     }
 
     /// Refuses a path that the session must not reach.
@@ -92,14 +92,14 @@ fn shown(
     files.try_filter(move |file| futures::future::ready(is_shown(prefix.as_ref(), &file.location))).boxed()
 }
 
-impl fmt::Display for Hiding {
+impl fmt::Display for DataFileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.files.fmt(f)
     }
 }
 
 #[async_trait]
-impl ObjectStore for Hiding {
+impl ObjectStore for DataFileStore {
     async fn put_opts(&self, to: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.check(to)?;
         self.files.put_opts(to, payload, options).await
@@ -121,7 +121,7 @@ impl ObjectStore for Hiding {
     }
 
     fn delete_stream(&self, files: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let store = Hiding::new(self.access.clone());
+        let store = DataFileStore::new(self.access.clone());
         let checked = files.map(move |file| file.and_then(|file| store.check(&file).map(|()| file)));
         self.files.delete_stream(checked.boxed())
     }
