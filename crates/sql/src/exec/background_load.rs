@@ -31,6 +31,7 @@ const THREADS_SHARE: usize = 4;
 /// The background loads of a session.
 #[derive(Debug)]
 pub(crate) struct BackgroundLoads {
+    engines: Arc<Engines>,
     refusals: Arc<Refusals>,
     asked: Arc<AskedColumns>,
     work: Mutex<Work>,
@@ -59,7 +60,6 @@ pub(crate) struct BackgroundLoad {
 pub(crate) struct Afterwards {
     pub(super) background: Arc<BackgroundLoads>,
     pub(super) loads: Vec<BackgroundLoad>,
-    pub(super) engines: Arc<Engines>,
     pub(super) state: Arc<SessionState>,
     /// Drives scans.
     pub(super) runtime: Handle,
@@ -69,7 +69,7 @@ impl Afterwards {
     /// Begins the loads: the statement is over.
     pub(crate) fn begin(self) {
         for load in self.loads {
-            self.background.start(load, self.engines.clone(), self.state.clone(), self.runtime.clone());
+            self.background.start(load, self.state.clone(), self.runtime.clone());
         }
     }
 }
@@ -92,9 +92,9 @@ impl Drop for UnderWay {
 impl BackgroundLoads {
     /// No load so far. Fragments that are found unfit become `refusals`; columns whose load fails are no longer
     /// `asked` for.
-    pub(crate) fn new(refusals: Arc<Refusals>, asked: Arc<AskedColumns>) -> BackgroundLoads {
+    pub(crate) fn new(engines: Arc<Engines>, refusals: Arc<Refusals>, asked: Arc<AskedColumns>) -> BackgroundLoads {
         let (work, ended, threads) = Default::default();
-        BackgroundLoads { refusals, asked, work, ended, threads }
+        BackgroundLoads { engines, refusals, asked, work, ended, threads }
     }
 
     /// Whether a fragment is being loaded.
@@ -104,13 +104,7 @@ impl BackgroundLoads {
 
     /// Begins a load on a thread of its own, unless it is under way or too many are; a next statement asks again. The
     /// runtime drives scans.
-    fn start(
-        self: &Arc<BackgroundLoads>,
-        load: BackgroundLoad,
-        engines: Arc<Engines>,
-        state: Arc<SessionState>,
-        runtime: Handle,
-    ) {
+    fn start(self: &Arc<BackgroundLoads>, load: BackgroundLoad, state: Arc<SessionState>, runtime: Handle) {
         let identity = load.lowered.identity.clone();
         let cancel: Arc<CancelSwitch> = Arc::default();
         {
@@ -125,12 +119,15 @@ impl BackgroundLoads {
             let _span = tracing::info_span!("background load", what = load.lowered.what).entered();
             let background = &under_way.background;
             // The next statement that asks for the device is told why there is none.
-            let run = || engines.get().is_some_and(|engine| background.run(&load, &engine, state, runtime, cancel));
+            let run = || {
+                let engine = background.engines.get();
+                engine.is_some_and(|engine| background.run(&load, &engine, state, runtime, cancel))
+            };
             if !catch_unwind(AssertUnwindSafe(run)).unwrap_or(false) {
                 background.asked.forget(&load.columns);
             }
             // A thread that waits for the end finds the device held by no load.
-            drop((load, engines));
+            drop(load);
             drop(under_way);
         };
         if let Err(error) = self.threads.spawn("background load", work) {

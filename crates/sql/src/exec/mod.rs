@@ -1,6 +1,7 @@
 //! Device work in a physical plan: planner, execution node, table sources, residency statements.
 
 mod background_load;
+mod context;
 mod device_exec;
 mod engines;
 mod explain;
@@ -15,6 +16,7 @@ mod source;
 mod work;
 
 pub(crate) use background_load::{Afterwards, BackgroundLoad, BackgroundLoads};
+pub(crate) use context::DeviceContext;
 pub(crate) use engines::Engines;
 pub(crate) use explain::FragmentRun;
 pub use partial::split_aggregations;

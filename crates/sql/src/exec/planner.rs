@@ -16,17 +16,17 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use tokio::runtime::Handle;
 
 use super::background_load::{Afterwards, BackgroundLoad, BackgroundLoads};
+use super::context::DeviceContext;
 use super::device_exec::{Arguments, DeviceExec};
 use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
-use super::explain_cache::ExplainCache;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::float_sums::make_exact;
-use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, in_order, lower, project_late};
+use crate::lower::{DeviceNode, Refused, describe, describe_tables, in_order, lower, project_late};
 use crate::mend;
-use crate::placement::{AskedColumns, Basis, Declined, Placing};
+use crate::placement::{Basis, Declined, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -38,38 +38,32 @@ const LOST: &str = "the device was lost in an earlier statement (GPU-006); it co
 /// Plans statements of a session.
 #[derive(Debug)]
 pub(crate) struct DevicePlanner {
-    engines: Arc<Engines>,
+    context: Arc<DeviceContext>,
     catalog: Arc<CatalogShared>,
-    refusals: Arc<Refusals>,
-    asked: Arc<AskedColumns>,
-    background: Arc<BackgroundLoads>,
-    explain_cache: Arc<ExplainCache>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        let (refusals, asked, explain_cache): (Arc<Refusals>, Arc<AskedColumns>, _) = Default::default();
-        let background = Arc::new(BackgroundLoads::new(refusals.clone(), asked.clone()));
-        DevicePlanner { engines, catalog, refusals, asked, background, explain_cache }
+        DevicePlanner { context: Arc::new(DeviceContext::new(engines)), catalog }
     }
 
     /// The session's background loads.
     pub(crate) fn background(&self) -> &BackgroundLoads {
-        &self.background
+        &self.context.background
     }
 
     /// Grows with each fragment found unfit for the device, and when the device is lost; plans made before are worth
     /// making again.
     pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.count() + u64::from(self.engines.is_lost())
+        self.context.refusals.count() + u64::from(self.context.engines.is_lost())
     }
 
     /// What placement by cost depends on, apart from the tables.
     pub(crate) fn basis(&self) -> Basis {
-        let engine = self.engines.opened();
+        let engine = self.context.engines.opened();
         let columns = engine.as_ref().map(|engine| engine.residency().changes()).unwrap_or_default();
-        Basis { open: engine.is_some(), columns, asked: self.asked.changes() }
+        Basis { open: engine.is_some(), columns, asked: self.context.asked.changes() }
     }
 
     /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
@@ -94,20 +88,20 @@ impl DevicePlanner {
         let as_it_is = || Planned { plan: plan.clone().into_owned(), refused: Vec::new(), declined: Vec::new(), basis };
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
-        let waits = auto && self.engines.may_open();
-        let engine = if waits { None } else { self.engines.get() };
+        let waits = auto && self.context.engines.may_open();
+        let engine = if waits { None } else { self.context.engines.get() };
         let insists = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
         if settings.placement == Placement::Cpu || engine.is_none() && !waits && !insists {
             return Ok(as_it_is());
         }
         let is_absent = engine.is_none();
         // Who insists on the device is told of its loss by the device.
-        if self.engines.is_lost() && settings.placement != Placement::Cuda {
+        if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is() });
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
-        facts.refusals = self.refusals.clone();
+        facts.refusals = self.context.refusals.clone();
         let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, topk, .. } = &settings;
         facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
         facts.overflow = match overflow {
@@ -119,16 +113,17 @@ impl DevicePlanner {
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
-        facts.placing = auto.then(|| Placing::new((&self.asked, &self.background), engine, loads, factor));
+        facts.placing =
+            auto.then(|| Placing::new((&self.context.asked, &self.context.background), engine, loads, factor));
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
-        if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
+        if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
             return Ok(as_it_is());
         }
         if insists && is_absent {
             return match has_device_node(&lowered)? {
                 true => {
-                    let reason = self.engines.reason().unwrap_or_default();
+                    let reason = self.context.engines.reason().unwrap_or_default();
                     Err(crate::error::SqlError::NoDevice { statement: "warpcube.placement = 'cuda'", reason }.into())
                 }
                 false => Ok(as_it_is()),
@@ -136,7 +131,7 @@ impl DevicePlanner {
         }
         // Fragments of an EXPLAIN go with it.
         if !matches!(lowered, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
-            explain::fragments(&lowered)?.iter().for_each(|fragment| self.explain_cache.remember(fragment));
+            explain::fragments(&lowered)?.iter().for_each(|fragment| self.context.explain_cache.remember(fragment));
         }
         let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
         Ok(Planned { plan: lowered, refused, declined, basis })
@@ -147,10 +142,10 @@ impl DevicePlanner {
         if planned.declined.is_empty() || matches!(planned.plan, LogicalPlan::Explain(_)) {
             return None;
         }
-        self.asked.note(&planned.declined);
+        self.context.asked.note(&planned.declined);
         let loads: Vec<BackgroundLoad> = planned.declined.iter().filter_map(Declined::load).cloned().collect();
-        let (background, engines, state) = (self.background.clone(), self.engines.clone(), state.clone());
-        (!loads.is_empty()).then(|| Afterwards { background, loads, engines, state, runtime: Handle::current() })
+        let (background, state) = (self.context.background.clone(), state.clone());
+        (!loads.is_empty()).then(|| Afterwards { background, loads, state, runtime: Handle::current() })
     }
 
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
@@ -168,12 +163,7 @@ impl DevicePlanner {
                 report.explain();
             }
         }
-        let extension = DeviceExtension {
-            engines: self.engines.clone(),
-            refusals: self.refusals.clone(),
-            explain_cache: self.explain_cache.clone(),
-            state: state.clone(),
-        };
+        let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         // Without rules nothing comes between operators that would lose the order of rows.
         let plan = match state.physical_optimizers().is_empty() {
@@ -185,11 +175,11 @@ impl DevicePlanner {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
             Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
-            _ => (self.engines.get(), self.engines.reason()),
+            _ => (self.context.engines.get(), self.context.engines.reason()),
         };
         let notes = match explained {
             Explained::Plan => {
-                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.explain_cache)?)
+                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.context.explain_cache)?)
             }
             Explained::Run => None,
         };
@@ -230,9 +220,7 @@ impl QueryPlanner for DevicePlanner {
 
 /// Turns device nodes into device operators.
 struct DeviceExtension {
-    engines: Arc<Engines>,
-    refusals: Arc<Refusals>,
-    explain_cache: Arc<ExplainCache>,
+    context: Arc<DeviceContext>,
     state: Arc<SessionState>,
 }
 
@@ -264,8 +252,8 @@ impl ExtensionPlanner for DeviceExtension {
             Arguments { results: context.results().clone(), indexes },
             engine,
             self.state.clone(),
-            self.refusals.clone(),
+            self.context.clone(),
         );
-        Ok(Some(Arc::new(exec.beside(self.explain_cache.clone()))))
+        Ok(Some(Arc::new(exec)))
     }
 }
