@@ -9,11 +9,9 @@ mod cube_rows;
 mod cubes;
 mod define;
 mod encoded;
-mod null_folders;
 mod on_device;
 mod own;
 mod prepared;
-pub(crate) mod staged;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -42,15 +40,17 @@ use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCa
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
+use crate::engines::Engines;
 use crate::error::{Result, SqlError};
-use crate::exec::{DevicePlanner, EngineTables, Engines, PlanningState};
+use crate::exec::{DevicePlanner, EngineTables, PlanningState};
 use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
 use crate::report::StatementReport;
 use crate::rewrite::rewrite;
 use crate::runtime::{self, RuntimeChoice};
-use crate::settings::{Assignment, Origin, Settings};
+use crate::settings::{Assignment, Settings};
+use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax;
@@ -58,7 +58,6 @@ pub use cubes::CubeLoad;
 
 use assign::{check_known, first_options, set_option};
 use prepared::Prepared;
-use staged::Staged;
 
 /// What a session starts with.
 #[derive(Debug, Clone, Default)]

@@ -20,6 +20,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use futures::StreamExt;
 
 use super::memory::FileMemory;
+use crate::csv_lines::{Characters, Lines, compression};
 use crate::error::{Result, SqlError};
 
 /// Bytes looked at between two looks at whether anyone still waits.
@@ -31,15 +32,6 @@ const RECORDS: usize = 1000;
 /// The option that says that values may have line breaks.
 const OPTION: &str = "format.newlines_in_values";
 
-/// Characters that mean something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Characters {
-    pub(crate) delimiter: u8,
-    pub(crate) quote: u8,
-    pub(crate) escape: Option<u8>,
-    pub(crate) comment: Option<u8>,
-}
-
 /// What a look through a file has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Quotes {
@@ -47,22 +39,6 @@ pub(super) struct Quotes {
     breaks: bool,
     /// The line of a quote that is never closed.
     open: Option<u64>,
-}
-
-impl Characters {
-    fn of(command: &CreateExternalTable) -> Characters {
-        Characters {
-            delimiter: character(command, "delimiter").unwrap_or(b','),
-            quote: character(command, "quote").unwrap_or(b'"'),
-            escape: character(command, "escape"),
-            comment: character(command, "comment"),
-        }
-    }
-}
-
-/// An option that is one character.
-fn character(command: &CreateExternalTable, name: &str) -> Option<u8> {
-    command.options.get(&format!("format.{name}"))?.bytes().next()
 }
 
 /// Looks through the CSV files of a table and notes in its options whether values have line breaks, if the user has not
@@ -111,12 +87,6 @@ pub(super) async fn check(state: &dyn Session, command: &mut CreateExternalTable
         command.options.insert(OPTION.into(), "true".into());
     }
     Ok(())
-}
-
-/// How the files of a command are compressed.
-pub(crate) fn compression(command: &CreateExternalTable) -> FileCompressionType {
-    let name = command.options.get("format.compression").map_or("", String::as_str);
-    name.parse().unwrap_or(FileCompressionType::UNCOMPRESSED)
 }
 
 /// The columns of a table whose CSV files have values of several lines; none where DataFusion may infer them.
@@ -199,71 +169,6 @@ fn look_through(path: &Path, characters: Characters, compression: FileCompressio
         }
     }
     Quotes { breaks, open: lines.open }
-}
-
-/// Counts lines and records of a CSV file, byte after byte.
-#[derive(Debug)]
-pub(crate) struct Lines {
-    characters: Characters,
-    /// The line of the byte that comes next, from 1.
-    pub(crate) line: u64,
-    /// Records that have begun; blank lines and comments are none.
-    pub(crate) records: u64,
-    /// The line of the quote within whose value the byte stands.
-    pub(crate) open: Option<u64>,
-    begins: bool,
-    is_comment: bool,
-    field_begins: bool,
-    closed: bool,
-    escaped: bool,
-}
-
-impl Lines {
-    pub(crate) fn new(characters: Characters) -> Lines {
-        Lines {
-            characters,
-            line: 1,
-            records: 0,
-            open: None,
-            begins: true,
-            is_comment: false,
-            field_begins: true,
-            closed: false,
-            escaped: false,
-        }
-    }
-
-    /// Takes a byte; true if a record begins with it.
-    pub(crate) fn next(&mut self, byte: u8) -> bool {
-        let Characters { delimiter, quote, escape, comment } = self.characters;
-        let escaped = std::mem::take(&mut self.escaped);
-        let mut is_first = false;
-        if self.begins && byte != b'\n' && byte != b'\r' {
-            self.begins = false;
-            self.is_comment = Some(byte) == comment;
-            is_first = !self.is_comment;
-            self.records += u64::from(is_first);
-        }
-        if byte == b'\n' {
-            self.line += 1;
-            if self.open.is_none() || self.is_comment {
-                (self.begins, self.field_begins, self.open, self.is_comment) = (true, true, None, false);
-            }
-        } else if self.open.is_some() {
-            self.escaped = !escaped && Some(byte) == escape;
-            self.closed = !escaped && byte == quote;
-            if self.closed {
-                self.open = None;
-            }
-        } else if !self.is_comment {
-            // Within a value a quote is a character like others, unless it follows one that closed: then it is one.
-            if byte == quote && (self.field_begins || self.closed) {
-                self.open = Some(self.line);
-            }
-            (self.field_begins, self.closed) = (byte == delimiter, false);
-        }
-        is_first
-    }
 }
 
 /// A look through a file, piece after piece.

@@ -23,7 +23,7 @@ use super::data_file_store::{is_data, is_partition};
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::memory::FileMemory;
 use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
-use super::patterns::{by_folder, is_pattern};
+use super::patterns::by_folder;
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::{footers, lacking, partitions, quoted};
@@ -367,14 +367,6 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let reference = TableReference::bare(name.to_string());
     let command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
     Ok(Some(ExternalTable::open(state, &command).await?.table))
-}
-
-/// The path of a location on this machine.
-pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
-    match location.strip_prefix("file://") {
-        Some(path) => Some(PathBuf::from(path)),
-        None => (!location.contains("://")).then(|| PathBuf::from(location)),
-    }
 }
 
 /// The local files that a pattern means, in order.

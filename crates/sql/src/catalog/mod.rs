@@ -38,20 +38,15 @@ use parking_lot::RwLock;
 use crate::access::AllowedPaths;
 use crate::settings::Settings;
 
-pub(crate) use csv_newlines::{Characters, Lines, compression};
 pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX, STAGED_SUFFIX};
-pub(crate) use files::{ExternalTableFactory, check_received, data_files, local_path, replaceable_files};
+pub(crate) use files::{ExternalTableFactory, check_received, data_files, replaceable_files};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
-pub(crate) use patterns::is_pattern;
 pub(crate) use schema::{Kept, SessionSchema};
 pub use snapshot::FileSnapshot;
 
-/// The catalog's name.
-pub const CATALOG: &str = "warpcube";
-/// The name of the schema that tables without one belong to.
-pub const SCHEMA: &str = "public";
+pub use crate::default_schema::{CATALOG, SCHEMA};
 
 /// The spellings of `STORED AS` that are taken.
 pub(crate) const FILE_TYPES: [&str; 11] =

@@ -4,27 +4,23 @@
 //! compiled, and what makes it unfit for the device is found, before a statement waits for any of it. Its rows are
 //! dropped.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use datafusion::catalog::MemTable;
 use datafusion::execution::SessionState;
-use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use warpcube_column::LoadLimits;
 use warpcube_engine::{Engine, EngineError, RunOptions};
 use warpcube_gpu::{CancelSwitch, Threads};
 
-use super::engines::Engines;
 use super::source::{load_limits, load_threads, requests};
 use super::work::is_lasting;
+use crate::engines::Engines;
 use crate::lower::{Lowered, Refusals, TableInfo};
-use crate::placement::{AskedColumn, AskedColumns};
+use crate::placement::{BackgroundLoad, LoadLedger};
 use crate::settings::Settings;
 
-/// Loads that are under way at a time.
-const LOADS_MAX: usize = 4;
 /// One thread of so many of a session's takes part: more would take the bandwidth of its memory from statements.
 const THREADS_SHARE: usize = 4;
 
@@ -33,27 +29,8 @@ const THREADS_SHARE: usize = 4;
 pub(crate) struct BackgroundLoads {
     engines: Arc<Engines>,
     refusals: Arc<Refusals>,
-    asked: Arc<AskedColumns>,
-    work: Mutex<Work>,
-    /// Notified whenever a load ends.
-    ended: Condvar,
+    ledger: Arc<LoadLedger>,
     threads: Threads,
-}
-
-#[derive(Debug, Default)]
-struct Work {
-    closed: bool,
-    /// Loads under way by the identity of their fragment, with what stops them.
-    loads: HashMap<String, Arc<CancelSwitch>>,
-}
-
-/// A fragment whose columns are to be loaded.
-#[derive(Debug, Clone)]
-pub(crate) struct BackgroundLoad {
-    /// The fragment.
-    pub(crate) lowered: Arc<Lowered>,
-    /// Its columns that are not on the device.
-    pub(crate) columns: Vec<AskedColumn>,
 }
 
 /// Loads that begin once a statement is over, which they would take bandwidth and cores from.
@@ -82,24 +59,14 @@ struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.background.work.lock().loads.remove(&self.identity);
-        // Statements that were planned meanwhile are worth planning again, and only now.
-        self.background.asked.note_change();
-        self.background.ended.notify_all();
+        self.background.ledger.end(&self.identity);
     }
 }
 
 impl BackgroundLoads {
-    /// No load so far. Fragments that are found unfit become `refusals`; columns whose load fails are no longer
-    /// `asked` for.
-    pub(crate) fn new(engines: Arc<Engines>, refusals: Arc<Refusals>, asked: Arc<AskedColumns>) -> BackgroundLoads {
-        let (work, ended, threads) = Default::default();
-        BackgroundLoads { engines, refusals, asked, work, ended, threads }
-    }
-
-    /// Whether a fragment is being loaded.
-    pub(crate) fn is_under_way(&self, identity: &str) -> bool {
-        self.work.lock().loads.contains_key(identity)
+    /// No load so far. Fragments that are found unfit become `refusals`.
+    pub(crate) fn new(engines: Arc<Engines>, refusals: Arc<Refusals>, ledger: Arc<LoadLedger>) -> BackgroundLoads {
+        BackgroundLoads { engines, refusals, ledger, threads: Threads::default() }
     }
 
     /// Begins a load on a thread of its own, unless it is under way or too many are; a next statement asks again. The
@@ -107,12 +74,8 @@ impl BackgroundLoads {
     fn start(self: &Arc<BackgroundLoads>, load: BackgroundLoad, state: Arc<SessionState>, runtime: Handle) {
         let identity = load.lowered.identity.clone();
         let cancel: Arc<CancelSwitch> = Arc::default();
-        {
-            let mut work = self.work.lock();
-            if work.closed || work.loads.len() >= LOADS_MAX || work.loads.contains_key(&identity) {
-                return;
-            }
-            work.loads.insert(identity.clone(), cancel.clone());
+        if !self.ledger.begin(&identity, &cancel) {
+            return;
         }
         let under_way = UnderWay { background: self.clone(), identity };
         let work = move || {
@@ -124,7 +87,7 @@ impl BackgroundLoads {
                 engine.is_some_and(|engine| background.run(&load, &engine, state, runtime, cancel))
             };
             if !catch_unwind(AssertUnwindSafe(run)).unwrap_or(false) {
-                background.asked.forget(&load.columns);
+                background.ledger.forget(&load.columns);
             }
             // A thread that waits for the end finds the device held by no load.
             drop(load);
@@ -184,21 +147,13 @@ impl BackgroundLoads {
 
     /// Waits until nothing is under way; whether anything was.
     pub(crate) fn wait(&self) -> bool {
-        let mut work = self.work.lock();
-        let was = !work.loads.is_empty();
-        while !work.loads.is_empty() {
-            self.ended.wait(&mut work);
-        }
-        drop(work);
+        let was = self.ledger.wait();
         self.threads.join();
         was
     }
 
     /// Stops what is under way and begins nothing more.
     pub(crate) fn close(&self) {
-        let mut work = self.work.lock();
-        work.closed = true;
-        work.loads.values().for_each(|cancel| cancel.throw());
-        self.ended.notify_all();
+        self.ledger.close();
     }
 }

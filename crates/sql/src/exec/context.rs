@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::background_load::BackgroundLoads;
-use super::engines::Engines;
 use super::explain_cache::ExplainCache;
+use crate::engines::Engines;
 use crate::lower::Refusals;
-use crate::placement::AskedColumns;
+use crate::placement::LoadLedger;
 
 /// The device side of a session.
 #[derive(Debug)]
@@ -15,15 +15,15 @@ pub(crate) struct DeviceContext {
     /// Fragments that were found unfit for the device.
     pub(super) refusals: Arc<Refusals>,
     pub(super) explain_cache: ExplainCache,
-    pub(super) asked: Arc<AskedColumns>,
+    pub(super) ledger: Arc<LoadLedger>,
     pub(super) background: Arc<BackgroundLoads>,
 }
 
 impl DeviceContext {
     /// A context that knows nothing yet.
     pub(crate) fn new(engines: Arc<Engines>) -> DeviceContext {
-        let (refusals, asked): (Arc<Refusals>, Arc<AskedColumns>) = Default::default();
-        let background = Arc::new(BackgroundLoads::new(engines.clone(), refusals.clone(), asked.clone()));
-        DeviceContext { engines, refusals, explain_cache: ExplainCache::default(), asked, background }
+        let (refusals, ledger): (Arc<Refusals>, Arc<LoadLedger>) = Default::default();
+        let background = Arc::new(BackgroundLoads::new(engines.clone(), refusals.clone(), ledger.clone()));
+        DeviceContext { engines, refusals, explain_cache: ExplainCache::default(), ledger, background }
     }
 }

@@ -23,18 +23,7 @@ use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
 use super::explain_cache::ExplainCache;
 use crate::lower::{DeviceNode, Lowered, Refused};
 use crate::plans::Planned;
-use crate::report::{FragmentReport, Place, StatementReport};
-
-/// A fragment that was run for EXPLAIN ANALYZE.
-#[derive(Debug)]
-pub(crate) struct FragmentRun {
-    /// The fragment in a few words.
-    pub(crate) what: String,
-    /// What was expected of it before it ran.
-    pub(crate) predicted: Prediction,
-    /// What it did.
-    pub(crate) measured: RunReport,
-}
+use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
 
 /// Whether a plan is an EXPLAIN or an EXPLAIN ANALYZE, in a form that people read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

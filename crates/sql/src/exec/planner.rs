@@ -15,18 +15,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use tokio::runtime::Handle;
 
-use super::background_load::{Afterwards, BackgroundLoad, BackgroundLoads};
+use super::background_load::{Afterwards, BackgroundLoads};
 use super::context::DeviceContext;
 use super::device_exec::{Arguments, DeviceExec};
-use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
-use crate::float_sums::make_exact;
-use crate::lower::{DeviceNode, Refused, describe, describe_tables, in_order, lower, project_late};
+use crate::engines::Engines;
+use crate::lower::{DeviceNode, Placer, Refused, describe, describe_tables, in_order, lower, project_late};
 use crate::mend;
-use crate::placement::{Basis, Declined, Placing};
+use crate::mend::float_sums::make_exact;
+use crate::placement::{BackgroundLoad, Basis, Declined, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -63,7 +63,7 @@ impl DevicePlanner {
     pub(crate) fn basis(&self) -> Basis {
         let engine = self.context.engines.opened();
         let columns = engine.as_ref().map(|engine| engine.residency().changes()).unwrap_or_default();
-        Basis { open: engine.is_some(), columns, asked: self.context.asked.changes() }
+        Basis { open: engine.is_some(), columns, loads: self.context.ledger.changes() }
     }
 
     /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
@@ -133,7 +133,7 @@ impl DevicePlanner {
         if !matches!(lowered, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
             explain::fragments(&lowered)?.iter().for_each(|fragment| self.context.explain_cache.remember(fragment));
         }
-        let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
+        let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
         Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
@@ -142,7 +142,7 @@ impl DevicePlanner {
         if planned.declined.is_empty() || matches!(planned.plan, LogicalPlan::Explain(_)) {
             return None;
         }
-        self.context.asked.note(&planned.declined);
+        self.context.ledger.note(&planned.declined);
         let loads: Vec<BackgroundLoad> = planned.declined.iter().filter_map(Declined::load).cloned().collect();
         let (background, state) = (self.context.background.clone(), state.clone());
         (!loads.is_empty()).then(|| Afterwards { background, loads, state, runtime: Handle::current() })

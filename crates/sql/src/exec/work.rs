@@ -28,7 +28,7 @@ use warpcube_engine::{Engine, EngineError, NotCompiled, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
 use super::device_exec::{DeviceExec, Mode};
-use super::explain::{FragmentRun, predict};
+use super::explain::predict;
 use super::finish::{Cancelled, finish};
 use super::partial::{partial_plan, states};
 use super::source::{load_limits, load_threads, requests};
@@ -36,7 +36,7 @@ use crate::cancel::ThrowOnDrop;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::lower::{Lowered, Refusals, Valued, literal};
-use crate::report::{FragmentReport, Place, StatementReport};
+use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::{DeviceChoice, Placement};
 

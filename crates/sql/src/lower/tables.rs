@@ -22,8 +22,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use super::Refusals;
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
-use crate::exec::ParquetFiles;
-use crate::placement::Placing;
+use crate::row_groups::ParquetFiles;
 use crate::values::FloatSums;
 use warpcube_engine::{Overflow, TopKAlgorithm};
 
@@ -61,7 +60,7 @@ pub(crate) struct TableFacts {
     /// The algorithm of top-k that was asked for.
     pub(crate) topk: Option<TopKAlgorithm>,
     /// What decides where fragments run; none if they run on the device wherever they can.
-    pub(crate) placing: Option<Placing>,
+    pub(crate) placer: Option<Arc<dyn Placer>>,
 }
 
 impl TableFacts {

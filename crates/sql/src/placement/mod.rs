@@ -11,10 +11,9 @@
 //! without a load where it is known.
 
 mod cost;
+mod ledger;
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
@@ -22,31 +21,14 @@ use parking_lot::Mutex;
 use warpcube_column::{ChangeCounts, Location, Storage, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Step};
 
-use crate::exec::{BackgroundLoad, BackgroundLoads};
-use crate::lower::{Lowered, Reason, TableInfo};
+use crate::lower::{Lowered, Placer, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
+pub(crate) use ledger::{AskedColumn, BackgroundLoad, Declined, LoadLedger};
 
 /// Rows of a table that does not tell them.
 const ROWS_UNKNOWN: u64 = 1_000_000;
 /// Bytes of a string where that is not known.
 const TEXT_BYTES_UNKNOWN: f64 = 24.0;
-/// Columns that are remembered.
-const ASKED_MAX: usize = 16 << 10;
-
-/// A column of a version of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct AskedColumn {
-    table: String,
-    version: String,
-    column: usize,
-}
-
-/// The columns that statements on the CPU asked for, of one session.
-#[derive(Debug, Default)]
-pub(crate) struct AskedColumns {
-    columns: Mutex<HashSet<AskedColumn>>,
-    changes: AtomicU64,
-}
 
 /// What the placement of a plan depends on, apart from its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,30 +37,13 @@ pub(crate) struct Basis {
     pub(crate) open: bool,
     /// Columns that had come and left.
     pub(crate) columns: ChangeCounts,
-    /// Changes of the columns that were asked for, and background loads that have ended.
-    pub(crate) asked: u64,
-}
-
-/// A fragment that runs on the CPU because its columns are not on the device.
-#[derive(Debug, Clone)]
-pub(crate) struct Declined {
-    /// The columns that are not there.
-    missing: Vec<AskedColumn>,
-    /// The load that begins when the statement is over.
-    load: Option<BackgroundLoad>,
-}
-
-impl Declined {
-    /// The load that begins when the statement is over.
-    pub(crate) fn load(&self) -> Option<&BackgroundLoad> {
-        self.load.as_ref()
-    }
+    /// Columns that were asked for, and background loads that have ended.
+    pub(crate) loads: u64,
 }
 
 /// What decides where the fragments of one statement run.
 pub(crate) struct Placing {
-    asked: Arc<AskedColumns>,
-    loads: Arc<BackgroundLoads>,
+    ledger: Arc<LoadLedger>,
     engine: Option<Arc<Engine>>,
     cores: usize,
     /// Whether columns are encoded when they come.
@@ -93,86 +58,21 @@ impl std::fmt::Debug for Placing {
     }
 }
 
-impl AskedColumns {
-    /// Grows whenever a column is asked for the first time, and whenever a background load ends.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
-    }
-
-    /// Notes the columns of fragments that run on the CPU now.
-    pub(crate) fn note(&self, declined: &[Declined]) {
-        let mut columns = self.columns.lock();
-        if columns.len() >= ASKED_MAX {
-            columns.clear();
-        }
-        let missing = declined.iter().flat_map(|fragment| &fragment.missing);
-        if missing.fold(false, |is_new, column| columns.insert(column.clone()) || is_new) {
-            self.note_change();
-        }
-    }
-
-    /// Notes the end of a background load.
-    pub(crate) fn note_change(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Forgets columns whose load failed: two more statements have to ask for them.
-    pub(crate) fn forget(&self, failed: &[AskedColumn]) {
-        let mut columns = self.columns.lock();
-        failed.iter().for_each(|column| _ = columns.remove(column));
-    }
-
-    fn has_all(&self, missing: &[AskedColumn]) -> bool {
-        let columns = self.columns.lock();
-        missing.iter().all(|column| columns.contains(column))
-    }
-}
-
 impl Placing {
     /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
     /// Loads have so many cores, and encode columns or do not.
     pub(crate) fn new(
-        (asked, loads): (&Arc<AskedColumns>, &Arc<BackgroundLoads>),
+        ledger: &Arc<LoadLedger>,
         engine: Option<Arc<Engine>>,
         (cores, encodes): (usize, bool),
         factor: Option<f64>,
     ) -> Placing {
-        let (asked, loads) = (asked.clone(), loads.clone());
-        Placing { asked, loads, engine, cores, encodes, factor, declined: Mutex::default() }
+        Placing { ledger: ledger.clone(), engine, cores, encodes, factor, declined: Mutex::default() }
     }
 
     /// The fragments that run on the CPU because their columns are not on the device.
-    pub(crate) fn into_declined(self) -> Vec<Declined> {
-        self.declined.into_inner()
-    }
-
-    /// The fragment, if it is to run on the device, with the most groups of its result that are worth bringing back.
-    ///
-    /// # Errors
-    /// Why it is to run on the CPU.
-    pub(crate) fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
-        let passes = self.passes(&lowered);
-        let costs = Costs::of(&passes, self.machine(&passes));
-        let groups_max = costs.groups_max(lowered.finish.len());
-        let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
-        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
-        let Some(factor) = self.factor else { return Ok(lowered) };
-        let too_many = expected > groups_max;
-        if too_many && is_certain {
-            return Err(format!("a result of about {expected} groups, more than pay to bring back"));
-        }
-        let missing = missing_columns(&lowered, &passes);
-        let is_there = self.engine.is_some() && missing.is_empty();
-        let is_under_way = self.loads.is_under_way(&lowered.identity);
-        if is_there || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
-            return Ok(lowered);
-        }
-        let begins = factor > 0.0 && !is_under_way && self.asked.has_all(&missing);
-        tracing::debug!(what = lowered.what, ?costs, expected, is_under_way, begins, "not there yet");
-        let load = begins.then(|| BackgroundLoad { lowered: Arc::new(lowered), columns: missing.clone() });
-        let remark = if is_under_way || begins { ", where it comes in the background" } else { "" };
-        self.declined.lock().push(Declined { missing, load });
-        Err(reason(&costs) + remark)
+    pub(crate) fn take_declined(&self) -> Vec<Declined> {
+        std::mem::take(&mut self.declined.lock())
     }
 
     fn machine(&self, passes: &[PassWork]) -> Machine {
@@ -254,6 +154,33 @@ impl Placing {
     }
 }
 
+impl Placer for Placing {
+    fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
+        let passes = self.passes(&lowered);
+        let costs = Costs::of(&passes, self.machine(&passes));
+        let groups_max = costs.groups_max(lowered.finish.len());
+        let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
+        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
+        let Some(factor) = self.factor else { return Ok(lowered) };
+        let too_many = expected > groups_max;
+        if too_many && is_certain {
+            return Err(format!("a result of about {expected} groups, more than pay to bring back"));
+        }
+        let missing = missing_columns(&lowered, &passes);
+        let is_there = self.engine.is_some() && missing.is_empty();
+        let is_under_way = self.ledger.is_under_way(&lowered.identity);
+        if is_there || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
+            return Ok(lowered);
+        }
+        let begins = factor > 0.0 && !is_under_way && self.ledger.has_all(&missing);
+        tracing::debug!(what = lowered.what, ?costs, expected, is_under_way, begins, "not there yet");
+        let load = begins.then(|| BackgroundLoad { lowered: Arc::new(lowered), columns: missing.clone() });
+        let remark = if is_under_way || begins { ", where it comes in the background" } else { "" };
+        self.declined.lock().push(Declined { missing, load });
+        Err(reason(&costs) + remark)
+    }
+}
+
 /// The columns of a fragment that are not on the device; `passes` are its pipelines.
 fn missing_columns(lowered: &Lowered, passes: &[PassWork]) -> Vec<AskedColumn> {
     let of_pass = |(pipeline, pass): (&warpcube_engine::Pipeline, &PassWork)| -> Vec<AskedColumn> {
@@ -318,22 +245,6 @@ mod tests {
     fn declined(version: &str, columns: &[usize]) -> Declined {
         let asked = |column: &usize| AskedColumn { table: "t".into(), version: version.into(), column: *column };
         Declined { missing: columns.iter().map(asked).collect(), load: None }
-    }
-
-    #[test]
-    fn columns_are_asked_for_by_a_second_statement() {
-        let asked = AskedColumns::default();
-        let first = declined("1", &[0, 1]);
-        assert!(!asked.has_all(&first.missing));
-        asked.note(std::slice::from_ref(&first));
-        assert!(asked.has_all(&first.missing) && asked.has_all(&declined("1", &[1]).missing));
-        assert_eq!(asked.changes(), 1, "the next one loads them, and is worth planning again");
-        asked.note(&[declined("1", &[1])]);
-        assert_eq!(asked.changes(), 1);
-        assert!(!asked.has_all(&declined("1", &[1, 2]).missing), "one of them is new");
-        assert!(!asked.has_all(&declined("2", &[0]).missing), "another version of the table");
-        asked.forget(&first.missing);
-        assert!(!asked.has_all(&declined("1", &[1]).missing), "a load that failed");
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! keeps them, `OPTIONS (overwrite true)` takes those of its format away when all rows are there; a folder that has
 //! others is refused.
 
+mod null_folders;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -24,7 +26,8 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
-use super::null_folders::with_null_folders;
+use null_folders::with_null_folders;
+
 use crate::access::Access;
 use crate::catalog::{data_files, listing_of, replaceable_files, with_text_keys};
 use crate::error::{Result, SqlError};

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 };
 use warpcube_engine::FloatSum;
 
-use crate::mend::DistinctTotal;
+use super::DistinctTotal;
 
 /// The plan with exact sums and averages of floats.
 pub(crate) fn make_exact(plan: &LogicalPlan) -> Result<LogicalPlan> {
