@@ -10,9 +10,7 @@
 //! `warpcube.allowed_paths` are its administrator's and stay.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use datafusion::catalog::MemTable;
 use datafusion::common::config::ConfigOptions;
@@ -21,7 +19,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::error::{Result, SqlError};
-use crate::locations::{AllowedPaths, is_pattern, local_path, resolved};
+use crate::locations::{AllowedPaths, is_pattern, local_path};
 use crate::settings::Settings;
 use crate::values::EncodedFiles;
 use crate::values::Origin;

@@ -46,7 +46,7 @@ impl fmt::Display for AllowedPaths {
 
 /// The path that the system would open, without links and `..`; none where it cannot be told, as for a link to a file
 /// that does not exist.
-pub(crate) fn resolved(path: &Path) -> Option<PathBuf> {
+fn resolved(path: &Path) -> Option<PathBuf> {
     let mut above = std::path::absolute(path).ok()?;
     let mut below = Vec::new();
     loop {

@@ -54,6 +54,7 @@ use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax;
+use crate::values::Origin;
 pub use cubes::CubeLoad;
 
 use assign::{check_known, first_options, set_option};

@@ -18,7 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::locations::AllowedPaths;
 use crate::nearest::nearest;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, TopKChoice, boolean,
+    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Origin, Overflow, Placement, TopKChoice, boolean,
     parse_duration, show_duration,
 };
 

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::aggregate::{CellOp, Read};
+use crate::codegen::aggregate::{CellOp, Read};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::flags;
 use crate::codegen::sink::{Grouping, SinkPlan};
-use crate::float_limbs::FloatLimbs;
 use crate::ir::AggregateCall;
-use crate::table::TableLayout;
+use crate::plan::float_limbs::FloatLimbs;
+use crate::plan::table::TableLayout;
 
 /// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
 pub(super) const SUMS_AT_ONCE: usize = 64;

@@ -13,7 +13,7 @@ use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, Split};
 use crate::codegen::rows::{dense_probe, far_probe};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
-use crate::table::{BuiltTable, TableLayout};
+use crate::plan::table::{BuiltTable, TableLayout};
 
 /// Bytes behind what is staged: how many keys there are, the first one, and the first past all of them.
 pub(super) const SPAN_BYTES: usize = 16;
@@ -88,7 +88,7 @@ impl KernelWriter<'_> {
             let codes = self.params.add("uint64_t", Argument::U64(self.input.layouts[column].codes as u64));
             let value = vector_value(&self.input.columns[column], &self.readers[column].lookup("code".into()));
             let mut registers = vec![None; self.input.columns.len()];
-            registers[column] = Some(Value { code: value, valid: None, ..self.input.columns[column].clone() });
+            registers[column] = Some(Value::new(self.input.columns[column].clone(), value, None));
             let mut emitter =
                 Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
             let probe = Probe { build: staged.build, keys: vec![Expr::Reg(column)], kind: JoinKind::Semi };
@@ -144,7 +144,7 @@ pub(super) fn range_test(
     // The largest offset that passes, with ones below.
     let most = format!("(({name}_count - 1u) << {shift} | {}u)", (1u32 << shift) - 1);
     let test = format!("{} - (({low}) << {shift}) <= {most}", readers[column].top("d"));
-    let valid = if input.columns[column].valid.is_some() { format!("(dn{column} >> k & 1u) && ") } else { "".into() };
+    let valid = if input.columns[column].nullable { format!("(dn{column} >> k & 1u) && ") } else { "".into() };
     let test = format!("({valid}{test})");
     Some((format!("{name}_dense"), if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }))
 }
@@ -176,8 +176,7 @@ pub(super) fn staged_probe(
         };
     };
     let map = staged.map(|staged| staged.name()).unwrap_or_default();
-    let valid =
-        if input.columns[column].valid.is_some() { format!("(dn{column} >> k & 1u) && ") } else { String::new() };
+    let valid = if input.columns[column].nullable { format!("(dn{column} >> k & 1u) && ") } else { String::new() };
     let test = format!("({valid}{map}[{}] != 0)", readers[column].code("d"));
     Ok(and_left(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test }))
 }

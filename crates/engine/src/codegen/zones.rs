@@ -14,8 +14,8 @@ use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
 use crate::codegen::shared_tables::{SharedTable, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
-use crate::order::Item;
-use crate::table::TableLayout;
+use crate::plan::order::Item;
+use crate::plan::table::TableLayout;
 
 /// Vectors of a whole chunk.
 const CHUNK_VECTORS: usize = CHUNK_ROWS / VECTOR_ROWS;

@@ -26,11 +26,12 @@ use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::by_folder;
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
-use super::{footers, lacking, partitions, quoted};
-use crate::access::{Access, AllowedPaths};
+use super::{csv_newlines, footers, lacking, partitions};
+use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::locations::{AllowedPaths, is_pattern, local_path};
 use crate::nearest::nearest;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.

@@ -35,7 +35,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
-use crate::access::AllowedPaths;
+use crate::locations::AllowedPaths;
 use crate::settings::Settings;
 
 pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX, STAGED_SUFFIX};

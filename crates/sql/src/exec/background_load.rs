@@ -17,7 +17,7 @@ use warpcube_gpu::{CancelSwitch, Threads};
 use super::source::{load_limits, load_threads, requests};
 use super::work::is_lasting;
 use crate::engines::Engines;
-use crate::lower::{Lowered, Refusals, TableInfo};
+use crate::lower::{Refusals, TableInfo};
 use crate::placement::{BackgroundLoad, LoadLedger};
 use crate::settings::Settings;
 

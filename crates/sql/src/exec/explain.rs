@@ -18,7 +18,7 @@ use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
-use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
+use warpcube_engine::{Engine, Prediction, TableFacts, in_bytes};
 
 use super::explain_cache::ExplainCache;
 use crate::lower::{DeviceNode, Lowered, Refused};

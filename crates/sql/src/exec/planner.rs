@@ -113,8 +113,8 @@ impl DevicePlanner {
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
-        facts.placing =
-            auto.then(|| Placing::new((&self.context.asked, &self.context.background), engine, loads, factor));
+        let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
+        facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
@@ -237,6 +237,7 @@ impl ExtensionPlanner for DeviceExtension {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<DeviceNode>() else { return Ok(None) };
         let engine = self
+            .context
             .engines
             .get()
             .ok_or_else(|| DataFusionError::Internal("the device left between two steps of planning".into()))?;

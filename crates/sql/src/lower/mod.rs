@@ -19,6 +19,7 @@ mod top_k;
 mod tree;
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

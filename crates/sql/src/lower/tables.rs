@@ -18,13 +18,13 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use warpcube_engine::{Overflow, TopKAlgorithm};
 
-use super::Refusals;
+use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
 use crate::row_groups::ParquetFiles;
 use crate::values::FloatSums;
-use warpcube_engine::{Overflow, TopKAlgorithm};
 
 /// A table of a statement.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod decimals;
 mod distinct_orders;
 mod distinct_sums;
 mod extremes;
+pub(crate) mod float_sums;
 mod frames;
 mod guards;
 pub(crate) mod in_zone;

@@ -242,11 +242,6 @@ fn time(seconds: f64) -> String {
 mod tests {
     use super::*;
 
-    fn declined(version: &str, columns: &[usize]) -> Declined {
-        let asked = |column: &usize| AskedColumn { table: "t".into(), version: version.into(), column: *column };
-        Declined { missing: columns.iter().map(asked).collect(), load: None }
-    }
-
     #[test]
     fn the_reason_holds_both_figures() {
         let costs = Costs { open: 0.4, load: 0.15, compile: 0.25, run: 0.001, cpu: 0.2 };

@@ -5,9 +5,8 @@
 //! arrays directly, larger ones are hashed. Otherwise parts are spread over as many words of 64 bits as they need,
 //! which are hashed together. A float is its bits, both zeros being one value.
 
-use crate::codegen::expr::{Emitter, Value};
-use crate::codegen::params::Argument;
 use crate::error::{Result, unsupported};
+use crate::facts::Facts;
 use crate::ir::Ty;
 
 /// Number of values of a word.
@@ -15,7 +14,7 @@ const WORD: u128 = 1 << 64;
 
 /// Where a part keeps whether it is NULL.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Null {
+pub(crate) enum Null {
     /// It never is.
     Never,
     /// Place 0.
@@ -26,47 +25,28 @@ enum Null {
 
 /// One part of a packed key.
 #[derive(Debug, Clone, PartialEq)]
-struct KeyPart {
+pub(crate) struct KeyPart {
     /// Smallest valid value.
-    low: i128,
+    pub(crate) low: i128,
     /// Number of places, that of NULL included if it is the first.
-    places: u128,
-    null: Null,
+    pub(crate) places: u128,
+    /// Where it is kept that the part is NULL.
+    pub(crate) null: Null,
     /// Word that holds the part.
-    word: usize,
+    pub(crate) word: usize,
     /// Distance of neighbouring values in the word.
-    stride: u64,
+    pub(crate) stride: u64,
 }
 
 /// How a tuple is packed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KeyPack {
-    parts: Vec<KeyPart>,
+    /// The parts in order.
+    pub(crate) parts: Vec<KeyPart>,
     /// Words of a key.
     pub(crate) words: usize,
     /// Number of packed keys; all ones where those do not fit 63 bits.
     pub(crate) domain: u64,
-}
-
-/// A packed key in kernel source.
-pub(crate) struct Packed {
-    /// Names of its words.
-    pub(crate) words: Vec<String>,
-    /// C expression of the condition under which all values are valid and in bounds.
-    pub(crate) inside: String,
-}
-
-impl Packed {
-    /// The only word.
-    pub(crate) fn word(&self) -> &str {
-        debug_assert_eq!(self.words.len(), 1, "only keys of one word index anything");
-        &self.words[0]
-    }
-
-    /// The words as the elements of an array.
-    pub(crate) fn list(&self) -> String {
-        self.words.join(", ")
-    }
 }
 
 impl KeyPack {
@@ -74,7 +54,7 @@ impl KeyPack {
     ///
     /// # Errors
     /// Unsupported if a part is a decimal wider than 64 bits.
-    pub(crate) fn of_groups(values: &[Value]) -> Result<KeyPack> {
+    pub(crate) fn of_groups(values: &[Facts]) -> Result<KeyPack> {
         KeyPack::new(values, true)
     }
 
@@ -82,14 +62,14 @@ impl KeyPack {
     ///
     /// # Errors
     /// Unsupported if a part is a float or a decimal wider than 64 bits.
-    pub(crate) fn of_join(values: &[Value]) -> Result<KeyPack> {
+    pub(crate) fn of_join(values: &[Facts]) -> Result<KeyPack> {
         if values.iter().any(|value| value.ty.is_float()) {
             return unsupported("a join on floats");
         }
         KeyPack::new(values, false)
     }
 
-    fn new(values: &[Value], nullable: bool) -> Result<KeyPack> {
+    fn new(values: &[Facts], nullable: bool) -> Result<KeyPack> {
         let mut spans = Vec::with_capacity(values.len());
         for value in values {
             let (low, high) = match (value.ty, value.bounds()) {
@@ -99,11 +79,11 @@ impl KeyPack {
                 (_, Some((low, high))) if low <= high => (low, high),
                 _ => (0, 0),
             };
-            let wide = value.ty == Ty::I128 && !value.narrow;
+            let wide = value.ty == Ty::I128 && !value.is_narrow();
             if wide || low < i64::MIN.into() || high > u64::MAX.into() || (high - low) as u128 >= WORD {
                 return unsupported("a key wider than 64 bits");
             }
-            spans.push((low, (high - low) as u128 + 1, nullable && value.valid.is_some()));
+            spans.push((low, (high - low) as u128 + 1, nullable && value.nullable));
         }
         Ok(KeyPack::in_one_word(&spans).unwrap_or_else(|| KeyPack::in_words(&spans)))
     }
@@ -174,86 +154,14 @@ impl KeyPack {
             _ => Some(part.low + place as i128),
         }
     }
-
-    /// Writes the packing of `values`, which lie in bounds.
-    pub(crate) fn emit(&self, emitter: &mut Emitter, values: &[Value]) -> Packed {
-        self.emit_checked(emitter, values, false)
-    }
-
-    /// Writes the packing of any values, with the condition under which all are valid and in bounds if `check`.
-    pub(crate) fn emit_checked(&self, emitter: &mut Emitter, values: &[Value], check: bool) -> Packed {
-        let wide = if self.domain <= 1 << 32 { "uint32_t" } else { "uint64_t" };
-        let mut conditions: Vec<String> = Vec::new();
-        let mut terms: Vec<Vec<String>> = vec![Vec::new(); self.words];
-        let mut term = |emitter: &mut Emitter, word: usize, stride: u64, place: &str| match stride {
-            1 => terms[word].push(format!("({wide}){place}")),
-            _ => {
-                let stride = emitter.params.add("uint64_t", Argument::U64(stride));
-                terms[word].push(format!("({wide}){place} * ({wide}){stride}"));
-            }
-        };
-        for (part, value) in self.parts.iter().zip(values) {
-            let low = emitter.params.add("int64_t", Argument::I64(part.low as i64));
-            // Differences of 32-bit values are exact modulo 2^32 as long as places fit; wider ones need 64 bits.
-            let small =
-                matches!(value.ty, Ty::Bool | Ty::I8 | Ty::I16 | Ty::I32 | Ty::U8 | Ty::U16 | Ty::U32 | Ty::F32)
-                    && part.places <= u128::from(u32::MAX);
-            let place_type = if small { "uint32_t" } else { "uint64_t" };
-            let place = emitter.name();
-            let code = match value.ty.is_float() {
-                true => format!("wc_float_key({})", value.code),
-                false => value.code.clone(),
-            };
-            let difference = format!("({place_type}){code} - ({place_type}){low}");
-            let code = match (part.null, &value.valid) {
-                (Null::First, Some(valid)) => format!("{valid} ? {difference} + 1u : 0u"),
-                (Null::Apart { .. }, Some(valid)) => format!("{valid} ? {difference} : 0u"),
-                _ => difference,
-            };
-            emitter.out.push_str(&format!("const {place_type} {place} = {code};\n"));
-            if check {
-                conditions.extend(value.valid.clone());
-                if value.c_type() == "__int128" {
-                    conditions.push(format!("{0} == (__int128)(int64_t){0}", value.code));
-                }
-                // A full word has no place out of bounds. A 64-bit probe value against a 32-bit place type cannot
-                // happen: `small` looks at the probe's type.
-                if let Ok(places) = u64::try_from(part.places) {
-                    let places = emitter.params.add("uint64_t", Argument::U64(places));
-                    conditions.push(format!("{place} < ({place_type}){places}"));
-                }
-            }
-            term(emitter, part.word, part.stride, &place);
-            if let (Null::Apart { word, stride }, Some(valid)) = (part.null, &value.valid) {
-                term(emitter, word, stride, &format!("(!{valid})"));
-            }
-        }
-        let mut words = Vec::with_capacity(self.words);
-        for terms in terms {
-            let packed = emitter.name();
-            let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" + ") };
-            emitter.out.push_str(&format!("const {wide} {packed} = {sum};\n"));
-            words.push(packed);
-        }
-        let inside = if conditions.is_empty() { "true".to_string() } else { conditions.join(" && ") };
-        Packed { words, inside }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn value(range: (i128, i128), nullable: bool) -> Value {
-        Value {
-            code: "x".into(),
-            valid: nullable.then(|| "v".into()),
-            ty: Ty::I64,
-            narrow: false,
-            range: Some(range),
-            magnitude: None,
-            dictionary: None,
-        }
+    fn value(range: (i128, i128), nullable: bool) -> Facts {
+        Facts::new(Ty::I64, nullable, Some(range))
     }
 
     #[test]
@@ -289,9 +197,9 @@ mod tests {
 
     #[test]
     fn what_has_no_bits_to_compare_is_refused() {
-        let wide = Value { ty: Ty::I128, ..value((0, 1 << 70), false) };
+        let wide = Facts { ty: Ty::I128, ..value((0, 1 << 70), false) };
         assert!(KeyPack::of_groups(&[wide]).is_err());
-        let float = Value { ty: Ty::F64, range: None, ..value((0, 0), false) };
+        let float = Facts { ty: Ty::F64, range: None, ..value((0, 0), false) };
         assert!(KeyPack::of_join(std::slice::from_ref(&float)).is_err());
         assert!(KeyPack::of_groups(&[float]).is_ok());
     }

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use arrow::record_batch::RecordBatch;
 use warpcube_gpu::{DeviceBuffer, Stream};
 
-use crate::bind::{BoundFragment, Compacted, Root};
 use crate::codegen::sink::{BoundGroups, Grouping};
 use crate::codegen::topk::{BoundTop, HEAD_WORDS};
 use crate::error::{EngineError, Result};
-use crate::recorded::Recorded;
-use crate::result::{GroupRows, batch};
-use crate::topk::run::{TopHead, TopRows, words};
+use crate::exec::bind::{BoundFragment, Compacted, Root};
+use crate::exec::recorded::Recorded;
+use crate::exec::result::{GroupRows, batch};
+use crate::exec::topk::{TopHead, TopRows, words};
 
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;

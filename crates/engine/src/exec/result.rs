@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use warpcube_column::{Dictionary, is_string};
 
-use crate::aggregate::{Output, Read};
+use crate::codegen::aggregate::{Output, Read};
 use crate::codegen::sink::BoundGroups;
 use crate::error::{EngineError, Result};
 use crate::float_sum::FloatSum;

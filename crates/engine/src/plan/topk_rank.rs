@@ -12,8 +12,8 @@
 
 use warpcube_gpu::prims::Element;
 
-use crate::codegen::expr::Value;
 use crate::error::{Result, unsupported};
+use crate::facts::Facts;
 use crate::ir::{OrderKey, Ty};
 
 /// Bits of the widest rank.
@@ -70,8 +70,8 @@ fn side_by_side(parts: &mut [Part]) -> u32 {
 }
 
 impl Part {
-    fn new(key: &OrderKey, value: &Value) -> Result<Part> {
-        let nullable = value.valid.is_some();
+    fn new(key: &OrderKey, value: &Facts) -> Result<Part> {
+        let nullable = value.nullable;
         let (low, high) = match (value.ty, value.bounds()) {
             (Ty::F32, _) => (0, u32::MAX.into()),
             (Ty::F64, _) => (0, u64::MAX.into()),
@@ -114,7 +114,7 @@ impl Ranks {
     ///
     /// # Errors
     /// Unsupported if the rank or the tail takes more than 128 bits.
-    pub(crate) fn new(keys: &[OrderKey], values: &[Value], rows: u64) -> Result<Ranks> {
+    pub(crate) fn new(keys: &[OrderKey], values: &[Facts], rows: u64) -> Result<Ranks> {
         let mut parts =
             keys.iter().zip(values).map(|(key, value)| Part::new(key, value)).collect::<Result<Vec<_>>>()?;
         let row_bits = bits(rows.into()).max(1);
@@ -154,16 +154,8 @@ mod tests {
     use super::*;
     use crate::ir::Expr;
 
-    fn value(ty: Ty, range: Option<(i128, i128)>, nullable: bool) -> Value {
-        Value {
-            code: "x".into(),
-            valid: nullable.then(|| "v".into()),
-            ty,
-            narrow: false,
-            range,
-            magnitude: None,
-            dictionary: None,
-        }
+    fn value(ty: Ty, range: Option<(i128, i128)>, nullable: bool) -> Facts {
+        Facts::new(ty, nullable, range)
     }
 
     fn key(descending: bool, nulls_first: bool) -> OrderKey {

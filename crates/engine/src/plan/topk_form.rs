@@ -11,9 +11,9 @@ use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
 use warpcube_gpu::prims::topk::{Algorithm, K_MAX, Machine, TopKSpec, predict_ms};
 
-use super::rank::Ranks;
+use super::topk_rank::Ranks;
 use crate::error::{Result, unsupported};
-use crate::predict::in_bytes;
+use crate::format::in_bytes;
 use crate::tuning::Tuning;
 
 /// Tables below are candidates as a whole.

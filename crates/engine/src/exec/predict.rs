@@ -10,15 +10,16 @@ use arrow::datatypes::DataType;
 use warpcube_column::Storage;
 use warpcube_gpu::DeviceInfo;
 
-use crate::bind::{BoundFragment, Root};
-use crate::binding::BindingCache;
+use crate::codegen::launch_group::levels;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
-use crate::explain::{self, Named};
+use crate::exec::bind::{BoundFragment, Root};
+use crate::exec::binding::BindingCache;
+use crate::exec::run::Engine;
+use crate::format::in_bytes;
 use crate::ir::{Fragment, Sink};
-use crate::launch_group::levels;
-use crate::order::Planned;
-use crate::run::Engine;
-use crate::table::{BuiltTable, TableLayout};
+use crate::plan::explain::{self, Named};
+use crate::plan::order::Planned;
+use crate::plan::table::{BuiltTable, TableLayout};
 
 /// What a launch costs beyond the bytes it reads: start, drawing tickets, flushing. Of the queries of TPC-H and SSB on
 /// an H200 (bench/results), those with one launch take 0.08 ms more than reading their bytes at peak, those with two
@@ -207,16 +208,6 @@ fn groups_size(groups: &BoundGroups) -> String {
     };
     let bytes = (groups.seen.bytes() + groups.cells.bytes()) as u64;
     format!("{kind}, {} places, {}", groups.places, in_bytes(bytes))
-}
-
-/// Bytes with a unit.
-pub fn in_bytes(bytes: u64) -> String {
-    match bytes {
-        0..=9_999 => format!("{bytes} bytes"),
-        10_000..=999_999 => format!("{:.1} KB", bytes as f64 / 1e3),
-        1_000_000..=999_999_999 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.2} GB", bytes as f64 / 1e9),
-    }
 }
 
 impl Prediction {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Mark, Output, Params, Recording, Stream, Work};
 
 use crate::arena::Arena;
-use crate::bind::{FIRST_DOWNLOAD_BYTES, Root};
-use crate::binding::{Binding, Finish};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::sink::Grouping;
 use crate::error::Result;
-use crate::topk::run::TopRun;
+use crate::exec::bind::{FIRST_DOWNLOAD_BYTES, Root};
+use crate::exec::binding::{Binding, Finish};
+use crate::exec::topk::TopRun;
 use crate::tuning::Tuning;
 
 /// A recording with what to read of it.

@@ -7,7 +7,7 @@ use arrow::temporal_conversions::date32_to_datetime;
 
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
 use crate::ir::{OrderKey, Pipeline, TopK, Ty, UnaryOp};
-use crate::order::{Item, Planned};
+use crate::plan::order::{Item, Planned};
 
 /// What stands in a register: its text and, where it is known, its Arrow type.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@
 
 use warpcube_column::LINE_BYTES;
 
-use crate::codegen::expr::Value;
+use crate::facts::Facts;
 use crate::ir::{BinaryOp, Expr, Literal, UnaryOp};
 use crate::lookup;
 
@@ -13,7 +13,7 @@ use crate::lookup;
 const UNKNOWN: f64 = 0.33;
 
 /// Estimated share of rows for which `expr` is true.
-pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {
+pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Facts>]) -> f64 {
     match expr {
         Expr::Literal(Literal::Int(value), _) => f64::from(u8::from(*value != 0)),
         Expr::Literal(Literal::Null, _) => 0.0,
@@ -38,7 +38,7 @@ pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Value>]) -> f64 {
     }
 }
 
-fn comparison(expr: &Expr, registers: &[Option<Value>]) -> f64 {
+fn comparison(expr: &Expr, registers: &[Option<Facts>]) -> f64 {
     let Some((register, op, literal)) = expr.against_constant() else { return UNKNOWN };
     let bounds = registers.get(register).and_then(|value| value.as_ref()?.bounds());
     let Some((low, high)) = bounds else { return UNKNOWN };
@@ -68,16 +68,7 @@ mod tests {
 
     #[test]
     fn ranges_give_shares() {
-        let value = Value {
-            code: "x".into(),
-            valid: None,
-            ty: Ty::I32,
-            narrow: false,
-            range: Some((1, 50)),
-            magnitude: None,
-            dictionary: None,
-        };
-        let registers = [Some(value)];
+        let registers = [Some(Facts::new(Ty::I32, false, Some((1, 50))))];
         let compare = |op, literal| {
             let literal = Expr::Literal(Literal::Int(literal), Ty::I32);
             selectivity(&Expr::binary(op, Expr::Reg(0), literal), &registers)

@@ -4,13 +4,11 @@
 //! What can raise an error stays behind everything that came before it in the plan. Probes with payload that a step
 //! needs come before that step.
 
-use crate::arena::Arena;
-use crate::codegen::expr::{Emitter, Value};
-use crate::codegen::params::ParamList;
+use super::estimate::selectivity;
+use super::table::{BuiltTable, TableLayout};
 use crate::error::{EngineError, Result};
-use crate::estimate::selectivity;
+use crate::facts::{Facts, analyse};
 use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step};
-use crate::table::{BuiltTable, TableLayout};
 
 /// Time of a probe over that of a filter.
 const PROBE_COST: f64 = 1.05;
@@ -58,30 +56,21 @@ impl Item {
     }
 }
 
-/// What is known of every register of the pipeline before any code is written.
-pub(crate) fn templates(
+/// What is known of every register of the pipeline.
+pub(crate) fn registers(
     pipeline: &Pipeline,
-    columns: &[Value],
+    columns: &[Facts],
     tables: &[Option<BuiltTable>],
-) -> Result<Vec<Option<Value>>> {
-    let mut registers: Vec<Option<Value>> = columns.iter().cloned().map(Some).collect();
+) -> Result<Vec<Option<Facts>>> {
+    let mut registers: Vec<Option<Facts>> = columns.iter().cloned().map(Some).collect();
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
         if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
             continue;
         }
         for column in &table(tables, probe)?.payload {
-            let narrow = column.range.is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into());
-            let register = registers.len();
-            registers.push(Some(Value {
-                code: format!("r{register}"),
-                valid: (column.nullable || probe.kind == JoinKind::Left).then(|| format!("v{register}")),
-                ty: column.ty,
-                narrow: narrow && column.ty == crate::ir::Ty::I128,
-                range: column.range,
-                magnitude: None,
-                dictionary: column.dictionary.clone(),
-            }));
+            let nullable = column.facts.nullable || probe.kind == JoinKind::Left;
+            registers.push(Some(Facts { nullable, ..column.facts.clone() }));
         }
     }
     Ok(registers)
@@ -95,19 +84,11 @@ pub(crate) fn table<'a>(tables: &'a [Option<BuiltTable>], probe: &Probe) -> Resu
         .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
 }
 
-/// What is known of the values of `exprs`, and whether computing them can raise an error.
-pub(crate) fn analyse(exprs: &[&Expr], registers: &[Option<Value>], overflow: Overflow) -> Result<(Vec<Value>, bool)> {
-    let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
-    let mut emitter = Emitter::new(registers, &mut params, &mut arena, ("0", overflow), &mut next);
-    let values = exprs.iter().map(|expr| emitter.emit(expr)).collect::<Result<_>>()?;
-    Ok((values, emitter.fallible))
-}
-
 /// The pipeline's steps in the order they are taken; bitmaps of more than `bitmap_bytes_max` are not in shared memory.
 pub(crate) fn order(
     pipeline: &Pipeline,
     columns: usize,
-    registers: &[Option<Value>],
+    registers: &[Option<Facts>],
     tables: &[Option<BuiltTable>],
     (overflow, bitmap_bytes_max): (Overflow, usize),
 ) -> Result<Vec<Planned>> {

@@ -13,14 +13,14 @@ use warpcube_gpu::{
     Traffic, size_class,
 };
 
-use crate::bind::{BoundFragment, Guesses, Root, bind};
-use crate::binding::{Binding, BindingCache, Finish, Found, Launch};
+use crate::codegen::launch_group::LaunchGroup;
 use crate::codegen::pipeline::CANCEL_OFFSET;
 use crate::error::{EngineError, NotCompiled, Result};
+use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
+use crate::exec::binding::{Binding, BindingCache, Finish, Found, Launch};
+use crate::exec::read::{Rows, TooSmall, read};
+use crate::exec::recorded::Recorded;
 use crate::ir::Fragment;
-use crate::launch_group::LaunchGroup;
-use crate::read::{Rows, TooSmall, read};
-use crate::recorded::Recorded;
 use crate::tuning::Tuning;
 
 /// Slots of a hashed group table at first.

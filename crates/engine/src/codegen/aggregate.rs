@@ -16,8 +16,8 @@ use arrow::datatypes::DataType;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result, unsupported};
-use crate::float_limbs::FloatLimbs;
 use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
+use crate::plan::float_limbs::FloatLimbs;
 
 /// How a cell takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -191,7 +191,7 @@ impl Accumulators {
             AggregateKind::ExactSum => self.exact_sum(emitter, argument, &value, condition, bounds)?,
             kind => self.extreme(&value, condition, kind == AggregateKind::Min)?,
         };
-        self.push(read, call, count, value.dictionary);
+        self.push(read, call, count, value.dictionary.clone());
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl Accumulators {
         }
         let window = match bounds.whole_sums {
             true => FloatLimbs::WHOLE,
-            false => FloatLimbs::guess(argument, emitter.registers),
+            false => FloatLimbs::guess(argument, &|register| emitter.registers.get(register)?.as_deref()),
         };
         let known = self.fixed.iter().find(|(code, known, _)| *code == value.code && *known == window);
         let parts = match known {
@@ -285,7 +285,7 @@ impl Accumulators {
     }
 
     fn extreme(&mut self, value: &Value, condition: Option<&str>, turned: bool) -> Result<Read> {
-        if value.ty == Ty::I128 && !value.narrow {
+        if value.ty == Ty::I128 && !value.is_narrow() {
             return unsupported("MIN or MAX of decimals wider than 64 bits");
         }
         let float = value.ty.is_float();

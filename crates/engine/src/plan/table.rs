@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use warpcube_column::Dictionary;
 
+use super::keys::KeyPack;
 use crate::arena::{Arena, Zone};
-use crate::codegen::expr::Value;
 use crate::error::{Result, unsupported};
+use crate::facts::Facts;
 use crate::ir::Ty;
-use crate::keys::KeyPack;
 
 /// A domain of up to this many places a row is indexed directly.
 const DIRECT_PLACES_PER_ROW: u64 = 16;
@@ -71,14 +71,8 @@ pub(crate) struct PayloadColumn {
     pub(crate) low: i128,
     /// Which value of a key is kept.
     pub(crate) keep: Keep,
-    /// Type of the value.
-    pub(crate) ty: Ty,
-    /// Bounds of the value.
-    pub(crate) range: Option<(i128, i128)>,
-    /// Whether it may be NULL.
-    pub(crate) nullable: bool,
-    /// Strings behind codes.
-    pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// What is known of the value.
+    pub(crate) facts: Facts,
 }
 
 /// A table as its probes see it.
@@ -116,8 +110,8 @@ impl PayloadColumn {
     /// What images are counted from.
     pub(crate) fn offset(&self) -> i64 {
         let offset = match self.keep {
-            Keep::Least => self.range.map_or(0, |(_, high)| high) + 1,
-            _ => self.low - i128::from(self.nullable),
+            Keep::Least => self.facts.range.map_or(0, |(_, high)| high) + 1,
+            _ => self.low - i128::from(self.facts.nullable),
         };
         offset as i64
     }
@@ -127,8 +121,8 @@ impl BuiltTable {
     /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`.
     pub(crate) fn lay_out(
         arena: &mut Arena,
-        keys: &[Value],
-        payload: &[(Value, Keep)],
+        keys: &[Facts],
+        payload: &[(Facts, Keep)],
         (rows, share): (u64, f64),
         seed: u64,
     ) -> Result<BuiltTable> {
@@ -163,10 +157,10 @@ impl BuiltTable {
                     keep: *keep,
                     c_type,
                     low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
-                    ty: value.ty,
-                    range: value.bounds(),
-                    nullable: value.valid.is_some() || *keep != Keep::Only,
-                    dictionary: value.dictionary.clone(),
+                    facts: Facts {
+                        dictionary: value.dictionary.clone(),
+                        ..Facts::new(value.ty, value.nullable || *keep != Keep::Only, value.bounds())
+                    },
                 })
             })
             .collect::<Result<_>>()?;
@@ -175,23 +169,23 @@ impl BuiltTable {
 }
 
 /// C type and width of a payload entry: the narrowest that holds the value's range.
-fn entry(value: &Value, keep: Keep) -> Result<(&'static str, u64)> {
+fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
     if keep != Keep::Only {
         let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
-        let narrow = value.ty != Ty::I128 || value.narrow;
+        let narrow = value.ty != Ty::I128 || value.is_narrow();
         return match span {
             Some(span) if narrow && span < u64::MAX.into() => Ok(("uint64_t", 8)),
             _ => unsupported("the extremes of floats or of values that span 64 bits on a join's build side"),
         };
     }
     if value.ty.is_float() {
-        return match (&value.valid, value.ty) {
-            (None, Ty::F32) => Ok(("float", 4)),
+        return match (value.nullable, value.ty) {
+            (false, Ty::F32) => Ok(("float", 4)),
             _ => Ok(("double", 8)),
         };
     }
     let (low, high) = value.bounds().expect("integers have bounds");
-    let largest = (high - low).max(0) as u128 + u128::from(value.valid.is_some());
+    let largest = (high - low).max(0) as u128 + u128::from(value.nullable);
     match largest {
         0..=0xff => Ok(("uint8_t", 1)),
         0x100..=0xffff => Ok(("uint16_t", 2)),

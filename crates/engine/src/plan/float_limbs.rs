@@ -4,7 +4,7 @@
 //! statistics. The window is a guess: a value with bits outside of it makes the fragment run again with limbs for
 //! every finite value, so that a guess never changes a result.
 
-use crate::codegen::expr::Value;
+use crate::facts::Facts;
 use crate::float_sum::{LIMB_BITS, LIMBS};
 use crate::ir::{BinaryOp, Expr, Literal, Ty, UnaryOp};
 
@@ -28,8 +28,8 @@ impl FloatLimbs {
     /// Limbs for every finite double.
     pub(crate) const WHOLE: FloatLimbs = FloatLimbs { first: 0, limbs: LIMBS };
 
-    /// The guess for an argument of a sum.
-    pub(crate) fn guess(argument: &Expr, registers: &[Option<Value>]) -> FloatLimbs {
+    /// The guess for an argument of a sum over registers of these facts.
+    pub(crate) fn guess<'a>(argument: &Expr, registers: &impl Fn(usize) -> Option<&'a Facts>) -> FloatLimbs {
         let magnitude = magnitude(argument, registers).filter(|bound| bound.is_finite()).unwrap_or(MAGNITUDE_GUESSED);
         let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
         let end = ((exponent + 1 + BIT_OF_ONE) as usize).div_ceil(LIMB_BITS).clamp(LIMBS_GUESSED, LIMBS);
@@ -38,11 +38,11 @@ impl FloatLimbs {
 }
 
 /// A bound of an expression's finite values, as far as roundings do not matter; `None` where nothing is known.
-fn magnitude(expr: &Expr, registers: &[Option<Value>]) -> Option<f64> {
+fn magnitude<'a>(expr: &Expr, registers: &impl Fn(usize) -> Option<&'a Facts>) -> Option<f64> {
     let of = |expr: &Expr| magnitude(expr, registers);
     match expr {
         Expr::Reg(register) => {
-            let value = registers.get(*register)?.as_ref()?;
+            let value = registers(*register)?;
             match value.ty {
                 Ty::F32 | Ty::F64 => value.magnitude,
                 _ => value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) as f64),
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn windows_end_above_the_largest_magnitude() {
-        let window = |value: f64| FloatLimbs::guess(&Expr::Literal(Literal::Float(value), Ty::F64), &[]);
+        let window = |value: f64| FloatLimbs::guess(&Expr::Literal(Literal::Float(value), Ty::F64), &|_| None);
         for value in [0.0, 5e-324, 1e-300, 0.7, 1.0, 1.5e9, -2e300, f64::MAX] {
             let FloatLimbs { first, limbs } = window(value);
             let top = (first + limbs) as i32 * LIMB_BITS as i32 - BIT_OF_ONE;
@@ -83,14 +83,14 @@ mod tests {
     #[test]
     fn magnitudes_follow_arithmetic() {
         let number = |value: f64| Expr::Literal(Literal::Float(value), Ty::F64);
-        let of = |op| magnitude(&Expr::binary(op, number(-3.0), number(4.0)), &[]);
+        let of = |op| magnitude(&Expr::binary(op, number(-3.0), number(4.0)), &|_| None);
         assert_eq!(
             [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div].map(of),
             [Some(7.0), Some(7.0), Some(12.0), None]
         );
         let branches = vec![(number(1.0), number(-9.0))];
-        assert_eq!(magnitude(&Expr::Case(branches, Box::new(number(2.0))), &[]), Some(9.0));
-        assert_eq!(magnitude(&Expr::DecimalToFloat(Box::new(number(250.0)), 2), &[]), Some(2.5));
-        assert_eq!(magnitude(&Expr::Reg(3), &[]), None);
+        assert_eq!(magnitude(&Expr::Case(branches, Box::new(number(2.0))), &|_| None), Some(9.0));
+        assert_eq!(magnitude(&Expr::DecimalToFloat(Box::new(number(250.0)), 2), &|_| None), Some(2.5));
+        assert_eq!(magnitude(&Expr::Reg(3), &|_| None), None);
     }
 }

@@ -7,31 +7,31 @@ use warpcube_gpu::prims::KEYS;
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::expr::Value;
+use crate::codegen::launch_group::{LaunchGroup, launch_groups};
 use crate::codegen::pipeline::{
     BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
 };
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
+use crate::facts::Facts;
+use crate::format::in_bytes;
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
-use crate::launch_group::{LaunchGroup, launch_groups};
-use crate::predict::in_bytes;
-use crate::table::BuiltTable;
+use crate::plan::table::BuiltTable;
 use crate::tuning::Tuning;
 
 /// The device library that generated kernels call.
-const LIBRARY: &str = include_str!("../kernels/scan.cuh");
+const LIBRARY: &str = include_str!("../../kernels/scan.cuh");
 /// What few of them call beside it, with the marks by which those are known.
-const WIDE_KEYS: &str = include_str!("../kernels/wide_keys.cuh");
+const WIDE_KEYS: &str = include_str!("../../kernels/wide_keys.cuh");
 const WIDE_KEYS_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
 /// Exact sums of floats, with the mark by which programs are known that have some.
-const FIXED: &str = include_str!("../kernels/fixed.cuh");
+const FIXED: &str = include_str!("../../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
 /// The kernel that gathers the groups there are.
-const COMPACT: &str = include_str!("../kernels/compact.cuh");
+const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 /// What kernels of a top-k call, with the marks by which they are known.
-const TOPK: &str = include_str!("../kernels/topk.cuh");
+const TOPK: &str = include_str!("../../kernels/topk.cuh");
 const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
 const TICKET_ROWS_MAX: u64 = 64 << 10;
@@ -115,8 +115,7 @@ pub(crate) fn bind(
         let RowCount::Known(rows) = table.rows else {
             return unsupported("a relation whose rows only the device has counted");
         };
-        let values: Vec<Value> =
-            table.columns.iter().enumerate().map(|(column, resident)| value(column, resident)).collect();
+        let columns: Vec<Facts> = table.columns.iter().map(|column| facts(column)).collect();
         let layouts: Vec<ColumnLayout> = table.columns.iter().map(|column| ColumnLayout::of(column)).collect();
         let distinct: Vec<_> = table.columns.iter().map(|column| column.distinct_integers().cloned()).collect();
         let input = PipelineInput {
@@ -124,7 +123,7 @@ pub(crate) fn bind(
             pipeline,
             layouts: &layouts,
             distinct: &distinct,
-            columns: &values,
+            columns: &columns,
             rows,
             chunk_rows: &table.chunks,
             skips: rows >= tuning.skip_rows,
@@ -245,7 +244,7 @@ fn is_unique_needed(pipelines: &[Pipeline], build: usize) -> bool {
 }
 
 /// What is known of a column's values.
-fn value(column: usize, resident: &ResidentColumn) -> Value {
+fn facts(resident: &ResidentColumn) -> Facts {
     let statistics = &resident.facts().statistics;
     let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
     // A column without valid values is bounded by anything; the empty guess keeps domains small.
@@ -253,14 +252,10 @@ fn value(column: usize, resident: &ResidentColumn) -> Value {
         true => None,
         false => Some(statistics.integers.unwrap_or((0, 0))),
     };
-    Value {
-        code: format!("r{column}"),
-        valid: resident.facts().is_nullable().then(|| format!("v{column}")),
-        ty,
-        narrow: ty == Ty::I128,
-        range,
+    Facts {
         magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
         dictionary: resident.facts().dictionary.clone(),
+        ..Facts::new(ty, resident.facts().is_nullable(), range)
     }
 }
 

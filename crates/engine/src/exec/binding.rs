@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use warpcube_column::{Relation, ResidentColumn};
 use warpcube_gpu::{Compilation, DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
 
-use crate::bind::{BoundFragment, Guesses};
 use crate::error::EngineError;
-use crate::recorded::Recorded;
-use crate::topk::run::TopKernels;
+use crate::exec::bind::{BoundFragment, Guesses};
+use crate::exec::recorded::Recorded;
+use crate::exec::topk::TopKernels;
 
 /// How a launch group is launched.
 pub(crate) struct Launch {

@@ -19,9 +19,9 @@ use crate::arena::{Arena, Zone};
 use crate::codegen::params::ParamList;
 use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, SAMPLE, sort_of_tails};
 use crate::error::{EngineError, Result};
+use crate::exec::recorded::params_of;
+use crate::exec::result::integers;
 use crate::ir::Ty;
-use crate::recorded::params_of;
-use crate::result::integers;
 
 /// Threads of a block of the kernels that take a row a thread, and blocks a multiprocessor.
 const BLOCK: u32 = 256;
