@@ -121,6 +121,11 @@ for stage in "$@"; do
         # The six queries by every algorithm of the device.
         limit cube-algorithms 580 "$kbench" cube --algorithms all --json "$out/cube-algorithms-h200.json"
         ;;
+    cube-tables)
+        # Tables 5.2 to 5.8 of Meinke's thesis: counts of atomic additions, numbers of hash functions, one core.
+        TAIL=400 limit cube-tables 400 "$kbench" cube --tables --runs 5 --seconds 220 \
+            --json "$out/cube-tables-h200.json"
+        ;;
     cube-tests)
         # The algorithms and schemes of cubes on the GPU (CUBE_TESTS: programs of crates/cube/tests).
         for test in ${CUBE_TESTS:-target/release/deps/device_source}; do
@@ -159,15 +164,16 @@ for stage in "$@"; do
         limit schemes 580 "$kbench" schemes --cells 2000000 --json "$out/schemes-h200.json"
         ;;
     schemes-large)
-        # Ten million cells take one core for minutes: the arrays of few and of many dimensions side by side.
+        # Ten million cells (or MILLION) take one core for minutes: the arrays of few and of many dimensions side by
+        # side.
         limit schemes-large 590 bash -c '
-            part() { "$1" schemes --cells 10000000 --cases "$3" --json "$2" >"${2%.json}.log" 2>&1; }
-            part "$1" "$2/schemes-h200-10m-k23.json" "*/*/k2/*,*/*/k3/*" &
+            part() { "$1" schemes --cells "$4"000000 --cases "$3" --json "$2" >"${2%.json}.log" 2>&1; }
+            part "$1" "$2/schemes-h200-$3m-k23.json" "*/*/k2/*,*/*/k3/*" "$3" &
             first=$!
-            part "$1" "$2/schemes-h200-10m-k48.json" "*/*/k4/*,*/*/k8/*"
+            part "$1" "$2/schemes-h200-$3m-k48.json" "*/*/k4/*,*/*/k8/*" "$3"
             second=$?
             wait $first && [ $second -eq 0 ]
-        ' schemes-large "$kbench" "$out"
+        ' schemes-large "$kbench" "$out" "${MILLION:-10}"
         ;;
     encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
     ssb100)
@@ -431,7 +437,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     *)
         echo "unknown stage '$stage': probe, answers, ssb, ssb-plain, ssb-sorted, ssb-turns, base-turns, ssb-auto," \
             "ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions, distributions-packed," \
-            "encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-algorithms, cube-tests," \
+            "encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-algorithms, cube-tables, cube-tests," \
             "cube-sanitizer, schemes, schemes-large, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2

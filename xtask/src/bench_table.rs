@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use crate::docs::{no_place, replace, write};
 use crate::process::{Result, root};
-use crate::{measured, primitives};
+use crate::{cube_tables, measured, primitives, scheme_tables};
 
 /// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 4] = [
+const PAGES: [(&str, &[&str]); 5] = [
     ("README.md", &["ssb", "tpch"]),
     ("docs/benchmarks.md", &["primitives", "topk"]),
     ("docs/cube-benchmarks.md", &["cube"]),
+    ("docs/scheme-benchmarks.md", &["schemes"]),
     ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
 ];
 const RESULTS: &str = "bench/results";
@@ -84,37 +85,60 @@ fn page(path: &str) -> Result<String> {
     fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
-fn tables(suites: &[&str]) -> Result<String> {
+/// The results of some suites with the names of their files, by name.
+pub(crate) fn read(suites: &[&str]) -> Result<Vec<(String, Value)>> {
     let mut paths: Vec<_> = root().join(RESULTS).read_dir().into_iter().flatten().flatten().map(|e| e.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
-    let mut tables = Vec::new();
+    let mut files = Vec::new();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let failed = |what: String| format!("{RESULTS}/{name}: {what}");
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         let results: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
-        let suite = results["suite"].as_str().unwrap_or_default();
-        if suites.contains(&suite) {
-            let made = match suite {
-                "encodings" => measured::encodings(&results, &name),
-                "encode" => measured::encode(&results, &name),
-                "encode-cpu" => measured::encode_cpu(&results, &name),
-                "turns" => measured::turns(&results, &name),
-                "first-runs" => measured::first_runs(&results, &name),
-                "interrupts" => measured::interrupts(&results, &name),
-                "primitives" => primitives::tables(&results, &name),
-                "cube" if results["params"]["algorithms"].is_array() => algorithms(&results, &name),
-                "cube" | "topk" => table(&results, &name).map(|table| table.replace("](bench/", "](../bench/")),
-                _ => table(&results, &name),
-            };
-            tables.push(made.map_err(failed)?);
+        if results["suite"].as_str().is_some_and(|suite| suites.contains(&suite)) {
+            files.push((name, results));
         }
+    }
+    Ok(files)
+}
+
+fn tables(suites: &[&str]) -> Result<String> {
+    let files = read(suites)?;
+    if suites == ["schemes"] {
+        return scheme_tables::tables(&files);
+    }
+    let mut tables = Vec::new();
+    for (name, results) in &files {
+        let made = match results["suite"].as_str().unwrap_or_default() {
+            "encodings" => measured::encodings(results, name),
+            "encode" => measured::encode(results, name),
+            "encode-cpu" => measured::encode_cpu(results, name),
+            "turns" => measured::turns(results, name),
+            "first-runs" => measured::first_runs(results, name),
+            "interrupts" => measured::interrupts(results, name),
+            "primitives" => primitives::tables(results, name),
+            // Behind the others.
+            "cube" if is_thesis(results) => continue,
+            "cube" if results["params"]["algorithms"].is_array() => algorithms(results, name),
+            "cube" | "topk" => table(results, name).map(|table| table.replace("](bench/", "](../bench/")),
+            _ => table(results, name),
+        };
+        tables.push(made.map_err(|what| format!("{RESULTS}/{name}: {what}"))?);
+    }
+    if suites.contains(&"cube") {
+        let measured = files.iter().find(|(_, results)| is_thesis(results));
+        tables.push(cube_tables::tables(measured.map(|(name, results)| (results, name.as_str())))?);
     }
     match tables.is_empty() {
         true => Ok("No results are recorded yet.\n".into()),
         false => Ok(tables.join("\n")),
     }
+}
+
+/// True if a file of the suite `cube` has what the thesis's tables show.
+fn is_thesis(results: &Value) -> bool {
+    results["params"]["tables"] == true
 }
 
 /// A file's suite, device, parameters and when they were measured.

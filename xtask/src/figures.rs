@@ -1,4 +1,5 @@
-//! The figures of docs/benchmarks.md, drawn from the results of the suite `primitives` and nothing else.
+//! The figures of docs/benchmarks.md and docs/scheme-benchmarks.md, drawn from the results of the suites `primitives`
+//! and `schemes` and nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +7,11 @@ use std::path::Path;
 use serde_json::Value;
 use warpcube_figures::Figure;
 
+use crate::bench_table::read;
 use crate::docs::write;
 use crate::process::{Result, root};
 
-/// The results that the figures show.
+/// The results that the figures of primitives show.
 const RESULTS: &str = "bench/results/primitives-h200.json";
 const FOLDER: &str = "docs/figures";
 
@@ -47,7 +49,10 @@ fn compare(drawn: &[Figure], kept: &[String], text: impl Fn(&str) -> String) -> 
 fn drawn() -> Result<Vec<Figure>> {
     let text = fs::read_to_string(root().join(RESULTS)).map_err(|error| format!("{RESULTS}: {error}"))?;
     let results: Value = serde_json::from_str(&text).map_err(|error| format!("{RESULTS}: {error}"))?;
-    Ok(warpcube_figures::primitives(&results))
+    let mut figures = warpcube_figures::primitives(&results);
+    let schemes = read(&["schemes"])?;
+    figures.extend(warpcube_figures::schemes(&schemes.iter().map(|(_, results)| results).collect::<Vec<_>>()));
+    Ok(figures)
 }
 
 fn file(name: &str) -> String {

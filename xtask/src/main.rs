@@ -4,12 +4,14 @@
 //! crates it links `warpcube-figures` alone, which draws JSON and knows nothing else.
 
 mod bench_table;
+mod cube_tables;
 mod docs;
 mod figures;
 mod judge;
 mod measured;
 mod primitives;
 mod process;
+mod scheme_tables;
 mod settings;
 mod setup;
 mod test;
@@ -49,7 +51,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Draw docs/figures/*.svg from bench/results/primitives-h200.json
+    /// Draw docs/figures/*.svg from bench/results/primitives-h200.json and schemes-*.json
     Figures {
         /// Change nothing; fail if a figure is not what the results give
         #[arg(long)]

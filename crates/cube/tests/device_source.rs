@@ -1,6 +1,7 @@
 //! What is particular to source-based and target-based aggregation on the device: places of maps, jumps over pages,
 //! recorded runs, counts of additions, memory. `tests/equal` shows that all algorithms give the same cells.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -8,7 +9,8 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Algorithm, Area, Progress, Request, TargetMap, aggregate, work};
 use warpcube_cube::device::{
-    DeviceAggregation, DeviceAlgorithm, DeviceCells, FactsSource, MapPlace, ResidentFacts, SourceBased, SourceVariant,
+    DeviceAggregation, DeviceAlgorithm, DeviceCells, Expansion, FactsSource, MapPlace, PARENT_CELLS, Preaggregation,
+    ResidentFacts, SourceBased, SourceVariant,
 };
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
@@ -239,6 +241,87 @@ fn preaggregation_saves_atomic_additions() {
     assert_eq!((expected, additions(&several, "gpu-source/none/balanced/h1")), (192, 192));
     for name in ["strided/balanced", "match/host-children"] {
         assert_eq!(additions(&several, &format!("gpu-source/{name}/h1")), 3 * 6, "{name}");
+    }
+}
+
+/// A lane of a warp that adds: the target's rank, and the number of targets of its cell.
+type Lane = (u64, usize);
+
+/// Atomic additions of a warp whose active lanes are those that are given, by lane.
+fn warp_additions(preaggregation: Preaggregation, lanes: &[Option<Lane>]) -> u64 {
+    let ranks = || lanes.iter().flatten().map(|lane| lane.0);
+    let active = ranks().count();
+    let saved = match preaggregation {
+        Preaggregation::None => 0,
+        // All lanes with the target of the first active one are one addition.
+        Preaggregation::FirstShared | Preaggregation::Shuffle => {
+            ranks().filter(|rank| Some(*rank) == ranks().next()).count().saturating_sub(1)
+        }
+        // A lane with the target of the lane of its number modulo lane 0's targets leaves its addition to that.
+        Preaggregation::Strided => {
+            let stride = lanes[0].map_or(0, |lane| lane.1);
+            let rank = |lane: usize| lanes[lane].map(|lane| lane.0);
+            let joins = |lane: &usize| rank(*lane).is_some() && rank(*lane) == rank(lane % stride);
+            if (1..32).contains(&stride) { (stride..lanes.len()).filter(joins).count() } else { 0 }
+        }
+        Preaggregation::Match => active - ranks().collect::<BTreeSet<u64>>().len(),
+    };
+    (active - saved) as u64
+}
+
+/// Atomic additions by a walk over cells in the order of their keys and over each cell's targets, the last dimension's
+/// first.
+fn reference_additions(case: &Case, variant: SourceVariant) -> u64 {
+    let (facts, area) = (case.facts(), case.area());
+    let targets = |fact: usize| {
+        let mut ranks = vec![0_u64];
+        for (map, base) in area.maps().iter().zip(facts.cell(fact)) {
+            let list = map.targets_of(base).0;
+            let below = |rank: &u64| {
+                let first = rank * u64::from(map.targets());
+                list.iter().map(move |target| first + u64::from(*target)).collect::<Vec<u64>>()
+            };
+            ranks = ranks.iter().flat_map(below).collect();
+        }
+        ranks
+    };
+    let filled = (0..facts.len()).filter(|fact| facts.columns()[0].is_filled(*fact));
+    let cells: Vec<Vec<u64>> = filled.map(targets).filter(|targets| !targets.is_empty()).collect();
+    let lane = |cell: &Vec<u64>, at: usize| cell.get(at).map(|rank| (*rank, cell.len()));
+    let warp = |lanes: &[Option<Lane>]| warp_additions(variant.preaggregation, lanes);
+    let in_turn = |cells: &[Vec<u64>]| {
+        let longest = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let step = |at: usize| warp(&cells.iter().map(|cell| lane(cell, at)).collect::<Vec<_>>());
+        (0..longest).map(step).sum::<u64>()
+    };
+    let side_by_side = |cells: &[Vec<u64>]| {
+        let lanes: Vec<_> = cells.iter().flat_map(|cell| (0..cell.len()).map(move |at| lane(cell, at))).collect();
+        lanes.chunks(32).map(warp).sum::<u64>()
+    };
+    match variant.expansion {
+        Expansion::Thread => cells.chunks(32).map(in_turn).sum(),
+        Expansion::Balanced => cells.chunks(256).map(side_by_side).sum(),
+        _ => cells.chunks(PARENT_CELLS as usize).map(side_by_side).sum(),
+    }
+}
+
+#[test]
+fn atomic_additions_are_those_of_a_walk_over_warps() {
+    // Each order of lanes has expansions of its own: kernels that count compile for seconds.
+    let expansions: [&[Expansion]; 3] =
+        [&[Expansion::Thread], &[Expansion::Balanced], &[Expansion::HostChildren, Expansion::HostChildBlocks]];
+    for (order, expansions) in ORDERS.into_iter().zip(expansions) {
+        cases(12, |case| {
+            let resident = case.resident(order);
+            for algorithm in all_variants(5) {
+                let DeviceAlgorithm::Source(variant) = algorithm else { continue };
+                if !expansions.contains(&variant.expansion) {
+                    continue;
+                }
+                let found = SourceBased::new(resident.clone(), variant).additions(&case.area(), 0, &Arc::default());
+                assert_eq!(found.unwrap(), reference_additions(case, variant), "{algorithm}");
+            }
+        });
     }
 }
 

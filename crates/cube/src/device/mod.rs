@@ -36,7 +36,8 @@ pub use resident::{FactBytes, ResidentFacts};
 pub use scan::ScanTuning;
 pub use source::FactsSource;
 pub use source_based::{
-    Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceBased, SourceVariant, UnknownVariant,
+    BATCH_PARENTS, CHILD_THREADS, Expansion, HASH_FUNCTIONS_MAX, MapPlace, PARENT_CELLS, Preaggregation, SourceBased,
+    SourceVariant, UnknownVariant,
 };
 pub use statement::RecordedRun;
 pub use target_based::TargetBased;

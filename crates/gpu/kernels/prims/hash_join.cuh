@@ -101,8 +101,8 @@ WC_DEVICE void join_finish(uint64_t* out, uint64_t sum, uint64_t pairs, uint64_t
 
 // The block's copy of the table, in shared memory behind the words of `join_finish`.
 constexpr uint32_t JOIN_PARTS_BYTES = 64 * 8;
-WC_DEVICE char* join_copy(const uint64_t* table, uint64_t words) {
-    int4* copy = (int4*)(wc_shared() + JOIN_PARTS_BYTES);
+WC_DEVICE char* join_copy(const uint64_t* table, uint64_t words, uint32_t queue_words) {
+    int4* copy = (int4*)(wc_shared() + JOIN_PARTS_BYTES + queue_words * 4);
     for (uint64_t at = threadIdx.x; at < words; at += blockDim.x) copy[at] = wc_load_cached((const int4*)table + at);
     __syncthreads();
     return (char*)copy;
@@ -124,8 +124,80 @@ WC_DEVICE bool join_look(const uint4& slots, uint32_t key, uint32_t value, bool 
 // Rows of a lane: a pair of slots takes four registers.
 constexpr int LINEAR_ROWS = 1;
 
+#if WC_QUEUED
+// The rows of a warp whose probe goes on behind its first pair: keys, values, and the pair that was looked at last.
+// Collected rows are probed 32 at a time, a lane each; without the queue the longest probe of a warp's rows costs each
+// of its lanes as many steps.
+constexpr uint32_t QUEUE_ROWS = 32 + 32 * LINEAR_ROWS * WC_VEC;
+struct JoinQueue {
+    uint32_t* rows;    // keys, values, places
+    uint32_t waiting;  // the same in all lanes
+
+    // Appends the rows of the lanes with `is_open`.
+    WC_INLINE void put(bool is_open, uint32_t key, uint32_t value, uint32_t place) {
+        const uint32_t open = __ballot_sync(WC_FULL_MASK, is_open);
+        if (is_open) {
+            uint32_t* row = rows + waiting + __popc(open & ((1u << wc_lane()) - 1));
+            row[0] = key;
+            row[QUEUE_ROWS] = value;
+            row[2 * QUEUE_ROWS] = place;
+        }
+        waiting += __popc(open);
+    }
+};
+
 template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
-    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words) : (const char*)p.table);
+    const uint32_t queue_words = blockDim.x / 32 * 3 * QUEUE_ROWS;
+    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words, queue_words) : (char*)p.table);
+    const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
+    uint64_t sum = 0;
+    uint32_t pairs = 0;
+    JoinQueue queue = {(uint32_t*)(wc_shared() + JOIN_PARTS_BYTES) + wc_warp() * 3 * QUEUE_ROWS, 0};
+    // Looks at the next pair of slots for the last rows of the queue, 32 at most.
+    const auto look_on = [&](uint32_t count) {
+        const bool is_row = wc_lane() < count;
+        queue.waiting -= count;
+        __syncwarp();
+        uint32_t key = 0, value = 0, place = 0;
+        if (is_row) {
+            const uint32_t* row = queue.rows + queue.waiting + wc_lane();
+            key = row[0];
+            value = row[QUEUE_ROWS];
+            place = (row[2 * QUEUE_ROWS] + 1) & mask;
+        }
+        __syncwarp();
+        const uint4 slot = join_load<SHARED>(table + place);
+        const bool ends = join_look(slot, key, value, is_row, sum, pairs);
+        queue.put(is_row && !ends, key, value, place);
+    };
+    constexpr int ITEMS = LINEAR_ROWS * WC_VEC;
+    typedef uint32_t Rows[LINEAR_ROWS][WC_VEC];
+    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t there) {
+        uint32_t at[ITEMS];
+        uint4 slots[ITEMS];
+        // Every key has a pair of its own to look at, also one that no row has.
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
+            key = wc_relative(p.slots, key);
+            at[i] = wc_home(p.slots, key);
+            slots[i] = join_load<SHARED>(table + at[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const uint32_t key = keys[i / WC_VEC][i % WC_VEC], value = values[i / WC_VEC][i % WC_VEC];
+            const bool is_row = (there >> i & 1u) && key <= width;
+            const bool ends = join_look(slots[i], key, value, is_row, sum, pairs);
+            queue.put(is_row && !ends, key, value, at[i]);
+        }
+        while (queue.waiting >= 32) look_on(32);
+    });
+    while (queue.waiting > 0) look_on(min(queue.waiting, 32u));
+    join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
+}
+#else
+template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
+    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words, 0) : (const char*)p.table);
     const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
     uint64_t sum = 0;
     uint32_t pairs = 0;
@@ -167,12 +239,13 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
     });
     join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
 }
+#endif
 
 template <bool SHARED> WC_DEVICE void join_probe_direct(const JoinProbeParams& p) {
     const uint32_t* table = (const uint32_t*)p.table;
     const uint32_t* bits = p.bits;
     if (SHARED) {
-        table = (const uint32_t*)join_copy(p.table, p.table_words);
+        table = (const uint32_t*)join_copy(p.table, p.table_words, 0);
         bits = table + (p.bits - (const uint32_t*)p.table);
     }
     const uint32_t width = (uint32_t)p.slots.width;

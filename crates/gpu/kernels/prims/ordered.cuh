@@ -109,6 +109,263 @@ WC_DEVICE uint128_t wc_rotate(uint128_t bits) {
     return (uint128_t)wc_rotate((uint64_t)(bits >> 64)) << 64 | wc_rotate((uint64_t)bits);
 }
 
+#if WC_COPIED
+// Where the keys, values and heads of rows of a warp's part lie in shared memory.
+struct OrderedPart {
+    WC_KEY* keys;
+#ifdef WC_SUM
+    WC_IN* values;
+    WC_SUM* sums;    // of one row: the sums that heads close
+#endif
+#ifdef WC_COUNT
+    uint16_t* rows;  // of one row: its heads, relative to the tile
+#endif
+
+    WC_INLINE OrderedPart() {
+        char* room = wc_shared() + sizeof(OrderedShared);
+        keys = (WC_KEY*)room + wc_warp() * WC_PART_ITEMS;
+        room += sizeof(WC_KEY) * WC_TILE_ITEMS;
+#ifdef WC_SUM
+        sums = (WC_SUM*)room + wc_warp() * 32 * WC_VEC;
+        room += sizeof(WC_SUM) * WC_THREADS * WC_VEC;
+        values = (WC_IN*)room + wc_warp() * WC_PART_ITEMS;
+        room += sizeof(WC_IN) * WC_TILE_ITEMS;
+#endif
+#ifdef WC_COUNT
+        rows = (uint16_t*)room + wc_warp() * 32 * WC_VEC;
+        static_assert(WC_TILE_ITEMS <= 65536, "rows of a tile have 16 bits");
+#endif
+    }
+    template <typename T> static WC_INLINE void row(T (&items)[WC_VEC], const T* part, int j) {
+        const int BYTES = sizeof items;
+        memcpy(items, __builtin_assume_aligned(part + (j * 32 + wc_lane()) * WC_VEC, BYTES < 16 ? BYTES : 16), BYTES);
+    }
+};
+
+#ifdef WC_SUM
+// A lane's sum of a row from its last head on, or of all of its items.
+WC_DEVICE WC_SUM wc_sum_since(const WC_IN (&values)[WC_VEC], uint32_t marks) {
+    WC_SUM sum = (WC_SUM)0;
+#pragma unroll
+    for (int k = 0; k < WC_VEC; ++k) {
+        const WC_SUM value = WC_WIDEN(values[k]);
+        sum = marks >> k & 1u ? value : sum + value;
+    }
+    return sum;
+}
+#endif
+
+WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
+    typedef WcRanks<WC_VEC, WC_ROWS> Ranks;
+    OrderedShared& shared = *(OrderedShared*)wc_shared();
+    const OrderedPart part;
+    if (threadIdx.x == 0) shared.tile = wc_draw_tile(p.scratch);
+    __syncthreads();
+    const uint64_t tile = shared.tile;
+    const uint32_t warp = wc_warp(), lane = wc_lane();
+    const uint64_t tile_row = tile * WC_TILE_ITEMS, from = tile_row + warp * WC_PART_ITEMS;
+    const bool aligned = p.aligned != 0;
+
+    wc_copy_part<WC_VEC, WC_ROWS>(part.keys, p.keys, from, p.n, aligned, (WC_KEY)0);
+#ifdef WC_SUM
+    wc_copy_part<WC_VEC, WC_ROWS>(part.values, p.values, from, p.n, aligned, (WC_IN)0);
+    if (p.ahead != 0) {
+        wc_prefetch_part<WC_PART_ITEMS>(p.keys, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+        wc_prefetch_part<WC_PART_ITEMS>(p.values, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+    }
+#endif
+    KeyBits above = 0;
+    if (lane == 0 && from > 0 && from < p.n) above = WcKey<WC_KEY>::to_bits(p.keys[from - 1]);
+    wc_wait_copies();
+
+    // Heads, a bit each.
+    uint32_t marks = 0;
+    WC_KEY row_last = (WC_KEY)0;
+#pragma unroll
+    for (int j = 0; j < WC_ROWS; ++j) {
+        WC_KEY keys[WC_VEC];
+        part.row(keys, part.keys, j);
+        // Lane 31 gives the last key of the row before, which lane 0 takes.
+        const WC_KEY last = lane == 31 && j > 0 ? row_last : keys[WC_VEC - 1];
+        row_last = keys[WC_VEC - 1];
+        KeyBits before = wc_rotate(WcKey<WC_KEY>::to_bits(last));
+        if (j == 0 && lane == 0) before = above;
+#pragma unroll
+        for (int k = 0; k < WC_VEC; ++k) {
+            const KeyBits bits = WcKey<WC_KEY>::to_bits(keys[k]);
+            marks |= (bits != before ? 1u : 0u) << (j * WC_VEC + k);
+            before = bits;
+        }
+    }
+    if (from == 0 && lane == 0) marks |= 1u;
+    if (from + WC_PART_ITEMS > p.n) {
+#pragma unroll
+        for (int i = 0; i < WC_ROWS * WC_VEC; ++i) {
+            const uint64_t row = from + (i / WC_VEC) * 32 * WC_VEC + lane * WC_VEC + i % WC_VEC;
+            if (row >= p.n) marks &= ~(1u << i);
+        }
+    }
+    const Ranks ranks(marks);
+
+#ifdef WC_COUNT
+    const uint32_t highest = marks == 0 ? 0 : 31 - (uint32_t)__clz((int)marks);
+    const uint32_t last_row = (highest / WC_VEC * 32 + lane) * WC_VEC + highest % WC_VEC;
+    const uint32_t part_last = __reduce_max_sync(WC_FULL_MASK, marks == 0 ? 0u : last_row + 1);
+    if (lane == 0) shared.lasts[warp] = part_last;
+#endif
+#ifdef WC_SUM
+    // The sum from the last head of the part on, or of the part.
+    WC_SUM since = (WC_SUM)0;
+#pragma unroll
+    for (int j = 0; j < WC_ROWS; ++j) {
+        WC_IN values[WC_VEC];
+        part.row(values, part.values, j);
+        const uint32_t own = Ranks::row(marks, j);
+        const WC_SUM sum = wc_sum_since(values, own);
+        const uint32_t heads = ranks.total == 0 ? 0 : __ballot_sync(WC_FULL_MASK, own != 0);
+        since = heads == 0 ? since + sum : heads >> lane > 1 ? (WC_SUM)0 : sum;
+    }
+    since = wc_warp_sum(since);
+    if (lane == 0) shared.sums[warp] = wc_sum_bits(since);
+#endif
+    if (lane == 0) shared.heads[warp] = ranks.total;
+    __syncthreads();
+
+    // What the parts before one's own leave open, and the state of the tile: a part a lane.
+    const uint32_t part_heads = lane < WC_WARPS ? shared.heads[lane] : 0;
+    const uint32_t heads_up_to = wc_warp_inclusive_sum(part_heads);
+    const uint32_t begun = __ballot_sync(WC_FULL_MASK, part_heads != 0);
+    const uint32_t total = __shfl_sync(WC_FULL_MASK, heads_up_to, 31);
+    const uint32_t warp_first = __shfl_sync(WC_FULL_MASK, heads_up_to - part_heads, (int)warp);
+#ifdef WC_COUNT
+    const auto last_of = [&](uint32_t parts) {
+        const uint32_t last = 31 - (uint32_t)__clz((int)parts);
+        return tile_row + last * WC_PART_ITEMS + shared.lasts[last] - 1;
+    };
+#endif
+#ifdef WC_SUM
+    const WC_SUM part_sum = lane < WC_WARPS ? WcSumOf<WC_SUM>::bits(shared.sums[lane]) : (WC_SUM)0;
+    const WC_SUM sum_up_to = wc_lanes_sum_since(part_sum, begun);
+    const WC_SUM carried = __shfl_sync(WC_FULL_MASK, sum_up_to, 31);
+    const WC_SUM before_warp = __shfl_sync(WC_FULL_MASK, sum_up_to, (int)(warp + 31) & 31);
+#endif
+    OrderedState own = OrderedState::none();
+    own.heads = total;
+#ifdef WC_COUNT
+    own.last = begun == 0 ? tile_row : last_of(begun);
+#endif
+#ifdef WC_SUM
+    own.sum = carried;
+#endif
+    if (warp == 0) {
+        if (lane == 0) wc_announce_tile(p.scratch, tile, own);
+        const OrderedState before = wc_look_back(p.scratch, tile, own);
+        if (lane == 0) {
+            shared.before[0] = before.heads;
+            shared.before[1] = before.last;
+#ifdef WC_SUM
+            shared.before[2] = wc_sum_bits(before.sum);
+#endif
+        }
+    }
+    __syncthreads();
+
+    // A head is run `before` + its rank, and closes the run before that one; there is none before the first run.
+    const uint64_t before = shared.before[0];
+    if (ranks.total != 0 && before + warp_first <= p.capacity) {
+        const uint64_t warp_run = before + warp_first;
+#ifdef WC_COUNT
+        const uint32_t begun_before = begun & ((1u << warp) - 1);
+        uint64_t last = begun_before == 0 ? shared.before[1] : last_of(begun_before);
+#endif
+#ifdef WC_SUM
+        // Open: what reaches the row. Of rows without heads in front of it each lane has its own sums.
+        WC_SUM open = warp == 0 ? (WC_SUM)0 : before_warp, lane_open = (WC_SUM)0;
+        if (warp_first == 0) open += WcSumOf<WC_SUM>::bits(shared.before[2]);
+        bool is_apart = false;
+#endif
+#pragma unroll
+        for (int j = 0; j < WC_ROWS; ++j) {
+            const uint32_t own_marks = Ranks::row(marks, j);
+            const uint32_t heads = __ballot_sync(WC_FULL_MASK, own_marks != 0);
+#ifdef WC_SUM
+            WC_IN values[WC_VEC];
+            part.row(values, part.values, j);
+            WC_SUM sum = wc_sum_since(values, own_marks);
+            if (heads == 0) {
+                lane_open += sum;
+                is_apart = true;
+                continue;
+            }
+            if (is_apart) {
+                open += wc_warp_sum(lane_open);
+                lane_open = (WC_SUM)0;
+                is_apart = false;
+            }
+            if (heads != WC_FULL_MASK) sum = wc_lanes_sum_since(sum, heads);
+            WC_SUM running = wc_from_below(sum, (WC_SUM)0);
+            if ((heads & ((1u << lane) - 1)) == 0) running += open;
+            open = __shfl_sync(WC_FULL_MASK, sum, 31);
+#else
+            if (heads == 0) continue;
+#endif
+            WC_KEY keys[WC_VEC];
+            part.row(keys, part.keys, j);
+            // The heads' keys take the place of the row's.
+            WC_KEY* const found = part.keys + j * 32 * WC_VEC;
+            __syncwarp();
+            const uint32_t first = __shfl_sync(WC_FULL_MASK, ranks.before[j], 0);
+            const uint32_t count = __shfl_sync(WC_FULL_MASK, ranks.before[j] + __popc(own_marks), 31) - first;
+            uint32_t rank = ranks.before[j] - first;
+#pragma unroll
+            for (int k = 0; k < WC_VEC; ++k) {
+                if (own_marks >> k & 1u) {
+                    found[rank] = keys[k];
+#ifdef WC_COUNT
+                    part.rows[rank] = (uint16_t)(warp * WC_PART_ITEMS + (j * 32 + lane) * WC_VEC + k);
+#endif
+#ifdef WC_SUM
+                    part.sums[rank] = running;
+                    running = (WC_SUM)0;
+#endif
+                    rank++;
+                }
+#ifdef WC_SUM
+                running += WC_WIDEN(values[k]);
+#endif
+            }
+            __syncwarp();
+            const uint64_t run = warp_run + first;
+            for (uint32_t i = lane; i < count; i += 32) {
+                if (run + i < p.capacity) p.keys_out[run + i] = found[i];
+                if (run + i == 0 || run + i > p.capacity) continue;
+#ifdef WC_COUNT
+                const uint64_t head = tile_row + part.rows[i];
+                p.counts[run + i - 1] = (WC_COUNT)(i == 0 ? head - last : (uint64_t)(part.rows[i] - part.rows[i - 1]));
+#endif
+#ifdef WC_SUM
+                p.sums[run + i - 1] = part.sums[i];
+#endif
+            }
+#ifdef WC_COUNT
+            last = tile_row + part.rows[count - 1];
+#endif
+            __syncwarp();
+        }
+    }
+    if (tile == gridDim.x - 1 && threadIdx.x == 0) {
+        const uint64_t runs = before + total;
+        *p.runs = runs;
+#ifdef WC_COUNT
+        if (runs <= p.capacity) p.counts[runs - 1] = (WC_COUNT)(p.n - (total == 0 ? shared.before[1] : own.last));
+#endif
+#ifdef WC_SUM
+        const WC_SUM sum = total == 0 ? WcSumOf<WC_SUM>::bits(shared.before[2]) + own.sum : own.sum;
+        if (runs <= p.capacity) p.sums[runs - 1] = sum;
+#endif
+    }
+}
+#else
 WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
     OrderedShared& shared = *(OrderedShared*)wc_shared();
     char* room = wc_shared() + sizeof(OrderedShared);
@@ -136,8 +393,10 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
     wc_load_part<WC_VEC, WC_ROWS>(values, p.values, from, p.n, aligned, (WC_IN)0);
 #endif
 #ifdef WC_SUM
-    wc_prefetch_part<WC_PART_ITEMS>(p.keys, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
-    wc_prefetch_part<WC_PART_ITEMS>(p.values, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+    if (p.ahead != 0) {
+        wc_prefetch_part<WC_PART_ITEMS>(p.keys, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+        wc_prefetch_part<WC_PART_ITEMS>(p.values, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+    }
 #endif
     KeyBits above = 0;
     if (lane == 0 && from > 0 && from < p.n) above = WcKey<WC_KEY>::to_bits(p.keys[from - 1]);
@@ -328,3 +587,4 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
 #endif
     }
 }
+#endif

@@ -97,7 +97,7 @@ WC_KERNEL(radix_sort_pass, SortPassParams, SORT_THREADS, WC_SORT_BLOCKS) {
     task.words = p.words;
     task.starts = p.starts;
     task.carry = task.row + task.rows == p.end ? p.carry : nullptr;
-    sort_tile<true>(p.places, task);
+    sort_tile<true>(p.places, task, [] {});
 }
 
 struct SortCopyParams {

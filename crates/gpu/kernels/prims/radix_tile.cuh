@@ -179,8 +179,10 @@ constexpr uint32_t SORT_COUNTER_BYTES = SORT_WARPS * SORT_BINS * 4;
 
 // Sorts one tile by one digit. Keys lie `items` rows apart from warp to warp and 1 apart from lane to lane, so that
 // ranks in the order of (warp, item, lane) keep the order of rows. FULL says that all tiles but the last have
-// SORT_TILE rows: places past the last row hold the largest digit then, and rank behind all rows.
-template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& places, const SortTask<Word>& task) {
+// SORT_TILE rows: places past the last row hold the largest digit then, and rank behind all rows. All threads call
+// `ahead` between ranks and look-back.
+template <bool FULL, typename Word, typename Ahead>
+WC_DEVICE void sort_tile(const SortPlaces& places, const SortTask<Word>& task, Ahead ahead) {
     SortBits* exchange = (SortBits*)wc_shared();
     uint32_t* counters = (uint32_t*)(wc_shared() + SORT_EXCHANGE_BYTES);
     // Of each bin the address of its first row in the output, less that of its first place in the tile.
@@ -250,6 +252,7 @@ template <bool FULL, typename Word> WC_DEVICE void sort_tile(const SortPlaces& p
         }
     }
 
+    ahead();
     SortBits* target = places.keys[plan_target(task.plan)];
     if (threadIdx.x < SORT_BINS) {
         Word before = 0;

@@ -132,44 +132,36 @@ WC_KERNEL(segmented_sort_classify, SegmentedParams, CLASSIFY_THREADS, 4) {
     }
 }
 
-// Counts digits of large segments and clears the descriptors of their tiles. A block has adjacent tiles and adds its
-// counts where another segment begins.
-WC_KERNEL(segmented_sort_count, SegmentedParams, WC_SORT_COUNT_THREADS, 1) {
-    constexpr uint32_t COLUMNS = WC_SORT_COLUMNS, LOADS = 8;
+// Counts digits of large segments and clears the descriptors of their tiles. A block has adjacent tiles; those of one
+// segment are counted by one loop over their rows.
+WC_KERNEL(segmented_sort_count, SegmentedParams, WC_SORT_COUNT_THREADS, WC_SEGMENT_COUNT_BLOCKS) {
+    constexpr uint32_t COLUMNS = WC_SORT_COLUMNS;
     uint32_t* cells = (uint32_t*)wc_shared();
     const uint32_t passes = (uint32_t)p.digits.passes, bins = passes * SORT_BINS;
     const uint64_t tiles = p.counters->tiles, each = (tiles + gridDim.x - 1) / gridDim.x;
-    const uint64_t from = blockIdx.x * each, end = min(from + each, tiles);
+    const uint64_t from = min(blockIdx.x * each, tiles), end = min(from + each, tiles);
     const SortBits flip = sort_flip(p.digits);
     uint32_t* own = cells + wc_lane() % COLUMNS;
-    for (uint64_t tile = from; tile < end; ++tile) {
+    for (uint64_t word = from * SORT_BINS + threadIdx.x; word < end * SORT_BINS; word += blockDim.x) {
+        p.words[word] = ~0ull;
+    }
+    for (uint64_t tile = from; tile < end;) {
         const uint32_t slot = p.tile_slots[tile];
         const SegmentSlot segment = p.slots[slot];
-        if (tile == from || tile == segment.tile) {
-            for (uint32_t at = threadIdx.x; at < bins * COLUMNS; at += blockDim.x) cells[at] = 0;
-            __syncthreads();
-        }
-        for (uint32_t bin = threadIdx.x; bin < SORT_BINS; bin += blockDim.x) p.words[tile * SORT_BINS + bin] = ~0ull;
-        const uint64_t row = (tile - segment.tile) * SORT_TILE, left = segment.rows - row;
-        const uint32_t rows = (uint32_t)(left < SORT_TILE ? left : SORT_TILE);
-        const SortBits* keys = p.places.keys[0] + segment.start + row;
-        for (uint32_t base = threadIdx.x; base < rows; base += blockDim.x * LOADS) {
-            SortBits loaded[LOADS];
+        const uint64_t next = min(segment.tile + (segment.rows + SORT_TILE - 1) / SORT_TILE, end);
+        const uint64_t row = (tile - segment.tile) * SORT_TILE;
+        const uint64_t rows = min((next - segment.tile) * SORT_TILE, segment.rows) - row;
+        for (uint32_t at = threadIdx.x; at < bins * COLUMNS; at += blockDim.x) cells[at] = 0;
+        __syncthreads();
+        wc_each_key(p.places.keys[0] + segment.start + row, rows, 0, 1, [&](SortBits raw) {
+            const SortBits bits = sort_encode(raw, flip);
 #pragma unroll
-            for (uint32_t k = 0; k < LOADS; ++k) {
-                if (base + k * blockDim.x < rows) loaded[k] = sort_load(keys + base + k * blockDim.x);
+            for (uint32_t pass = 0; pass < sizeof(SortBits); ++pass) {
+                if (pass >= passes) break;
+                const uint32_t digit = (uint32_t)(bits >> digit_shift(p.digits, pass)) & digit_mask(p.digits, pass);
+                atomicAdd(own + (pass * SORT_BINS + digit) * COLUMNS, 1u);
             }
-#pragma unroll
-            for (uint32_t k = 0; k < LOADS; ++k) {
-                if (base + k * blockDim.x >= rows) continue;
-                const SortBits bits = sort_encode(loaded[k], flip);
-                for (uint32_t pass = 0; pass < passes; ++pass) {
-                    const uint32_t digit = (uint32_t)(bits >> digit_shift(p.digits, pass)) & digit_mask(p.digits, pass);
-                    atomicAdd(own + (pass * SORT_BINS + digit) * COLUMNS, 1u);
-                }
-            }
-        }
-        if (tile + 1 < end && p.tile_slots[tile + 1] == slot) continue;
+        });
         __syncthreads();
         for (uint32_t bin = threadIdx.x; bin < bins; bin += blockDim.x) {
             uint64_t sum = 0;
@@ -177,6 +169,7 @@ WC_KERNEL(segmented_sort_count, SegmentedParams, WC_SORT_COUNT_THREADS, 1) {
             if (sum != 0) wc_add(p.counts + (uint64_t)slot * bins + bin, sum);
         }
         __syncthreads();
+        tile = next;
     }
 }
 
@@ -195,34 +188,67 @@ WC_KERNEL(segmented_sort_plan, SegmentedParams, SORT_BINS, 4) {
     }
 }
 
-// Sorts large segments by one digit: blocks take tiles by ticket.
+// The next tile of a block that sorts by one digit.
+struct SegmentTile {
+    uint64_t row, first, tile;
+    uint32_t rows, slot, plan;
+};
+constexpr uint32_t SEGMENT_TILE_AT = SORT_EXCHANGE_BYTES + SORT_COUNTER_BYTES + SORT_BINS * 8 + 64;
+
+// Sorts large segments by one digit: blocks take tiles by ticket. A block draws its next tile while it looks back for
+// the present one, by a thread that has no bin.
 WC_KERNEL(segmented_sort_pass, SegmentedParams, SORT_THREADS, WC_SORT_BLOCKS) {
-    uint32_t* ticket = (uint32_t*)(wc_shared() + SORT_EXCHANGE_BYTES + SORT_COUNTER_BYTES + SORT_BINS * 8 + 32);
+    SegmentTile& next = *(SegmentTile*)(wc_shared() + SEGMENT_TILE_AT);
     const uint64_t tiles = p.counters->tiles;
-    for (;;) {
-        __syncthreads();
-        if (threadIdx.x == 0) *ticket = wc_count(p.tickets + p.pass);
-        __syncthreads();
-        const uint32_t tile = *ticket;
+    const auto draw = [&] {
+        if (threadIdx.x != SORT_THREADS - 1) return;
+        const uint32_t tile = wc_count(p.tickets + p.pass);
+        next.tile = tile;
         if (tile >= tiles) return;
         const uint32_t slot = p.tile_slots[tile];
         const SegmentSlot segment = p.slots[slot];
+        const uint64_t row = (tile - segment.tile) * SORT_TILE, left = segment.rows - row;
+        next.row = segment.start + row;
+        next.first = segment.tile;
+        next.rows = (uint32_t)(left < SORT_TILE ? left : SORT_TILE);
+        next.slot = slot;
+        next.plan = p.plans[slot * (p.digits.passes + 1) + p.pass];
+    };
+    draw();
+    for (;;) {
+        __syncthreads();
+        const SegmentTile own = next;
+        if (own.tile >= tiles) return;
         SortTask<uint64_t> task;
-        task.plan = p.plans[slot * (p.digits.passes + 1) + p.pass];
-        if (!(task.plan & PLAN_ACTIVE)) continue;
+        task.plan = own.plan;
+        if (!(task.plan & PLAN_ACTIVE)) {
+            __syncthreads();
+            draw();
+            continue;
+        }
         task.code = plan_code(task.plan, 0);
         task.shift = digit_shift(p.digits, p.pass);
         task.mask = digit_mask(p.digits, p.pass);
         task.flip = sort_flip(p.digits);
-        task.first = segment.tile;
-        task.tile = tile;
-        const uint64_t row = (tile - segment.tile) * SORT_TILE, left = segment.rows - row;
-        task.row = segment.start + row;
-        task.rows = (uint32_t)(left < SORT_TILE ? left : SORT_TILE);
+        task.first = own.first;
+        task.tile = own.tile;
+        task.row = own.row;
+        task.rows = own.rows;
         task.words = p.words;
-        task.starts = p.counts + (slot * p.digits.passes + p.pass) * SORT_BINS;
+        task.starts = p.counts + (own.slot * p.digits.passes + p.pass) * SORT_BINS;
         task.carry = nullptr;
-        sort_tile<false>(p.places, task);
+        const auto ahead = [&] {
+            if (WC_SEGMENT_AHEAD) draw();
+        };
+        if (WC_SEGMENT_FULL && task.rows == SORT_TILE) {
+            sort_tile<true>(p.places, task, ahead);
+        } else {
+            sort_tile<false>(p.places, task, ahead);
+        }
+        if (!WC_SEGMENT_AHEAD) {
+            __syncthreads();
+            draw();
+        }
     }
 }
 

@@ -54,7 +54,7 @@ const FLAGS: [&str; 8] = [
 /// Flags of kernels: arithmetic as on a GPU, and checks that call `emulator_checks.h`. Standard libraries are named
 /// below, so that the compiler does not link its own library of check handlers.
 const KERNEL_FLAGS: [&str; 7] = [
-    "-O1",
+    "-Og",
     "-w",
     "-fno-strict-aliasing",
     "-ffp-contract=off",

@@ -32,7 +32,7 @@ const BUILD_THREADS: u32 = 256;
 
 /// The tuning.
 pub const TUNING: Measured<TableTuning> = Measured {
-    value: TableTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024 },
+    value: TableTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024, queued: true },
     device: "NVIDIA H200",
     date: "2026-11-23",
     figure: "2^28 probes of 4 MB of values: 1.86 ms, six other shapes 1.86 to 1.87 ms",
@@ -149,7 +149,10 @@ impl JoinSpec {
         };
         let probes_ms = match strategy.is_direct() {
             false => rates.probe_ms(rows, part_bytes(self.table_bytes(strategy) as f64), streamed),
-            true if self.is_full() => rates.probe_ms(rows, part_bytes(self.values_bytes() as f64), streamed),
+            // A probe without a match lies beyond the range and looks at nothing.
+            true if self.is_full() => {
+                rates.probe_ms(rows * self.match_share, part_bytes(self.values_bytes() as f64), streamed)
+            }
             true => {
                 let bits_ms = rates.probe_ms(rows, part_bytes(self.bits_bytes() as f64), streamed);
                 bits_ms + rates.probe_ms(rows * self.match_share, part_bytes(self.values_bytes() as f64), 0.0)
@@ -213,7 +216,8 @@ impl HashJoin {
         spec.check()?;
         let module = device.compile(&program(tuning))?;
         let shared_bytes = device.info().shared_memory_per_block;
-        let is_shared = !strategy.is_partitioned() && PARTS_BYTES + spec.table_bytes(strategy) <= shared_bytes;
+        let queue = if strategy.is_direct() { 0 } else { queue_bytes(tuning, tuning.shared_threads) };
+        let is_shared = !strategy.is_partitioned() && PARTS_BYTES + queue + spec.table_bytes(strategy) <= shared_bytes;
         let (build, probe) = match (strategy.is_direct(), is_shared) {
             (false, false) => ("hash_join_build_linear", "hash_join_linear"),
             (false, true) => ("hash_join_build_linear", "hash_join_linear_shared"),
@@ -316,7 +320,8 @@ impl HashJoin {
         let rows = if self.strategy.is_direct() { rows } else { LINEAR_ROWS };
         let step = u64::from(block) * u64::from(rows) * u64::from(VECTOR);
         let grid = n.div_ceil(step).min(u64::from(self.multiprocessors * blocks)) as u32;
-        LaunchShape { grid, block, shared_bytes: (PARTS_BYTES + bytes) as u32 }
+        let queue = if self.strategy.is_direct() { 0 } else { queue_bytes(self.tuning, block) };
+        LaunchShape { grid, block, shared_bytes: (PARTS_BYTES + queue + bytes) as u32 }
     }
 
     /// Table and bits as members of a parameter struct.
@@ -377,9 +382,17 @@ fn starts_bytes() -> usize {
     ((PARTITIONS + 1) * 8).next_multiple_of(PART_BYTES_MIN)
 }
 
+/// Bytes of the queues of a block's warps, of `QUEUE_ROWS` rows of three words each.
+fn queue_bytes(tuning: TableTuning, threads: u32) -> usize {
+    let rows = 32 + 32 * LINEAR_ROWS * VECTOR;
+    if tuning.queued { (threads / 32 * rows * 12) as usize } else { 0 }
+}
+
 /// The program of all kernels.
 fn program(tuning: TableTuning) -> Program {
-    let definitions = tuning.tile.text(VECTOR) + &format!("#define WC_SHARED_THREADS {}\n", tuning.shared_threads);
+    let TableTuning { tile, shared_threads, queued } = tuning;
+    let definitions = format!("#define WC_SHARED_THREADS {shared_threads}\n#define WC_QUEUED {}\n", u32::from(queued));
+    let definitions = tile.text(VECTOR) + &definitions;
     let text = include_str!("../../kernels/prims/hash_join.cuh");
     Program::new(NAME, [&definitions, KEYS, TILE, KEY_SLOTS, text].concat())
 }
@@ -397,7 +410,7 @@ pub fn hash_join(build: &[(u32, u32)], probe: &[(u32, u32)]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
     use crate::prims::roofline::H200;
 
     #[test]
@@ -421,6 +434,10 @@ mod tests {
         let sparse = spec(200_000_000, 1 << 23, 0.01);
         assert_eq!(chosen(sparse), JoinStrategy::DirectAddress);
         assert_ne!(chosen(JoinSpec { match_share: 1.0, ..sparse }), JoinStrategy::DirectAddress);
+        // Of a full range as well: probes beyond it look at nothing.
+        let full = |match_share| chosen(spec((1 << 26) - 1, 1 << 26, match_share));
+        assert_eq!(full(0.1), JoinStrategy::DirectAddress);
+        assert_ne!(full(1.0), JoinStrategy::DirectAddress);
         // A limit of memory leaves tables out.
         let (strategy, _, reason) = sparse.choose(&H200, 200 << 20);
         assert!(!strategy.is_direct(), "{reason}");

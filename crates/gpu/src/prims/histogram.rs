@@ -178,7 +178,7 @@ pub fn reference_bounds<K: Key>(keys: &[K], bounds: &[K]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

@@ -148,7 +148,7 @@ pub fn reference<K: Key>(first: &[K], second: &[K], descending: bool) -> Vec<u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

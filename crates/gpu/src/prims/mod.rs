@@ -15,6 +15,8 @@
 
 mod element;
 mod gather;
+#[cfg(test)]
+mod gpu_programs;
 pub mod hash_group_by;
 pub mod hash_join;
 mod key_slots;
@@ -43,7 +45,7 @@ pub use gather::{Gather, Scatter, gather, scatter};
 pub use ordered::{
     Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
     OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
-    RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
+    OrderedTuning, RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
 };
 pub use partition::{Partition, partition};
 pub use project::{Project, Projection, project};

@@ -191,7 +191,7 @@ pub fn radix_partition(pairs: &[(u32, u32)], by: PartitionBy) -> Result<Vec<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

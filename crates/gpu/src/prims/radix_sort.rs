@@ -24,8 +24,8 @@ pub(crate) const EACH_KEY: &str = include_str!("../../kernels/prims/each_key.cuh
 pub(crate) const BINS: usize = 256;
 /// The most bits of a digit.
 const DIGIT_BITS: u32 = 8;
-/// Bytes of shared memory behind the exchange and the counters: places of bins, partial sums, a ticket.
-pub(crate) const TILE_TABLE_BYTES: u32 = BINS as u32 * 8 + 64;
+/// Bytes of shared memory behind the exchange and the counters: places of bins, partial sums, the next tile.
+pub(crate) const TILE_TABLE_BYTES: u32 = BINS as u32 * 8 + 128;
 /// Rows that a launch of a pass has to stay below: descriptors keep counts in 30 bits.
 const PORTION_ROWS_MAX: u64 = 1 << 30;
 /// Rows of a step of a block that copies.
@@ -452,20 +452,9 @@ pub fn reference<K: Key>(keys: &[K], order: &RadixOrder) -> Vec<u64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::cuda::nvrtc;
-
-    /// Compiles a program for Ampere, Hopper and Blackwell for workstations, where there is a compiler.
-    pub(crate) fn compile_for_gpus(program: &Program) {
-        for architecture in [80, 90, 120] {
-            match nvrtc::compile(program, architecture) {
-                Ok(cubin) => assert!(!cubin.is_empty()),
-                Err(GpuError::CompilerUnavailable { .. }) => return,
-                Err(error) => panic!("{} for sm_{architecture}: {error:?}", program.name()),
-            }
-        }
-    }
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn scratch_memory_is_that_of_tiles() {

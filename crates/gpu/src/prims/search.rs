@@ -125,7 +125,7 @@ pub fn reference<K: Key>(sorted: &[K], descending: bool, keys: &[K], side: Searc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

@@ -6,7 +6,7 @@
 //! counts and look-back of their own. The host waits for nothing and knows no sizes, so it allots scratch memory for
 //! the worst of them.
 
-use super::radix_sort::{BINS, Form, RadixOrder, RadixTuning, Records, TILE, check_records, places};
+use super::radix_sort::{BINS, EACH_KEY, Form, RadixOrder, RadixTuning, Records, TILE, check_records, places};
 use super::{DeviceSlice, Element, KEYS, Key, Queue, check_scratch, radix_sort};
 use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
@@ -43,6 +43,14 @@ pub struct SegmentedTuning {
     /// Rows that a row of a pack is compared with at most, in the mean; packs with more are sorted by digits. 0 but for
     /// keys of 4 and 8 bytes.
     pub pack_comparisons: u32,
+    /// Whether packs are sorted by the highest bits that differ and by comparisons behind.
+    pub pack_top: bool,
+    /// Whether a block draws its next tile before it looks back.
+    pub ahead: bool,
+    /// Whether whole tiles have code of their own.
+    pub full: bool,
+    /// Blocks a multiprocessor that count digits.
+    pub count_blocks: u32,
 }
 
 impl SegmentedTuning {
@@ -65,7 +73,18 @@ impl SegmentedTuning {
             _ => 4,
         };
         let pack_comparisons = if matches!(key.bytes(), 4 | 8) { 64 } else { 0 };
-        let mut tuning = SegmentedTuning { radix, pack_threads: 512, pack_items, pack_blocks: 2, pack_comparisons };
+        radix.count_threads = 512;
+        let mut tuning = SegmentedTuning {
+            radix,
+            pack_threads: 512,
+            pack_items,
+            pack_blocks: 2,
+            pack_comparisons,
+            pack_top: true,
+            ahead: true,
+            full: true,
+            count_blocks: 3,
+        };
         while tuning.pack_items > 1 && tuning.pack_shared_bytes(key) as usize > shared_bytes {
             tuning.pack_items /= 2;
         }
@@ -86,7 +105,7 @@ impl SegmentedTuning {
     fn pack_shared_bytes(&self, key: Element) -> u32 {
         let warps = self.pack_threads / 32;
         let rows = self.pack() as u32;
-        let words = rows + warps * BINS as u32 + rows / 32 * 2 + warps + 3;
+        let words = rows + warps * BINS as u32 + rows / 32 * 2 + warps + 3 + 4;
         let chunk_max = CHUNK_MAX as u32;
         (rows * key.bytes() as u32 + words * 4 + chunk_max * 8 + (chunk_max + 1) * 2).next_multiple_of(16)
     }
@@ -275,7 +294,7 @@ impl SegmentedSort {
             return Ok(());
         }
         let shared_bytes = passes * BINS as u32 * tuning.radix.count_columns * 4;
-        let count = shape(scratch.tiles_max, 1, tuning.radix.count_threads, shared_bytes);
+        let count = shape(scratch.tiles_max, tuning.count_blocks, tuning.radix.count_threads, shared_bytes);
         queue.launch(&self.count, count, &params(0))?;
         queue.launch(&self.plan, shape(scratch.slots_max, BLOCKS, BINS as u32, 64), &params(0))?;
         let widest = self.key.bytes().max(self.payload.map_or(0, Element::bytes));
@@ -320,16 +339,21 @@ fn scratch(tuning: &SegmentedTuning, key: Element, multiprocessors: u32, rows: u
 fn program(key: Element, payload: Option<Element>, offset: Element, tuning: &SegmentedTuning) -> Program {
     let definitions = format!(
         "{}#define WC_SEGMENT_OFFSET {}\n#define WC_PACK_THREADS {}\n#define WC_PACK_ITEMS {}\n\
-         #define WC_PACK_BLOCKS {}\n#define WC_PACK_COMPARISONS {}u\n",
+         #define WC_PACK_BLOCKS {}\n#define WC_PACK_COMPARISONS {}u\n#define WC_PACK_TOP {}\n\
+         #define WC_SEGMENT_AHEAD {}\n#define WC_SEGMENT_FULL {}\n#define WC_SEGMENT_COUNT_BLOCKS {}\n",
         tuning.radix.definitions(key, payload),
         offset.c_type(),
         tuning.pack_threads,
         tuning.pack_items,
         tuning.pack_blocks,
         tuning.pack_comparisons,
+        tuning.pack_top,
+        tuning.ahead,
+        tuning.full,
+        tuning.count_blocks,
     );
     let name = format!("segmented_sort_{key}_{}", payload.map_or(0, Element::bytes));
-    Program::new(name, format!("{KEYS}{definitions}{TILE}{KERNELS}{PACKS}"))
+    Program::new(name, format!("{KEYS}{EACH_KEY}{definitions}{TILE}{KERNELS}{PACKS}"))
 }
 
 /// For each row of the output the number of its row in the input; rows in no segment stay.
@@ -346,7 +370,7 @@ pub fn reference<K: Key>(keys: &[K], offsets: &[u64], order: &RadixOrder) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

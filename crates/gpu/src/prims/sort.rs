@@ -409,7 +409,7 @@ pub fn reference(columns: &[SortColumn], keys: &[Vec<Option<OrderedBits>>]) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prims::radix_sort::tests::compile_for_gpus;
+    use crate::prims::gpu_programs::compile_for_gpus;
 
     fn columns() -> [SortColumn; 3] {
         let code = SortColumn { bits: 20, ..SortColumn::of(Element::U32) };

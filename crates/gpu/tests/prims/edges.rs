@@ -88,7 +88,7 @@ fn top_k_of_none_of_all_and_of_more_than_there_are() {
     ];
     let mut rig = Rig::new(LaneOrder::Seeded(9));
     for algorithm in algorithms {
-        for (n, k) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (40, 0), (31, 32), (32, 32), (33, 32), (40, 64)] {
+        for (n, k) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 32), (40, 0), (31, 32), (32, 32), (33, 32)] {
             let keys: Vec<f32> = noise(n).map(|x| (x % 100) as f32).take(n as usize).collect();
             let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, k, algorithm)).unwrap();
             assert_eq!(top.results(n), k.min(n));

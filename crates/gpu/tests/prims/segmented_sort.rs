@@ -11,8 +11,17 @@ use crate::radix_sort::{TUNING, random, randoms};
 
 /// Packs of 1,024 rows at most, of segments of up to 256 rows or alone; larger segments have tiles of 768 rows.
 /// Rows of packs are compared where there are 64 or fewer of a segment in the mean.
-const SEGMENTS: SegmentedTuning =
-    SegmentedTuning { radix: TUNING, pack_threads: 256, pack_items: 4, pack_blocks: 1, pack_comparisons: 64 };
+const SEGMENTS: SegmentedTuning = SegmentedTuning {
+    radix: TUNING,
+    pack_threads: 256,
+    pack_items: 4,
+    pack_blocks: 1,
+    pack_comparisons: 64,
+    pack_top: true,
+    ahead: true,
+    full: true,
+    count_blocks: 2,
+};
 
 /// Offsets of segments of these sizes.
 fn offsets(sizes: impl IntoIterator<Item = usize>) -> Vec<u64> {

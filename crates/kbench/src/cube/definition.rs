@@ -94,8 +94,6 @@ pub(super) struct Buyers {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// The best time of a GPU in the thesis's tables 5.3 to 5.6 and 5.8, in milliseconds.
-    pub thesis_ms: f64,
     /// The time that the project allows itself, in milliseconds on the device.
     pub limit_ms: f64,
     #[serde(default)]

@@ -2,14 +2,18 @@
 //! aggregation on GPUs using CUDA Dynamic Parallelism*, chapter 5).
 //!
 //! A cube is a definition under `bench/cubes` ([`Definition`]), from which facts are drawn ([`Draw`]); the counts of
-//! the thesis's tables 5.1 and 5.2 follow from a drawing without its facts ([`Counts`]).
+//! the thesis's tables 5.1 and 5.2 follow from a drawing without its facts ([`Counts`]). `bench/cubes/thesis.json` has
+//! the thesis's own figures.
 
 mod algorithms;
+mod children;
 mod counts;
 mod definition;
 mod draw;
 mod elements;
 mod suite;
+mod tables;
+mod thesis;
 
 pub use counts::Counts;
 pub use definition::{Definition, Query};

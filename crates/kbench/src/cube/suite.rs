@@ -8,12 +8,16 @@ use clap::Args;
 use serde_json::{Value, json};
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Algorithm, Area, Cells, Progress, Request, TargetMap, aggregate};
-use warpcube_cube::device::{DeviceAlgorithm, DeviceCells, DeviceContraction, FactsSource, ScanTuning};
+use warpcube_cube::device::{
+    DeviceAlgorithm, DeviceCells, DeviceContraction, FactsSource, HASH_FUNCTIONS_MAX, ScanTuning,
+};
 use warpcube_cube::facts::{Facts, Values};
 use warpcube_gpu::Device;
 use warpcube_gpu::prims::roofline::H200;
 
-use super::algorithms::{self, AlgorithmCases};
+use super::algorithms::{self, AlgorithmCases, FIRST_RUN_MS_MAX};
+use super::tables::TableCases;
+use super::thesis::Thesis;
 use super::{BenchCube, Counts, Definition, Draw, Query};
 use crate::report;
 
@@ -47,6 +51,17 @@ pub struct CubeArgs {
     /// gpu-target,gpu-source/none/thread/h64
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub algorithms: Vec<String>,
+    /// Measure what the thesis's tables 5.2 to 5.8 show of each query, too: counts of atomic additions, variants of the
+    /// source-based algorithm by their number of hash functions, one core of the CPU
+    #[arg(long)]
+    pub tables: bool,
+    /// With --tables: parallel hash functions, by comma
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", default_value = "1,4,16,64,256,1024,4096,12288",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(HASH_FUNCTIONS_MAX)))]
+    pub hash_functions: Vec<u32>,
+    /// With --tables: seconds behind which variants are measured with 64 hash functions alone
+    #[arg(long, value_name = "NUMBER")]
+    pub seconds: Option<u64>,
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -67,6 +82,7 @@ pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> 
         return Err(format!("--cases {unknown}: there are B1, B2, B3, M1, M2 and M3"));
     }
     let algorithms = algorithms::named(&arguments.algorithms)?;
+    let begin = Instant::now();
     let mut results = Vec::new();
     for definition in definitions {
         let wanted = |name: &&String| arguments.cases.is_empty() || arguments.cases.contains(name);
@@ -75,15 +91,25 @@ pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> 
             let mut bench = CubeBench::new(device, definition, arguments, say)?;
             for name in names {
                 let (result, cells) = bench.measure(&name, say)?;
+                let additions = result["additions"].as_u64().unwrap_or_default();
                 results.push(result);
                 results.extend(bench.sweep(&name, say)?);
                 results.extend(bench.others(&name, &algorithms, &cells, say)?);
+                if arguments.tables {
+                    let cases = TableCases { bench: &bench, query: &name, expected: &cells, additions, begin };
+                    results.extend(cases.measure(say)?);
+                }
             }
         }
     }
     let mut params = json!({"facts": arguments.facts, "runs": arguments.runs});
     if !arguments.algorithms.is_empty() {
         params["algorithms"] = json!(arguments.algorithms);
+    }
+    if arguments.tables {
+        params["tables"] = true.into();
+        params["hash_functions"] = json!(arguments.hash_functions);
+        params["seconds"] = json!(arguments.seconds);
     }
     Ok(report::of(SUITE, device, params, results))
 }
@@ -95,13 +121,14 @@ pub fn wrong(report: &Value) -> Vec<&str> {
 }
 
 /// One cube with its facts on the device.
-struct CubeBench<'a> {
+pub(super) struct CubeBench<'a> {
     device: &'a Device,
-    arguments: &'a CubeArgs,
+    pub(super) arguments: &'a CubeArgs,
     cube: BenchCube,
+    thesis: Thesis,
     draw: Draw,
-    facts: Arc<Facts>,
-    contraction: DeviceContraction,
+    pub(super) facts: Arc<Facts>,
+    pub(super) contraction: DeviceContraction,
     /// Bytes of keys and values on the device.
     bytes: (u64, u64),
 }
@@ -113,7 +140,7 @@ impl<'a> CubeBench<'a> {
         arguments: &'a CubeArgs,
         say: &mut dyn FnMut(&str),
     ) -> Result<CubeBench<'a>, String> {
-        let name = definition.cube.clone();
+        let (name, thesis) = (definition.cube.clone(), Thesis::read()?);
         let cube = BenchCube::new(definition)?;
         let begin = Instant::now();
         let draw = Draw::new(&cube, arguments.facts)?;
@@ -131,7 +158,12 @@ impl<'a> CubeBench<'a> {
             begin.elapsed().as_secs_f64(),
         ));
         let bytes = (bytes.keys, bytes.values);
-        Ok(CubeBench { device, arguments, cube, draw, facts, contraction, bytes })
+        Ok(CubeBench { device, arguments, cube, thesis, draw, facts, contraction, bytes })
+    }
+
+    /// The area of a query.
+    pub(super) fn area(&self, name: &str) -> Result<Area, String> {
+        self.cube.area(&self.cube.definition.queries[name])
     }
 
     /// Measures a query; gives its cells, too.
@@ -148,7 +180,7 @@ impl<'a> CubeBench<'a> {
         }
         let warm_ms = self.warm_ms(&query, &cells).map_err(|error| failed(&error))?;
         let device_ms = self.device_ms(&area, Some(&cells)).map_err(|error| failed(&error))?;
-        let result = self.result(name, &query, &counts, device_ms, warm_ms);
+        let result = self.result(name, &query, &counts, device_ms, warm_ms)?;
         say(&line(&result));
         Ok((result, cells))
     }
@@ -161,15 +193,16 @@ impl<'a> CubeBench<'a> {
         expected: &DeviceCells,
         say: &mut dyn FnMut(&str),
     ) -> Result<Vec<Value>, String> {
-        let area = self.cube.area(&self.cube.definition.queries[name])?;
+        let area = self.area(name)?;
         let (facts, runs) = (self.contraction.facts(), self.arguments.runs);
-        let cases = AlgorithmCases { query: name, facts, area: &area, expected, runs };
+        let cases =
+            AlgorithmCases { query: name, facts, area: &area, expected, runs, first_run_ms_max: FIRST_RUN_MS_MAX };
         Ok(algorithms.iter().map(|algorithm| cases.measure(*algorithm, say)).collect())
     }
 
     /// Times of other tunings.
     fn sweep(&mut self, name: &str, say: &mut dyn FnMut(&str)) -> Result<Vec<Value>, String> {
-        let area = self.cube.area(&self.cube.definition.queries[name])?;
+        let area = self.area(name)?;
         let mut results = Vec::new();
         for threads in &self.arguments.threads {
             for (ticket_miniblocks, prefetches) in
@@ -243,7 +276,14 @@ impl<'a> CubeBench<'a> {
         Ok(())
     }
 
-    fn result(&self, name: &str, query: &Query, counts: &Counts, device_ms: f64, warm_ms: f64) -> Value {
+    fn result(
+        &self,
+        name: &str,
+        query: &Query,
+        counts: &Counts,
+        device_ms: f64,
+        warm_ms: f64,
+    ) -> Result<Value, String> {
         let (keys, values) = self.bytes;
         // A query of all totals reads no keys.
         let bytes = if query.targets.is_empty() { values } else { values + keys };
@@ -260,7 +300,7 @@ impl<'a> CubeBench<'a> {
             "verified": true,
         });
         if self.arguments.facts.is_none() {
-            result["thesis_ms"] = query.thesis_ms.into();
+            result["thesis_ms"] = self.thesis.query(name)?.best_ms().into();
             result["limit_ms"] = query.limit_ms.into();
         }
         let peak = self.device.info().peak_bandwidth;
@@ -269,7 +309,7 @@ impl<'a> CubeBench<'a> {
             result["floor_ms"] = floor_ms.into();
             result["share_of_peak"] = (floor_ms / device_ms).into();
         }
-        result
+        Ok(result)
     }
 }
 
@@ -280,7 +320,8 @@ pub(super) fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-fn sums(cells: &Cells) -> &[i64] {
+/// The sums of cells of decimals.
+pub(super) fn sums(cells: &Cells) -> &[i64] {
     match &cells.columns()[0].values {
         Values::Decimals(sums) => sums,
         Values::Doubles(_) => &[],
@@ -333,7 +374,9 @@ mod tests {
     fn arguments(cases: &[&str]) -> CubeArgs {
         let cases = cases.iter().map(|case| case.to_string()).collect();
         let (threads, algorithms) = (Vec::new(), Vec::new());
-        CubeArgs { cases, facts: Some(40_000), runs: 1, threads, tickets: vec![16], algorithms, json: None }
+        let (tickets, hash_functions) = (vec![16], vec![16, 1, 256]);
+        let (facts, runs, tables, seconds, json) = (Some(40_000), 1, false, None, None);
+        CubeArgs { cases, facts, runs, threads, tickets, algorithms, tables, hash_functions, seconds, json }
     }
 
     #[test]
@@ -387,6 +430,38 @@ mod tests {
         );
         assert_eq!(variant["hash_functions"], 8);
         assert_eq!(lines.len(), 2 + results.len(), "{lines:?}");
+        assert!(wrong(&report).is_empty());
+    }
+
+    #[test]
+    fn tables_have_counts_sweeps_and_one_core() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 30).unwrap();
+        let arguments = CubeArgs { facts: Some(4_000), tables: true, ..arguments(&["M2"]) };
+        let report = run(&device, &arguments, &mut |_| ()).unwrap();
+        let results = report["results"].as_array().unwrap();
+        let named = |name: &str| results.iter().find(|result| result["case"] == name);
+        let additions = &named("M2").unwrap()["additions"];
+        for expansion in ["thread", "balanced", "host-children"] {
+            let count = |how: &str| &named(&format!("M2/additions/{how}/{expansion}")).unwrap()["atomic_additions"];
+            assert_eq!(count("none"), additions, "{expansion}");
+            assert_eq!(count("first-shared"), count("shuffle"), "{expansion}");
+            assert!(count("match").as_u64() <= count("shuffle").as_u64(), "{expansion}");
+        }
+        assert!(named("M2/children").unwrap()["child_blocks"].as_u64() > Some(0));
+        assert!(named("M2/source").unwrap()["cpu_ms"].as_f64() > Some(0.0));
+        // Sweeps begin above 64, and one time of each has that from query to cells.
+        let of = |variant: &str| {
+            let prefix = format!("M2/gpu-source/{variant}/h");
+            let own = |result: &&Value| result["case"].as_str().unwrap().starts_with(&prefix);
+            results.iter().filter(own).collect::<Vec<&Value>>()
+        };
+        for variant in ["none/thread", "shuffle/thread", "strided/balanced", "none/host-children"] {
+            let runs = of(variant);
+            assert!(runs[0]["hash_functions"] == 256 && runs.iter().all(|run| run["verified"] == true), "{variant}");
+            assert_eq!(runs.iter().filter(|run| run.get("warm_ms").is_some()).count(), 1, "{variant}");
+            assert!(runs.iter().all(|run| run["hash_functions"] == run["hash_functions_used"]), "{variant}");
+        }
+        assert!(of("none/children")[0]["left_out"].as_str().unwrap().contains("launch no kernels"));
         assert!(wrong(&report).is_empty());
     }
 

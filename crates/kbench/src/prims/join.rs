@@ -90,10 +90,10 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
 fn shapes(bench: &Bench<'_>) -> Vec<TableTuning> {
     let mut shapes = vec![TUNING.value];
     if bench.wants_sweep("tune/join") {
-        for (threads, rows, blocks) in [(256, 1, 8), (256, 1, 6), (256, 2, 5), (256, 3, 3), (512, 2, 2), (128, 2, 8)] {
-            for shared_threads in [1024, 512] {
-                shapes.push(TableTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
-            }
+        shapes.push(TableTuning { queued: false, ..TUNING.value });
+        for (threads, blocks, shared_threads) in [(256, 5, 768), (256, 6, 512), (512, 3, 1024)] {
+            let tile = TileTuning { threads, rows: 2, blocks };
+            shapes.push(TableTuning { tile, shared_threads, queued: true });
         }
     }
     shapes

@@ -1,5 +1,5 @@
-//! Rates that the roofline is made of: random words of 8 bytes from regions of all sizes, random additions to them, and
-//! copies over the bus.
+//! Rates that the roofline is made of: random words of 8 bytes and pairs of them from regions of all sizes, random
+//! additions to words, and copies over the bus.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,6 +43,37 @@ WC_KERNEL(random_shared, RandomParams, 1024, 1) {
     sum = wc_warp_sum(sum);
     if (wc_lane() == 0) wc_add(p.sum, sum);
 }
+WC_KERNEL(random_pairs, RandomParams, 256, 4) {
+    const uint4* pairs = (const uint4*)p.words;
+    uint64_t sum = 0;
+    for (uint64_t row = wc_first(); row + 3 * wc_stride() < p.n; row += 4 * wc_stride()) {
+        uint4 found[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            found[i] = wc_load_cached(pairs + wc_place(p.seed, row + i * wc_stride(), p.mask / 2));
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum += found[i].x ^ found[i].y ^ found[i].z ^ found[i].w;
+    }
+    sum = wc_warp_sum(sum);
+    if (wc_lane() == 0) wc_add(p.sum, sum);
+}
+WC_KERNEL(random_shared_pairs, RandomParams, 1024, 1) {
+    uint64_t* copy = (uint64_t*)wc_shared();
+    for (uint64_t at = threadIdx.x; at <= p.mask; at += blockDim.x) copy[at] = p.words[at];
+    __syncthreads();
+    const uint4* pairs = (const uint4*)copy;
+    uint64_t sum = 0;
+    for (uint64_t row = wc_first(); row + 3 * wc_stride() < p.n; row += 4 * wc_stride()) {
+        uint4 found[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) found[i] = pairs[wc_place(p.seed, row + i * wc_stride(), p.mask / 2)];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum += found[i].x ^ found[i].y ^ found[i].z ^ found[i].w;
+    }
+    sum = wc_warp_sum(sum);
+    if (wc_lane() == 0) wc_add(p.sum, sum);
+}
 WC_KERNEL(random_adds, RandomParams, 256, 4) {
     for (uint64_t row = wc_first(); row < p.n; row += wc_stride()) {
         wc_add(p.words + wc_place(p.seed, row, p.mask), 1ull);
@@ -79,7 +110,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     sent(bench)?;
-    let kinds = ["reads", "adds", "shared", "shared_adds"];
+    let kinds = ["reads", "pairs", "adds", "shared", "shared_pairs", "shared_adds"];
     let wanted: Vec<(u32, &str, String)> = LOGS
         .flat_map(|log| kinds.map(|kind| (log, kind, format!("random/{kind}/{}", 1u64 << log))))
         .filter(|(log, kind, case)| (!kind.starts_with("shared") || *log <= SHARED_LOG_MAX) && bench.wants(case))
@@ -95,7 +126,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         let params = Params::new().slice(&words).u64(mask).u64(n).u64(5).slice(&sum);
         let multiprocessors = device.info().multiprocessors;
         let shape = match kind {
-            "shared" => LaunchShape { grid: multiprocessors, block: 1024, shared_bytes: 1 << log },
+            "shared" | "shared_pairs" => LaunchShape { grid: multiprocessors, block: 1024, shared_bytes: 1 << log },
             "shared_adds" => LaunchShape { grid: multiprocessors, block: 1024, shared_bytes: 1 << (log - 1) },
             "adds" => LaunchShape { grid: multiprocessors * 8, block: 256, shared_bytes: 0 },
             _ => LaunchShape { grid: multiprocessors * 4, block: 256, shared_bytes: 0 },

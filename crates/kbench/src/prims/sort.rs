@@ -217,15 +217,29 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         if bench.wants(&case) {
             segmented(bench, &case, bench.scaled(segments), usual).map_err(|error| format!("{case}: {error}"))?;
         }
-        for (items, comparisons) in [(8, 64), (16, 0), (16, 32), (16, 64), (16, 128), (16, 256)] {
-            let case = format!("tune/{case}/{items}x{comparisons}");
+        for (name, tuning) in segmented_tunings(usual) {
+            let case = format!("tune/{case}/{name}");
             if bench.wants_sweep(&case) {
-                let tuning = SegmentedTuning { pack_items: items, pack_comparisons: comparisons, ..usual };
                 segmented(bench, &case, bench.scaled(segments), tuning).map_err(|error| format!("{case}: {error}"))?;
             }
         }
     }
     Ok(())
+}
+
+/// Segmented sorts to compare.
+fn segmented_tunings(usual: SegmentedTuning) -> Vec<(&'static str, SegmentedTuning)> {
+    let radix = |items: u32, count_threads: u32| RadixTuning { items, count_threads, ..usual.radix };
+    vec![
+        ("before", SegmentedTuning { pack_top: false, ahead: false, full: false, ..usual }),
+        ("all", usual),
+        ("items23", SegmentedTuning { radix: radix(23, 512), ..usual }),
+        ("items23-behind", SegmentedTuning { radix: radix(23, 512), ahead: false, ..usual }),
+        ("items23-one-code", SegmentedTuning { radix: radix(23, 512), full: false, ..usual }),
+        ("count1024", SegmentedTuning { radix: radix(23, 1024), count_blocks: 1, ..usual }),
+        ("digits", SegmentedTuning { pack_comparisons: 0, ..usual }),
+        ("digits-pack8", SegmentedTuning { pack_comparisons: 0, pack_items: 8, pack_blocks: 3, ..usual }),
+    ]
 }
 
 /// Threads, rows of a thread and blocks a multiprocessor to compare, around the usual rows of a thread.

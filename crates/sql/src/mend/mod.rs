@@ -18,6 +18,7 @@ mod constants;
 mod decimals;
 mod distinct_orders;
 mod distinct_sums;
+pub(crate) mod domains;
 mod extremes;
 pub(crate) mod float_sums;
 mod frames;

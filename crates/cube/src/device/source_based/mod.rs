@@ -28,6 +28,7 @@ use kernels::SourceForm;
 use map::AggregationMap;
 use steps::{SourceInputs, SourceSteps};
 
+pub use steps::{BATCH_PARENTS, CHILD_THREADS, PARENT_CELLS};
 pub use variant::{Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceVariant, UnknownVariant};
 
 /// Sums by one variant of the source-based algorithm.

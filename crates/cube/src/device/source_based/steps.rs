@@ -22,10 +22,12 @@ use crate::facts::KeyLayout;
 const THREADS: u32 = 256;
 /// Blocks of those kernels on a multiprocessor.
 const BLOCKS: u32 = 8;
-/// Threads of a parent and of a child; children of a batch of parents.
-const PARENT_THREADS: u32 = 768;
-const CHILD_THREADS: u32 = 1024;
-const BATCH_CHILDREN: u64 = 2048;
+/// Cells of a parent, each a thread.
+pub const PARENT_CELLS: u32 = 768;
+/// Threads of a block of a child.
+pub const CHILD_THREADS: u32 = 1024;
+/// Parents that the host launches at once, and with them most pending children.
+pub const BATCH_PARENTS: u64 = 2048;
 /// Blocks of children on a multiprocessor.
 const CHILD_BLOCKS: u32 = 2;
 
@@ -99,10 +101,10 @@ impl SourceSteps {
         let cells = workspace.take(facts * 4);
         let parents = match kernels.add {
             Adding::Cells(_) => 0,
-            Adding::Children(_) | Adding::Launching(_) => facts.div_ceil(PARENT_THREADS.into()).min(BATCH_CHILDREN),
+            Adding::Children(_) | Adding::Launching(_) => facts.div_ceil(PARENT_CELLS.into()).min(BATCH_PARENTS),
         };
-        let ends = workspace.take(parents * u64::from(PARENT_THREADS) * 8);
-        let blocks = workspace.take((BATCH_CHILDREN + 1) * 8);
+        let ends = workspace.take(parents * u64::from(PARENT_CELLS) * 8);
+        let blocks = workspace.take((BATCH_PARENTS + 1) * 8);
         let copy = workspace.take(PARAMS_BYTES as u64 + 8);
         let axes = (CellAxes::ranks(map.targets), map.targets);
         let output = CellOutput::new(kernels.cells.clone(), (sums, filled), axes, (counter, states), &mut workspace);
@@ -210,10 +212,10 @@ impl SourceSteps {
                 Ok(queue.launch(kernel, shape, &self.params(held, 0, 0))?)
             }
             Adding::Children(_) | Adding::Launching(_) => {
-                let parents = self.facts.div_ceil(PARENT_THREADS.into());
-                (0..parents.div_ceil(BATCH_CHILDREN)).try_for_each(|batch| {
-                    let first = batch * BATCH_CHILDREN;
-                    self.add_batch(queue, held, first, (parents - first).min(BATCH_CHILDREN))
+                let parents = self.facts.div_ceil(PARENT_CELLS.into());
+                (0..parents.div_ceil(BATCH_PARENTS)).try_for_each(|batch| {
+                    let first = batch * BATCH_PARENTS;
+                    self.add_batch(queue, held, first, (parents - first).min(BATCH_PARENTS))
                 })
             }
         }
@@ -221,15 +223,15 @@ impl SourceSteps {
 
     /// Shared memory of a child.
     fn child_shared_bytes(&self) -> u32 {
-        (PARENT_THREADS as usize * 8 + self.shared_bytes(CHILD_THREADS)) as u32
+        (PARENT_CELLS as usize * 8 + self.shared_bytes(CHILD_THREADS)) as u32
     }
 
     /// Launches a batch of parents and their children.
     fn add_batch(&self, queue: &mut impl Queue, held: &Held, first: u64, parents: u64) -> Result<(), DeviceError> {
         let params = self.params(held, first, parents);
         let map = if self.place.0 == MapPlace::Shared { self.map.bytes.len() } else { 0 };
-        let shared_bytes = (PARENT_THREADS as usize / 32 * 8 + map) as u32;
-        let of_parents = LaunchShape { grid: parents as u32, block: PARENT_THREADS, shared_bytes };
+        let shared_bytes = (PARENT_CELLS as usize / 32 * 8 + map) as u32;
+        let of_parents = LaunchShape { grid: parents as u32, block: PARENT_CELLS, shared_bytes };
         match &self.kernels.add {
             Adding::Cells(_) => {}
             Adding::Launching([copy, parent]) => {
@@ -274,8 +276,8 @@ impl Steps for SourceSteps {
         let mut used = vec![format!("{} hash functions", self.functions), format!("map in {}", self.place.0.name())];
         match &self.kernels.add {
             Adding::Cells(_) => {}
-            Adding::Children(_) => used.push(format!("children launched by the host in batches of {BATCH_CHILDREN}")),
-            Adding::Launching(_) => used.push(format!("children launched by {BATCH_CHILDREN} parents at a time")),
+            Adding::Children(_) => used.push(format!("children launched by the host in batches of {BATCH_PARENTS}")),
+            Adding::Launching(_) => used.push(format!("children launched by {BATCH_PARENTS} parents at a time")),
         }
         used.join(", ")
     }

@@ -1,7 +1,7 @@
-//! Every program that ran on the emulated device is compiled by NVRTC too, where it is installed.
+//! Every program that ran on the emulated device is compiled by NVRTC too, where it is installed: for one architecture,
+//! with one effort, which programs share among them.
 //!
-//! A program that compiled once for an architecture is remembered in the folder for tests' files, so that only changes
-//! cost time.
+//! A program that compiled once is remembered in the folder for tests' files, so that only changes cost time.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,20 +9,19 @@ use std::sync::{Mutex, Once};
 
 use warpcube_gpu::{Effort, GpuError, Program, cuda::nvrtc};
 
-/// The architecture that every program is compiled for: Hopper.
-const EVERY: u32 = 90;
-/// Those that programs share, two for each: Ampere, Ada, Blackwell, of servers and of workstations.
-const SHARED: [u32; 5] = [80, 86, 89, 100, 120];
+/// Ampere, Ada, Hopper, Blackwell, of servers and of workstations.
+const ARCHITECTURES: [u32; 6] = [80, 86, 89, 90, 100, 120];
+/// The least effort, with which a statement's program is compiled first, takes a third of the time of the others.
+const EFFORTS: [Effort; 4] = [Effort::Full, Effort::Less, Effort::Least, Effort::Least];
 
-/// Architectures of a program, and the effort with which it is compiled for them.
-fn architectures(hash: &str) -> [(u32, Effort); 3] {
+/// The architecture of a program, and the effort with which it is compiled for it.
+fn target(hash: &str) -> (u32, Effort) {
     let number = usize::from_str_radix(&hash[..8], 16).expect("hexadecimal digits");
-    let shared = |place: usize| SHARED[(number + 2 * place) % SHARED.len()];
-    [(EVERY, Effort::Full), (shared(0), Effort::Less), (shared(1), Effort::Least)]
+    (ARCHITECTURES[number % ARCHITECTURES.len()], EFFORTS[number / ARCHITECTURES.len() % EFFORTS.len()])
 }
 
-/// Compiles a program for its architectures, once.
-pub fn compile_everywhere(program: &Program) {
+/// Compiles a program for its architecture, once.
+pub fn compile_for_a_gpu(program: &Program) {
     static DONE: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     static FIND: Once = Once::new();
     FIND.call_once(|| {
@@ -37,18 +36,17 @@ pub fn compile_everywhere(program: &Program) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{major}.{minor}"));
     std::fs::create_dir_all(&folder).unwrap();
-    for (architecture, effort) in architectures(&hash) {
-        let marker = folder.join(format!("{hash}.sm_{architecture}"));
-        if marker.exists() {
-            continue;
+    let (architecture, effort) = target(&hash);
+    let marker = folder.join(format!("{hash}.sm_{architecture}"));
+    if marker.exists() {
+        return;
+    }
+    match nvrtc::compile(&program.with_effort(effort), architecture) {
+        Ok(cubin) => {
+            assert!(!cubin.is_empty());
+            std::fs::write(&marker, "").unwrap();
         }
-        match nvrtc::compile(&program.with_effort(effort), architecture) {
-            Ok(cubin) => {
-                assert!(!cubin.is_empty());
-                std::fs::write(&marker, "").unwrap();
-            }
-            Err(GpuError::CompilerUnavailable { .. }) => return,
-            Err(error) => panic!("sm_{architecture}: {error:?}\n{}", program.source()),
-        }
+        Err(GpuError::CompilerUnavailable { .. }) => {}
+        Err(error) => panic!("sm_{architecture}: {error:?}\n{}", program.source()),
     }
 }
