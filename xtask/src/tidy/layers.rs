@@ -20,7 +20,17 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             &["*"],
         ],
     ),
-    ("engine", &[&["error", "ir", "arena"], &["*"]]),
+    (
+        "engine",
+        &[
+            &["error", "ir", "arena", "format", "tuning", "float_sum"],
+            &["lookup", "dictionaries"],
+            &["facts"],
+            &["plan"],
+            &["codegen"],
+            &["exec"],
+        ],
+    ),
     (
         "sql",
         &[
