@@ -4,39 +4,28 @@
 //! The engine knows nothing of SQL or DataFusion. What must hold: a fragment gives the rows the CPU plan gives; device
 //! memory is reserved before the first launch; no device pointer leaves it.
 
-mod aggregate;
 mod arena;
-mod bind;
-mod binding;
 mod codegen;
 mod dictionaries;
 mod error;
-mod estimate;
+mod exec;
+mod facts;
 mod float_sum;
+mod format;
 mod ir;
-mod keys;
 mod lookup;
-mod order;
-mod predict;
-mod read;
-mod recorded;
-mod result;
-mod run;
-mod stage;
-mod table;
-mod topk;
+mod plan;
 mod tuning;
-mod window;
-mod words;
 
-pub use binding::BindingCache;
 pub use error::{EngineError, NotCompiled, Result};
+pub use exec::binding::BindingCache;
+pub use exec::predict::{PredictedPipeline, Prediction, TableFacts};
+pub use exec::run::{Engine, LaunchReport, RunOptions, RunReport};
 pub use float_sum::FloatSum;
+pub use format::in_bytes;
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
     Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Step, TopK, Ty, UnaryOp,
 };
-pub use predict::{PredictedPipeline, Prediction, TableFacts, in_bytes};
-pub use run::{Engine, RunOptions, RunReport, StageReport};
 pub use tuning::Tuning;
 pub use warpcube_gpu::prims::topk::Algorithm as TopKAlgorithm;

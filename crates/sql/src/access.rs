@@ -4,15 +4,13 @@
 //! Paths are compared as the system resolves them: `..` and symbolic links are followed first. A path is checked where
 //! a statement names it ([`Access::check_location`], before anything tells whether it is there), files again where a
 //! folder or a pattern has named them, and every access of DataFusion's readers and writers by the session's store
-//! ([`crate::catalog::Hiding`]).
+//! ([`crate::catalog::DataFileStore`]).
 //!
 //! Invariant: both settings only ever become stricter while a session lives. Folders that were set before
 //! `warpcube.allowed_paths` are its administrator's and stay.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use datafusion::catalog::MemTable;
 use datafusion::common::config::ConfigOptions;
@@ -20,10 +18,11 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
-use crate::catalog::{is_pattern, local_path};
 use crate::error::{Result, SqlError};
-use crate::settings::{Origin, Settings};
+use crate::locations::{AllowedPaths, is_pattern, local_path};
+use crate::settings::Settings;
 use crate::values::EncodedFiles;
+use crate::values::Origin;
 
 /// Reads the folder of a setting.
 type FolderOf = fn(&Settings) -> &Option<PathBuf>;
@@ -34,52 +33,6 @@ const FOLDERS: [(&str, FolderOf); 3] = [
     ("warpcube.encoded_folder", |settings| &settings.encoded_folder),
     ("warpcube.spill_folder", |settings| &settings.spill_folder),
 ];
-
-/// Folders that hold all files a session may read and write, as the system resolves them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowedPaths(Arc<[PathBuf]>);
-
-impl AllowedPaths {
-    /// Folders separated by ':'; none where one of them is not there, or where there is none.
-    pub(crate) fn parse(text: &str) -> Option<AllowedPaths> {
-        let folders = text.split(':').map(str::trim).filter(|folder| !folder.is_empty());
-        let folders: Vec<PathBuf> = folders
-            .map(|folder| std::fs::canonicalize(folder).ok().filter(|folder| folder.is_dir()))
-            .collect::<Option<_>>()?;
-        (!folders.is_empty()).then(|| AllowedPaths(folders.into()))
-    }
-
-    /// Whether a path, which need not exist, lies in one of the folders or is one of them.
-    pub(crate) fn holds(&self, path: &Path) -> bool {
-        resolved(path).is_some_and(|path| self.0.iter().any(|folder| path.starts_with(folder)))
-    }
-}
-
-impl fmt::Display for AllowedPaths {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let folders: Vec<String> = self.0.iter().map(|folder| folder.display().to_string()).collect();
-        f.write_str(&folders.join(":"))
-    }
-}
-
-/// The path that the system would open, without links and `..`; none where it cannot be told, as for a link to a file
-/// that does not exist.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    let mut above = std::path::absolute(path).ok()?;
-    let mut below = Vec::new();
-    loop {
-        if let Ok(mut found) = std::fs::canonicalize(&above) {
-            found.extend(below.iter().rev());
-            return Some(found);
-        }
-        let is_name = matches!(above.components().next_back(), Some(Component::Normal(_)));
-        if !is_name || std::fs::symlink_metadata(&above).is_ok() {
-            return None;
-        }
-        below.push(above.file_name()?.to_os_string());
-        above.pop();
-    }
-}
 
 /// What a session may reach.
 #[derive(Debug, Clone, Default)]

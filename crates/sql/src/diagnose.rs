@@ -27,7 +27,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::catalog::compression;
+use crate::csv_lines::compression;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, A_PARQUET_FILE, AN_ARROW_FILE, SqlError, one_line, panic_text};
 use csv::Csv;
 
@@ -395,6 +395,15 @@ mod tests {
         let name = path.display().to_string();
         let found = Suspect { path, format, columns: None }.examine(Depth::Read, &Search::of(LONGEST));
         found.map(|error| error.to_string().replace(&name, "F"))
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_task_of_a_reader_may_be_about_a_file() {
+        let task: tokio::task::JoinHandle<()> = tokio::spawn(async { panic!("a page of 0 bytes") });
+        let join = task.await.unwrap_err();
+        let error = SqlError::from(datafusion::error::DataFusionError::External(Box::new(join)));
+        assert_eq!(error.code(), "SQL-010");
+        assert!(may_be_about_files(&error) && error.to_string().contains("a page of 0 bytes"));
     }
 
     #[test]

@@ -13,9 +13,9 @@ use warpcube_column::ColumnError;
 use warpcube_engine::EngineError;
 use warpcube_gpu::GpuError;
 
-use crate::catalog::{CATALOG, SCHEMA};
+use crate::default_schema::{CATALOG, SCHEMA};
 use crate::nearest::{distance, nearest};
-use crate::settings::Origin;
+use crate::values::Origin;
 use crate::words::in_sql;
 
 /// What stands for the path of a file whose reader does not tell it.

@@ -38,15 +38,14 @@ pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     /// What stays on the CPU, and why.
     pub(crate) refused: Vec<Refused>,
-    /// Fragments among them that a load was too dear for.
+    /// Fragments among them whose columns are not on the device.
     pub(crate) declined: Vec<Declined>,
     /// What that was decided by.
     pub(crate) basis: Basis,
 }
 
 impl Planned {
-    /// Whether fragments may belong elsewhere by now: what was too dear to load may be there or be worth it, and what
-    /// was there may have left.
+    /// Whether fragments may belong elsewhere by now: columns may have come, have been asked for, or have left.
     pub(crate) fn is_misplaced(&self, now: Basis) -> bool {
         self.basis.columns.evictions != now.columns.evictions || !self.declined.is_empty() && self.basis != now
     }

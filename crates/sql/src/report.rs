@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
 use warpcube_column::LoadReport;
+use warpcube_engine::{Prediction, RunReport};
 
 use crate::cancel::Cancel;
-use crate::exec::FragmentRun;
 
 /// Where a fragment of the plan ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,17 @@ pub enum Place {
     Gpu,
     /// In DataFusion's operators.
     Cpu,
+}
+
+/// A fragment that was run for EXPLAIN ANALYZE.
+#[derive(Debug)]
+pub(crate) struct FragmentRun {
+    /// The fragment in a few words.
+    pub(crate) what: String,
+    /// What was expected of it before it ran.
+    pub(crate) predicted: Prediction,
+    /// What it did.
+    pub(crate) measured: RunReport,
 }
 
 /// A part of a plan that was considered for the device.

@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use parking_lot::RwLock;
 
 use crate::access::Access;
-use crate::catalog::Hiding;
+use crate::catalog::DataFileStore;
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use crate::spill::Spill;
@@ -68,7 +68,7 @@ pub(crate) fn build(settings: &Settings) -> Result<Arc<RuntimeEnv>> {
 
 /// Gives a runtime the files that the settings allow.
 pub(crate) fn share_files(runtime: &RuntimeEnv, settings: &Settings) {
-    let store = Hiding::new(Access::under(settings));
+    let store = DataFileStore::new(Access::under(settings));
     runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(store));
 }
 

@@ -9,11 +9,9 @@ mod cube_rows;
 mod cubes;
 mod define;
 mod encoded;
-mod null_folders;
 mod on_device;
 mod own;
 mod prepared;
-pub(crate) mod staged;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -42,23 +40,25 @@ use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCa
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
+use crate::engines::Engines;
 use crate::error::{Result, SqlError};
-use crate::exec::{DevicePlanner, EngineTables, Engines, PlanningState};
+use crate::exec::{DevicePlanner, EngineTables, PlanningState};
 use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
 use crate::report::StatementReport;
 use crate::rewrite::rewrite;
 use crate::runtime::{self, RuntimeChoice};
-use crate::settings::{Assignment, Origin, Settings};
+use crate::settings::{Assignment, Settings};
+use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax;
+use crate::values::Origin;
 pub use cubes::CubeLoad;
 
 use assign::{check_known, first_options, set_option};
 use prepared::Prepared;
-use staged::Staged;
 
 /// What a session starts with.
 #[derive(Debug, Clone, Default)]
@@ -486,7 +486,7 @@ impl Session {
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let counts = writes.is_some();
-        let afterwards = self.inner.planner.pay(planned, &state);
+        let afterwards = self.inner.planner.ask(planned, &state);
         let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes, afterwards };
         let stream = watched.into_stream();
         Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical), counts })

@@ -14,11 +14,11 @@ use std::time::Duration;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 
-use crate::access::AllowedPaths;
 use crate::error::{Result, SqlError};
+use crate::locations::AllowedPaths;
 use crate::nearest::nearest;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, TopKChoice, boolean,
+    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Origin, Overflow, Placement, TopKChoice, boolean,
     parse_duration, show_duration,
 };
 
@@ -409,33 +409,6 @@ impl ExtensionOptions for Settings {
             description: setting.description,
         };
         SETTINGS.iter().map(entry).collect()
-    }
-}
-
-/// Where a value came from; later ones take precedence over earlier ones.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// Built in.
-    Default,
-    /// A configuration file.
-    File(PathBuf),
-    /// An environment variable.
-    Environment(String),
-    /// A flag of the command line, or the program that holds the session.
-    Flag(String),
-    /// A `SET` statement.
-    Statement,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File(path) => write!(f, "file {}", path.display()),
-            Origin::Environment(name) => write!(f, "environment {name}"),
-            Origin::Flag(name) => write!(f, "flag {name}"),
-            Origin::Statement => f.write_str("SET"),
-        }
     }
 }
 

@@ -11,7 +11,8 @@ use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 
 use crate::error::Result;
-use crate::settings::{Origin, PREFIX, SETTINGS};
+use crate::settings::{PREFIX, SETTINGS};
+use crate::values::Origin;
 
 /// Every setting of the session, ours first, each group by name.
 pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {

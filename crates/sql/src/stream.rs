@@ -22,7 +22,7 @@ use crate::error::SqlError;
 use crate::exec::Afterwards;
 use crate::progress::host_rows;
 use crate::report::StatementReport;
-use crate::session::staged::Staged;
+use crate::staged_files::Staged;
 use crate::syntax::shown_name;
 
 /// When a statement must be done.

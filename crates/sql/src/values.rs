@@ -1,7 +1,8 @@
 //! The kinds of values that settings take: devices, placements, budgets, formats and times, each with the text it is
-//! read from and shown as.
+//! read from and shown as; and where a value came from.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,6 +11,33 @@ use warpcube_engine::TopKAlgorithm;
 /// A text that is not a value of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAValue;
+
+/// Where a value came from; later ones take precedence over earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+    /// A flag of the command line, or the program that holds the session.
+    Flag(String),
+    /// A `SET` statement.
+    Statement,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path) => write!(f, "file {}", path.display()),
+            Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Flag(name) => write!(f, "flag {name}"),
+            Origin::Statement => f.write_str("SET"),
+        }
+    }
+}
 
 /// Which device a session uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

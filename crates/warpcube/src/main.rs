@@ -8,7 +8,6 @@ mod cube;
 mod doctor;
 mod error;
 mod escape;
-mod feeder;
 mod footer;
 mod host;
 mod logging;
@@ -17,6 +16,7 @@ mod progress;
 mod runner;
 mod shell;
 mod signals;
+mod statement_reader;
 
 use std::io::{BufReader, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};

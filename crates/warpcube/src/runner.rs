@@ -16,12 +16,12 @@ use warpcube_sql::{Execution, Progress, Script, Session, SqlError, StatementRepo
 
 use crate::console::tell;
 use crate::error::{CliError, Result};
-use crate::feeder::{Feeder, Piece};
 use crate::footer::footer;
 use crate::host::{self, Host, Interrupts, TICK};
 use crate::output::{Output, Target, Writing};
 use crate::progress::Bar;
 use crate::shell::commands::{self, Next};
+use crate::statement_reader::{Piece, StatementReader};
 
 /// Batches that may wait for the output.
 const QUEUE: usize = 4;
@@ -217,15 +217,15 @@ impl Runner {
     ///
     /// Errors end the script unless they are to be gone on from; then they are written and counted.
     pub(crate) fn script(&mut self, name: &str, reader: impl BufRead) -> Result<Next> {
-        let mut feeder = Feeder::default();
+        let mut reader = StatementReader::default();
         let mut lines = reader.lines();
         loop {
             let line = lines.next().transpose();
             let line = line.map_err(|error| CliError::Input { path: name.into(), reason: error.to_string() })?;
             let at_end = line.is_none();
             let pieces = match line {
-                Some(line) => feeder.line(&line),
-                None => feeder.end(),
+                Some(line) => reader.line(&line),
+                None => reader.end(),
             };
             for (piece, line) in pieces {
                 let done = match piece {

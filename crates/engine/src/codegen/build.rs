@@ -6,7 +6,7 @@ use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
 use crate::ir::Expr;
-use crate::table::{BuiltTable, Keep, TableLayout};
+use crate::plan::table::{BuiltTable, Keep, TableLayout};
 
 /// Writes what one row does that enters a table.
 pub(super) fn build_row(
@@ -68,8 +68,8 @@ pub(super) fn build_row(
         let value = rows.emit(expr)?;
         let target = rows
             .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
-        let code = if column.ty.is_float() {
-            match column.nullable {
+        let code = if column.facts.ty.is_float() {
+            match column.facts.nullable {
                 true => format!("wc_one_nan((double){})", value.code),
                 false => value.code.clone(),
             }
@@ -84,7 +84,7 @@ pub(super) fn build_row(
             continue;
         }
         let code = match &value.valid {
-            Some(valid) if column.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
+            Some(valid) if column.facts.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
             Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
             None => code,
         };

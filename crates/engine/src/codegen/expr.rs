@@ -1,19 +1,16 @@
-//! Expressions as statements of kernel source, with what is known of their values.
+//! Expressions as statements of kernel source.
 //!
-//! Each expression becomes a [`Value`]: C code for value and validity, and an interval that bounds it. Intervals start
-//! from column statistics and let decimals be computed in 64 bits, conversions go unchecked and keys be packed.
-//! Evaluation errors are raised only under the guard of the conditions around an expression (the right side of AND, a
-//! CASE branch), so that `b <> 0 AND 10 / b > 1` raises nothing.
+//! Each expression becomes a [`Value`]: C code for value and validity beside what is known of it ([`crate::facts`],
+//! whose rules decide what needs no check). Evaluation errors are raised only under the guard of the conditions around
+//! an expression (the right side of AND, a CASE branch), so that `b <> 0 AND 10 / b > 1` raises nothing.
 
 use std::fmt::Write;
-use std::sync::Arc;
-
-use arrow::array::StringArray;
-use warpcube_column::Dictionary;
+use std::ops::Deref;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::{Argument, ParamList};
-use crate::error::{EngineError, Result, unsupported};
+use crate::error::{EngineError, Result};
+use crate::facts::{self, FIRST_DAY, Facts, LAST_DAY, fits_i64};
 use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
 
@@ -24,21 +21,32 @@ pub(crate) struct Value {
     pub(crate) code: String,
     /// C expression that is true where the value is not NULL; `None` if it never is NULL.
     pub(crate) valid: Option<String>,
-    /// Type.
-    pub(crate) ty: Ty,
-    /// Whether a decimal is computed in 64 bits.
-    pub(crate) narrow: bool,
-    /// Bounds of valid values of integer types.
-    pub(crate) range: Option<(i128, i128)>,
-    /// Bound of the magnitude of a column's finite floats, where it is known.
-    pub(crate) magnitude: Option<f64>,
-    /// Strings behind codes.
-    pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// What is known of it; it may be NULL where there is a `valid`.
+    facts: Facts,
+}
+
+impl Deref for Value {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 impl Value {
+    /// A value of these facts; whether it may be NULL is what `valid` says.
+    pub(crate) fn new(facts: Facts, code: String, valid: Option<String>) -> Value {
+        let facts = Facts { nullable: valid.is_some(), ..facts };
+        Value { code, valid, facts }
+    }
+
+    /// A register by its name, before any code is written.
+    pub(crate) fn register(register: usize, facts: &Facts) -> Value {
+        Value::new(facts.clone(), format!("r{register}"), facts.nullable.then(|| format!("v{register}")))
+    }
+
     pub(crate) fn c_type(&self) -> &'static str {
-        c_type(self.ty, self.narrow)
+        c_type(self.ty, self.is_narrow())
     }
 
     /// C expression that is true where the value is true and not NULL.
@@ -51,11 +59,6 @@ impl Value {
 
     pub(crate) fn valid_code(&self) -> &str {
         self.valid.as_deref().unwrap_or("true")
-    }
-
-    /// Bounds, from the type where nothing better is known; floats have none.
-    pub(crate) fn bounds(&self) -> Option<(i128, i128)> {
-        self.range.or_else(|| self.ty.bounds())
     }
 }
 
@@ -78,8 +81,9 @@ pub(crate) fn c_type(ty: Ty, narrow: bool) -> &'static str {
     }
 }
 
-pub(super) fn fits_i64(range: Option<(i128, i128)>) -> bool {
-    range.is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into())
+/// The C type of a value of these facts.
+pub(crate) fn c_type_of(facts: &Facts) -> &'static str {
+    c_type(facts.ty, facts.is_narrow())
 }
 
 /// Writes statements into one scope of a kernel.
@@ -98,8 +102,6 @@ pub(crate) struct Emitter<'a> {
     pub(crate) next: &'a mut usize,
     /// Statements so far.
     pub(crate) out: String,
-    /// Whether an expression here can raise an error.
-    pub(crate) fallible: bool,
     guards: Vec<String>,
 }
 
@@ -112,7 +114,7 @@ impl<'a> Emitter<'a> {
         next: &'a mut usize,
     ) -> Emitter<'a> {
         let (out, guards) = (String::new(), Vec::new());
-        Emitter { registers, params, arena, error_slot, overflow, next, out, fallible: false, guards }
+        Emitter { registers, params, arena, error_slot, overflow, next, out, guards }
     }
 
     /// A new name.
@@ -128,10 +130,11 @@ impl<'a> Emitter<'a> {
         name
     }
 
-    pub(super) fn value(&mut self, ty: Ty, code: &str, valid: Option<String>, range: Option<(i128, i128)>) -> Value {
-        let narrow = ty == Ty::I128 && fits_i64(range);
-        let code = self.define(c_type(ty, narrow), code);
-        Value { code, valid, ty, narrow, range, magnitude: None, dictionary: None }
+    /// A value of these facts with a new name.
+    pub(super) fn value(&mut self, facts: Facts, code: &str, valid: Option<String>) -> Value {
+        debug_assert_eq!(facts.nullable, valid.is_some(), "{facts:?}: {code}");
+        let code = self.define(c_type_of(&facts), code);
+        Value::new(facts, code, valid)
     }
 
     pub(super) fn both_valid(&mut self, left: &Value, right: &Value) -> Option<String> {
@@ -144,7 +147,6 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn raise(&mut self, condition: &str, valid: &Option<String>, code: &str) {
-        self.fallible = true;
         let mut guard: Vec<String> = self.guards.clone();
         guard.extend(valid.clone());
         guard.push(format!("({condition})"));
@@ -177,9 +179,7 @@ impl<'a> Emitter<'a> {
             Expr::Binary(BinaryOp::Or, left, right) => self.logic(BinaryOp::Or, left, right),
             Expr::Binary(op, left, right) => {
                 let (left, right) = (self.emit(left)?, self.emit(right)?);
-                if left.ty != right.ty {
-                    return Err(EngineError::Malformed(format!("{op:?} of {:?} and {:?}", left.ty, right.ty)));
-                }
+                facts::same_type(*op, &left, &right)?;
                 match op.is_comparison() {
                     true => self.compare(*op, &left, &right),
                     false if left.ty.is_float() => self.float_arithmetic(*op, &left, &right),
@@ -195,26 +195,19 @@ impl<'a> Emitter<'a> {
                 let value = self.emit(inner)?;
                 let divisor = 10f64.powi(i32::from(*scale));
                 let code = format!("(double){} / {divisor:?}", value.code);
-                Ok(self.value(Ty::F64, &code, value.valid, None))
+                Ok(self.value(Facts::new(Ty::F64, value.nullable, None), &code, value.valid))
             }
             Expr::Case(branches, otherwise) => self.case(branches, otherwise),
             Expr::DatePart(part, inner) => self.date_part(*part, inner),
             Expr::AddMonths(inner, months) => self.add_months(inner, *months),
             Expr::InCalendar(inner, day_ticks) => {
                 let value = self.emit(inner)?;
-                in_calendar(value.bounds(), *day_ticks).map(|()| value)
+                facts::in_calendar(value.bounds(), *day_ticks).map(|()| value)
             }
-            Expr::Text(text) => {
-                let dictionary = Dictionary::from_sorted(StringArray::from(vec![text.as_ref()]));
-                let value = self.value(Ty::U32, "0u", None, Some((0, 0)));
-                Ok(Value { dictionary: Some(Arc::new(dictionary)), ..value })
-            }
+            Expr::Text(text) => Ok(self.value(facts::text(text), "0u", None)),
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
-                let Some(dictionary) = input.dictionary.clone() else {
-                    return Err(EngineError::Malformed(format!("register {register} is no string")));
-                };
-                let table = lookup::evaluate(&dictionary, function, *ty)?;
+                let table = lookup::evaluate(facts::strings_of(*register, &input)?, function, *ty)?;
                 self.lookup(&input, &table, *ty)
             }
         }
@@ -223,26 +216,23 @@ impl<'a> Emitter<'a> {
     fn register(&mut self, register: usize) -> Result<Value> {
         match self.registers.get(register) {
             Some(Some(value)) => Ok(value.clone()),
-            _ => Err(EngineError::Malformed(format!("register {register} is not loaded here"))),
+            _ => Err(facts::not_loaded(register)),
         }
     }
 
-    fn literal(&mut self, literal: Literal, ty: Ty) -> Result<Value> {
-        match literal {
-            Literal::Null => {
-                let value = self.value(ty, "0", Some("false".into()), Some((0, 0)));
-                Ok(Value { range: if ty.is_float() { None } else { value.range }, ..value })
-            }
+    pub(super) fn literal(&mut self, literal: Literal, ty: Ty) -> Result<Value> {
+        let facts = facts::literal(literal, ty)?;
+        Ok(match literal {
+            Literal::Int(number) if ty.is_float() => return self.literal(Literal::Float(number as f64), ty),
+            Literal::Null => self.value(facts, "0", Some("false".into())),
             Literal::Argument(position) => {
-                Err(EngineError::Malformed(format!("argument {position} was given no value")))
+                return Err(EngineError::Malformed(format!("argument {position} was given no value")));
             }
             Literal::Float(number) => {
                 let member = self.params.add("double", Argument::F64(number));
-                Ok(self.value(ty, &format!("({}){member}", c_type(ty, false)), None, None))
+                self.value(facts, &format!("({}){member}", c_type(ty, false)), None)
             }
-            Literal::Int(number) if ty.is_float() => self.literal(Literal::Float(number as f64), ty),
             Literal::Int(number) => {
-                let range = Some((number, number));
                 let code = if let Ok(small) = i64::try_from(number) {
                     self.params.add("int64_t", Argument::I64(small))
                 } else {
@@ -250,27 +240,25 @@ impl<'a> Emitter<'a> {
                     let low = self.params.add("uint64_t", Argument::U64(number as u64));
                     format!("((__int128)(((unsigned __int128)(uint64_t){high} << 64) | {low}))")
                 };
-                let narrow = ty == Ty::I128 && fits_i64(range);
-                Ok(self.value(ty, &format!("({}){code}", c_type(ty, narrow)), None, range))
+                let code = format!("({}){code}", c_type_of(&facts));
+                self.value(facts, &code, None)
             }
-        }
+        })
     }
 
     fn unary(&mut self, op: UnaryOp, inner: &Expr) -> Result<Value> {
         let value = self.emit(inner)?;
-        let truth = Some((0, 1));
+        if op == UnaryOp::Negate && !value.ty.is_float() {
+            let zero = self.literal(Literal::Int(0), value.ty)?;
+            return self.integer_arithmetic(BinaryOp::Sub, &zero, &value);
+        }
+        let facts = facts::unary(op, &value);
         Ok(match op {
-            UnaryOp::Not => self.value(Ty::Bool, &format!("!{}", value.code), value.valid, truth),
-            UnaryOp::IsNull => self.value(Ty::Bool, &format!("!({})", value.valid_code()), None, truth),
-            UnaryOp::IsNotNull => self.value(Ty::Bool, value.valid_code(), None, truth),
-            UnaryOp::IsTrue => self.value(Ty::Bool, &value.truth(), None, truth),
-            UnaryOp::Negate if value.ty.is_float() => {
-                self.value(value.ty, &format!("-{}", value.code), value.valid, None)
-            }
-            UnaryOp::Negate => {
-                let zero = self.literal(Literal::Int(0), value.ty)?;
-                self.integer_arithmetic(BinaryOp::Sub, &zero, &value)?
-            }
+            UnaryOp::Not => self.value(facts, &format!("!{}", value.code), value.valid),
+            UnaryOp::IsNull => self.value(facts, &format!("!({})", value.valid_code()), None),
+            UnaryOp::IsNotNull => self.value(facts, value.valid_code(), None),
+            UnaryOp::IsTrue => self.value(facts, &value.truth(), None),
+            UnaryOp::Negate => self.value(facts, &format!("-{}", value.code), value.valid),
         })
     }
 
@@ -299,10 +287,11 @@ impl<'a> Emitter<'a> {
             _ if op == BinaryOp::And => format!("{} && {}", left.truth(), right.truth()),
             _ => format!("{} || {}", left.truth(), right.truth()),
         };
-        Ok(self.value(Ty::Bool, &code, valid, Some((0, 1))))
+        Ok(self.value(facts::truth(valid.is_some()), &code, valid))
     }
 
     fn compare(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<Value> {
+        let facts = facts::compare(op, left, right)?;
         let operator = match op {
             BinaryOp::Eq => "==",
             BinaryOp::Ne => "!=",
@@ -312,7 +301,7 @@ impl<'a> Emitter<'a> {
             _ => ">=",
         };
         let code = if left.dictionary.is_some() || right.dictionary.is_some() {
-            let (left, right) = self.images(op, left, right)?;
+            let (left, right) = self.images(left, right);
             format!("{left} {operator} {right}")
         } else if left.ty.is_float() {
             let (left, right) = (&left.code, &right.code);
@@ -328,81 +317,62 @@ impl<'a> Emitter<'a> {
             format!("{} {operator} {}", left.code, right.code)
         };
         let valid = self.both_valid(left, right);
-        Ok(self.value(Ty::Bool, &code, valid, Some((0, 1))))
+        Ok(self.value(facts, &code, valid))
     }
 
     fn float_arithmetic(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<Value> {
+        let facts = facts::float_arithmetic(op, left, right)?;
         let valid = self.both_valid(left, right);
         let code = match op {
             BinaryOp::Add => format!("{} + {}", left.code, right.code),
             BinaryOp::Sub => format!("{} - {}", left.code, right.code),
             BinaryOp::Mul => format!("{} * {}", left.code, right.code),
             BinaryOp::Div => format!("{} / {}", left.code, right.code),
-            BinaryOp::Rem => format!("({})fmod({}, {})", left.c_type(), left.code, right.code),
-            other => return Err(EngineError::Malformed(format!("{other:?} of floats"))),
+            _ => format!("({})fmod({}, {})", left.c_type(), left.code, right.code),
         };
-        Ok(self.value(left.ty, &code, valid, None))
+        Ok(self.value(facts, &code, valid))
     }
 
     fn cast(&mut self, value: &Value, ty: Ty) -> Result<Value> {
+        let (facts, raises) = facts::cast(value, ty)?;
         if value.ty == ty {
             return Ok(value.clone());
         }
-        if value.dictionary.is_some() {
-            return unsupported("a conversion of codes");
-        }
         let valid = value.valid.clone();
+        let result_type = c_type_of(&facts);
         if ty.is_float() {
-            let code = format!("({}){}", c_type(ty, false), value.code);
-            return Ok(self.value(ty, &code, valid, None));
+            return Ok(self.value(facts, &format!("({result_type}){}", value.code), valid));
+        }
+        if ty == Ty::Bool {
+            return Ok(self.value(facts, &format!("{} != 0", value.code), valid));
         }
         let limits = ty.bounds().expect("integers have bounds");
-        if ty == Ty::Bool {
-            let code = format!("{} != 0", value.code);
-            return Ok(self.value(ty, &code, valid, Some((0, 1))));
-        }
         if value.ty.is_float() {
-            if ty == Ty::I128 {
-                return unsupported("a conversion of floats to decimals");
-            }
             // Bounds of 64-bit types are not doubles: compare with the power of two above instead.
             let (low, above) = (limits.0 as f64, (limits.1 + 1) as f64);
             let truncated = self.define("double", &format!("trunc((double){})", value.code));
             let fits = format!("{truncated} >= {low:?} && {truncated} < {above:?}");
             self.raise(&format!("!({fits})"), &valid, "WC_OVERFLOW");
-            let code = format!("({fits}) ? ({}){truncated} : 0", c_type(ty, false));
-            return Ok(self.value(ty, &code, valid, None));
+            return Ok(self.value(facts, &format!("({fits}) ? ({result_type}){truncated} : 0"), valid));
         }
-        let bounds = value.bounds().expect("integers have bounds");
-        let inside = bounds.0 >= limits.0 && bounds.1 <= limits.1;
-        let range = Some((bounds.0.max(limits.0), bounds.1.min(limits.1)));
-        if !inside {
+        if raises {
             // The smallest 64-bit integer has no literal of its own.
             let wide = |number: i128| match number == i64::MIN.into() {
                 true => "(-9223372036854775807LL - 1)".to_string(),
                 false => format!("({number}LL)"),
             };
-            let mut outside = Vec::new();
-            if bounds.0 < limits.0 {
-                outside.push(format!("{} < {}", value.code, wide(limits.0)));
-            }
-            if bounds.1 > limits.1 {
-                outside.push(format!("{} > {}", value.code, wide(limits.1)));
-            }
-            if limits.0 < i64::MIN.into() || limits.1 > i64::MAX.into() && bounds.1 > limits.1 {
-                return unsupported("a conversion between wide integers");
-            }
+            let bounds = value.bounds().expect("integers have bounds");
+            let below = (bounds.0 < limits.0).then(|| format!("{} < {}", value.code, wide(limits.0)));
+            let above = (bounds.1 > limits.1).then(|| format!("{} > {}", value.code, wide(limits.1)));
+            let outside: Vec<String> = below.into_iter().chain(above).collect();
             self.raise(&outside.join(" || "), &valid, "WC_OVERFLOW");
         }
-        let code = format!("({}){}", c_type(ty, ty == Ty::I128 && fits_i64(range)), value.code);
-        Ok(self.value(ty, &code, valid, range))
+        Ok(self.value(facts, &format!("({result_type}){}", value.code), valid))
     }
 
     fn rescale(&mut self, inner: &Expr, power: i8) -> Result<Value> {
         let value = self.emit(inner)?;
-        let factor = 10i128
-            .checked_pow(u32::from(power.unsigned_abs()))
-            .ok_or_else(|| EngineError::Unsupported("a decimal scale change past 38 digits".into()))?;
+        let factor = facts::rescale_factor(power)?;
         if power == 0 {
             return Ok(value);
         }
@@ -410,20 +380,18 @@ impl<'a> Emitter<'a> {
         if power > 0 {
             return self.integer_arithmetic(BinaryOp::Mul, &value, &factor_value);
         }
-        if !value.narrow || !factor_value.narrow {
-            return unsupported("rounding of decimals wider than 64 bits");
-        }
+        let facts = facts::rescale_down(&value, factor)?;
         let half = factor / 2;
-        let range = value.range.map(|(low, high)| (low / factor - 1, high / factor + 1));
         let code = format!(
             "({0} / {1}) + ({0} % {1} >= {half} ? 1 : {0} % {1} <= -{half} ? -1 : 0)",
             value.code, factor_value.code
         );
-        Ok(self.value(Ty::I128, &code, value.valid, range))
+        Ok(self.value(facts, &code, value.valid))
     }
 
     fn case(&mut self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Result<Value> {
-        let mut arms: Vec<(String, Value)> = Vec::with_capacity(branches.len());
+        let mut truths: Vec<String> = Vec::with_capacity(branches.len());
+        let mut results: Vec<Value> = Vec::with_capacity(branches.len() + 1);
         let guards = self.guards.len();
         for (when, then) in branches {
             let when = self.emit(when)?;
@@ -431,77 +399,64 @@ impl<'a> Emitter<'a> {
             self.guards.push(truth.clone());
             let then = self.emit(then);
             self.guards.pop();
-            arms.push((truth.clone(), then?));
+            results.push(then?);
             self.guards.push(format!("!{truth}"));
+            truths.push(truth);
         }
         let otherwise = self.emit(otherwise);
         self.guards.truncate(guards);
-        let otherwise = otherwise?;
-        let ty = otherwise.ty;
-        if arms.iter().any(|(_, value)| value.ty != ty) {
-            return Err(EngineError::Malformed("CASE branches of several types".into()));
+        results.push(otherwise?);
+        let facts = facts::case(results.iter().map(|value| (**value).clone()).collect())?;
+        if let Some(shared) = &facts.dictionary {
+            self.share_dictionary(shared, &mut results);
         }
-        let mut results: Vec<Value> = arms.iter().map(|(_, value)| value.clone()).chain([otherwise]).collect();
-        let strings = results.iter().any(|value| value.dictionary.is_some());
-        let dictionary = strings.then(|| self.share_dictionary(&mut results));
+        let result_type = c_type_of(&facts);
         let otherwise = results.pop().expect("the last one was put there");
-        arms.iter_mut().zip(results).for_each(|((_, arm), result)| *arm = result);
-        let values = || arms.iter().map(|(_, value)| value).chain([&otherwise]);
-        let range = values().map(Value::bounds).reduce(|a, b| Some((a?.0.min(b?.0), a?.1.max(b?.1)))).flatten();
-        let nullable = values().any(|value| value.valid.is_some());
-        let result_type = c_type(ty, ty == Ty::I128 && fits_i64(range));
         let (mut code, mut valid) = (format!("({result_type}){}", otherwise.code), otherwise.valid_code().to_string());
-        for (truth, value) in arms.iter().rev() {
+        for (truth, value) in truths.iter().zip(&results).rev() {
             code = format!("{truth} ? ({result_type}){} : ({code})", value.code);
             valid = format!("{truth} ? {} : ({valid})", value.valid_code());
         }
-        let valid = nullable.then(|| self.define("bool", &valid));
-        let value = self.value(ty, &code, valid, range);
-        Ok(Value { dictionary, ..value })
+        let valid = facts.nullable.then(|| self.define("bool", &valid));
+        Ok(self.value(facts, &code, valid))
     }
 
     fn date_part(&mut self, part: DatePart, inner: &Expr) -> Result<Value> {
         let days = self.emit(inner)?;
         let date = self.define("WcDate", &format!("wc_civil({})", days.code));
-        let year = |days: i128| 1970 + days.div_euclid(146_097) * 400 + days.rem_euclid(146_097) / 366;
-        let (code, range) = match part {
-            // The quotient by 366 is at most two years short, never past the year.
-            DatePart::Year => (format!("{date}.year"), days.bounds().map(|(a, b)| (year(a) - 3, year(b) + 3))),
-            DatePart::Quarter => (format!("({date}.month + 2) / 3"), Some((1, 4))),
-            DatePart::Month => (format!("{date}.month"), Some((1, 12))),
-            DatePart::Day => (format!("{date}.day"), Some((1, 31))),
+        let code = match part {
+            DatePart::Year => format!("{date}.year"),
+            DatePart::Quarter => format!("({date}.month + 2) / 3"),
+            DatePart::Month => format!("{date}.month"),
+            DatePart::Day => format!("{date}.day"),
         };
         // Outside of the CPU's calendar there are no parts.
-        let valid = match days.bounds() {
-            Some((low, high)) if low < FIRST_DAY || high > LAST_DAY => {
+        let valid = match facts::may_leave_calendar(&days) {
+            true => {
                 let inside = format!("{0} >= {FIRST_DAY} && {0} <= {LAST_DAY}", days.code);
                 Some(self.define("bool", &format!("{} && {inside}", days.valid_code())))
             }
-            _ => days.valid,
+            false => days.valid.clone(),
         };
-        Ok(self.value(Ty::I32, &code, valid, range))
+        Ok(self.value(facts::date_part(part, &days), &code, valid))
     }
 
     fn add_months(&mut self, inner: &Expr, months: i32) -> Result<Value> {
         let days = self.emit(inner)?;
-        let (low, high) = days.bounds().expect("integers have bounds");
-        // Months have 28 to 31 days, and the last day of a month may be three days off.
-        let months = i128::from(months);
-        let (short, long) = if months < 0 { (31, 28) } else { (28, 31) };
-        let range = (low + months * short - 3, high + months * long + 3);
-        in_calendar(Some((low.min(range.0), high.max(range.1))), 1)?;
-        let months = self.params.add("int64_t", Argument::I64(months as i64));
+        let facts = facts::add_months(&days, months)?;
+        let months = self.params.add("int64_t", Argument::I64(months.into()));
         let code = format!("(int32_t)wc_add_months({}, {months})", days.code);
-        Ok(self.value(Ty::I32, &code, days.valid, Some(range)))
+        Ok(self.value(facts, &code, days.valid))
     }
 
     fn lookup(&mut self, input: &Value, table: &LookupTable, ty: Ty) -> Result<Value> {
+        let facts = facts::looked_up(input, table, ty);
         let valid = input.valid.clone();
         if let (Some((first, count)), true) = (table.true_run(), table.null_in_null_out()) {
             let first = self.params.add("int64_t", Argument::I64(i64::from(first)));
             let count = self.params.add("int64_t", Argument::I64(i64::from(count)));
             let code = format!("{} - (uint32_t){first} < (uint32_t){count}", input.code);
-            return Ok(self.value(Ty::Bool, &code, valid, Some((0, 1))));
+            return Ok(self.value(facts, &code, valid));
         }
         let code = match &valid {
             Some(valid) => {
@@ -523,28 +478,19 @@ impl<'a> Emitter<'a> {
         };
         let narrow = if ty == Ty::I128 { "int64_t" } else { c_type(ty, false) };
         let code = format!("({narrow})wc_load_cached({pointer} + {code})");
-        let value = self.value(ty, &code, result_valid, table.range());
-        Ok(Value { dictionary: table.dictionary(), ..value })
-    }
-}
-
-/// The first and the last day of the CPU's calendar: years -262143 to 262142.
-const FIRST_DAY: i128 = -96_465_292;
-const LAST_DAY: i128 = 95_026_236;
-
-/// Refuses bounds of dates or timestamps that do not prove them to be in the calendar.
-fn in_calendar(bounds: Option<(i128, i128)>, day_ticks: i64) -> Result<()> {
-    let day = |ticks: i128| ticks.div_euclid(day_ticks.into());
-    match bounds {
-        Some((low, high)) if day(low) >= FIRST_DAY && day(high) <= LAST_DAY => Ok(()),
-        _ => unsupported("a date that may leave the calendar"),
+        Ok(self.value(facts, &code, result_valid))
     }
 }
 
 /// A stored value as the expression of its type: truth values are bytes, decimals 64-bit integers.
-pub(crate) fn vector_value(template: &Value, code: &str) -> String {
-    match template.ty {
+pub(crate) fn vector_value(facts: &Facts, code: &str) -> String {
+    match facts.ty {
         Ty::Bool => format!("({code} != 0)"),
         _ => code.to_string(),
     }
+}
+
+/// Whether 64 bits hold the bounds of both; what is computed of them then is too.
+pub(super) fn are_narrow(left: &Facts, right: &Facts, range: facts::Range) -> bool {
+    fits_i64(range) && left.is_narrow() && right.is_narrow()
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::aggregate::{CellOp, Read};
+use crate::codegen::aggregate::{CellOp, Read};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::flags;
 use crate::codegen::sink::{Grouping, SinkPlan};
 use crate::ir::AggregateCall;
-use crate::table::TableLayout;
-use crate::window::Window;
+use crate::plan::float_limbs::FloatLimbs;
+use crate::plan::table::TableLayout;
 
 /// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
 pub(super) const SUMS_AT_ONCE: usize = 64;
@@ -149,7 +149,7 @@ impl SinkPlan<'_> {
             match output.read {
                 Read::Float(cell) => ops[cell] = CellOp::AddFloat,
                 Read::Image { cell, .. } => ops[cell] = CellOp::Max,
-                Read::Fixed { cell, window, .. } if window == Window::WHOLE => {
+                Read::Fixed { cell, window, .. } if window == FloatLimbs::WHOLE => {
                     ops[cell..cell + window.limbs].fill(CellOp::Limb);
                     ops[cell] = CellOp::AddFixed;
                 }

@@ -1,4 +1,4 @@
-//! One pipeline as one device function, which a kernel calls ([`crate::stage`]).
+//! One pipeline as one device function, which a kernel calls ([`crate::launch_group`]).
 //!
 //! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
 //! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
@@ -20,15 +20,16 @@ use crate::codegen::expr::{Emitter, Value, vector_value};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
+use crate::codegen::shared_tables::{SPAN_BYTES, SharedTable, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
-use crate::codegen::staged::{SPAN_BYTES, Staged, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
-use crate::estimate::surviving_lines;
+use crate::facts::Facts;
 use crate::ir::{JoinKind, Overflow, Pipeline, Sink};
-use crate::order::{self, Item, Planned};
-use crate::table::{BuiltTable, TableLayout};
+use crate::plan::estimate::surviving_lines;
+use crate::plan::order::{self, Item, Planned};
+use crate::plan::table::{BuiltTable, TableLayout};
 use crate::tuning::Tuning;
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
@@ -54,7 +55,7 @@ pub(crate) struct PipelineInput<'a> {
     /// How each column's values lie.
     pub(crate) layouts: &'a [ColumnLayout],
     /// What is known of each column's values.
-    pub(crate) columns: &'a [Value],
+    pub(crate) columns: &'a [Facts],
     /// Values of the codes of each column of codes, where they are integers.
     pub(crate) distinct: &'a [Option<Arc<[i128]>>],
     /// Rows of the scanned table, and of each of its chunks.
@@ -166,7 +167,7 @@ pub(crate) fn generate(
     lay_out: impl FnOnce(&mut Arena, u64) -> ScanZones,
     arena: &mut Arena,
 ) -> Result<BoundPipeline> {
-    let registers = order::templates(input.pipeline, input.columns, input.tables)?;
+    let registers = order::registers(input.pipeline, input.columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
     let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, limits)?;
     let order = planned.clone();
@@ -175,7 +176,7 @@ pub(crate) fn generate(
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
     let reader = |(column, layout): (usize, &ColumnLayout)| {
-        let is_nullable = input.columns[column].valid.is_some();
+        let is_nullable = input.columns[column].nullable;
         ColumnReader::new(column, layout.clone(), is_nullable, |c_type, constant| params.constant(c_type, constant))
     };
     let readers: Vec<ColumnReader> = input.layouts.iter().enumerate().map(reader).collect();
@@ -344,7 +345,7 @@ pub(super) struct Layout {
     pub(super) block: u32,
     min_blocks: u32,
     shared_bytes: usize,
-    pub(super) staged: Vec<Staged>,
+    pub(super) staged: Vec<SharedTable>,
     queue_offset: usize,
     pub(super) queue_entries: usize,
     cells_offset: usize,
@@ -371,7 +372,7 @@ impl KernelWriter<'_> {
         let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
 
         let mut body = String::new();
-        let staged = self.stage(&layout, &error_slot)?;
+        let staged = self.fill_shared_tables(&layout, &error_slot)?;
         let (prologue, epilogue) = plan.frame(self.params, layout.cells_offset, &control);
         let (row_code, partials) = self.row_code(plan, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
@@ -433,7 +434,7 @@ impl KernelWriter<'_> {
         let cells_per_warp = plan.shared_cell_bytes();
         let warp_bytes = queue_entries * 2 + cells_per_warp;
         let block_cells = plan.block_cell_bytes();
-        let mut bitmaps: Vec<Staged> = Vec::new();
+        let mut bitmaps: Vec<SharedTable> = Vec::new();
         let mut bitmap_bytes = 0;
         // The most selective probes come first in the plan and take shared memory first.
         for planned in &self.split.dense {
@@ -450,7 +451,7 @@ impl KernelWriter<'_> {
             };
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * LARGE_WARPS <= self.input.shared_limit;
             if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
-                bitmaps.push(Staged { build: probe.build, coded, spanned, offset: bitmap_bytes });
+                bitmaps.push(SharedTable { build: probe.build, coded, spanned, offset: bitmap_bytes });
                 bitmap_bytes += bytes;
             }
         }
@@ -497,10 +498,9 @@ impl KernelWriter<'_> {
     /// Register values of the vectors, in slot `k`.
     fn vector_registers(&self) -> Vec<Option<Value>> {
         let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
-            self.split.loaded.contains(&column).then(|| Value {
-                code: vector_value(template, &self.readers[column].value("d")),
-                valid: template.valid.as_ref().map(|_| format!("(dn{column} >> k & 1u)")),
-                ..template.clone()
+            self.split.loaded.contains(&column).then(|| {
+                let code = vector_value(template, &self.readers[column].value("d"));
+                Value::new(template.clone(), code, template.nullable.then(|| format!("(dn{column} >> k & 1u)")))
             })
         });
         registers.collect()
@@ -583,7 +583,7 @@ impl KernelWriter<'_> {
         for column in &passed {
             let c_type = self.input.layouts[*column].storage.c_name();
             let _ = write!(arguments, ", const {c_type} x{column}");
-            if self.input.columns[*column].valid.is_some() {
+            if self.input.columns[*column].nullable {
                 let _ = write!(arguments, ", const bool xn{column}");
             }
         }

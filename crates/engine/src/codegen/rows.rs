@@ -6,14 +6,14 @@ use warpcube_column::ColumnReader;
 
 use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
-use crate::codegen::expr::{Emitter, Value, vector_value};
+use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
+use crate::codegen::keys::Packed;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::PipelineInput;
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
-use crate::keys::Packed;
-use crate::order::{self, Item, Planned};
-use crate::table::{BuiltTable, TableLayout};
+use crate::plan::order::{self, Item, Planned};
+use crate::plan::table::{BuiltTable, TableLayout};
 
 /// A probe whose entry may still have to be found.
 #[derive(Debug, Clone)]
@@ -218,7 +218,7 @@ impl<'a> RowWriter<'a> {
                 format!("r{column}")
             }
         };
-        let valid = template.valid.as_ref().map(|_| match self.passed.contains(&column) {
+        let valid = template.nullable.then(|| match self.passed.contains(&column) {
             true => format!("xn{column}"),
             false => {
                 let _ = writeln!(self.out, "const bool rn{column} = wc_row_valid(n{column}, row);");
@@ -226,7 +226,7 @@ impl<'a> RowWriter<'a> {
             }
         });
         let code = vector_value(template, &stored);
-        self.registers[column] = Some(Value { code, valid, ..template.clone() });
+        self.registers[column] = Some(Value::new(template.clone(), code, valid));
     }
 
     fn load_payload(&mut self, position: usize, register: usize) -> Result<()> {
@@ -251,16 +251,15 @@ impl<'a> RowWriter<'a> {
             None => load,
         };
         self.line(&format!("const {} {stored} = {load};", column.c_type));
-        let narrow = column.range.is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into());
-        let narrow = narrow && column.ty == crate::ir::Ty::I128;
-        let result = crate::codegen::expr::c_type(column.ty, narrow);
-        let code = if column.ty.is_float() {
+        let result = c_type_of(&column.facts);
+        let is_float = column.facts.ty.is_float();
+        let code = if is_float {
             format!("(({result}){stored})")
         } else {
             let offset = self.params.add("int64_t", Argument::I64(column.offset()));
             format!("(({result}){})", column.value(&stored, &offset))
         };
-        let own = column.nullable.then(|| match column.ty.is_float() {
+        let own = column.facts.nullable.then(|| match is_float {
             true => format!("!wc_is_nan_null({stored})"),
             false => format!("({stored} != 0)"),
         });
@@ -272,8 +271,7 @@ impl<'a> RowWriter<'a> {
         if self.registers.len() <= register {
             self.registers.resize(register + 1, None);
         }
-        let (ty, range, dictionary) = (column.ty, column.range, column.dictionary);
-        self.registers[register] = Some(Value { code, valid, ty, narrow, range, magnitude: None, dictionary });
+        self.registers[register] = Some(Value::new(column.facts, code, valid));
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
 
-use crate::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
 use crate::arena::{Arena, Zone};
+use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
 use crate::codegen::build::{build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
@@ -16,10 +16,11 @@ use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX, Spli
 use crate::codegen::rows::RowWriter;
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::Result;
+use crate::facts::{Facts, analyse};
 use crate::ir::{AggregateCall, AggregateKind, Expr, OrderKey, Sink};
-use crate::keys::KeyPack;
-use crate::order::{self, Item, Planned};
-use crate::table::{BuiltTable, Keep, TableLayout};
+use crate::plan::keys::KeyPack;
+use crate::plan::order::{Item, Planned};
+use crate::plan::table::{BuiltTable, Keep, TableLayout};
 
 /// Domains of groups up to this size are indexed directly.
 const DENSE_GROUPS_MAX: u64 = 1 << 22;
@@ -127,7 +128,7 @@ fn copies(bytes: usize, wanted: u32) -> u64 {
 /// Lays out the sink of a pipeline.
 pub(super) fn plan<'a>(
     input: &PipelineInput<'a>,
-    registers: &[Option<Value>],
+    registers: &[Option<Facts>],
     split: &Split,
     arena: &mut Arena,
 ) -> Result<SinkPlan<'a>> {
@@ -138,10 +139,10 @@ pub(super) fn plan<'a>(
                 Sink::Extremes { .. } => &[Keep::Least, Keep::Most],
                 _ => &[Keep::Only],
             };
-            let (key_values, _) = order::analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-            let (known, _) = order::analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-            let columns = |value: Value| kept.iter().map(move |keep| (value.clone(), *keep));
-            let payload_values: Vec<(Value, Keep)> = known.into_iter().flat_map(columns).collect();
+            let (key_values, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+            let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+            let columns = |value: Facts| kept.iter().map(move |keep| (value.clone(), *keep));
+            let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
             let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
             let share = rows.iter().chain(dense).map(|planned| planned.share).product();
             let table = BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), input.seed)?;
@@ -149,7 +150,7 @@ pub(super) fn plan<'a>(
         }
         Sink::Aggregate { groups, aggregates } => {
             let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
-            let (values, _) = order::analyse(&exprs, registers, input.overflow)?;
+            let (values, _) = analyse(&exprs, registers, input.overflow)?;
             let pack = KeyPack::of_groups(&values)?;
             let columns =
                 groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
@@ -220,13 +221,15 @@ pub(super) fn plan<'a>(
 
 /// The accumulators of a sink as far as they can be known before code is written.
 fn accumulators(
-    registers: &[Option<Value>],
+    registers: &[Option<Facts>],
     aggregates: &[AggregateCall],
     single: bool,
     sums: SumBounds,
 ) -> Result<Accumulators> {
     let (mut params, mut arena, mut next) = (ParamList::default(), Arena::default(), 0);
-    let mut emitter = Emitter::new(registers, &mut params, &mut arena, ("0", sums.overflow), &mut next);
+    let register = |(number, facts): (usize, &Option<Facts>)| Some(Value::register(number, facts.as_ref()?));
+    let registers: Vec<Option<Value>> = registers.iter().enumerate().map(register).collect();
+    let mut emitter = Emitter::new(&registers, &mut params, &mut arena, ("0", sums.overflow), &mut next);
     fill(&mut emitter, aggregates, single, sums, None)
 }
 

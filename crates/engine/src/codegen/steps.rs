@@ -124,7 +124,7 @@ impl KernelWriter<'_> {
         let mut arguments = String::new();
         for column in &self.split.loaded {
             let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
-            if self.input.columns[*column].valid.is_some() {
+            if self.input.columns[*column].nullable {
                 let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
             }
         }

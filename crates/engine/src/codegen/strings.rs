@@ -9,41 +9,35 @@ use warpcube_column::Dictionary;
 
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
-use crate::dictionaries::{codes, merged, places};
+use crate::dictionaries::{codes, places};
 use crate::error::{Result, unsupported};
-use crate::ir::{BinaryOp, Ty};
-use crate::table::BuiltTable;
+use crate::facts::{Facts, is_null_string};
+use crate::plan::table::BuiltTable;
 
 impl Emitter<'_> {
     /// What two strings are compared by: images in the order of the strings.
-    pub(crate) fn images(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<(String, String)> {
+    pub(super) fn images(&mut self, left: &Value, right: &Value) -> (String, String) {
         let (Some(one), Some(other)) = (&left.dictionary, &right.dictionary) else {
-            return match is_null(left) || is_null(right) {
-                true => Ok(("0u".into(), "0u".into())),
-                false => unsupported(format!("the comparison {op:?} of a string and something else")),
-            };
+            // One is the constant NULL.
+            return ("0u".into(), "0u".into());
         };
         if Arc::ptr_eq(one, other) {
-            return Ok((left.code.clone(), right.code.clone()));
+            return (left.code.clone(), right.code.clone());
         }
         // The table is made for the side with fewer strings.
         let own = |value: &Value| format!("2u * {} + 1u", value.code);
-        Ok(match one.len() <= other.len() {
+        match one.len() <= other.len() {
             true => (self.translated(left, one, &places(one, other)), own(right)),
             false => (own(left), self.translated(right, other, &places(other, one))),
-        })
+        }
     }
 
-    /// Strings of any dictionaries as codes of one they share.
-    pub(crate) fn share_dictionary(&mut self, values: &mut [Value]) -> Arc<Dictionary> {
-        let shared = merged(&values.iter().filter_map(|value| value.dictionary.as_ref()).collect::<Vec<_>>());
+    /// Strings as codes of a dictionary that has those of all.
+    pub(super) fn share_dictionary(&mut self, shared: &Arc<Dictionary>, values: &mut [Value]) {
         for value in values {
-            let Some(own) = value.dictionary.clone().filter(|own| !Arc::ptr_eq(own, &shared)) else { continue };
-            value.code = self.translated(value, &own, &codes(&own, &shared));
-            value.range = Some((0, shared.len().max(1) as i128 - 1));
-            value.dictionary = Some(shared.clone());
+            let Some(own) = value.dictionary.clone().filter(|own| !Arc::ptr_eq(own, shared)) else { continue };
+            value.code = self.translated(value, &own, &codes(&own, shared));
         }
-        shared
     }
 
     /// Probe keys as codes of the table's strings; a string that the table has not becomes a code past all of them.
@@ -53,10 +47,10 @@ impl Emitter<'_> {
                 (None, None) => {}
                 (Some(own), Some(strings)) if Arc::ptr_eq(&own, strings) => {}
                 (Some(own), Some(strings)) => {
-                    key.code = self.translated(key, &own, &codes(&own, strings));
-                    key.range = None;
+                    let code = self.translated(key, &own, &codes(&own, strings));
+                    *key = Value::new(Facts { range: None, ..(**key).clone() }, code, key.valid.clone());
                 }
-                _ if is_null(key) => {}
+                _ if is_null_string(key) => {}
                 _ => return unsupported("a join of strings with something else"),
             }
         }
@@ -85,9 +79,4 @@ impl Emitter<'_> {
         self.out.push_str(&format!("const uint32_t {name} = {entry};\n"));
         name
     }
-}
-
-/// Whether this is the constant NULL.
-pub(crate) fn is_null(value: &Value) -> bool {
-    value.ty == Ty::U32 && value.valid.as_deref() == Some("false")
 }

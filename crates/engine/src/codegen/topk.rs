@@ -18,10 +18,11 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{PipelineInput, ScanZones};
 use crate::codegen::rows::RowWriter;
 use crate::error::{EngineError, Result};
+use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, OrderKey, TopK, Ty};
-use crate::order::{self, Planned};
-use crate::topk::form::{Decision, Form, Question};
-use crate::topk::rank::{Part, Ranks, c_type};
+use crate::plan::order::Planned;
+use crate::plan::topk_form::{Decision, Form, Question};
+use crate::plan::topk_rank::{Part, Ranks, c_type};
 
 /// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
 pub(crate) const HEAD_WORDS: usize = 4;
@@ -86,7 +87,7 @@ impl BoundTop {
     }
 
     /// The sample that the threshold is taken from.
-    pub(crate) fn sampled(&self) -> Option<crate::topk::form::Sample> {
+    pub(crate) fn sampled(&self) -> Option<crate::plan::topk_form::Sample> {
         match self.decision.form {
             Form::Threshold { sample, .. } => sample,
             Form::Whole(_) => None,
@@ -104,15 +105,15 @@ pub(crate) fn sort_of_tails(row: Element) -> SortSpec {
 pub(crate) fn plan(
     input: &PipelineInput,
     top: &TopK,
-    registers: &[Option<Value>],
+    registers: &[Option<Facts>],
     scan_bytes: f64,
     arena: &mut Arena,
 ) -> Result<BoundTop> {
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
-    let (values, _) = order::analyse(&exprs, registers, input.overflow)?;
+    let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let (rows, k) = (input.rows, top.k.min(input.rows));
     let ranks = Ranks::new(&top.keys, &values, rows)?;
-    let (_, tail_raises) = order::analyse(&exprs[ranks.leading..], registers, input.overflow)?;
+    let (_, tail_raises) = analyse(&exprs[ranks.leading..], registers, input.overflow)?;
     let question = Question {
         info: input.info,
         tuning: input.tuning,
@@ -435,7 +436,7 @@ impl<'a> RowKernel<'a> {
         let readers = input.layouts.iter().zip(input.columns).enumerate();
         let readers = readers
             .map(|(column, (layout, value))| {
-                ColumnReader::new(column, layout.clone(), value.valid.is_some(), |c_type, constant| {
+                ColumnReader::new(column, layout.clone(), value.nullable, |c_type, constant| {
                     params.constant(c_type, constant)
                 })
             })

@@ -5,7 +5,7 @@
 //! of divisions; the more a row costs, the less there is to gain from long steps.
 
 use crate::ir::{BinaryOp, Expr, Sink};
-use crate::order::Item;
+use crate::plan::order::Item;
 
 /// Most text of a loop, in operations: what compiles in about a second.
 const MOST: usize = 2_000;

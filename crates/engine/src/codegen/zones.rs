@@ -12,10 +12,10 @@ use warpcube_column::{CHUNK_ROWS, ColumnLayout, ColumnReader, VECTOR_ROWS};
 
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
-use crate::codegen::staged::{Staged, coded};
+use crate::codegen::shared_tables::{SharedTable, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
-use crate::order::Item;
-use crate::table::TableLayout;
+use crate::plan::order::Item;
+use crate::plan::table::TableLayout;
 
 /// Vectors of a whole chunk.
 const CHUNK_VECTORS: usize = CHUNK_ROWS / VECTOR_ROWS;
@@ -280,7 +280,7 @@ impl KernelWriter<'_> {
     /// The keys that a probe finds, if their ends are known in shared memory.
     fn spanned(&mut self, probe: &Probe, layout: &Layout) -> Option<Passing> {
         let (column, low) = probed(self.scan(), probe)?;
-        let at = |staged: &&Staged| staged.build == probe.build && staged.coded.is_none();
+        let at = |staged: &&SharedTable| staged.build == probe.build && staged.coded.is_none();
         let staged = layout.staged.iter().find(at).filter(|_| coded(self.input, self.split, probe).is_none())?;
         let low = format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(low as i64 as u64)));
         let (first, past) = staged.span();

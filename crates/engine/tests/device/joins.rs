@@ -242,5 +242,5 @@ fn a_bitmap_of_middle_size_takes_one_large_block() {
         ],
     );
     let report = check_orders(&fragment, &[&facts, &wide]);
-    assert!(report.program.unwrap().source().contains("stage_1_params, 1024, 1)"), "one block a multiprocessor");
+    assert!(report.program.unwrap().source().contains("launch_group_1_params, 1024, 1)"), "one block a multiprocessor");
 }

@@ -72,7 +72,7 @@ fn after_a_run_they_are_those_of_the_binding() {
     assert_eq!((scan.resident, scan.steps[0].as_str()), (2, "filter v < 50 (about 50.00 % go on)"));
     assert_eq!((predicted.load_bytes, predicted.bytes), (Some(0), Some(report.bytes)));
     assert_eq!(predicted.arena_bytes, Some(report.arena_bytes));
-    assert_eq!(predicted.launches as usize, report.stages.len());
+    assert_eq!(predicted.launches as usize, report.launch_groups.len());
     // What went over the bus: the constants up, control and groups down.
     assert!(report.traffic.uploaded > 0 && report.traffic.downloaded > 0, "{:?}", report.traffic);
     // Once the columns leave, the binding says nothing any more.

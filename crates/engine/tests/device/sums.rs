@@ -23,7 +23,7 @@ fn global_sum_with_a_filter() {
     let below = binary(BinaryOp::Lt, reg(0), int(25, Ty::I32));
     let calls = vec![sum(reg(1), DataType::Int64), count()];
     let report = check_orders(&single(3, vec![filter(below)], vec![], calls), &[&facts(5_000)]);
-    assert_eq!(report.stages.len(), 1);
+    assert_eq!(report.launch_groups.len(), 1);
     assert!(report.program.unwrap().source().contains("pipeline_0"));
 }
 

@@ -19,18 +19,19 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::data_file_store::{is_data, is_partition};
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
-use super::hiding::{is_data, is_partition};
 use super::memory::FileMemory;
 use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
-use super::patterns::{by_folder, is_pattern};
+use super::patterns::by_folder;
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
-use super::{footers, lacking, partitions, quoted};
-use crate::access::{Access, AllowedPaths};
+use super::{csv_newlines, footers, lacking, partitions};
+use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::locations::{AllowedPaths, is_pattern, local_path};
 use crate::nearest::nearest;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
@@ -77,8 +78,8 @@ impl ExternalTable {
         }
 
         if file_type.name == "CSV" {
-            quoted::check(state, &mut resolved, &files).await?;
-            if let Some(inferred) = quoted::infer(state, &resolved, &files).await {
+            csv_newlines::check(state, &mut resolved, &files).await?;
+            if let Some(inferred) = csv_newlines::infer(state, &resolved, &files).await {
                 resolved.schema = Arc::new(DFSchema::try_from(inferred)?);
             }
         }
@@ -367,14 +368,6 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let reference = TableReference::bare(name.to_string());
     let command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
     Ok(Some(ExternalTable::open(state, &command).await?.table))
-}
-
-/// The path of a location on this machine.
-pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
-    match location.strip_prefix("file://") {
-        Some(path) => Some(PathBuf::from(path)),
-        None => (!location.contains("://")).then(|| PathBuf::from(location)),
-    }
 }
 
 /// The local files that a pattern means, in order.

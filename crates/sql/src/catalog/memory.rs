@@ -7,9 +7,10 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 
-use super::quoted::{Characters, Quotes};
+use super::csv_newlines::Quotes;
 use super::snapshot::FileIdentity;
-use crate::exec::ParquetFiles;
+use crate::csv_lines::Characters;
+use crate::row_groups::ParquetFiles;
 
 /// The files of this machine that a session has made tables of, as they were.
 ///
@@ -18,7 +19,7 @@ use crate::exec::ParquetFiles;
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
-    /// What quoted values of CSV files are like ([`super::quoted`]), by the file and the characters it was looked for.
+    /// What quoted values of CSV files are like ([`super::csv_newlines`]), by the file and the characters it was looked for.
     quotes: Mutex<HashMap<PathBuf, (FileIdentity, Characters, Quotes)>>,
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,

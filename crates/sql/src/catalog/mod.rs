@@ -10,16 +10,16 @@
 //! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable`, `MemTable` or
 //! `ViewTable`, never a wrapper (but for `.tbl` files, tables with keys that are NULL and tables whose files are gone).
 
+mod csv_newlines;
+mod data_file_store;
 mod files;
 mod footers;
 mod formats;
-mod hiding;
 mod lacking;
 mod memory;
 mod null_keys;
 mod partitions;
 mod patterns;
-mod quoted;
 mod schema;
 mod snapshot;
 mod special;
@@ -35,23 +35,18 @@ use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
-use crate::access::AllowedPaths;
+use crate::locations::AllowedPaths;
 use crate::settings::Settings;
 
-pub(crate) use files::{ExternalTableFactory, check_received, data_files, local_path, replaceable_files};
+pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX, STAGED_SUFFIX};
+pub(crate) use files::{ExternalTableFactory, check_received, data_files, replaceable_files};
 pub(crate) use formats::{stored_as, written_as};
-pub(crate) use hiding::{Hiding, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
-pub(crate) use patterns::is_pattern;
-pub(crate) use quoted::{Characters, Lines, compression};
 pub(crate) use schema::{Kept, SessionSchema};
 pub use snapshot::FileSnapshot;
 
-/// The catalog's name.
-pub const CATALOG: &str = "warpcube";
-/// The name of the schema that tables without one belong to.
-pub const SCHEMA: &str = "public";
+pub use crate::default_schema::{CATALOG, SCHEMA};
 
 /// The spellings of `STORED AS` that are taken.
 pub(crate) const FILE_TYPES: [&str; 11] =

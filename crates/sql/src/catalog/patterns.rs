@@ -8,17 +8,13 @@ use std::path::PathBuf;
 
 use glob::{MatchOptions, Pattern, PatternError};
 
-use super::hiding::is_partition;
+use super::data_file_store::is_partition;
 use crate::error::{Result, SqlError};
+use crate::locations::is_pattern;
 
 /// Folders are matched one level a wildcard, and hidden ones by name alone.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
-
-/// Whether a location is a pattern.
-pub(crate) fn is_pattern(location: &str) -> bool {
-    location.contains(['*', '?', '['])
-}
 
 /// The locations that a location on this machine means, in order: itself, or one for each folder that its wildcards
 /// mean; none if there is no such folder.

@@ -21,8 +21,8 @@ use warpcube_cube::device::{DeviceAggregation, FactsSource, ResidentFacts};
 use warpcube_cube::store::{self, Manifest, Origin, StoreError};
 
 use crate::access::Access;
+use crate::engines::Engines;
 use crate::error::{Result, SqlError};
-use crate::exec::Engines;
 use crate::settings::Settings;
 use crate::values::Placement;
 

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
 use super::Search;
-use crate::catalog::{Characters, Lines};
+use crate::csv_lines::{Characters, Lines};
 use crate::error::{SqlError, one_line};
 
 /// How a text file with columns is read.

@@ -27,15 +27,6 @@ fn text_that_is_none_is_damage_of_a_file() {
     assert_eq!(SqlError::from(DataFusionError::ParquetError(Box::new(error))).code(), "FILE-003");
 }
 
-#[tokio::test]
-async fn a_panic_in_a_task_of_a_reader_may_be_about_a_file() {
-    let task: tokio::task::JoinHandle<()> = tokio::spawn(async { panic!("a page of 0 bytes") });
-    let join = task.await.unwrap_err();
-    let error = SqlError::from(DataFusionError::External(Box::new(join)));
-    assert_eq!(error.code(), "SQL-010");
-    assert!(crate::diagnose::may_be_about_files(&error) && error.to_string().contains("a page of 0 bytes"));
-}
-
 #[test]
 fn names_that_are_taken_or_mean_nothing_are_no_failures_of_a_run() {
     for text in ["Prepared statement 'p' does not exist", "Table 't' already exists", "Schema 's' doesn't exist."] {

@@ -21,9 +21,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::{TryStreamExt, stream};
 use warpcube_engine::{Engine, Expr, OrderKey, RunReport, Sink};
 
-use super::known::Known;
+use super::context::DeviceContext;
 use super::work::Work;
-use crate::lower::{Lowered, Refusals};
+use crate::lower::Lowered;
 use crate::report::StatementReport;
 
 /// Where the values of a fragment's scalar subqueries are once those have run.
@@ -44,16 +44,16 @@ pub(super) enum Mode {
     Partial,
 }
 
-/// Runs a fragment.
+/// Runs a fragment. A clone has the same metrics.
+#[derive(Clone)]
 pub(crate) struct DeviceExec {
-    mode: Mode,
-    lowered: Arc<Lowered>,
-    original: Arc<LogicalPlan>,
-    arguments: Arguments,
-    engine: Arc<Engine>,
-    state: Arc<SessionState>,
-    refusals: Arc<Refusals>,
-    known: Arc<Known>,
+    pub(super) mode: Mode,
+    pub(super) lowered: Arc<Lowered>,
+    pub(super) original: Arc<LogicalPlan>,
+    pub(super) arguments: Arguments,
+    pub(super) engine: Arc<Engine>,
+    pub(super) state: Arc<SessionState>,
+    pub(super) context: Arc<DeviceContext>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -66,7 +66,7 @@ impl DeviceExec {
         arguments: Arguments,
         engine: Arc<Engine>,
         state: Arc<SessionState>,
-        refusals: Arc<Refusals>,
+        context: Arc<DeviceContext>,
     ) -> DeviceExec {
         let schema: SchemaRef = original.schema().inner().clone();
         let order = order_of(&lowered, &schema);
@@ -77,8 +77,7 @@ impl DeviceExec {
             arguments,
             engine,
             state,
-            refusals,
-            known: Arc::default(),
+            context,
             properties: Arc::new(properties(schema, order)),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -91,7 +90,7 @@ impl DeviceExec {
             lowered: self.lowered.with_sum_states().map_or_else(|| self.lowered.clone(), Arc::new),
             properties: Arc::new(properties(schema, Vec::new())),
             metrics: ExecutionPlanMetricsSet::new(),
-            ..self.again()
+            ..self.clone()
         }
     }
 
@@ -110,28 +109,7 @@ impl DeviceExec {
         &self.state
     }
 
-    /// The same operator, with the same metrics.
-    fn again(&self) -> DeviceExec {
-        DeviceExec {
-            mode: self.mode,
-            lowered: self.lowered.clone(),
-            original: self.original.clone(),
-            arguments: self.arguments.clone(),
-            engine: self.engine.clone(),
-            state: self.state.clone(),
-            refusals: self.refusals.clone(),
-            known: self.known.clone(),
-            properties: self.properties.clone(),
-            metrics: self.metrics.clone(),
-        }
-    }
-
-    /// The operator with other fragments to ask for what running them has found.
-    pub(crate) fn beside(self, known: Arc<Known>) -> DeviceExec {
-        DeviceExec { known, ..self }
-    }
-
-    fn note(&self, report: &RunReport) {
+    pub(super) fn note(&self, report: &RunReport) {
         let time = |name: &'static str| MetricBuilder::new(&self.metrics).subset_time(name, 0);
         time("device_time").add_duration(report.device);
         time("bind_time").add_duration(report.bind);
@@ -258,20 +236,8 @@ impl ExecutionPlan for DeviceExec {
         if partition != 0 {
             return Err(DataFusionError::Internal(format!("a device operator has one partition, not {partition}")));
         }
-        let work = Work {
-            mode: self.mode,
-            lowered: self.lowered.clone(),
-            original: self.original.clone(),
-            arguments: self.arguments.clone(),
-            engine: self.engine.clone(),
-            state: self.state.clone(),
-            refusals: self.refusals.clone(),
-            known: self.known.clone(),
-            schema: self.schema(),
-            report: StatementReport::of(&context),
-        };
-        let noted = self.again();
-        let rows = stream::once(work.run(move |run| noted.note(run))).try_flatten();
+        let work = Work { exec: self.clone(), schema: self.schema(), report: StatementReport::of(&context) };
+        let rows = stream::once(work.run()).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 

@@ -18,23 +18,12 @@ use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
-use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
+use warpcube_engine::{Engine, Prediction, TableFacts, in_bytes};
 
-use super::known::Known;
+use super::explain_cache::ExplainCache;
 use crate::lower::{DeviceNode, Lowered, Refused};
 use crate::plans::Planned;
-use crate::report::{FragmentReport, Place, StatementReport};
-
-/// A fragment that was run for EXPLAIN ANALYZE.
-#[derive(Debug)]
-pub(crate) struct FragmentRun {
-    /// The fragment in a few words.
-    pub(crate) what: String,
-    /// What was expected of it before it ran.
-    pub(crate) predicted: Prediction,
-    /// What it did.
-    pub(crate) measured: RunReport,
-}
+use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
 
 /// Whether a plan is an EXPLAIN or an EXPLAIN ANALYZE, in a form that people read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,8 +70,8 @@ pub(crate) fn fragments(plan: &LogicalPlan) -> Result<Vec<Arc<Lowered>>> {
 }
 
 /// What is expected of a fragment, from what is known of it or of one equal to it.
-pub(crate) fn predict(engine: &Engine, known: &Known, lowered: &Arc<Lowered>) -> Prediction {
-    let lowered = known.bound(lowered);
+pub(crate) fn predict(engine: &Engine, explain_cache: &ExplainCache, lowered: &Arc<Lowered>) -> Prediction {
+    let lowered = explain_cache.bound(lowered);
     engine.predict(&lowered.fragment, &lowered.binding, &table_facts(&lowered))
 }
 
@@ -91,7 +80,7 @@ pub(crate) fn of_plan(
     planned: &Planned,
     engine: Option<&Arc<Engine>>,
     no_device: Option<String>,
-    known: &Known,
+    explain_cache: &ExplainCache,
 ) -> Result<Notes> {
     let nodes = fragments(&planned.plan)?;
     let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
@@ -101,7 +90,7 @@ pub(crate) fn of_plan(
     let mut device = String::new();
     if let Some(engine) = engine {
         for (number, lowered) in nodes.iter().enumerate() {
-            let predicted = predict(engine, known, lowered);
+            let predicted = predict(engine, explain_cache, lowered);
             fragment(&mut device, number, &lowered.what, &predicted, engine);
         }
     }
@@ -206,17 +195,17 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
         true => format!(", {:.0} % of peak", bytes as f64 / time.as_secs_f64() / peak * 100.0),
         false => String::new(),
     };
-    for (number, stage) in measured.stages.iter().enumerate() {
-        let pipelines: Vec<String> = stage.pipelines.iter().map(ToString::to_string).collect();
+    for (number, group) in measured.launch_groups.iter().enumerate() {
+        let pipelines: Vec<String> = group.pipelines.iter().map(ToString::to_string).collect();
         line(format_args!(
             "  launch {number}, pipelines {}: {}, {} read{}; {} blocks, {} registers and {} spilled bytes a thread",
             pipelines.join(", "),
-            stage.device.map_or_else(|| "not timed".to_string(), ms),
-            in_bytes(stage.bytes),
-            stage.device.map_or_else(String::new, |time| share(stage.bytes, time)),
-            stage.grid,
-            stage.registers,
-            stage.spilled,
+            group.device.map_or_else(|| "not timed".to_string(), ms),
+            in_bytes(group.bytes),
+            group.device.map_or_else(String::new, |time| share(group.bytes, time)),
+            group.grid,
+            group.registers,
+            group.spilled,
         ));
     }
     let expected = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_string());

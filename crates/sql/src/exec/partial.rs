@@ -58,7 +58,7 @@ const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalA
 ///
 /// # Errors
 /// An aggregation that DataFusion does not plan in two steps.
-pub async fn split_aggregations(plan: Arc<dyn ExecutionPlan>) -> crate::Result<Arc<dyn ExecutionPlan>> {
+pub async fn split_aggregations(plan: Arc<dyn ExecutionPlan>) -> crate::error::Result<Arc<dyn ExecutionPlan>> {
     let mut whole = Vec::new();
     plan.apply(|node| {
         whole.extend(node.downcast_ref::<DeviceExec>().is_some_and(DeviceExec::is_whole).then(|| node.clone()));

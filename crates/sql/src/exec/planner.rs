@@ -15,18 +15,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use tokio::runtime::Handle;
 
-use super::aside::{Afterwards, Aside, Coming};
+use super::background_load::{Afterwards, BackgroundLoads};
+use super::context::DeviceContext;
 use super::device_exec::{Arguments, DeviceExec};
-use super::engines::Engines;
 use super::explain::{self, ExplainExec, Explained};
-use super::known::Known;
 use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
-use crate::float_sums::make_exact;
-use crate::lower::{DeviceNode, Refusals, Refused, describe, describe_tables, in_order, lower, project_late};
+use crate::engines::Engines;
+use crate::lower::{DeviceNode, Placer, Refused, describe, describe_tables, in_order, lower, project_late};
 use crate::mend;
-use crate::placement::{Basis, Declined, Placer, Placing};
+use crate::mend::float_sums::make_exact;
+use crate::placement::{BackgroundLoad, Basis, Declined, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
@@ -38,38 +38,32 @@ const LOST: &str = "the device was lost in an earlier statement (GPU-006); it co
 /// Plans statements of a session.
 #[derive(Debug)]
 pub(crate) struct DevicePlanner {
-    engines: Arc<Engines>,
+    context: Arc<DeviceContext>,
     catalog: Arc<CatalogShared>,
-    refusals: Arc<Refusals>,
-    placer: Arc<Placer>,
-    aside: Arc<Aside>,
-    known: Arc<Known>,
 }
 
 impl DevicePlanner {
     /// A planner for the session of this catalog.
     pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        let (refusals, placer, known): (Arc<Refusals>, Arc<Placer>, _) = Default::default();
-        let aside = Arc::new(Aside::new(refusals.clone(), placer.clone()));
-        DevicePlanner { engines, catalog, refusals, placer, aside, known }
+        DevicePlanner { context: Arc::new(DeviceContext::new(engines)), catalog }
     }
 
-    /// What comes to the device beside the statements.
-    pub(crate) fn aside(&self) -> &Aside {
-        &self.aside
+    /// The session's background loads.
+    pub(crate) fn background(&self) -> &BackgroundLoads {
+        &self.context.background
     }
 
     /// Grows with each fragment found unfit for the device, and when the device is lost; plans made before are worth
     /// making again.
     pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.count() + u64::from(self.engines.is_lost())
+        self.context.refusals.count() + u64::from(self.context.engines.is_lost())
     }
 
     /// What placement by cost depends on, apart from the tables.
     pub(crate) fn basis(&self) -> Basis {
-        let engine = self.engines.opened();
+        let engine = self.context.engines.opened();
         let columns = engine.as_ref().map(|engine| engine.residency().changes()).unwrap_or_default();
-        Basis { open: engine.is_some(), columns, credits: self.placer.changes() }
+        Basis { open: engine.is_some(), columns, loads: self.context.ledger.changes() }
     }
 
     /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
@@ -94,20 +88,20 @@ impl DevicePlanner {
         let as_it_is = || Planned { plan: plan.clone().into_owned(), refused: Vec::new(), declined: Vec::new(), basis };
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
-        let waits = auto && self.engines.may_open();
-        let engine = if waits { None } else { self.engines.get() };
+        let waits = auto && self.context.engines.may_open();
+        let engine = if waits { None } else { self.context.engines.get() };
         let insists = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
         if settings.placement == Placement::Cpu || engine.is_none() && !waits && !insists {
             return Ok(as_it_is());
         }
         let is_absent = engine.is_none();
         // Who insists on the device is told of its loss by the device.
-        if self.engines.is_lost() && settings.placement != Placement::Cuda {
+        if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is() });
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
-        facts.refusals = self.refusals.clone();
+        facts.refusals = self.context.refusals.clone();
         let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, topk, .. } = &settings;
         facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
         facts.overflow = match overflow {
@@ -119,16 +113,17 @@ impl DevicePlanner {
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
-        facts.placing = auto.then(|| Placing::new((&self.placer, &self.aside), engine, loads, factor));
+        let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
+        facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
-        if waits && has_device_node(&lowered)? && self.engines.get().is_none() {
+        if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
             return Ok(as_it_is());
         }
         if insists && is_absent {
             return match has_device_node(&lowered)? {
                 true => {
-                    let reason = self.engines.reason().unwrap_or_default();
+                    let reason = self.context.engines.reason().unwrap_or_default();
                     Err(crate::error::SqlError::NoDevice { statement: "warpcube.placement = 'cuda'", reason }.into())
                 }
                 false => Ok(as_it_is()),
@@ -136,22 +131,21 @@ impl DevicePlanner {
         }
         // Fragments of an EXPLAIN go with it.
         if !matches!(lowered, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
-            explain::fragments(&lowered)?.iter().for_each(|fragment| self.known.remember(fragment));
+            explain::fragments(&lowered)?.iter().for_each(|fragment| self.context.explain_cache.remember(fragment));
         }
-        let declined = facts.placing.map(Placing::into_declined).unwrap_or_default();
+        let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
         Ok(Planned { plan: lowered, refused, declined, basis })
     }
 
-    /// Takes what a statement pays by running fragments on the CPU; what is to come to the device when it is over, if
-    /// anything is.
-    pub(crate) fn pay(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
+    /// Notes the columns that a statement which runs now asks for; the loads that begin when it is over, if any do.
+    pub(crate) fn ask(&self, planned: &Planned, state: &Arc<SessionState>) -> Option<Afterwards> {
         if planned.declined.is_empty() || matches!(planned.plan, LogicalPlan::Explain(_)) {
             return None;
         }
-        self.placer.pay(&planned.declined);
-        let fragments: Vec<Coming> = planned.declined.iter().filter_map(Declined::coming).cloned().collect();
-        let (aside, engines, state) = (self.aside.clone(), self.engines.clone(), state.clone());
-        (!fragments.is_empty()).then(|| Afterwards { aside, fragments, engines, state, runtime: Handle::current() })
+        self.context.ledger.note(&planned.declined);
+        let loads: Vec<BackgroundLoad> = planned.declined.iter().filter_map(Declined::load).cloned().collect();
+        let (background, state) = (self.context.background.clone(), state.clone());
+        (!loads.is_empty()).then(|| Afterwards { background, loads, state, runtime: Handle::current() })
     }
 
     /// The operators of a lowered plan; the reasons of what stays on the CPU go to the statement's report.
@@ -169,12 +163,7 @@ impl DevicePlanner {
                 report.explain();
             }
         }
-        let extension = DeviceExtension {
-            engines: self.engines.clone(),
-            refusals: self.refusals.clone(),
-            known: self.known.clone(),
-            state: state.clone(),
-        };
+        let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         // Without rules nothing comes between operators that would lose the order of rows.
         let plan = match state.physical_optimizers().is_empty() {
@@ -186,10 +175,12 @@ impl DevicePlanner {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
             Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
-            _ => (self.engines.get(), self.engines.reason()),
+            _ => (self.context.engines.get(), self.context.engines.reason()),
         };
         let notes = match explained {
-            Explained::Plan => Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.known)?),
+            Explained::Plan => {
+                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.context.explain_cache)?)
+            }
             Explained::Run => None,
         };
         Ok(Arc::new(ExplainExec::new(plan, notes, engine, no_device)))
@@ -220,7 +211,7 @@ impl QueryPlanner for DevicePlanner {
         let (planned, state) = (self.lower(logical_plan, state).await?, Arc::new(state.clone()));
         let plan = self.physical(&planned, &state).await?;
         // Nobody tells when this is over.
-        if let Some(afterwards) = self.pay(&planned, &state) {
+        if let Some(afterwards) = self.ask(&planned, &state) {
             afterwards.begin();
         }
         Ok(plan)
@@ -229,9 +220,7 @@ impl QueryPlanner for DevicePlanner {
 
 /// Turns device nodes into device operators.
 struct DeviceExtension {
-    engines: Arc<Engines>,
-    refusals: Arc<Refusals>,
-    known: Arc<Known>,
+    context: Arc<DeviceContext>,
     state: Arc<SessionState>,
 }
 
@@ -248,6 +237,7 @@ impl ExtensionPlanner for DeviceExtension {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<DeviceNode>() else { return Ok(None) };
         let engine = self
+            .context
             .engines
             .get()
             .ok_or_else(|| DataFusionError::Internal("the device left between two steps of planning".into()))?;
@@ -263,8 +253,8 @@ impl ExtensionPlanner for DeviceExtension {
             Arguments { results: context.results().clone(), indexes },
             engine,
             self.state.clone(),
-            self.refusals.clone(),
+            self.context.clone(),
         );
-        Ok(Some(Arc::new(exec.beside(self.known.clone()))))
+        Ok(Some(Arc::new(exec)))
     }
 }

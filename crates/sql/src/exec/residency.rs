@@ -11,12 +11,12 @@ use tokio::runtime::Handle;
 use warpcube_column::{ColumnError, LoadLimits, Origin, Storage, TableRequest, TableSummary};
 use warpcube_gpu::CancelSwitch;
 
-use super::engines::Engines;
 use super::source::{TableColumns, load_limits};
 use crate::cancel::ThrowOnDrop;
 use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 use crate::diagnose::{self, Suspect};
+use crate::engines::Engines;
 use crate::error::{Result, SqlError};
 use crate::lower::describe_table;
 use crate::report::StatementReport;

@@ -1,6 +1,6 @@
 //! Tables of DataFusion as sources of columns.
 //!
-//! Parquet files of this machine are read directly ([`super::row_groups`]). Of all other tables the scan that the table
+//! Parquet files of this machine are read directly ([`crate::row_groups`]). Of all other tables the scan that the table
 //! itself plans is read partition by partition; nothing is filtered or reordered, and the same files with the same
 //! settings give the same partitions, so that columns loaded at different times line up.
 
@@ -26,8 +26,8 @@ use warpcube_engine::FragmentTable;
 
 use crate::error::{SqlError, panic_text};
 use crate::exec::kept::column_file;
-use crate::exec::row_groups::ParquetTable;
 use crate::lower::{Lowered, TableInfo, version_now};
+use crate::row_groups::ParquetTable;
 use crate::settings::Settings;
 use crate::values::Encoding;
 

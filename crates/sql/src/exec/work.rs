@@ -15,7 +15,6 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::physical_planning_context::SubqueryIndex;
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -24,40 +23,32 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
 use warpcube_column::{ColumnError, LoadLimits};
-use warpcube_engine::{Engine, EngineError, NotCompiled, RunOptions, RunReport};
+use warpcube_engine::{EngineError, NotCompiled, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
-use super::device_exec::{Arguments, Mode};
-use super::explain::{FragmentRun, predict};
+use super::device_exec::{DeviceExec, Mode};
+use super::explain::predict;
 use super::finish::{Cancelled, finish};
-use super::known::Known;
 use super::partial::{partial_plan, states};
 use super::source::{load_limits, load_threads, requests};
 use crate::cancel::ThrowOnDrop;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
-use crate::lower::{Lowered, Refusals, Valued, literal};
-use crate::report::{FragmentReport, Place, StatementReport};
+use crate::lower::{Valued, literal};
+use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::{DeviceChoice, Placement};
 
-/// All that the work needs, apart from the operator.
+/// One run of an operator.
 pub(super) struct Work {
-    pub(super) mode: Mode,
-    pub(super) lowered: Arc<Lowered>,
-    pub(super) original: Arc<LogicalPlan>,
-    pub(super) arguments: Arguments,
-    pub(super) engine: Arc<Engine>,
-    pub(super) state: Arc<SessionState>,
-    pub(super) refusals: Arc<Refusals>,
-    pub(super) known: Arc<Known>,
+    pub(super) exec: DeviceExec,
     pub(super) schema: SchemaRef,
     pub(super) report: Option<Arc<StatementReport>>,
 }
 
 impl Work {
-    pub(super) async fn run(self, note: impl FnOnce(&RunReport)) -> Result<SendableRecordBatchStream> {
-        let settings = self.state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
+    pub(super) async fn run(self) -> Result<SendableRecordBatchStream> {
+        let settings = self.exec.state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let cancel: Arc<CancelSwitch> = Arc::default();
         let _throw = ThrowOnDrop(cancel.clone());
         let limits = LoadLimits { cancelled: cancel.flag().clone(), ..load_limits(&settings) };
@@ -65,15 +56,16 @@ impl Work {
             report.cancel().attach(&cancel);
             self.announce_loads(report, &limits);
         }
-        let groups_max = self.lowered.groups_max;
+        let groups_max = self.exec.lowered.groups_max;
         let dump = settings.dump_source.clone();
-        let stage_times = self.report.as_ref().is_some_and(|report| report.is_explained());
-        let options = RunOptions { limits, groups_max, cancel, dump, stage_times, ..RunOptions::default() };
+        let launch_times = self.report.as_ref().is_some_and(|report| report.is_explained());
+        let options = RunOptions { limits, groups_max, cancel, dump, launch_times, ..RunOptions::default() };
         // Before it runs: what is known afterwards is no prediction.
         let explained = self.report.as_ref().filter(|report| report.is_explained());
-        let predicted = explained.map(|_| predict(&self.engine, &self.known, &self.lowered));
-        let valued = self.lowered.with_values(&self.values()?);
-        let may_wait_elsewhere = self.mode == Mode::Whole && explained.is_none() && is_open(&settings);
+        let predicted =
+            explained.map(|_| predict(&self.exec.engine, &self.exec.context.explain_cache, &self.exec.lowered));
+        let valued = self.exec.lowered.with_values(&self.values()?);
+        let may_wait_elsewhere = self.exec.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };
         let mut outcome = self.on_device(&valued, &options, &settings).await?;
         if let Err(EngineError::NotCompiled(behind)) = &outcome {
@@ -91,13 +83,14 @@ impl Work {
         }
         match outcome {
             Ok((batch, run)) => {
-                note(&run);
-                let groups = self.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
-                let last_step = match self.mode {
+                self.exec.note(&run);
+                let groups =
+                    self.exec.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
+                let last_step = match self.exec.mode {
                     Mode::Whole => finish,
                     Mode::Partial => states,
                 };
-                match last_step(&batch, groups.count(), &self.lowered.finish, &self.schema) {
+                match last_step(&batch, groups.count(), &self.exec.lowered.finish, &self.schema) {
                     Err(DataFusionError::External(error)) if error.is::<Cancelled>() => {
                         let error = EngineError::Unsupported(error.to_string());
                         match settings.placement {
@@ -109,7 +102,11 @@ impl Work {
                         self.account(&run);
                         let batch = self.one_batch(batch?);
                         if let (Some(report), Some(predicted)) = (&self.report, predicted) {
-                            report.add_run(FragmentRun { what: self.lowered.what.clone(), predicted, measured: run });
+                            report.add_run(FragmentRun {
+                                what: self.exec.lowered.what.clone(),
+                                predicted,
+                                measured: run,
+                            });
                         }
                         Ok(batch)
                     }
@@ -128,9 +125,9 @@ impl Work {
         options: &RunOptions,
         settings: &Settings,
     ) -> Result<Result<(RecordBatch, RunReport), EngineError>> {
-        let binding = valued.as_ref().map_or(&self.lowered.binding, |valued| &valued.binding);
-        let short = binding.is_short(self.engine.device().info());
-        let (lowered, engine, state) = (self.lowered.clone(), self.engine.clone(), self.state.clone());
+        let binding = valued.as_ref().map_or(&self.exec.lowered.binding, |valued| &valued.binding);
+        let short = binding.is_short(self.exec.engine.device().info());
+        let (lowered, engine, state) = (self.exec.lowered.clone(), self.exec.engine.clone(), self.exec.state.clone());
         let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
         let (valued, options, partitions) = (valued.clone(), options.clone(), load_threads(settings));
         off_the_workers(short, move || {
@@ -147,7 +144,7 @@ impl Work {
     /// Has kernels compiled and the original plan run on the CPU meanwhile; its rows, or none if the kernels are there
     /// before them. Otherwise they are compiled to their end, for the next statement that takes them.
     async fn while_compiling(&self, behind: &NotCompiled) -> Result<Option<SendableRecordBatchStream>> {
-        let compilation = self.engine.device().request(&behind.programs, Priority::Soon);
+        let compilation = self.exec.engine.device().request(&behind.programs, Priority::Soon);
         let compiled = spawn_blocking(move || drop(compilation.wait()));
         let rows = async { self.cpu_rows().await?.try_collect::<Vec<RecordBatch>>().await };
         let rows = tokio::select! {
@@ -168,9 +165,9 @@ impl Work {
         if !diagnose::may_be_about_files(&error) {
             return error.into();
         }
-        let state = planning_state(&self.state);
+        let state = planning_state(&self.exec.state);
         let planner = DefaultPhysicalPlanner::default();
-        match AssertUnwindSafe(planner.create_physical_plan(&self.original, &state)).catch_unwind().await {
+        match AssertUnwindSafe(planner.create_physical_plan(&self.exec.original, &state)).catch_unwind().await {
             Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan), error).await.into(),
             _ => error.into(),
         }
@@ -178,12 +175,13 @@ impl Work {
 
     /// Tells the statement's report of the tables that will be read: those with columns not on the device.
     fn announce_loads(&self, report: &StatementReport, limits: &LoadLimits) {
-        let residency = self.engine.residency();
+        let residency = self.exec.engine.residency();
         let missing = self
+            .exec
             .lowered
             .tables
             .iter()
-            .zip(&self.lowered.fragment.tables)
+            .zip(&self.exec.lowered.fragment.tables)
             .filter(|(info, table)| !residency.is_resident(&info.key, &info.version, &table.columns));
         // Where a table does not tell its rows, what is done is shown without an end.
         if let Some(rows) = missing.map(|(info, _)| info.rows.unwrap_or(0)).reduce(|sum, rows| sum + rows) {
@@ -194,11 +192,11 @@ impl Work {
     /// The values of the fragment's arguments.
     fn values(&self) -> Result<Vec<warpcube_engine::Expr>> {
         let value = |index: &SubqueryIndex| {
-            let value = self.arguments.results.get(*index);
+            let value = self.exec.arguments.results.get(*index);
             let value = value.ok_or_else(|| DataFusionError::Internal("a subquery that has not run".into()))?;
             literal(&value).map_err(DataFusionError::Internal)
         };
-        self.arguments.indexes.iter().map(value).collect()
+        self.exec.arguments.indexes.iter().map(value).collect()
     }
 
     fn account(&self, run: &RunReport) {
@@ -210,8 +208,8 @@ impl Work {
         report.add_device(run.device);
         report.add_device_bytes(run.bytes);
         report.add_arena(run.arena_bytes);
-        report.add_device_rows(self.lowered.tables.iter().filter_map(|table| table.rows).sum());
-        report.fragment(FragmentReport { place: Place::Gpu, what: self.lowered.what.clone(), reason: None });
+        report.add_device_rows(self.exec.lowered.tables.iter().filter_map(|table| table.rows).sum());
+        report.fragment(FragmentReport { place: Place::Gpu, what: self.exec.lowered.what.clone(), reason: None });
     }
 
     fn one_batch(&self, batch: RecordBatch) -> SendableRecordBatchStream {
@@ -219,10 +217,10 @@ impl Work {
     }
 
     async fn on_cpu(&self, error: &EngineError) -> Result<SendableRecordBatchStream> {
-        tracing::info!(what = self.lowered.what, %error, "runs on the CPU after all");
+        tracing::info!(what = self.exec.lowered.what, %error, "runs on the CPU after all");
         self.tell_of_cpu(&error.to_string());
         if is_lasting(error) {
-            self.refusals.remember(&self.lowered.identity, error.to_string());
+            self.exec.context.refusals.remember(&self.exec.lowered.identity, error.to_string());
         }
         self.cpu_rows().await
     }
@@ -232,7 +230,7 @@ impl Work {
         if let Some(report) = &self.report {
             report.fragment(FragmentReport {
                 place: Place::Cpu,
-                what: self.lowered.what.clone(),
+                what: self.exec.lowered.what.clone(),
                 reason: Some(reason.to_string()),
             });
         }
@@ -240,13 +238,13 @@ impl Work {
 
     /// The rows of the original plan.
     async fn cpu_rows(&self) -> Result<SendableRecordBatchStream> {
-        let mut state = planning_state(&self.state);
+        let mut state = planning_state(&self.exec.state);
         if let Some(report) = &self.report {
             state.config_mut().set_extension(report.clone());
         }
-        let plan = match self.mode {
-            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&self.original, &state).await?,
-            Mode::Partial => partial_plan(&self.original, &state).await?,
+        let plan = match self.exec.mode {
+            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&self.exec.original, &state).await?,
+            Mode::Partial => partial_plan(&self.exec.original, &state).await?,
         };
         let stream = execute_stream(plan.clone(), state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.

@@ -10,7 +10,7 @@ use super::graph::{Core, Graph, describe, rewrite};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Lowered, Reason};
-use crate::float_sums::is_exact;
+use crate::mend::float_sums::is_exact;
 use crate::values::FloatSums;
 
 /// How an output column is made from the fragment's batch.

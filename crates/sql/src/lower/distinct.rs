@@ -20,7 +20,7 @@ use warpcube_engine::Overflow;
 
 use super::Reason;
 use super::aggregate::as_function;
-use crate::float_sums::is_exact;
+use crate::mend::float_sums::is_exact;
 use crate::mend::sums::is_checked_sum;
 
 /// An aggregation taken apart.

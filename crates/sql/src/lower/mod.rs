@@ -19,6 +19,7 @@ mod top_k;
 mod tree;
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +41,15 @@ use crate::mend;
 
 /// Why something stays on the CPU.
 pub(crate) type Reason = String;
+
+/// Decides where lowered fragments run.
+pub(crate) trait Placer: Debug + Send + Sync {
+    /// The fragment, if it is to run on the device, with the most groups of its result that are worth bringing back.
+    ///
+    /// # Errors
+    /// Why it is to run on the CPU.
+    fn place(&self, lowered: Lowered) -> Result<Lowered, Reason>;
+}
 
 /// A fragment with what is needed to run it and to finish its result.
 #[derive(Debug)]
@@ -207,8 +217,8 @@ fn device(
     if let Some(reason) = facts.refusals.reason(&lowered.identity) {
         return Err(reason);
     }
-    if let Some(placing) = &facts.placing {
-        lowered = placing.place(lowered)?;
+    if let Some(placer) = &facts.placer {
+        lowered = placer.place(lowered)?;
     }
     let on_cpu = |plan| mend::for_cpu(plan, &facts.options).map_err(|error| error.strip_backtrace());
     for argument in &mut lowered.arguments {

@@ -18,14 +18,13 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use warpcube_engine::{Overflow, TopKAlgorithm};
 
-use super::Refusals;
+use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
-use crate::exec::ParquetFiles;
-use crate::placement::Placing;
+use crate::row_groups::ParquetFiles;
 use crate::values::FloatSums;
-use warpcube_engine::{Overflow, TopKAlgorithm};
 
 /// A table of a statement.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ pub(crate) struct TableFacts {
     /// The algorithm of top-k that was asked for.
     pub(crate) topk: Option<TopKAlgorithm>,
     /// What decides where fragments run; none if they run on the device wherever they can.
-    pub(crate) placing: Option<Placing>,
+    pub(crate) placer: Option<Arc<dyn Placer>>,
 }
 
 impl TableFacts {

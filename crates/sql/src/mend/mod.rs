@@ -20,6 +20,7 @@ mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
 mod extremes;
+pub(crate) mod float_sums;
 mod frames;
 mod guards;
 pub(crate) mod in_zone;
@@ -56,8 +57,6 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
-
-use crate::lower::DeviceNode;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
@@ -147,22 +146,24 @@ fn operands(expr: Expr, chained: Operator) -> Vec<Expr> {
     operands
 }
 
-/// Rewrites each node of a plan, inputs and subqueries before those that read them.
+/// Rewrites each node of a plan, inputs and subqueries before those that read them. A leaf that is an extension, as a
+/// fragment of the device is, keeps its expressions.
 fn each_node(
     plan: LogicalPlan,
     mut rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<LogicalPlan> {
     let skip = |plan: LogicalPlan| {
-        let next = match DeviceNode::of(&plan) {
-            Some(_) => TreeNodeRecursion::Jump,
-            None => TreeNodeRecursion::Continue,
-        };
+        let next = if is_foreign_leaf(&plan) { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
         Ok(Transformed::new(plan, false, next))
     };
     // A node whose inputs are passed over is still looked at itself.
-    let others = |plan: LogicalPlan| match DeviceNode::of(&plan) {
-        Some(_) => Ok(Transformed::no(plan)),
-        None => rewrite(plan),
+    let others = |plan: LogicalPlan| match is_foreign_leaf(&plan) {
+        true => Ok(Transformed::no(plan)),
+        false => rewrite(plan),
     };
     Ok(plan.transform_down_up_with_subqueries(skip, others)?.data)
+}
+
+fn is_foreign_leaf(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Extension(extension) if extension.node.inputs().is_empty())
 }

@@ -27,8 +27,8 @@ use datafusion::logical_expr::{
 };
 
 use super::each_node;
+use super::float_sums::exact_float;
 use super::moments::{Moments, Statistic};
-use crate::float_sums::exact_float;
 
 /// The plan with sliding sums of floats that recover.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -1,19 +1,19 @@
-//! Where a fragment runs under placement `auto`.
+//! Where a fragment runs under placement `auto`, by three rules.
 //!
-//! A fragment runs on the GPU when all its columns are there and one of its shape was brought there before, or
-//! compiling it is estimated to pay at once. Otherwise the GPU's time, with opening the device, loading and compiling,
-//! is estimated beside the CPU's ([`cost`]), and the statement waits for the load if the whole takes at most
-//! `warpcube.load_factor` times as long. A load is an investment: a statement that was kept on the CPU because of it
-//! leaves its time on the CPU to the credit of its largest table, and once the credit covers what is too much, it pays
-//! for the load, which is made in the background when the statement is over ([`Aside`]). So no statement waits for a
-//! load that costs it dearly, and no table that is asked for again and again stays on the CPU for ever. What groups a
-//! whole table into more groups than pay to bring back is the CPU's, loaded or not.
+//! 1. All its columns are on the device: the GPU. (Kernels that are missing are compiled while the CPU begins, see
+//!    `exec/work.rs`.)
+//! 2. The GPU's time, with opening the device, loading and compiling, is estimated ([`cost`]) at no more than
+//!    `warpcube.load_factor` times the CPU's: the GPU; the statement waits for the load.
+//! 3. Otherwise the CPU. The second statement that asks for the same columns has them loaded in the background, when
+//!    it is over ([`BackgroundLoads`]).
+//!
+//! A result of more groups than pay to bring back is computed on the CPU: by rule 3 where their number is a guess, and
+//! without a load where it is known.
 
 mod cost;
+mod ledger;
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
@@ -21,26 +21,14 @@ use parking_lot::Mutex;
 use warpcube_column::{ChangeCounts, Location, Storage, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Step};
 
-use crate::exec::{Aside, Coming};
-use crate::lower::{Lowered, Reason, TableInfo};
+use crate::lower::{Lowered, Placer, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
+pub(crate) use ledger::{AskedColumn, BackgroundLoad, Declined, LoadLedger};
 
 /// Rows of a table that does not tell them.
 const ROWS_UNKNOWN: u64 = 1_000_000;
 /// Bytes of a string where that is not known.
 const TEXT_BYTES_UNKNOWN: f64 = 24.0;
-/// What compiling and running may take of a statement's time on the CPU for the statement to wait for it.
-const COMPILE_FACTOR: f64 = 0.8;
-/// Credits that are kept.
-const CREDITS_MAX: usize = 1024;
-
-/// The credits of a session's tables.
-#[derive(Debug, Default)]
-pub(crate) struct Placer {
-    /// By key of a table its version and the seconds paid.
-    credits: Mutex<HashMap<String, (String, f64)>>,
-    changes: AtomicU64,
-}
 
 /// What the placement of a plan depends on, apart from its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,34 +37,13 @@ pub(crate) struct Basis {
     pub(crate) open: bool,
     /// Columns that had come and left.
     pub(crate) columns: ChangeCounts,
-    /// Loads that credits had nearly come to cover, and that were made.
-    pub(crate) credits: u64,
-}
-
-/// A fragment that was left to the CPU because a load is too dear.
-#[derive(Debug, Clone)]
-pub(crate) struct Declined {
-    key: String,
-    version: String,
-    /// What it takes on the CPU, in seconds.
-    pays: f64,
-    /// The credit that the load wants.
-    wants: f64,
-    /// The fragment, if the credit covers that.
-    coming: Option<Coming>,
-}
-
-impl Declined {
-    /// The fragment, if it is to come to the device in the background.
-    pub(crate) fn coming(&self) -> Option<&Coming> {
-        self.coming.as_ref()
-    }
+    /// Columns that were asked for, and background loads that have ended.
+    pub(crate) loads: u64,
 }
 
 /// What decides where the fragments of one statement run.
 pub(crate) struct Placing {
-    placer: Arc<Placer>,
-    aside: Arc<Aside>,
+    ledger: Arc<LoadLedger>,
     engine: Option<Arc<Engine>>,
     cores: usize,
     /// Whether columns are encoded when they come.
@@ -91,123 +58,21 @@ impl std::fmt::Debug for Placing {
     }
 }
 
-impl Placer {
-    /// Grows whenever the next statement will cover a load that was declined before, and whenever what comes in the
-    /// background is there or has failed.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
-    }
-
-    /// Takes the time of a statement that runs now with fragments that were left to the CPU.
-    pub(crate) fn pay(&self, declined: &[Declined]) {
-        let mut credits = self.credits.lock();
-        for fragment in declined {
-            if credits.len() >= CREDITS_MAX {
-                credits.clear();
-            }
-            let credit = credits.entry(fragment.key.clone()).or_insert_with(|| (fragment.version.clone(), 0.0));
-            if credit.0 != fragment.version {
-                *credit = (fragment.version.clone(), 0.0);
-            }
-            credit.1 += fragment.pays;
-            if credit.1 + fragment.pays >= fragment.wants {
-                self.changes.fetch_add(1, Ordering::AcqRel);
-            }
-        }
-    }
-
-    /// Notes that what came in the background is there, or has failed.
-    pub(crate) fn note_change(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Takes what a load wants from a table's credit.
-    pub(crate) fn spend(&self, key: &str, wants: f64) {
-        if let Some((_, credit)) = self.credits.lock().get_mut(key) {
-            *credit -= wants.max(0.0);
-        }
-    }
-
-    /// Gives back what a load wanted that was not made.
-    pub(crate) fn refund(&self, key: &str, wants: f64) {
-        if let Some((_, credit)) = self.credits.lock().get_mut(key) {
-            *credit += wants.max(0.0);
-        }
-    }
-
-    /// Takes a table's credit and leaves it a debt: a load that it would have paid for has failed.
-    pub(crate) fn forfeit(&self, key: &str, debt: f64) {
-        if let Some((_, credit)) = self.credits.lock().get_mut(key) {
-            *credit = -debt;
-        }
-    }
-
-    fn credit(&self, table: &TableInfo) -> f64 {
-        let credits = self.credits.lock();
-        credits.get(&table.key).filter(|(version, _)| *version == table.version).map_or(0.0, |(_, seconds)| *seconds)
-    }
-}
-
 impl Placing {
     /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
     /// Loads have so many cores, and encode columns or do not.
     pub(crate) fn new(
-        (placer, aside): (&Arc<Placer>, &Arc<Aside>),
+        ledger: &Arc<LoadLedger>,
         engine: Option<Arc<Engine>>,
         (cores, encodes): (usize, bool),
         factor: Option<f64>,
     ) -> Placing {
-        let (placer, aside) = (placer.clone(), aside.clone());
-        Placing { placer, aside, engine, cores, encodes, factor, declined: Mutex::default() }
+        Placing { ledger: ledger.clone(), engine, cores, encodes, factor, declined: Mutex::default() }
     }
 
-    /// The fragments that were left to the CPU because of a load.
-    pub(crate) fn into_declined(self) -> Vec<Declined> {
-        self.declined.into_inner()
-    }
-
-    /// The fragment, if it is to run on the device, with the most groups of its result that are worth bringing back.
-    ///
-    /// # Errors
-    /// Why it is to run on the CPU.
-    pub(crate) fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
-        let passes = self.passes(&lowered);
-        let costs = Costs::of(&passes, self.machine(&passes));
-        let groups_max = costs.groups_max(lowered.finish.len());
-        let largest = lowered.tables.iter().max_by_key(|table| table.rows.unwrap_or(ROWS_UNKNOWN)).cloned();
-        let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
-        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
-        let (Some(factor), Some(largest)) = (self.factor, largest) else { return Ok(lowered) };
-        let too_many = expected > groups_max;
-        if too_many && is_certain {
-            return Err(format!("a result of about {expected} groups, more than pay to bring back"));
-        }
-        let columns = || passes.iter().flat_map(|pass| &pass.columns);
-        let is_there = self.engine.is_some() && columns().all(|column| column.place == Place::Device);
-        let under_way = self.aside.is_under_way(&lowered.identity);
-        let wants = match (is_there, factor > 0.0) {
-            (true, _) => costs.gpu() - factor.max(COMPILE_FACTOR) * costs.cpu,
-            (false, true) => costs.gpu() - factor * costs.cpu,
-            (false, false) => f64::INFINITY,
-        };
-        // What may well be found unfit is no statement's to wait for, unless it was tried.
-        let (pays, likely_fits) = (is_there || wants <= 0.0, wants <= 0.0 && !too_many);
-        if !under_way && pays && (likely_fits || self.aside.has_tried(&lowered)) {
-            return Ok(lowered);
-        }
-        let credit = self.placer.credit(&largest);
-        tracing::debug!(what = lowered.what, ?costs, wants, credit, expected, under_way, "not there yet");
-        let (key, version) = (largest.key.clone(), largest.version.clone());
-        // Kernels cost nobody anything that are compiled in the background. A statement pays before it is over.
-        let begins = !under_way && (is_there || wants <= credit + costs.cpu);
-        let coming = begins.then(|| {
-            // What lacks its kernels alone costs no load.
-            let wants = if is_there { 0.0 } else { wants };
-            Coming { lowered: Arc::new(lowered), table: key.clone(), wants, debt: costs.gpu() + costs.cpu }
-        });
-        let remark = if under_way || begins { ", where it comes in the background" } else { "" };
-        self.declined.lock().push(Declined { key, version, pays: costs.cpu, wants, coming });
-        Err(reason(&costs) + remark)
+    /// The fragments that run on the CPU because their columns are not on the device.
+    pub(crate) fn take_declined(&self) -> Vec<Declined> {
+        std::mem::take(&mut self.declined.lock())
     }
 
     fn machine(&self, passes: &[PassWork]) -> Machine {
@@ -289,6 +154,48 @@ impl Placing {
     }
 }
 
+impl Placer for Placing {
+    fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
+        let passes = self.passes(&lowered);
+        let costs = Costs::of(&passes, self.machine(&passes));
+        let groups_max = costs.groups_max(lowered.finish.len());
+        let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
+        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
+        let Some(factor) = self.factor else { return Ok(lowered) };
+        let too_many = expected > groups_max;
+        if too_many && is_certain {
+            return Err(format!("a result of about {expected} groups, more than pay to bring back"));
+        }
+        let missing = missing_columns(&lowered, &passes);
+        let is_there = self.engine.is_some() && missing.is_empty();
+        let is_under_way = self.ledger.is_under_way(&lowered.identity);
+        if is_there || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
+            return Ok(lowered);
+        }
+        let begins = factor > 0.0 && !is_under_way && self.ledger.has_all(&missing);
+        tracing::debug!(what = lowered.what, ?costs, expected, is_under_way, begins, "not there yet");
+        let load = begins.then(|| BackgroundLoad { lowered: Arc::new(lowered), columns: missing.clone() });
+        let remark = if is_under_way || begins { ", where it comes in the background" } else { "" };
+        self.declined.lock().push(Declined { missing, load });
+        Err(reason(&costs) + remark)
+    }
+}
+
+/// The columns of a fragment that are not on the device; `passes` are its pipelines.
+fn missing_columns(lowered: &Lowered, passes: &[PassWork]) -> Vec<AskedColumn> {
+    let of_pass = |(pipeline, pass): (&warpcube_engine::Pipeline, &PassWork)| -> Vec<AskedColumn> {
+        let (info, table) = (&lowered.tables[pipeline.table], &lowered.fragment.tables[pipeline.table]);
+        let columns = table.columns.iter().zip(&pass.columns);
+        let missing = columns.filter(|(_, work)| work.place != Place::Device);
+        let asked = |column: &usize| {
+            let (table, version) = (info.key.clone(), info.version.clone());
+            AskedColumn { table, version, column: *column }
+        };
+        missing.map(|(column, _)| asked(column)).collect()
+    };
+    lowered.fragment.pipelines.iter().zip(passes).flat_map(of_pass).collect()
+}
+
 /// What is known of a column of strings; footers are asked only where it would have to be loaded.
 fn text(info: &TableInfo, column: usize, place: Place) -> Kind {
     if place != Place::Source {
@@ -334,31 +241,6 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn declined(version: &str, pays: f64, wants: f64) -> Declined {
-        Declined { key: "t".into(), version: version.into(), pays, wants, coming: None }
-    }
-
-    #[test]
-    fn what_statements_pay_adds_up_until_it_covers_the_load() {
-        let placer = Placer::default();
-        placer.pay(&[declined("1", 0.2, 0.7)]);
-        placer.pay(&[declined("1", 0.2, 0.7)]);
-        assert_eq!(placer.changes(), 0);
-        placer.pay(&[declined("1", 0.2, 0.7)]);
-        assert_eq!(placer.changes(), 1, "the next one covers it, and is worth planning again");
-        placer.forfeit("t", 0.5);
-        assert_eq!(placer.credits.lock()["t"].1, -0.5, "a load that failed has to be earned anew");
-    }
-
-    #[test]
-    fn another_version_of_a_table_begins_with_nothing() {
-        let placer = Placer::default();
-        placer.pay(&[declined("1", 10.0, 21.0)]);
-        placer.pay(&[declined("2", 2.0, 21.0)]);
-        assert_eq!(placer.changes(), 0);
-        assert_eq!(placer.credits.lock()["t"], ("2".to_string(), 2.0));
-    }
 
     #[test]
     fn the_reason_holds_both_figures() {

@@ -13,8 +13,9 @@ use crate::baseline::{right_defaults, without_wrong_filters};
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::runtime::{self, RuntimeChoice};
-use crate::settings::{Origin, PREFIX, Settings};
+use crate::settings::{PREFIX, Settings};
 use crate::show;
+use crate::values::Origin;
 
 impl Session {
     /// Sets a setting of `warpcube.` or `datafusion.`, as `SET` does.

@@ -17,7 +17,7 @@ impl Session {
     /// Waits until nothing is under way beside the statements: columns that come to the device, kernels that are
     /// compiled; whether columns were coming. Blocks.
     pub fn settle(&self) -> bool {
-        let came = self.inner.planner.aside().wait();
+        let came = self.inner.planner.background().wait();
         if let Some(device) = self.open_device() {
             device.settle();
         }
@@ -27,7 +27,7 @@ impl Session {
     /// Stops loads that are under way beside the statements, and waits until they have ended and what is being compiled
     /// is: a process that ends while something is compiled would take the compiler apart under its own hands. Blocks.
     pub fn close(&self) {
-        self.inner.planner.aside().close();
+        self.inner.planner.background().close();
         if let Some(device) = self.open_device() {
             device.cancel_waiting();
         }
@@ -57,6 +57,6 @@ impl Session {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.planner.aside().close();
+        self.planner.background().close();
     }
 }

@@ -13,9 +13,9 @@ use crate::device_tables::{self, DeviceTables};
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::report::StatementReport;
-use crate::settings::Origin;
 use crate::show;
 use crate::statement::OwnStatement;
+use crate::values::Origin;
 
 impl Session {
     /// Runs a statement of ours.

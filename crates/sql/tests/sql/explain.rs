@@ -237,7 +237,7 @@ async fn generated_source_is_dumped_where_a_setting_says() {
     let files: Vec<_> = folder.path().join("new").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     let [file] = files.as_slice() else { panic!("{files:?}") };
     let source = std::fs::read_to_string(file).unwrap();
-    assert!(source.contains("WC_KERNEL(stage_0") && source.contains("wc_draw("), "{source}");
+    assert!(source.contains("WC_KERNEL(launch_group_0") && source.contains("wc_draw("), "{source}");
 
     session.collect("SET warpcube.dump_source = '/dev/null/x'").await.unwrap();
     let error = run(&session, JOINED).await.unwrap_err();

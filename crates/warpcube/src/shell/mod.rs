@@ -15,9 +15,9 @@ use rustyline::{CompletionType, Config, Editor};
 use crate::config;
 use crate::console::tell;
 use crate::error::{CliError, Result};
-use crate::feeder::{Feeder, Piece};
 use crate::runner::{Runner, report_error};
 use crate::signals;
+use crate::statement_reader::{Piece, StatementReader};
 use commands::Next;
 use helper::Helper;
 
@@ -101,9 +101,9 @@ fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>, histor
         }
         remember(editor, &text, history);
         runner.forget_interrupt();
-        let mut feeder = Feeder::default();
-        let mut pieces: Vec<(Piece, usize)> = text.lines().flat_map(|line| feeder.line(line)).collect();
-        pieces.extend(feeder.end());
+        let mut reader = StatementReader::default();
+        let mut pieces: Vec<(Piece, usize)> = text.lines().flat_map(|line| reader.line(line)).collect();
+        pieces.extend(reader.end());
         for (piece, _) in pieces {
             let done = match piece {
                 Piece::Statement(sql) => match commands::meant_by(&sql) {

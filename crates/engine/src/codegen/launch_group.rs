@@ -1,0 +1,94 @@
+//! Launches: pipelines that do not depend on each other run side by side in one kernel.
+//!
+//! The kernel of a launch group gives its first blocks to its first pipeline, the next ones to the next. The tables of a
+//! star join are built in one launch that way, and a launch costs about as much as building a small table.
+
+use crate::codegen::pipeline::BoundPipeline;
+use crate::ir::{Pipeline, Step};
+
+/// Pipelines launched together, by position in the fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaunchGroup {
+    /// Kernel name.
+    pub(crate) name: String,
+    /// Positions in ascending order.
+    pub(crate) members: Vec<usize>,
+}
+
+/// The level of each pipeline: above those of all tables it probes, the root's above all.
+pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
+    let mut levels: Vec<usize> = Vec::with_capacity(pipelines.len());
+    for pipeline in pipelines {
+        let below = pipeline.steps.iter().filter_map(|step| match step {
+            Step::Probe(probe) => Some(levels[probe.build] + 1),
+            Step::Filter(_) => None,
+        });
+        levels.push(below.max().unwrap_or(0));
+    }
+    // The root reads what every other pipeline leaves behind, also what it does not probe.
+    let last = levels.iter().max().copied().unwrap_or(0);
+    if let Some((root, others)) = levels.split_last_mut() {
+        *root = last + usize::from(others.contains(&last));
+    }
+    levels
+}
+
+/// Groups pipelines: each runs in a launch group after those of all tables it probes, and shares it with pipelines of the
+/// same block size.
+pub(crate) fn launch_groups(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
+    let levels = levels(pipelines);
+    let mut launch_groups: Vec<(usize, u32, Vec<usize>)> = Vec::new();
+    for (index, (level, pipeline)) in levels.iter().zip(bound).enumerate() {
+        let same = |group: &&mut (usize, u32, Vec<usize>)| group.0 == *level && group.1 == pipeline.block;
+        match launch_groups.iter_mut().find(same) {
+            Some((_, _, members)) => members.push(index),
+            None => launch_groups.push((*level, pipeline.block, vec![index])),
+        }
+    }
+    launch_groups.sort_by_key(|(level, _, _)| *level);
+    let name = |position: usize| format!("launch_group_{position}");
+    launch_groups
+        .into_iter()
+        .enumerate()
+        .map(|(position, (_, _, members))| LaunchGroup { name: name(position), members })
+        .collect()
+}
+
+impl LaunchGroup {
+    /// The group's parameter struct and kernel: the members' structs, then the first block of each but the first. The
+    /// kernel may be launched early.
+    pub(crate) fn source(&self, bound: &[BoundPipeline]) -> String {
+        let (name, first) = (&self.name, self.members[0]);
+        let mut members = String::new();
+        let mut body = String::from("    wc_wait_previous();\n    wc_start_next();\n");
+        for (position, index) in self.members.iter().enumerate() {
+            members.push_str(&format!("Params{index} a{index}; "));
+            let from = if position == 0 { "0u".into() } else { format!("(uint32_t)p.first{index}") };
+            let next = self.members.get(position + 1);
+            let to = next.map_or("gridDim.x".into(), |next| format!("(uint32_t)p.first{next}"));
+            let call = format!("{}(p.a{index}, blockIdx.x - {from}, {to} - {from});", bound[*index].name);
+            match next {
+                Some(_) => body.push_str(&format!("    if (blockIdx.x < {to}) {{ {call} return; }}\n")),
+                None => body.push_str(&format!("    {call}\n")),
+            }
+        }
+        for index in self.members.iter().skip(1) {
+            members.push_str(&format!("uint64_t first{index}; "));
+        }
+        let min_blocks = self.members.iter().map(|index| bound[*index].min_blocks).min().unwrap_or(1);
+        let block = bound[first].block;
+        let params = format!("{name}_params");
+        format!("struct {params} {{ {members}}};\nWC_KERNEL({name}, {params}, {block}, {min_blocks}) {{\n{body}}}\n")
+    }
+
+    /// Size of the parameter struct in bytes.
+    pub(crate) fn params_bytes(&self, bound: &[BoundPipeline]) -> usize {
+        let members: usize = self.members.iter().map(|index| bound[*index].params.arguments().count()).sum();
+        8 * (members + self.members.len() - 1)
+    }
+
+    /// Dynamic shared memory of a block in bytes.
+    pub(crate) fn shared_bytes(&self, bound: &[BoundPipeline]) -> u32 {
+        self.members.iter().map(|index| bound[*index].shared_bytes).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,301 @@
+//! From a fragment and the columns it runs over to generated kernels and an arena.
+
+use std::sync::Arc;
+
+use warpcube_column::{ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, VECTOR_ROWS, decoding_library};
+use warpcube_gpu::prims::KEYS;
+use warpcube_gpu::{DeviceInfo, Effort, Program};
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::launch_group::{LaunchGroup, launch_groups};
+use crate::codegen::pipeline::{
+    BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
+};
+use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
+use crate::codegen::topk::BoundTop;
+use crate::error::{EngineError, Result, unsupported};
+use crate::facts::Facts;
+use crate::format::in_bytes;
+use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
+use crate::plan::table::BuiltTable;
+use crate::tuning::Tuning;
+
+/// The device library that generated kernels call.
+const LIBRARY: &str = include_str!("../../kernels/scan.cuh");
+/// What few of them call beside it, with the marks by which those are known.
+const WIDE_KEYS: &str = include_str!("../../kernels/wide_keys.cuh");
+const WIDE_KEYS_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
+/// Exact sums of floats, with the mark by which programs are known that have some.
+const FIXED: &str = include_str!("../../kernels/fixed.cuh");
+const FIXED_MARK: &str = "wc_fixed";
+/// The kernel that gathers the groups there are.
+const COMPACT: &str = include_str!("../../kernels/compact.cuh");
+/// What kernels of a top-k call, with the marks by which they are known.
+const TOPK: &str = include_str!("../../kernels/topk.cuh");
+const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
+/// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
+const TICKET_ROWS_MAX: u64 = 64 << 10;
+/// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
+const TICKET_ROWS_STEP: u64 = 4 << 10;
+/// How much smaller the small tickets are.
+const SMALLER: u64 = 4;
+/// Warps a multiprocessor that tickets are cut for.
+const WARPS_PER_MULTIPROCESSOR: u64 = 32;
+/// Group tables up to this size are downloaded whole.
+pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
+/// Groups that the first download of a compacted result has room for, in bytes.
+pub(crate) const FIRST_DOWNLOAD_BYTES: usize = 128 << 10;
+
+/// A fragment ready to run on one device.
+#[derive(Debug)]
+pub(crate) struct BoundFragment {
+    pub(crate) pipelines: Vec<BoundPipeline>,
+    /// Launches in order.
+    pub(crate) launch_groups: Vec<LaunchGroup>,
+    pub(crate) arena: Arena,
+    pub(crate) control: Zone,
+    /// All kernels.
+    pub(crate) program: Arc<Program>,
+    /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows.
+    /// NVRTC takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly,
+    /// all kernels are one program.
+    pub(crate) parts: Vec<Program>,
+    pub(crate) root: Root,
+}
+
+/// What the last pipeline leaves behind.
+#[derive(Debug)]
+pub(crate) enum Root {
+    /// Groups, and where compacted ones go; `None` if the group table is downloaded whole.
+    Groups(Box<BoundGroups>, Option<Compacted>),
+    /// The first rows by an order.
+    TopK(Box<BoundTop>),
+}
+
+/// Output of the compaction kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compacted {
+    /// `uint64_t` error, flags, count, then for each group key and cells.
+    pub(crate) zone: Zone,
+    /// Most groups there is room for.
+    pub(crate) capacity: u64,
+}
+
+/// Sizes that may have to grow when a run finds them too small, and the seed of hashes that may have to be another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guesses {
+    /// Slots of a hashed group table.
+    pub(crate) group_slots: u64,
+    /// Whether exact sums of floats keep limbs for every finite value.
+    pub(crate) whole_sums: bool,
+    /// What hashes of keys are seeded with.
+    pub(crate) seed: u64,
+    /// Whether a top-k is found without a threshold.
+    pub(crate) exact_top: bool,
+}
+
+/// Binds a fragment to its tables, one [`Relation`] for each of `fragment.tables`.
+pub(crate) fn bind(
+    fragment: &Fragment,
+    tables: &[Relation],
+    info: &DeviceInfo,
+    guesses: Guesses,
+    tuning: &Tuning,
+) -> Result<BoundFragment> {
+    let mut arena = Arena::new(info.emulated);
+    let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
+    let control = arena.zeroed(control_bytes);
+    let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
+    let (mut pipelines, mut source) = (Vec::new(), String::new());
+    let mut root = None;
+    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
+        let table = tables
+            .get(pipeline.table)
+            .ok_or_else(|| EngineError::Malformed(format!("pipeline {index} scans table {}", pipeline.table)))?;
+        let RowCount::Known(rows) = table.rows else {
+            return unsupported("a relation whose rows only the device has counted");
+        };
+        let columns: Vec<Facts> = table.columns.iter().map(|column| facts(column)).collect();
+        let layouts: Vec<ColumnLayout> = table.columns.iter().map(|column| ColumnLayout::of(column)).collect();
+        let distinct: Vec<_> = table.columns.iter().map(|column| column.distinct_integers().cloned()).collect();
+        let input = PipelineInput {
+            index,
+            pipeline,
+            layouts: &layouts,
+            distinct: &distinct,
+            columns: &columns,
+            rows,
+            chunk_rows: &table.chunks,
+            skips: rows >= tuning.skip_rows,
+            tables: &built,
+            unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
+            info,
+            shared_limit: info.shared_memory_per_block,
+            control: Control { zone: control },
+            group_slots: guesses.group_slots,
+            seed: guesses.seed,
+            whole_sums: guesses.whole_sums,
+            exact_top: guesses.exact_top,
+            overflow: fragment.overflow,
+            tuning,
+        };
+        let bound = generate(&input, |arena, least| lay_out_scan(arena, table, info, tuning, least), &mut arena)?;
+        if bound.shared_bytes as usize > info.shared_memory_per_block {
+            let (wanted, most) = (in_bytes(bound.shared_bytes.into()), in_bytes(info.shared_memory_per_block as u64));
+            return unsupported(format!("a kernel that takes {wanted} of shared memory, where a block has {most}"));
+        }
+        source.push_str(&bound.source);
+        match &bound.sink {
+            BoundSink::Table(table) => built[index] = Some(table.clone()),
+            BoundSink::Groups(bound) => root = Some(Root::Groups(Box::new(bound.clone()), None)),
+            BoundSink::TopK(bound) => root = Some(Root::TopK(bound.clone())),
+        }
+        pipelines.push(bound);
+    }
+    let mut root = root.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
+    if !matches!(fragment.pipelines.last().map(|pipeline| &pipeline.sink), Some(Sink::Aggregate { .. } | Sink::TopK(_)))
+    {
+        return Err(EngineError::Malformed("the root of a fragment is no aggregation and no top-k".into()));
+    }
+    let launch_groups = launch_groups(&fragment.pipelines, &pipelines);
+    if let Some(wanted) = launch_groups.iter().map(|group| group.params_bytes(&pipelines)).max()
+        && wanted > info.params_bytes_max
+    {
+        let most = info.params_bytes_max;
+        return unsupported(format!("a kernel with {wanted} bytes of parameters, where the device takes {most}"));
+    }
+    launch_groups.iter().for_each(|group| source.push_str(&group.source(&pipelines)));
+    // What runs behind the launch groups.
+    let finish = match &mut root {
+        Root::Groups(groups, compacted) => {
+            *compacted = lay_out_result(&mut arena, groups);
+            compacted.map(|_| ("compact", COMPACT.to_string()))
+        }
+        Root::TopK(top) => Some(("top", top.source.clone())),
+    };
+    source.extend(finish.iter().map(|(_, text)| text.as_str()));
+    let program = Arc::new(Program::new("fragment", with_library(&source)));
+    let parts = match info.emulated {
+        true => vec![program.as_ref().clone()],
+        false => parts(&pipelines, &launch_groups, finish, tuning),
+    };
+    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, root })
+}
+
+impl BoundFragment {
+    /// The top-k at its root, if there is one.
+    pub(crate) fn top(&self) -> Option<&BoundTop> {
+        match &self.root {
+            Root::Groups(_, _) => None,
+            Root::TopK(top) => Some(top),
+        }
+    }
+
+    /// Programs that it shares with others, beside its own.
+    pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        self.top().map(|top| top.programs(info)).unwrap_or_default()
+    }
+}
+
+/// Generated source behind what it calls.
+fn with_library(source: &str) -> String {
+    let extra = if WIDE_KEYS_MARKS.iter().any(|mark| source.contains(mark)) { WIDE_KEYS } else { "" };
+    let decoding = decoding_library(source);
+    let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
+    let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{decoding}{source}")
+}
+
+/// A program a launch group, then the one that `finish` names.
+fn parts(
+    pipelines: &[BoundPipeline],
+    launch_groups: &[LaunchGroup],
+    finish: Option<(&str, String)>,
+    tuning: &Tuning,
+) -> Vec<Program> {
+    let group = |group: &LaunchGroup| {
+        let members: String = group.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
+        let source = with_library(&format!("{members}{}", group.source(pipelines)));
+        let builds = group.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
+        let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
+        Program::new(group.name.clone(), source).with_effort(effort)
+    };
+    let finish = finish.map(|(name, text)| Program::new(name, with_library(&text)));
+    launch_groups.iter().map(group).chain(finish).collect()
+}
+
+fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
+    let whole = groups.seen.bytes() + groups.cells.bytes();
+    if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= WHOLE_DOWNLOAD_BYTES {
+        return None;
+    }
+    let row_bytes = 8 * (groups.pack.words + groups.cell_count);
+    let capacity = groups.places;
+    let zone = arena.result(24, 24 + row_bytes * capacity as usize);
+    Some(Compacted { zone, capacity })
+}
+
+/// Keys must be unique where a probe takes payload or multiplies rows.
+fn is_unique_needed(pipelines: &[Pipeline], build: usize) -> bool {
+    pipelines.iter().flat_map(|pipeline| &pipeline.steps).any(|step| match step {
+        Step::Probe(probe) => probe.build == build && matches!(probe.kind, JoinKind::Inner | JoinKind::Left),
+        Step::Filter(_) => false,
+    })
+}
+
+/// What is known of a column's values.
+fn facts(resident: &ResidentColumn) -> Facts {
+    let statistics = &resident.facts().statistics;
+    let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
+    // A column without valid values is bounded by anything; the empty guess keeps domains small.
+    let range = match ty.is_float() {
+        true => None,
+        false => Some(statistics.integers.unwrap_or((0, 0))),
+    };
+    Facts {
+        magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
+        dictionary: resident.facts().dictionary.clone(),
+        ..Facts::new(ty, resident.facts().is_nullable(), range)
+    }
+}
+
+/// Cuts a relation into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that
+/// warps end together. Small tables have one for each warp, of `least` rows or more.
+fn lay_out_scan(arena: &mut Arena, table: &Relation, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
+    let (table_rows, warps) = (table.rows_max(), u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
+    let rows_min = tuning.step_rows_max();
+    let wanted = table_rows / (warps * tuning.tickets_per_warp);
+    let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
+    let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
+    let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
+    let of_warp = table_rows.div_ceil(warps).next_multiple_of(least);
+    let (large, small) = if of_warp < rows_min { (of_warp, of_warp) } else { (large, small) };
+    let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
+    let (mut vectors, mut first_vectors) = (0u32, Vec::<u32>::new());
+    let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);
+    for (chunk, chunk_rows) in table.chunks.iter().enumerate() {
+        let of_chunk = if before < (1.0 - tuning.small_tickets) * table_rows as f64 { large } else { small };
+        ticket_rows.push(of_chunk as u32);
+        before += f64::from(*chunk_rows);
+        for column in &table.columns {
+            let segment = &column.segments()[chunk];
+            pointers.push(segment.values().address());
+            pointers.push(segment.validity().map_or(0, |words| words.address()));
+        }
+        first.push(tickets);
+        rows.push(*chunk_rows);
+        tickets += u64::from(*chunk_rows).div_ceil(of_chunk) as u32;
+        first_vectors.push(vectors);
+        vectors += chunk_rows.div_ceil(VECTOR_ROWS as u32);
+    }
+    ScanZones {
+        segments: arena.constant(bytemuck::cast_slice(&pointers)),
+        first_tickets: arena.constant(bytemuck::cast_slice(&first)),
+        chunk_rows: arena.constant(bytemuck::cast_slice(&rows)),
+        ticket_rows: arena.constant(bytemuck::cast_slice(&ticket_rows)),
+        chunks: table.chunks.len() as u32,
+        tickets,
+        first_vectors: arena.constant(bytemuck::cast_slice(&first_vectors)),
+        vectors,
+    }
+}

@@ -1,0 +1,234 @@
+//! What binding a fragment found, kept for the next run of the same fragment.
+//!
+//! A binding holds addresses of segments, so it is good only for the very columns it was made for. They are remembered
+//! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::Mutex;
+use warpcube_column::{Relation, ResidentColumn};
+use warpcube_gpu::{Compilation, DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
+
+use crate::error::EngineError;
+use crate::exec::bind::{BoundFragment, Guesses};
+use crate::exec::recorded::Recorded;
+use crate::exec::topk::TopKernels;
+
+/// How a launch group is launched.
+pub(crate) struct Launch {
+    pub(crate) kernel: Kernel,
+    pub(crate) shape: LaunchShape,
+    /// First block of each member but the first.
+    pub(crate) firsts: Vec<u32>,
+}
+
+/// Kernels beside those of the launch groups.
+pub(crate) enum Finish {
+    /// There are none.
+    Nothing,
+    /// The one that gathers groups.
+    Compact(Kernel),
+    /// Those of a top-k.
+    TopK(Box<TopKernels>),
+}
+
+/// A bound fragment with its compiled kernels.
+pub(crate) struct Binding {
+    pub(crate) fragment: Arc<BoundFragment>,
+    /// Whether the launches are of programs that were compiled in haste.
+    pub(crate) in_haste: bool,
+    /// The fragment's own programs, once a second run has asked for them.
+    pub(crate) better: OnceLock<Compilation>,
+    /// The launches, one a launch group.
+    pub(crate) launches: Vec<Launch>,
+    /// What runs beside them.
+    pub(crate) finish: Finish,
+    /// Why a run over these columns was refused, if one was.
+    pub(crate) refused: OnceLock<EngineError>,
+    columns: Vec<Weak<ResidentColumn>>,
+    guesses: Guesses,
+    /// Recordings that are not in use, each over an arena of its own.
+    recorded: Mutex<Vec<Recorded>>,
+}
+
+/// What a run may take on the device to be called short, in seconds.
+const SHORT_SECONDS: f64 = 2e-3;
+/// Recordings kept of one binding: statements that run at the same time have arenas of their own.
+const RECORDED_MAX: usize = 4;
+
+impl Binding {
+    /// A binding for the columns of `tables`.
+    pub(crate) fn new(
+        fragment: Arc<BoundFragment>,
+        tables: &[Relation],
+        guesses: Guesses,
+        (launches, finish): (Vec<Launch>, Finish),
+        in_haste: bool,
+    ) -> Binding {
+        let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
+        let recorded = Mutex::default();
+        let (refused, better) = (OnceLock::new(), OnceLock::new());
+        Binding { fragment, in_haste, better, launches, finish, refused, columns, guesses, recorded }
+    }
+
+    /// Takes a recording over `arena`, with or without a time for each launch group.
+    pub(crate) fn recorded(&self, arena: &DeviceBuffer, times_launches: bool) -> Option<Recorded> {
+        let mut recorded = self.recorded.lock();
+        let position = recorded.iter().position(|recorded| recorded.is_for(arena, times_launches))?;
+        Some(recorded.remove(position))
+    }
+
+    /// Gives a recording back; the oldest leaves if there are too many.
+    pub(crate) fn keep_recorded(&self, one: Recorded) {
+        let mut recorded = self.recorded.lock();
+        if recorded.len() == RECORDED_MAX {
+            recorded.remove(0);
+        }
+        recorded.push(one);
+    }
+
+    fn is_alive(&self) -> bool {
+        self.columns.iter().all(|column| column.strong_count() > 0)
+    }
+
+    fn is_for(&self, tables: &[Relation], guesses: Guesses) -> bool {
+        let columns = || tables.iter().flat_map(|table| &table.columns);
+        // A weak reference keeps the address taken: equal addresses are the same column.
+        self.guesses == guesses
+            && columns().count() == self.columns.len()
+            && columns().zip(&self.columns).all(|(column, known)| std::ptr::eq(Arc::as_ptr(column), known.as_ptr()))
+    }
+}
+
+/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
+/// hashes, whether its exact sums need limbs for every finite value, and whether a threshold of its top-k has failed.
+pub struct BindingCache {
+    binding: Mutex<Option<Arc<Binding>>>,
+    group_slots: AtomicU64,
+    whole_sums: AtomicBool,
+    exact_top: AtomicBool,
+    seed: AtomicU64,
+    keeps_seed: bool,
+}
+
+impl Default for BindingCache {
+    fn default() -> BindingCache {
+        BindingCache::seeded(random_seed())
+    }
+}
+
+/// A seed that nobody can tell before.
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+impl std::fmt::Debug for BindingCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BindingCache").field("bound", &self.binding.lock().is_some()).finish()
+    }
+}
+
+impl BindingCache {
+    /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
+    /// start with a random one.
+    pub fn seeded(seed: u64) -> BindingCache {
+        let (binding, group_slots, whole_sums, exact_top) = Default::default();
+        BindingCache { binding, group_slots, whole_sums, exact_top, seed: AtomicU64::new(seed), keeps_seed: false }
+    }
+
+    /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
+    pub fn always_seeded(seed: u64) -> BindingCache {
+        BindingCache { keeps_seed: true, ..BindingCache::seeded(seed) }
+    }
+
+    /// The binding for these columns, if it was the last one.
+    pub(crate) fn get(&self, tables: &[Relation], guesses: Guesses) -> Option<Arc<Binding>> {
+        self.binding.lock().as_ref().filter(|binding| binding.is_for(tables, guesses)).cloned()
+    }
+
+    /// Whether a run has left a binding that is still good.
+    pub fn is_bound(&self) -> bool {
+        self.kept().is_some()
+    }
+
+    /// The last binding, if its columns are still on the device.
+    pub(crate) fn kept(&self) -> Option<Arc<Binding>> {
+        self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
+    }
+
+    /// Slots of a group table that were not too few; zero where none were tried.
+    pub(crate) fn group_slots(&self) -> u64 {
+        self.group_slots.load(Ordering::Relaxed)
+    }
+
+    /// Whether the next run is known to be short: it was bound before, its columns are where they were, and what it
+    /// reads passes the device's memory bus in no time.
+    pub fn is_short(&self, info: &DeviceInfo) -> bool {
+        let binding = self.binding.lock();
+        let Some(binding) = binding.as_ref() else { return false };
+        let bytes: f64 = binding.fragment.pipelines.iter().map(|pipeline| pipeline.bytes).sum();
+        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.is_alive()
+    }
+
+    /// Remembers that fewer slots are too few.
+    pub(crate) fn need_slots(&self, slots: u64) {
+        self.group_slots.fetch_max(slots, Ordering::Relaxed);
+    }
+
+    /// The seed of hashes.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.load(Ordering::Relaxed)
+    }
+
+    /// Another seed, for keys that collided under the last one; it is remembered.
+    pub(crate) fn another_seed(&self) -> u64 {
+        if !self.keeps_seed {
+            self.seed.store(random_seed(), Ordering::Relaxed);
+        }
+        self.seed()
+    }
+
+    /// Whether a guess of the window of an exact sum proved too small.
+    pub(crate) fn whole_sums(&self) -> bool {
+        self.whole_sums.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that it did.
+    pub(crate) fn need_whole_sums(&self) {
+        self.whole_sums.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the threshold of a top-k has failed.
+    pub(crate) fn exact_top(&self) -> bool {
+        self.exact_top.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that it did.
+    pub(crate) fn need_exact_top(&self) {
+        self.exact_top.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn keep(&self, binding: &Arc<Binding>) {
+        *self.binding.lock() = Some(binding.clone());
+    }
+}
+
+/// What an admission found.
+pub(crate) enum Found {
+    /// A binding of an earlier run.
+    Kept(Arc<Binding>),
+    /// A fragment just bound, not compiled yet.
+    New(Box<BoundFragment>),
+}
+
+impl Found {
+    /// The bound fragment.
+    pub(crate) fn fragment(&self) -> &BoundFragment {
+        match self {
+            Found::Kept(binding) => &binding.fragment,
+            Found::New(fragment) => fragment,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The launches of a bound fragment over one arena, recorded so that a repeat is one call.
+//!
+//! Constants are uploaded, the arena is zeroed, the launch groups run in order, groups are gathered where that is a
+//! step of its own, and what the host reads comes back. The device's time is from after the upload to the last kernel's end.
+
+use std::time::Duration;
+
+use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Mark, Output, Params, Recording, Stream, Work};
+
+use crate::arena::Arena;
+use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::sink::Grouping;
+use crate::error::Result;
+use crate::exec::bind::{FIRST_DOWNLOAD_BYTES, Root};
+use crate::exec::binding::{Binding, Finish};
+use crate::exec::topk::TopRun;
+use crate::tuning::Tuning;
+
+/// A recording with what to read of it.
+pub(crate) struct Recorded {
+    recording: Recording,
+    /// After the upload, then after each launch if `times_launches`, else after the last.
+    marks: Vec<Mark>,
+    times_launches: bool,
+    outputs: Vec<Output>,
+}
+
+impl Recorded {
+    /// Records the launches of a binding over an arena.
+    pub(crate) fn new(
+        binding: &Binding,
+        arena: &DeviceBuffer,
+        device: &Device,
+        stream: &mut Stream,
+        times_launches: bool,
+        tuning: &Tuning,
+    ) -> Result<Recorded> {
+        let bound = &binding.fragment;
+        let at = |zone| bound.arena.offset(zone);
+        // A point in time between two launches would keep the second from starting early.
+        let early = tuning.early_launch && !times_launches;
+        let mut work = Work::new(device);
+        work.upload(arena, 0, bound.arena.constants())?;
+        let mut marks = vec![work.mark()];
+        let (offset, bytes) = bound.arena.zeroed_range();
+        work.fill(arena, offset, 0, bytes)?;
+        let top = match (&bound.root, &binding.finish) {
+            (Root::TopK(top), Finish::TopK(kernels)) => {
+                Some((top, TopRun { device, kernels, layout: &bound.arena, arena }))
+            }
+            _ => None,
+        };
+        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.launches).enumerate() {
+            let is_root = index + 1 == bound.launch_groups.len();
+            if let Some((top, run)) = top.as_ref().filter(|_| is_root) {
+                top.record_sample(&mut work, run)?;
+            }
+            let members = group.members.iter().map(|index| &bound.pipelines[*index]);
+            let params =
+                members.fold(Params::new(), |params, member| params_of(params, &member.params, &bound.arena, arena));
+            let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
+            let early = early && index > 0 && top.is_none();
+            work.launch(&launch.kernel, launch.shape, &params, early)?;
+            if times_launches {
+                marks.push(work.mark());
+            }
+        }
+        let outputs = match (&bound.root, &binding.finish) {
+            (Root::TopK(bound), _) => {
+                if let Some((top, run)) = &top {
+                    top.record_result(&mut work, run)?;
+                }
+                marks.push(work.mark());
+                let bytes = FIRST_DOWNLOAD_BYTES.min(bound.output.bytes());
+                vec![work.download(arena, at(bound.output), bytes)?]
+            }
+            (Root::Groups(groups, Some(compacted)), Finish::Compact(kernel)) => {
+                let params = Params::new()
+                    .buffer_at(arena, at(bound.control))
+                    .buffer_at(arena, at(groups.seen))
+                    .buffer_at(arena, at(groups.cells))
+                    .buffer_at(arena, at(compacted.zone))
+                    .u64(groups.places)
+                    .u64(groups.cell_count as u64)
+                    .u64(u64::from(groups.grouping == Grouping::Hashed) + u64::from(groups.words.is_some()))
+                    .buffer_at(arena, at(groups.words.unwrap_or(groups.seen)))
+                    .u64(groups.pack.words as u64)
+                    .u64(groups.copies);
+                let grid = (groups.places.div_ceil(256) as u32).clamp(1, device.info().multiprocessors * 8);
+                work.launch(kernel, LaunchShape { grid, block: 256, shared_bytes: 0 }, &params, early)?;
+                marks.push(work.mark());
+                let bytes = FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes());
+                vec![work.download(arena, at(compacted.zone), bytes)?]
+            }
+            (Root::Groups(groups, _), _) => {
+                if !times_launches {
+                    marks.push(work.mark());
+                }
+                let (seen, end) = (at(groups.seen), at(groups.cells) + groups.cells.bytes());
+                vec![work.download(arena, at(bound.control), 16)?, work.download(arena, seen, end - seen)?]
+            }
+        };
+        Ok(Recorded { recording: stream.prepare(work)?, marks, times_launches, outputs })
+    }
+
+    /// Whether this is a recording over `arena`, with or without a time for each launch group.
+    pub(crate) fn is_for(&self, arena: &DeviceBuffer, times_launches: bool) -> bool {
+        self.times_launches == times_launches && self.recording.is_on(&[arena])
+    }
+
+    /// Runs all and waits for it.
+    pub(crate) fn run(&mut self, stream: &mut Stream, arena: &DeviceBuffer) -> Result<()> {
+        Ok(stream.run(&mut self.recording, &[arena])?)
+    }
+
+    /// What was downloaded: control and groups, or the compacted groups.
+    pub(crate) fn outputs(&self) -> Vec<&[u8]> {
+        self.outputs.iter().map(|output| self.recording.output(output)).collect()
+    }
+
+    /// Time on the device of the last run.
+    pub(crate) fn device_time(&self) -> Result<Duration> {
+        self.between(0, self.marks.len() - 1)
+    }
+
+    /// Time of one launch of the last run, if launches were timed.
+    pub(crate) fn launch_time(&self, group: usize) -> Result<Option<Duration>> {
+        self.times_launches.then(|| self.between(group, group + 1)).transpose()
+    }
+
+    fn between(&self, from: usize, to: usize) -> Result<Duration> {
+        let milliseconds = self.recording.elapsed_ms(self.marks[from], self.marks[to])?;
+        Ok(Duration::from_secs_f64(milliseconds.max(0.0) / 1e3))
+    }
+}
+
+/// Adds a kernel's parameters, for an arena with this layout.
+pub(crate) fn params_of(params: Params, list: &ParamList, layout: &Arena, arena: &DeviceBuffer) -> Params {
+    list.arguments().fold(params, |params, argument| match argument {
+        Argument::Zone(zone) => params.buffer_at(arena, layout.offset(*zone)),
+        Argument::I64(value) => params.i64(*value),
+        Argument::U64(value) => params.u64(*value),
+        Argument::F64(value) => params.f64(*value),
+    })
+}

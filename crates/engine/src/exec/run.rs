@@ -1,0 +1,453 @@
+//! Running a fragment: admit its columns, bind, compile, launch, read the result.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use arrow::record_batch::RecordBatch;
+use parking_lot::Mutex;
+use warpcube_column::{LoadLimits, LoadReport, Pinned, Relation, Residency, TableRequest};
+use warpcube_gpu::{
+    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Priority, Program, Stream,
+    Traffic, size_class,
+};
+
+use crate::codegen::launch_group::LaunchGroup;
+use crate::codegen::pipeline::CANCEL_OFFSET;
+use crate::error::{EngineError, NotCompiled, Result};
+use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
+use crate::exec::binding::{Binding, BindingCache, Finish, Found, Launch};
+use crate::exec::read::{Rows, TooSmall, read};
+use crate::exec::recorded::Recorded;
+use crate::ir::Fragment;
+use crate::tuning::Tuning;
+
+/// Slots of a hashed group table at first.
+const GROUP_SLOTS_FIRST: u64 = 1 << 20;
+/// Slots it may grow to.
+const GROUP_SLOTS_MAX: u64 = 1 << 30;
+/// How often a fragment is run again with another seed because keys of a join collided.
+const LONG_RUNS_MAX: u32 = 3;
+/// One device with the columns on it; runs fragments from any thread.
+pub struct Engine {
+    residency: Arc<Residency>,
+    streams: Mutex<Vec<Stream>>,
+    tuning: Tuning,
+}
+
+/// What is asked of one run.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Bounds of loads, with the cancel flag.
+    pub limits: LoadLimits,
+    /// Stops kernels that run; its flag is that of `limits` where loads are to be stopped too.
+    pub cancel: Arc<CancelSwitch>,
+    /// Folder into which the generated source is written, `fragment-<hash>.cu`, complete with its prelude.
+    pub dump: Option<PathBuf>,
+    /// Slots that a hashed group table has at first, rounded up to a power of two; the engine chooses if none is given.
+    /// A table that proves too small is enlarged and the fragment run again.
+    pub group_slots: Option<u64>,
+    /// Most groups of a result; one with more is refused, this time and in later runs over the same columns.
+    pub groups_max: Option<u64>,
+    /// Whether the answer may come from elsewhere, so that a run gives up where a compiler would have to run first
+    /// ([`EngineError::NotCompiled`]).
+    pub elsewhere: bool,
+    /// Whether each launch is timed; launches then do not overlap, so that all together take a little longer.
+    pub launch_times: bool,
+}
+
+/// What one run did.
+#[derive(Debug, Clone, Default)]
+pub struct RunReport {
+    /// What was loaded first.
+    pub loaded: LoadReport,
+    /// Time to bind and generate source.
+    pub bind: Duration,
+    /// Time to compile or find the kernels.
+    pub compile: Duration,
+    /// Whether a compiler ran.
+    pub compiled: bool,
+    /// Time on the device by its own clock: first launch to last, zeroing included.
+    pub device: Duration,
+    /// Estimated bytes that must be read.
+    pub bytes: u64,
+    /// Time on the host from the first copy to the rows, waits included.
+    pub launched: Duration,
+    /// Bytes copied to the device and back: constants, results.
+    pub traffic: Traffic,
+    /// Whether its kernels were compiled in haste: those of runs to come will be better.
+    pub in_haste: bool,
+    /// One report a launch.
+    pub launch_groups: Vec<LaunchReport>,
+    /// Device memory of tables and result.
+    pub arena_bytes: u64,
+    /// How a top-k was found, and why so.
+    pub top: Option<String>,
+    /// The program that ran.
+    pub program: Option<Arc<Program>>,
+    /// How often the fragment was run again because a group table or the window of an exact sum proved too small,
+    /// join keys collided, or the threshold of a top-k let too few or too many rows pass.
+    pub reruns: u32,
+}
+
+/// What one launch did.
+#[derive(Debug, Clone)]
+pub struct LaunchReport {
+    /// The pipelines that ran side by side, by position in the fragment.
+    pub pipelines: Vec<usize>,
+    /// Time on the device, if launches were timed ([`RunOptions::launch_times`]).
+    pub device: Option<Duration>,
+    /// Estimated bytes read from columns.
+    pub bytes: u64,
+    /// Registers a thread.
+    pub registers: u32,
+    /// Spilled bytes a thread.
+    pub spilled: u32,
+    /// Blocks launched.
+    pub grid: u32,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // A process that ends while something is compiled would take the compiler apart under its own hands.
+        self.device().settle();
+    }
+}
+
+impl Engine {
+    /// An engine over a device with nothing on it.
+    pub fn new(device: Device) -> Engine {
+        Engine::over(Arc::new(Residency::new(device)))
+    }
+
+    /// An engine over the columns of a device, which others may share: all keep one budget.
+    pub fn over(residency: Arc<Residency>) -> Engine {
+        let tuning = Tuning::of(residency.device().info());
+        Engine { residency, streams: Mutex::default(), tuning }
+    }
+
+    /// The same engine with other choices in its kernels.
+    pub fn with_tuning(mut self, tuning: Tuning) -> Engine {
+        self.tuning = tuning;
+        self
+    }
+
+    /// The columns on the device.
+    pub fn residency(&self) -> &Arc<Residency> {
+        &self.residency
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.residency.device()
+    }
+
+    /// Runs a fragment over its tables (`requests`, one for each of `fragment.tables`, in that order).
+    ///
+    /// The batch has the group columns, then the aggregates, in the fragment's order.
+    ///
+    /// # Errors
+    /// See [`EngineError::falls_back`] for those after which the statement should run on the CPU.
+    pub fn run(
+        &self,
+        fragment: &Fragment,
+        requests: &[TableRequest],
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
+        self.run_again(fragment, &BindingCache::default(), requests, options)
+    }
+
+    /// As [`Engine::run`], for a fragment that is run repeatedly: `cache` belongs to this fragment alone and keeps what
+    /// binding found, for as long as the columns stay where they are.
+    pub fn run_again(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        requests: &[TableRequest],
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
+        let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
+        let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
+        let mut guesses =
+            Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed(), exact_top: cache.exact_top() };
+        let mut report = RunReport::default();
+        let mut long_runs = 0;
+        loop {
+            match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
+                Ok(batch) => return Ok((batch, report)),
+                Err(TooSmall::GroupTable) => {
+                    let Some(slots) = enlarged(guesses.group_slots) else {
+                        return crate::error::unsupported("more groups than the largest hash table holds");
+                    };
+                    cache.need_slots(slots);
+                    // A table that is large enough is too full only for keys that collide.
+                    (guesses.group_slots, guesses.seed) = (slots, cache.another_seed());
+                }
+                Err(TooSmall::LongRun) if long_runs == LONG_RUNS_MAX => {
+                    return crate::error::unsupported("join keys that collide in a hash table whatever its seed");
+                }
+                Err(TooSmall::LongRun) => {
+                    long_runs += 1;
+                    guesses.seed = cache.another_seed();
+                }
+                Err(TooSmall::SumWindow) => {
+                    guesses.whole_sums = true;
+                    cache.need_whole_sums();
+                }
+                Err(TooSmall::Threshold) => {
+                    guesses.exact_top = true;
+                    cache.need_exact_top();
+                }
+            }
+            report.reruns += 1;
+        }
+    }
+
+    /// One try; the inner error is a guess that was too small.
+    fn attempt(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        requests: &[TableRequest],
+        options: &RunOptions,
+        guesses: Guesses,
+        report: &mut RunReport,
+    ) -> Result<Result<RecordBatch, TooSmall>> {
+        let found: Mutex<Option<Found>> = Mutex::new(None);
+        let start = Mutex::new(Duration::ZERO);
+        let span = tracing::info_span!("admit").entered();
+        let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
+            let clock = Instant::now();
+            let _span = tracing::info_span!("bind").entered();
+            let binding = match cache.get(tables, guesses) {
+                Some(binding) => Found::Kept(binding),
+                None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses, &self.tuning)?)),
+            };
+            let bytes = size_class(binding.fragment().arena.bytes().max(1)) as u64;
+            *found.lock() = Some(binding);
+            *start.lock() = clock.elapsed();
+            Ok(bytes)
+        })?;
+        drop(span);
+        report.bind += start.into_inner();
+        report.loaded.add(&pinned.loaded);
+        let binding = match found.into_inner().expect("admission binds") {
+            Found::Kept(binding) => {
+                if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
+                    return Err(error.clone());
+                }
+                self.improved(binding, cache, &pinned.tables, guesses)
+            }
+            Found::New(fragment) => {
+                if let Some(folder) = &options.dump {
+                    dump(&fragment.program, folder)?;
+                }
+                let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, options.elsewhere, report)?);
+                cache.keep(&binding);
+                binding
+            }
+        };
+        report.arena_bytes = binding.fragment.arena.bytes() as u64;
+        report.program = Some(binding.fragment.program.clone());
+        report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
+        report.in_haste = binding.in_haste;
+        self.execute(&binding, options, report).inspect_err(|error| {
+            if matches!(error, EngineError::Unsupported(_)) {
+                let _ = binding.refused.set(error.clone());
+            }
+        })
+    }
+
+    /// Compiles a bound fragment and chooses its launches.
+    fn prepare(
+        &self,
+        fragment: BoundFragment,
+        tables: &[Relation],
+        guesses: Guesses,
+        elsewhere: bool,
+        report: &mut RunReport,
+    ) -> Result<Binding> {
+        let start = Instant::now();
+        let _span = tracing::info_span!("compile").entered();
+        let compiles = self.device().compiles();
+        let emulated = u32::from(self.device().info().emulated);
+        let (tiers, yields) = (self.tuning.tiers > emulated, elsewhere && self.tuning.yields > emulated);
+        let in_haste = |program: &Program| match tiers && !self.device().is_cached(program) {
+            true => program.with_effort(Effort::Least),
+            false => program.clone(),
+        };
+        let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
+        let hasty = first != fragment.parts;
+        // Programs that many fragments share are compiled beside those of this one, with all effort.
+        let own = first.len();
+        let all: Vec<Program> = first.into_iter().chain(fragment.shared_programs(self.device().info())).collect();
+        if yields && !all.iter().all(|program| self.device().is_cached(program)) {
+            let loaded = std::mem::take(&mut report.loaded);
+            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: all, loaded })));
+        }
+        let modules = self.device().compile_all(&all)?;
+        let kernels = self.kernels(&fragment, &modules[..own])?;
+        report.compile += start.elapsed();
+        report.compiled |= self.device().compiles() > compiles;
+        Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, hasty))
+    }
+
+    /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
+    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Finish)> {
+        // All kernels of one program, or those of a launch group in the launch group's.
+        let module = |position: usize| &modules[position.min(modules.len() - 1)];
+        let mut launches = Vec::with_capacity(fragment.launch_groups.len());
+        for (position, group) in fragment.launch_groups.iter().enumerate() {
+            launches.push(self.launch_of(fragment, group, module(position).kernel(&group.name)?)?);
+        }
+        let last = module(modules.len() - 1);
+        let finish = match &fragment.root {
+            Root::Groups(_, None) => Finish::Nothing,
+            Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
+            Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
+        };
+        Ok((launches, finish))
+    }
+
+    /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for
+    /// them, so that what is run once costs nothing more.
+    fn improved(
+        &self,
+        binding: Arc<Binding>,
+        cache: &BindingCache,
+        tables: &[Relation],
+        guesses: Guesses,
+    ) -> Arc<Binding> {
+        if !binding.in_haste {
+            return binding;
+        }
+        let request = || self.device().request(&binding.fragment.parts, Priority::Idle);
+        let Some(Ok(modules)) = binding.better.get_or_init(request).poll() else { return binding };
+        match self.kernels(&binding.fragment, &modules) {
+            Ok(kernels) => {
+                let better = Arc::new(Binding::new(binding.fragment.clone(), tables, guesses, kernels, false));
+                cache.keep(&better);
+                better
+            }
+            // What is there goes on working, or tells the error itself.
+            Err(_) => binding,
+        }
+    }
+
+    fn execute(
+        &self,
+        binding: &Binding,
+        options: &RunOptions,
+        report: &mut RunReport,
+    ) -> Result<Result<RecordBatch, TooSmall>> {
+        let bound = &binding.fragment;
+        let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
+        arena.set_redzones(&bound.arena.redzones())?;
+        let watch = options.cancel.watch(&arena, bound.arena.offset(bound.control) + CANCEL_OFFSET)?;
+        let mut stream = match self.streams.lock().pop() {
+            Some(stream) => stream,
+            None => self.device().stream()?,
+        };
+        let clock = Instant::now();
+        let rows = self.launch(binding, &arena, &mut stream, options, report);
+        if rows.is_err() {
+            // Nothing may run on past this statement; the first error is the one to tell.
+            let _ = stream.synchronize();
+        }
+        drop(watch);
+        report.launched += clock.elapsed();
+        let traffic = stream.take_traffic();
+        report.traffic.uploaded += traffic.uploaded;
+        report.traffic.downloaded += traffic.downloaded;
+        self.streams.lock().push(stream);
+        match rows? {
+            Ok(rows) => Ok(Ok(rows.batch(&binding.fragment.root)?)),
+            Err(too_small) => Ok(Err(too_small)),
+        }
+    }
+
+    fn launch(
+        &self,
+        binding: &Binding,
+        arena: &DeviceBuffer,
+        stream: &mut Stream,
+        options: &RunOptions,
+        report: &mut RunReport,
+    ) -> Result<Result<Rows, TooSmall>> {
+        let bound = &binding.fragment;
+        let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
+        let mut recorded = match binding.recorded(arena, options.launch_times) {
+            Some(recorded) => recorded,
+            None => Recorded::new(binding, arena, self.device(), stream, options.launch_times, &self.tuning)?,
+        };
+        recorded.run(stream, arena)?;
+        drop(span);
+        let span = tracing::info_span!("download").entered();
+        let rows = read(bound, (&recorded, arena, stream), options.groups_max)?;
+        drop(span);
+        // Kernels that were stopped leave half a result.
+        if options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed) {
+            return Err(GpuError::Cancelled.into());
+        }
+        report.device += recorded.device_time()?;
+        report.launch_groups.clear();
+        report.bytes = 0;
+        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.launches).enumerate() {
+            let attributes = launch.kernel.attributes();
+            let members = || group.members.iter().map(|index| &bound.pipelines[*index]);
+            let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();
+            report.bytes += bytes;
+            report.launch_groups.push(LaunchReport {
+                pipelines: group.members.clone(),
+                device: recorded.launch_time(index)?,
+                bytes,
+                registers: attributes.registers,
+                spilled: attributes.local_bytes,
+                grid: launch.shape.grid,
+            });
+        }
+        binding.keep_recorded(recorded);
+        Ok(rows)
+    }
+
+    /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.
+    fn launch_of(&self, bound: &BoundFragment, group: &LaunchGroup, kernel: Kernel) -> Result<Launch> {
+        let block = bound.pipelines[group.members[0]].block;
+        let shared_bytes = group.shared_bytes(&bound.pipelines);
+        let resident = kernel.blocks_per_multiprocessor(block, shared_bytes)?.max(1);
+        let most = resident * self.device().info().multiprocessors;
+        let (mut grid, mut firsts) = (0, Vec::with_capacity(group.members.len()));
+        for index in &group.members {
+            firsts.push(grid);
+            grid += most.min(bound.pipelines[*index].tickets.div_ceil(block / 32)).max(1);
+        }
+        firsts.remove(0);
+        Ok(Launch { kernel, shape: LaunchShape { grid, block, shared_bytes }, firsts })
+    }
+}
+
+/// The slots to try after a table of groups with so many was too small; none if that was the largest.
+fn enlarged(slots: u64) -> Option<u64> {
+    (slots < GROUP_SLOTS_MAX).then(|| (slots * 8).min(GROUP_SLOTS_MAX))
+}
+
+/// Writes a program to `folder` for people and for compilers beside the engine.
+fn dump(program: &Program, folder: &Path) -> Result<()> {
+    let path = folder.join(format!("{}-{}.cu", program.name(), &program.hash()[..16]));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, program.full_source()))
+        .map_err(|error| EngineError::Dump { path, error: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_groups_grow_up_to_the_largest_and_no_further() {
+        let sizes: Vec<u64> = std::iter::successors(Some(GROUP_SLOTS_FIRST), |slots| enlarged(*slots)).collect();
+        assert_eq!(sizes, [1 << 20, 1 << 23, 1 << 26, 1 << 29, GROUP_SLOTS_MAX]);
+        assert!(sizes.iter().all(|slots| slots.is_power_of_two()), "slots are told by a mask");
+    }
+}

@@ -1,0 +1,431 @@
+//! Fragments in words, for EXPLAIN: expressions with the names of their columns, steps, sinks.
+
+use std::fmt::Write;
+
+use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
+use arrow::temporal_conversions::date32_to_datetime;
+
+use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
+use crate::ir::{OrderKey, Pipeline, TopK, Ty, UnaryOp};
+use crate::plan::order::{Item, Planned};
+
+/// What stands in a register: its text and, where it is known, its Arrow type.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) text: String,
+    pub(crate) data_type: Option<DataType>,
+}
+
+/// The steps and the sink of a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PipelineWords {
+    pub(crate) steps: Vec<String>,
+    pub(crate) sink: String,
+}
+
+/// All pipelines in words. `columns` are those of each table, in register order; `orders` the steps of each pipeline as
+/// binding has put them, where there is a binding.
+pub(crate) fn describe(
+    fragment: &Fragment,
+    columns: &[Vec<Named>],
+    orders: Option<&[&[Planned]]>,
+) -> Vec<PipelineWords> {
+    let mut payloads: Vec<Vec<Named>> = Vec::with_capacity(fragment.pipelines.len());
+    let mut words = Vec::with_capacity(fragment.pipelines.len());
+    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
+        let registers = registers(pipeline, columns.get(pipeline.table).map_or(&[], Vec::as_slice), &payloads);
+        let steps = match orders.and_then(|orders| orders.get(index)) {
+            Some(order) => order.iter().map(|planned| bound_step(planned, &registers)).collect(),
+            None => pipeline.steps.iter().flat_map(|step| steps(step, &registers)).collect(),
+        };
+        words.push(PipelineWords { steps, sink: sink(index, &pipeline.sink, &registers) });
+        payloads.push(match &pipeline.sink {
+            Sink::Build { payload, .. } => payload.iter().map(|expr| named(expr, &registers)).collect(),
+            Sink::Extremes { values, .. } => {
+                let both = |expr: &Expr| {
+                    let named = named(expr, &registers);
+                    ["min", "max"].map(|name| Named { text: format!("{name}({})", named.text), ..named.clone() })
+                };
+                values.iter().flat_map(both).collect()
+            }
+            Sink::Aggregate { .. } | Sink::TopK(_) => Vec::new(),
+        });
+    }
+    words
+}
+
+/// The registers of a pipeline: its columns, then the payload of each probe.
+fn registers(pipeline: &Pipeline, columns: &[Named], payloads: &[Vec<Named>]) -> Vec<Named> {
+    let mut registers = columns.to_vec();
+    for step in &pipeline.steps {
+        if let Step::Probe(probe) = step
+            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
+        {
+            registers.extend(payloads.get(probe.build).into_iter().flatten().cloned());
+        }
+    }
+    registers
+}
+
+fn named(expr: &Expr, registers: &[Named]) -> Named {
+    Named { text: expression(expr, registers), data_type: type_of(expr, registers) }
+}
+
+fn bound_step(planned: &Planned, registers: &[Named]) -> String {
+    let step = match &planned.item {
+        Item::Filter(expr) => format!("filter {}", expression(expr, registers)),
+        Item::Probe(probe, _) => probe_words(probe.kind, probe.build, &probe.keys, registers),
+    };
+    format!("{step} (about {:.2} % go on)", planned.share * 100.0)
+}
+
+fn steps(step: &Step, registers: &[Named]) -> Vec<String> {
+    match step {
+        Step::Filter(expr) => vec![format!("filter {}", expression(expr, registers))],
+        Step::Probe(probe) => vec![probe_words(probe.kind, probe.build, &probe.keys, registers)],
+    }
+}
+
+fn probe_words(kind: JoinKind, build: usize, keys: &[Expr], registers: &[Named]) -> String {
+    let kind = match kind {
+        JoinKind::Inner => "inner join with",
+        JoinKind::Left => "left join with",
+        JoinKind::Semi => "rows with a match in",
+        JoinKind::Anti => "rows without a match in",
+    };
+    format!("{kind} table {build} on {}", list(keys, registers))
+}
+
+fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {
+    match sink {
+        Sink::Build { keys, payload } if payload.is_empty() => {
+            format!("build table {index} of {}", list(keys, registers))
+        }
+        Sink::Build { keys, payload } => {
+            format!("build table {index} of {} with {}", list(keys, registers), list(payload, registers))
+        }
+        Sink::Extremes { keys, values } => {
+            format!("build table {index} of {} with the extremes of {}", list(keys, registers), list(values, registers))
+        }
+        Sink::Aggregate { groups, aggregates } => {
+            let calls: Vec<String> = aggregates.iter().map(|call| aggregate(call, registers)).collect();
+            let calls = calls.join(", ");
+            let keys: Vec<String> = groups.iter().map(|(expr, _)| expression(expr, registers)).collect();
+            match (keys.is_empty(), calls.is_empty()) {
+                (true, _) => format!("aggregate {calls}"),
+                (false, true) => format!("group by {}", keys.join(", ")),
+                (false, false) => format!("group by {}: {calls}", keys.join(", ")),
+            }
+        }
+        Sink::TopK(top) => top_k(top, registers),
+    }
+}
+
+fn top_k(top: &TopK, registers: &[Named]) -> String {
+    let key = |key: &OrderKey| {
+        let direction = if key.descending { " DESC" } else { "" };
+        let nulls = match (key.nulls_first, key.descending) {
+            (true, false) => " NULLS FIRST",
+            (false, true) => " NULLS LAST",
+            _ => "",
+        };
+        format!("{}{direction}{nulls}", expression(&key.expr, registers))
+    };
+    let keys: Vec<String> = top.keys.iter().map(key).collect();
+    format!("first {} rows by {}", top.k, keys.join(", "))
+}
+
+fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {
+    let name = match call.kind {
+        AggregateKind::Count => "count",
+        AggregateKind::Sum => "sum",
+        AggregateKind::ExactSum => "exact sum",
+        AggregateKind::Min => "min",
+        AggregateKind::Max => "max",
+    };
+    let argument = call.argument.as_ref().map_or_else(|| "*".to_string(), |expr| expression(expr, registers));
+    match &call.filter {
+        Some(filter) => format!("{name}({argument}) where {}", expression(filter, registers)),
+        None => format!("{name}({argument})"),
+    }
+}
+
+fn list(exprs: &[Expr], registers: &[Named]) -> String {
+    exprs.iter().map(|expr| expression(expr, registers)).collect::<Vec<_>>().join(", ")
+}
+
+/// An expression as SQL would have it, more or less.
+pub(crate) fn expression(expr: &Expr, registers: &[Named]) -> String {
+    let mut text = String::new();
+    Writer { registers, text: &mut text }.write(expr, None, 0);
+    text
+}
+
+/// The Arrow type of an expression's value, as far as its constants need it to be read.
+fn type_of(expr: &Expr, registers: &[Named]) -> Option<DataType> {
+    match expr {
+        Expr::Reg(register) => registers.get(*register)?.data_type.clone(),
+        Expr::Rescale(inner, by) => match type_of(inner, registers)? {
+            DataType::Decimal128(_, scale) => Some(DataType::Decimal128(38, scale.checked_add(*by)?)),
+            _ => None,
+        },
+        Expr::Binary(BinaryOp::Add | BinaryOp::Sub, left, right) => {
+            type_of(left, registers).or_else(|| type_of(right, registers))
+        }
+        _ => None,
+    }
+}
+
+struct Writer<'a> {
+    registers: &'a [Named],
+    text: &'a mut String,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, text: impl std::fmt::Display) {
+        write!(self.text, "{text}").expect("writing to a string cannot fail");
+    }
+
+    /// Writes an expression: `like` is the type of what constants stand beside, `outer` how tightly the operator around
+    /// binds.
+    fn write(&mut self, expr: &Expr, like: Option<&DataType>, outer: u8) {
+        match expr {
+            Expr::Reg(register) => match self.registers.get(*register) {
+                Some(named) => self.put(&named.text),
+                None => self.put(format_args!("#{register}")),
+            },
+            Expr::Literal(value, _) => self.literal(*value, like),
+            Expr::Unary(op, inner) => self.unary(*op, inner, outer),
+            Expr::Binary(op, left, right) => self.binary(*op, left, right, outer),
+            Expr::Cast(inner, ty) => {
+                self.put("CAST(");
+                self.write(inner, None, 0);
+                self.put(format_args!(" AS {})", sql_type(*ty)));
+            }
+            // The value stays the same; only its digits move.
+            Expr::Rescale(inner, _) => self.write(inner, like, outer),
+            Expr::DecimalToFloat(inner, _) => {
+                self.put("CAST(");
+                self.write(inner, None, 0);
+                self.put(" AS DOUBLE)");
+            }
+            Expr::Case(branches, otherwise) => {
+                self.put("CASE");
+                for (when, then) in branches {
+                    self.put(" WHEN ");
+                    self.write(when, None, 0);
+                    self.put(" THEN ");
+                    self.write(then, like, 0);
+                }
+                self.put(" ELSE ");
+                self.write(otherwise, like, 0);
+                self.put(" END");
+            }
+            Expr::DatePart(part, inner) => {
+                self.put(match part {
+                    DatePart::Year => "year(",
+                    DatePart::Quarter => "quarter(",
+                    DatePart::Month => "month(",
+                    DatePart::Day => "day(",
+                });
+                self.write(inner, None, 0);
+                self.put(")");
+            }
+            Expr::AddMonths(inner, months) => {
+                self.wrapped(outer > 5, |writer| {
+                    writer.write(inner, None, 5);
+                    writer.put(format_args!(" + INTERVAL '{months} months'"));
+                });
+            }
+            Expr::InCalendar(inner, _) => self.write(inner, like, outer),
+            Expr::Text(text) => self.put(format_args!("'{}'", text.replace('\'', "''"))),
+            Expr::Lookup(_, function, _) => {
+                let text = readable(&function.describe());
+                self.put(text);
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, inner: &Expr, outer: u8) {
+        let (before, after, binds) = match op {
+            UnaryOp::Not => ("NOT ", "", 3),
+            UnaryOp::Negate => ("-", "", 7),
+            UnaryOp::IsNull => ("", " IS NULL", 4),
+            UnaryOp::IsNotNull => ("", " IS NOT NULL", 4),
+            UnaryOp::IsTrue => ("", " IS TRUE", 4),
+        };
+        self.wrapped(outer > binds, |writer| {
+            writer.put(before);
+            writer.write(inner, None, binds + 1);
+            writer.put(after);
+        });
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, outer: u8) {
+        let (sign, binds) = match op {
+            BinaryOp::Or => ("OR", 1),
+            BinaryOp::And => ("AND", 2),
+            BinaryOp::Eq => ("=", 4),
+            BinaryOp::Ne => ("<>", 4),
+            BinaryOp::Lt => ("<", 4),
+            BinaryOp::Le => ("<=", 4),
+            BinaryOp::Gt => (">", 4),
+            BinaryOp::Ge => (">=", 4),
+            BinaryOp::Add => ("+", 5),
+            BinaryOp::Sub => ("-", 5),
+            BinaryOp::Mul => ("*", 6),
+            BinaryOp::Div => ("/", 6),
+            BinaryOp::Rem => ("%", 6),
+        };
+        // Only chains of one logical operator, of sums and of products read the same without parentheses on the right.
+        let right_binds = match op {
+            BinaryOp::Or | BinaryOp::And | BinaryOp::Add | BinaryOp::Mul => binds,
+            _ => binds + 1,
+        };
+        let like_left = type_of(right, self.registers);
+        let like_right = type_of(left, self.registers);
+        self.wrapped(outer > binds, |writer| {
+            writer.write(left, like_left.as_ref(), binds);
+            writer.put(format_args!(" {sign} "));
+            writer.write(right, like_right.as_ref(), right_binds);
+        });
+    }
+
+    fn wrapped(&mut self, parentheses: bool, inner: impl FnOnce(&mut Self)) {
+        if parentheses {
+            self.put("(");
+        }
+        inner(self);
+        if parentheses {
+            self.put(")");
+        }
+    }
+
+    fn literal(&mut self, value: Literal, like: Option<&DataType>) {
+        match (value, like) {
+            (Literal::Null, _) => self.put("NULL"),
+            (Literal::Argument(index), _) => self.put(format_args!("(subquery {index})")),
+            (Literal::Float(value), _) => self.put(value),
+            (Literal::Int(value), Some(DataType::Boolean)) => self.put(value != 0),
+            (Literal::Int(value), Some(DataType::Date32)) => {
+                match i32::try_from(value).ok().and_then(date32_to_datetime) {
+                    Some(date) => self.put(date.date()),
+                    None => self.put(value),
+                }
+            }
+            (Literal::Int(value), Some(DataType::Decimal128(_, scale))) => {
+                self.put(Decimal128Type::format_decimal(value, 38, *scale));
+            }
+            (Literal::Int(value), _) => self.put(value),
+        }
+    }
+}
+
+/// The name of a machine type in SQL.
+fn sql_type(ty: Ty) -> &'static str {
+    match ty {
+        Ty::Bool => "BOOLEAN",
+        Ty::I8 => "TINYINT",
+        Ty::I16 => "SMALLINT",
+        Ty::I32 => "INT",
+        Ty::I64 => "BIGINT",
+        Ty::U8 => "TINYINT UNSIGNED",
+        Ty::U16 => "SMALLINT UNSIGNED",
+        Ty::U32 => "INT UNSIGNED",
+        Ty::U64 => "BIGINT UNSIGNED",
+        Ty::F32 => "FLOAT",
+        Ty::F64 => "DOUBLE",
+        Ty::I128 => "DECIMAL",
+    }
+}
+
+/// A dictionary function's text as SQL would have it: columns without relations, strings in single quotes.
+fn readable(text: &str) -> String {
+    let mut text = without_relations(text);
+    for kind in ["Utf8View(\"", "LargeUtf8(\"", "Utf8(\""] {
+        while let Some(start) = text.find(kind) {
+            let Some(length) = text[start + kind.len()..].find("\")") else { break };
+            let end = start + kind.len() + length;
+            text = format!("{}'{}'{}", &text[..start], &text[start + kind.len()..end], &text[end + 2..]);
+        }
+    }
+    text
+}
+
+/// A text without the numbers of relations before its columns: `#2.p_name` is `p_name`.
+fn without_relations(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('#') {
+        let (before, from) = rest.split_at(start);
+        clean.push_str(before);
+        let digits = from[1..].bytes().take_while(u8::is_ascii_digit).count();
+        rest = match digits > 0 && from[1 + digits..].starts_with('.') {
+            true => &from[2 + digits..],
+            false => {
+                clean.push('#');
+                &from[1..]
+            }
+        };
+    }
+    clean + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registers() -> Vec<Named> {
+        let column = |name: &str, data_type| Named { text: name.into(), data_type: Some(data_type) };
+        vec![
+            column("a", DataType::Int32),
+            column("day", DataType::Date32),
+            column("price", DataType::Decimal128(15, 2)),
+            column("open", DataType::Boolean),
+        ]
+    }
+
+    fn reg(register: usize) -> Expr {
+        Expr::Reg(register)
+    }
+
+    fn int(value: i128) -> Expr {
+        Expr::Literal(Literal::Int(value), Ty::I32)
+    }
+
+    #[test]
+    fn constants_read_as_the_columns_beside_them() {
+        let say = |expr: &Expr| expression(expr, &registers());
+        assert_eq!(say(&Expr::binary(BinaryOp::Le, reg(1), int(10_471))), "day <= 1998-09-02");
+        assert_eq!(say(&Expr::binary(BinaryOp::Gt, int(105), reg(2))), "1.05 > price");
+        assert_eq!(say(&Expr::binary(BinaryOp::Eq, reg(3), int(1))), "open = true");
+        assert_eq!(say(&Expr::binary(BinaryOp::Ne, reg(0), Expr::Literal(Literal::Null, Ty::I32))), "a <> NULL");
+    }
+
+    #[test]
+    fn parentheses_stand_where_they_are_needed() {
+        let say = |expr: &Expr| expression(expr, &registers());
+        let sum = Expr::binary(BinaryOp::Add, reg(0), int(1));
+        assert_eq!(say(&Expr::binary(BinaryOp::Mul, sum.clone(), reg(0))), "(a + 1) * a");
+        assert_eq!(say(&Expr::binary(BinaryOp::Sub, reg(0), sum.clone())), "a - (a + 1)");
+        let less = Expr::binary(BinaryOp::Lt, sum, int(7));
+        let null = Expr::Unary(UnaryOp::IsNull, Box::new(reg(0)));
+        let either = Expr::binary(BinaryOp::Or, less.clone(), null);
+        assert_eq!(say(&Expr::binary(BinaryOp::And, less, either.clone())), "a + 1 < 7 AND (a + 1 < 7 OR a IS NULL)");
+        assert_eq!(say(&Expr::Unary(UnaryOp::Not, Box::new(either))), "NOT (a + 1 < 7 OR a IS NULL)");
+    }
+
+    #[test]
+    fn dictionary_functions_read_as_sql() {
+        assert_eq!(readable("#12.p_name LIKE Utf8(\"#1 x%\")"), "p_name LIKE '#1 x%'");
+        assert_eq!(readable("concat(#0.a, Utf8View(\"b\"), Utf8View(\"\"))"), "concat(a, 'b', '')");
+        assert_eq!(readable("Utf8(\"open"), "Utf8(\"open");
+    }
+
+    #[test]
+    fn casts_name_types_of_sql() {
+        let cast = Expr::Cast(Box::new(reg(0)), Ty::I64);
+        assert_eq!(expression(&cast, &registers()), "CAST(a AS BIGINT)");
+        assert_eq!(expression(&Expr::DecimalToFloat(Box::new(reg(2)), 2), &registers()), "CAST(price AS DOUBLE)");
+    }
+}

@@ -1,0 +1,206 @@
+//! Key tuples packed into few integers.
+//!
+//! With bounds on every part, a tuple (k₀, …, kₙ) becomes Σ (kᵢ − lowᵢ) · strideᵢ, a bijection onto [0, domain). A part
+//! that may be NULL has one more place, 0. Where the domain fits 63 bits one word holds a key: small domains index
+//! arrays directly, larger ones are hashed. Otherwise parts are spread over as many words of 64 bits as they need,
+//! which are hashed together. A float is its bits, both zeros being one value.
+
+use crate::error::{Result, unsupported};
+use crate::facts::Facts;
+use crate::ir::Ty;
+
+/// Number of values of a word.
+const WORD: u128 = 1 << 64;
+
+/// Where a part keeps whether it is NULL.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Null {
+    /// It never is.
+    Never,
+    /// Place 0.
+    First,
+    /// A place of its own: a full word leaves none.
+    Apart { word: usize, stride: u64 },
+}
+
+/// One part of a packed key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KeyPart {
+    /// Smallest valid value.
+    pub(crate) low: i128,
+    /// Number of places, that of NULL included if it is the first.
+    pub(crate) places: u128,
+    /// Where it is kept that the part is NULL.
+    pub(crate) null: Null,
+    /// Word that holds the part.
+    pub(crate) word: usize,
+    /// Distance of neighbouring values in the word.
+    pub(crate) stride: u64,
+}
+
+/// How a tuple is packed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KeyPack {
+    /// The parts in order.
+    pub(crate) parts: Vec<KeyPart>,
+    /// Words of a key.
+    pub(crate) words: usize,
+    /// Number of packed keys; all ones where those do not fit 63 bits.
+    pub(crate) domain: u64,
+}
+
+impl KeyPack {
+    /// A packing of group keys with these bounds; NULL has a place of its own.
+    ///
+    /// # Errors
+    /// Unsupported if a part is a decimal wider than 64 bits.
+    pub(crate) fn of_groups(values: &[Facts]) -> Result<KeyPack> {
+        KeyPack::new(values, true)
+    }
+
+    /// A packing of join keys with these bounds; NULL has no place.
+    ///
+    /// # Errors
+    /// Unsupported if a part is a float or a decimal wider than 64 bits.
+    pub(crate) fn of_join(values: &[Facts]) -> Result<KeyPack> {
+        if values.iter().any(|value| value.ty.is_float()) {
+            return unsupported("a join on floats");
+        }
+        KeyPack::new(values, false)
+    }
+
+    fn new(values: &[Facts], nullable: bool) -> Result<KeyPack> {
+        let mut spans = Vec::with_capacity(values.len());
+        for value in values {
+            let (low, high) = match (value.ty, value.bounds()) {
+                (Ty::F32, _) => (0, u32::MAX.into()),
+                (Ty::F64, _) => (0, u64::MAX.into()),
+                // A column with no valid value has no bounds of its own; one place is enough for it.
+                (_, Some((low, high))) if low <= high => (low, high),
+                _ => (0, 0),
+            };
+            let wide = value.ty == Ty::I128 && !value.is_narrow();
+            if wide || low < i64::MIN.into() || high > u64::MAX.into() || (high - low) as u128 >= WORD {
+                return unsupported("a key wider than 64 bits");
+            }
+            spans.push((low, (high - low) as u128 + 1, nullable && value.nullable));
+        }
+        Ok(KeyPack::in_one_word(&spans).unwrap_or_else(|| KeyPack::in_words(&spans)))
+    }
+
+    fn in_one_word(spans: &[(i128, u128, bool)]) -> Option<KeyPack> {
+        let mut domain: u128 = 1;
+        let mut parts = Vec::with_capacity(spans.len());
+        for (low, values, nullable) in spans.iter().rev() {
+            let places = values + u128::from(*nullable);
+            let null = if *nullable { Null::First } else { Null::Never };
+            parts.push(KeyPart { low: *low, places, null, word: 0, stride: domain as u64 });
+            domain = domain.checked_mul(places).filter(|domain| *domain < 1 << 63)?;
+        }
+        parts.reverse();
+        Some(KeyPack { parts, words: 1, domain: domain as u64 })
+    }
+
+    fn in_words(spans: &[(i128, u128, bool)]) -> KeyPack {
+        let (mut word, mut used) = (0usize, 1u128);
+        let mut place = |places: u128| {
+            if used.checked_mul(places).is_none_or(|used| used > WORD) {
+                (word, used) = (word + 1, 1);
+            }
+            // The stride of a part with one place does not matter; it may be past the word.
+            let stride = u64::try_from(used).unwrap_or(1);
+            used *= places;
+            (word, stride)
+        };
+        let mut parts = Vec::with_capacity(spans.len());
+        for (low, values, nullable) in spans {
+            let apart = *nullable && *values == WORD;
+            let places = values + u128::from(*nullable && !apart);
+            let (word, stride) = place(places);
+            let null = match *nullable {
+                false => Null::Never,
+                true if apart => {
+                    let (word, stride) = place(2);
+                    Null::Apart { word, stride }
+                }
+                true => Null::First,
+            };
+            parts.push(KeyPart { low: *low, places, null, word, stride });
+        }
+        KeyPack { parts, words: word + 1, domain: u64::MAX }
+    }
+
+    /// The smallest value of the only part, where a key is that part less this value.
+    pub(crate) fn only_low(&self) -> Option<i128> {
+        match self.parts.as_slice() {
+            [KeyPart { low, null: Null::Never, word: 0, stride: 1, .. }] => Some(*low),
+            _ => None,
+        }
+    }
+
+    /// Whether keys need all bits of their words, so that none is left to mark an empty slot.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.domain == u64::MAX
+    }
+
+    /// The part's value in a packed key; `None` is NULL, a float is its bits.
+    pub(crate) fn value(&self, packed: &[u64], part: usize) -> Option<i128> {
+        let part = &self.parts[part];
+        let place = u128::from(packed[part.word] / part.stride) % part.places;
+        match part.null {
+            Null::First if place == 0 => None,
+            Null::First => Some(part.low + place as i128 - 1),
+            Null::Apart { word, stride } if packed[word] / stride % 2 == 1 => None,
+            _ => Some(part.low + place as i128),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(range: (i128, i128), nullable: bool) -> Facts {
+        Facts::new(Ty::I64, nullable, Some(range))
+    }
+
+    #[test]
+    fn packing_is_a_bijection() {
+        let pack = KeyPack::of_groups(&[value((-1, 1), true), value((10, 12), false)]).unwrap();
+        assert_eq!((pack.domain, pack.words), (12, 1));
+        let tuples: Vec<_> = (0..12).map(|packed| (pack.value(&[packed], 0), pack.value(&[packed], 1))).collect();
+        assert_eq!(tuples[0], (None, Some(10)));
+        assert_eq!(tuples[11], (Some(1), Some(12)));
+        let distinct: std::collections::HashSet<_> = tuples.iter().collect();
+        assert_eq!(distinct.len(), 12);
+    }
+
+    #[test]
+    fn a_domain_past_63_bits_takes_more_words() {
+        let half = value((0, (1 << 32) - 1), false);
+        let pack = KeyPack::of_join(&[half.clone(), half.clone(), half.clone()]).unwrap();
+        assert_eq!(pack.words, 2);
+        let packed = [(7 << 32) + 5, 3];
+        assert_eq!([0, 1, 2].map(|part| pack.value(&packed, part)), [Some(5), Some(7), Some(3)]);
+        let all = value((i64::MIN.into(), i64::MAX.into()), false);
+        let pack = KeyPack::of_groups(std::slice::from_ref(&all)).unwrap();
+        assert_eq!((pack.words, pack.is_wide(), pack.value(&[u64::MAX], 0)), (1, true, Some(i64::MAX.into())));
+        let full = value((i64::MIN.into(), i64::MAX.into()), true);
+        let one = value((4, 4), false);
+        let pack = KeyPack::of_groups(&[full.clone(), one, full, half]).unwrap();
+        // A full word, its flag with one more place and the flag of the next full word.
+        assert_eq!(pack.words, 4);
+        assert_eq!(pack.value(&[0, 0, 0, 0], 0), Some(i64::MIN.into()));
+        assert_eq!(pack.value(&[u64::MAX, 0, 0, 0], 0), Some(i64::MAX.into()));
+        assert_eq!((pack.value(&[0, 1, 0, 0], 0), pack.value(&[0, 1, 0, 0], 1)), (None, Some(4)));
+    }
+
+    #[test]
+    fn what_has_no_bits_to_compare_is_refused() {
+        let wide = Facts { ty: Ty::I128, ..value((0, 1 << 70), false) };
+        assert!(KeyPack::of_groups(&[wide]).is_err());
+        let float = Facts { ty: Ty::F64, range: None, ..value((0, 0), false) };
+        assert!(KeyPack::of_join(std::slice::from_ref(&float)).is_err());
+        assert!(KeyPack::of_groups(&[float]).is_ok());
+    }
+}

@@ -1,0 +1,211 @@
+//! The order in which a pipeline takes its steps, and which of them run on whole vectors.
+//!
+//! Filters and probes that only thin rows out may be taken in any order: what drops most in the least time is first.
+//! What can raise an error stays behind everything that came before it in the plan. Probes with payload that a step
+//! needs come before that step.
+
+use super::estimate::selectivity;
+use super::table::{BuiltTable, TableLayout};
+use crate::error::{EngineError, Result};
+use crate::facts::{Facts, analyse};
+use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step};
+
+/// Time of a probe over that of a filter.
+const PROBE_COST: f64 = 1.05;
+/// The same where the table's bitmap does not fit shared memory.
+const FAR_PROBE_COST: f64 = 4.0;
+/// Steps that leave more rows than that are weak.
+const WEAK_SHARE: f64 = 0.5;
+
+/// A step in its final place.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    /// What is done.
+    pub(crate) item: Item,
+    /// Estimated share of rows that go on.
+    pub(crate) share: f64,
+    /// Time a row, over that of a filter.
+    cost: f64,
+    /// Whether it can raise an evaluation error.
+    pub(crate) fallible: bool,
+}
+
+impl Planned {
+    /// Whether it drops too little for what it costs to be worth columns of its own.
+    pub(crate) fn is_weak(&self) -> bool {
+        self.share > WEAK_SHARE || self.cost >= FAR_PROBE_COST
+    }
+}
+
+/// A step, conjunctions taken apart.
+#[derive(Debug, Clone)]
+pub(crate) enum Item {
+    /// A filter.
+    Filter(Expr),
+    /// A probe, with the first register of its payload.
+    Probe(Probe, usize),
+}
+
+impl Item {
+    /// Calls `visit` for every register the item reads.
+    pub(crate) fn registers(&self, visit: &mut impl FnMut(usize)) {
+        match self {
+            Item::Filter(expr) => expr.registers(visit),
+            Item::Probe(probe, _) => probe.keys.iter().for_each(|key| key.registers(visit)),
+        }
+    }
+}
+
+/// What is known of every register of the pipeline.
+pub(crate) fn registers(
+    pipeline: &Pipeline,
+    columns: &[Facts],
+    tables: &[Option<BuiltTable>],
+) -> Result<Vec<Option<Facts>>> {
+    let mut registers: Vec<Option<Facts>> = columns.iter().cloned().map(Some).collect();
+    for step in &pipeline.steps {
+        let Step::Probe(probe) = step else { continue };
+        if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
+            continue;
+        }
+        for column in &table(tables, probe)?.payload {
+            let nullable = column.facts.nullable || probe.kind == JoinKind::Left;
+            registers.push(Some(Facts { nullable, ..column.facts.clone() }));
+        }
+    }
+    Ok(registers)
+}
+
+/// The table a probe looks into.
+pub(crate) fn table<'a>(tables: &'a [Option<BuiltTable>], probe: &Probe) -> Result<&'a BuiltTable> {
+    tables
+        .get(probe.build)
+        .and_then(Option::as_ref)
+        .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
+}
+
+/// The pipeline's steps in the order they are taken; bitmaps of more than `bitmap_bytes_max` are not in shared memory.
+pub(crate) fn order(
+    pipeline: &Pipeline,
+    columns: usize,
+    registers: &[Option<Facts>],
+    tables: &[Option<BuiltTable>],
+    (overflow, bitmap_bytes_max): (Overflow, usize),
+) -> Result<Vec<Planned>> {
+    let mut waiting: Vec<Planned> = Vec::new();
+    // Registers that filters read alone, with the share that passes all of them.
+    let mut alone: Vec<(usize, f64)> = Vec::new();
+    let mut register = columns;
+    for step in &pipeline.steps {
+        match step {
+            Step::Filter(expr) => {
+                let mut parts = Vec::new();
+                conjuncts(expr, &mut parts);
+                for part in parts {
+                    let (_, fallible) = analyse(&[&part], registers, overflow)?;
+                    let share = beside(&mut alone, &part, selectivity(&part, registers));
+                    waiting.push(Planned { item: Item::Filter(part), share, cost: 1.0, fallible });
+                }
+            }
+            Step::Probe(probe) => {
+                let built = table(tables, probe)?;
+                let (_, fallible) = analyse(&probe.keys.iter().collect::<Vec<_>>(), registers, overflow)?;
+                let share = match probe.kind {
+                    JoinKind::Inner | JoinKind::Semi => built.share,
+                    JoinKind::Left => 1.0,
+                    JoinKind::Anti => 1.0 - built.share,
+                };
+                let is_far =
+                    matches!(&built.layout, TableLayout::Direct { bitmap } if bitmap.bytes() > bitmap_bytes_max);
+                let cost = if is_far { FAR_PROBE_COST } else { PROBE_COST };
+                waiting.push(Planned { item: Item::Probe(probe.clone(), register), share, cost, fallible });
+                if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
+                    register += built.payload.len();
+                }
+            }
+        }
+    }
+    let mut available: Vec<bool> = (0..registers.len()).map(|register| register < columns).collect();
+    let mut ordered: Vec<Planned> = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let best = pick(&waiting, &available)
+            .ok_or_else(|| EngineError::Malformed("a step reads registers no step writes".into()))?;
+        let planned = waiting.remove(best);
+        if let Item::Probe(probe, first) = &planned.item
+            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
+        {
+            available[*first..*first + table(tables, probe)?.payload.len()].fill(true);
+        }
+        ordered.push(planned);
+    }
+    Ok(ordered)
+}
+
+/// The share of rows that pass a filter among those that passed the filters on the same register: what two bounds drop
+/// does not overlap, so that a range is as large as both leave together.
+fn beside(alone: &mut Vec<(usize, f64)>, filter: &Expr, share: f64) -> f64 {
+    let mut read = Vec::new();
+    filter.registers(&mut |register| read.push(register));
+    let Some(register) = read.pop().filter(|last| read.iter().all(|other| other == last)) else { return share };
+    let Some((_, before)) = alone.iter_mut().find(|(known, _)| *known == register) else {
+        alone.push((register, share));
+        return share;
+    };
+    // Of filters after one that leaves nothing nothing more is known.
+    if *before <= 0.0 {
+        return share;
+    }
+    let both = if *before + share > 1.0 { *before + share - 1.0 } else { *before * share };
+    let among = both / *before;
+    *before = both;
+    among
+}
+
+/// The step that is best taken now; a fallible one only when it is the first that waits.
+fn pick(waiting: &[Planned], available: &[bool]) -> Option<usize> {
+    let ready = |planned: &Planned| {
+        let mut ready = true;
+        planned.item.registers(&mut |register| ready &= available.get(register).copied().unwrap_or(false));
+        ready
+    };
+    // What drops most rows in the least time comes first.
+    let weight = |planned: &Planned| 1.0 - (1.0 - planned.share) / planned.cost;
+    let candidates = waiting.iter().enumerate().filter(|(position, planned)| {
+        let in_turn = !planned.fallible || *position == 0;
+        // Nothing overtakes a fallible step's predecessors, but infallible steps may overtake a fallible one.
+        in_turn && ready(planned)
+    });
+    candidates.min_by(|(_, a), (_, b)| weight(a).total_cmp(&weight(b))).map(|(position, _)| position)
+}
+
+fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
+    match expr {
+        Expr::Binary(BinaryOp::And, left, right) => {
+            conjuncts(left, parts);
+            conjuncts(right, parts);
+        }
+        other => parts.push(other.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Literal, Ty};
+
+    #[test]
+    fn two_bounds_of_a_register_leave_a_range() {
+        let mut alone = Vec::new();
+        let reads = |register| Expr::binary(BinaryOp::Ge, Expr::Reg(register), Expr::Literal(Literal::Int(3), Ty::I32));
+        assert_eq!(beside(&mut alone, &reads(0), 0.75), 0.75);
+        assert_eq!(beside(&mut alone, &reads(1), 0.5), 0.5);
+        assert_eq!(beside(&mut alone, &reads(0), 0.5), 1.0 / 3.0);
+        // Of filters that drop more than everything together nothing is known.
+        assert_eq!(beside(&mut alone, &reads(0), 0.5), 0.5);
+        // A range outside of the column's bounds.
+        assert_eq!(beside(&mut alone, &reads(2), 0.0), 0.0);
+        assert_eq!(beside(&mut alone, &reads(2), 1.0), 1.0);
+        let both = Expr::binary(BinaryOp::Lt, Expr::Reg(0), Expr::Reg(1));
+        assert_eq!(beside(&mut alone, &both, 0.9), 0.9);
+    }
+}

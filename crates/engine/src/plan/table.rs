@@ -1,0 +1,196 @@
+//! Tables that pipelines build and others probe: where they lie and what their entries look like.
+
+use std::sync::Arc;
+
+use warpcube_column::Dictionary;
+
+use super::keys::KeyPack;
+use crate::arena::{Arena, Zone};
+use crate::error::{Result, unsupported};
+use crate::facts::Facts;
+use crate::ir::Ty;
+
+/// A domain of up to this many places a row is indexed directly.
+const DIRECT_PLACES_PER_ROW: u64 = 16;
+/// Domains up to this size are indexed directly whatever the row count.
+const DIRECT_PLACES_MIN: u64 = 1 << 16;
+/// Largest table in bytes.
+const TABLE_BYTES_MAX: u64 = 8 << 30;
+
+/// How entries are found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TableLayout {
+    /// A bit a packed key; entries are indexed by packed key.
+    Direct {
+        /// Bits, padded to whole 16 bytes.
+        bitmap: Zone,
+    },
+    /// Open addressing over packed keys + 1; entries are indexed by slot.
+    Hash {
+        /// Keys.
+        keys: Zone,
+        /// Number of slots less one.
+        mask: u64,
+        /// What hashes are seeded with.
+        seed: u64,
+    },
+    /// Open addressing over keys of several words; entries are indexed by slot.
+    Wide {
+        /// States of slots.
+        states: Zone,
+        /// Words of keys, side by side.
+        words: Zone,
+        /// Number of slots less one.
+        mask: u64,
+        /// What hashes are seeded with.
+        seed: u64,
+    },
+}
+
+/// What an entry keeps of the values of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// The only one.
+    Only,
+    /// The smallest.
+    Least,
+    /// The largest.
+    Most,
+}
+
+/// One payload column of a table: values less `low`, plus one where NULL has place 0. A float that may be NULL is a
+/// double, and NULL a NaN of bits that no value has (`wc_nan_null` in the device library). Entries of extremes start at
+/// zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
+#[derive(Debug, Clone)]
+pub(crate) struct PayloadColumn {
+    /// Entries.
+    pub(crate) zone: Zone,
+    /// C type of an entry.
+    pub(crate) c_type: &'static str,
+    /// What entry 0 (or 1, if nullable) stands for; entries of floats are the values themselves.
+    pub(crate) low: i128,
+    /// Which value of a key is kept.
+    pub(crate) keep: Keep,
+    /// What is known of the value.
+    pub(crate) facts: Facts,
+}
+
+/// A table as its probes see it.
+#[derive(Debug, Clone)]
+pub(crate) struct BuiltTable {
+    /// Packing of its keys.
+    pub(crate) pack: KeyPack,
+    /// Strings behind the codes of its keys.
+    pub(crate) strings: Vec<Option<Arc<Dictionary>>>,
+    /// How entries are found.
+    pub(crate) layout: TableLayout,
+    /// Payload columns.
+    pub(crate) payload: Vec<PayloadColumn>,
+    /// Estimated share of probe rows that find an entry.
+    pub(crate) share: f64,
+}
+
+impl PayloadColumn {
+    /// The image of a value: what is stored, or raises what is stored.
+    pub(crate) fn image(&self, code: &str, offset: &str) -> String {
+        match self.keep {
+            Keep::Least => format!("({})((uint64_t){offset} - (uint64_t){code})", self.c_type),
+            _ => format!("({})((uint64_t)(int64_t){code} - (uint64_t){offset})", self.c_type),
+        }
+    }
+
+    /// The value of an image.
+    pub(crate) fn value(&self, stored: &str, offset: &str) -> String {
+        match self.keep {
+            Keep::Least => format!("((uint64_t){offset} - (uint64_t){stored})"),
+            _ => format!("((int64_t)((uint64_t)(int64_t){stored} + (uint64_t){offset}))"),
+        }
+    }
+
+    /// What images are counted from.
+    pub(crate) fn offset(&self) -> i64 {
+        let offset = match self.keep {
+            Keep::Least => self.facts.range.map_or(0, |(_, high)| high) + 1,
+            _ => self.low - i128::from(self.facts.nullable),
+        };
+        offset as i64
+    }
+}
+
+impl BuiltTable {
+    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`.
+    pub(crate) fn lay_out(
+        arena: &mut Arena,
+        keys: &[Facts],
+        payload: &[(Facts, Keep)],
+        (rows, share): (u64, f64),
+        seed: u64,
+    ) -> Result<BuiltTable> {
+        let pack = KeyPack::of_join(keys)?;
+        let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
+        let direct = pack.domain <= (rows.saturating_mul(DIRECT_PLACES_PER_ROW)).max(DIRECT_PLACES_MIN);
+        let places = if direct { pack.domain } else { (rows.max(8) * 2).next_power_of_two() };
+        let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
+        let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
+        if places.saturating_mul(entry_bytes + if direct { 1 } else { 8 * (1 + pack.words as u64) }) > TABLE_BYTES_MAX {
+            return unsupported("a join table larger than 8 GiB");
+        }
+        let layout = match direct {
+            true => TableLayout::Direct { bitmap: arena.zeroed((places.div_ceil(128) * 16) as usize) },
+            false if !pack.is_wide() => {
+                TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1, seed }
+            }
+            false => TableLayout::Wide {
+                states: arena.zeroed(places as usize * 8),
+                words: arena.scratch(places as usize * 8 * pack.words),
+                mask: places - 1,
+                seed,
+            },
+        };
+        let payload = payload
+            .iter()
+            .map(|(value, keep)| {
+                let (c_type, width) = entry(value, *keep)?;
+                let bytes = (places * width) as usize;
+                Ok(PayloadColumn {
+                    zone: if *keep == Keep::Only { arena.scratch(bytes) } else { arena.zeroed(bytes) },
+                    keep: *keep,
+                    c_type,
+                    low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
+                    facts: Facts {
+                        dictionary: value.dictionary.clone(),
+                        ..Facts::new(value.ty, value.nullable || *keep != Keep::Only, value.bounds())
+                    },
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(BuiltTable { pack, strings, layout, payload, share })
+    }
+}
+
+/// C type and width of a payload entry: the narrowest that holds the value's range.
+fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
+    if keep != Keep::Only {
+        let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
+        let narrow = value.ty != Ty::I128 || value.is_narrow();
+        return match span {
+            Some(span) if narrow && span < u64::MAX.into() => Ok(("uint64_t", 8)),
+            _ => unsupported("the extremes of floats or of values that span 64 bits on a join's build side"),
+        };
+    }
+    if value.ty.is_float() {
+        return match (value.nullable, value.ty) {
+            (false, Ty::F32) => Ok(("float", 4)),
+            _ => Ok(("double", 8)),
+        };
+    }
+    let (low, high) = value.bounds().expect("integers have bounds");
+    let largest = (high - low).max(0) as u128 + u128::from(value.nullable);
+    match largest {
+        0..=0xff => Ok(("uint8_t", 1)),
+        0x100..=0xffff => Ok(("uint16_t", 2)),
+        0x1_0000..=0xffff_ffff => Ok(("uint32_t", 4)),
+        _ if largest <= u64::MAX.into() => Ok(("uint64_t", 8)),
+        _ => unsupported("a decimal column wider than 64 bits of a join's build side"),
+    }
+}

@@ -1,0 +1,277 @@
+//! How a top-k is found: which form, how many samples, how many candidates.
+//!
+//! The *threshold form* draws rows, ranks those that pass the steps, and takes a rank of the sample that all but
+//! certainly no row of the result is below; one scan appends the rows at or above it, of which the best k are selected.
+//! Ranks are distinct, so that no distribution of keys makes candidates many; ranks with a tail are not, and equal ones
+//! may be many. A run that finds too few or has no room is run again in the *whole form*: the scan writes the rank of
+//! each row to its place and an algorithm of `gpu::prims` selects among all. Named algorithms take the whole form too.
+//! Ranks with a tail have no whole form: without a sample all rows that pass are candidates.
+
+use warpcube_gpu::DeviceInfo;
+use warpcube_gpu::prims::Element;
+use warpcube_gpu::prims::topk::{Algorithm, K_MAX, Machine, TopKSpec, predict_ms};
+
+use super::topk_rank::Ranks;
+use crate::error::{Result, unsupported};
+use crate::format::in_bytes;
+use crate::tuning::Tuning;
+
+/// Tables below are candidates as a whole.
+const SAMPLED_ROWS_MIN: u64 = 1 << 15;
+/// Fewest and most rows that are drawn.
+const SAMPLES_MIN: u64 = 1 << 11;
+const SAMPLES_MAX: u64 = 1 << 18;
+/// One row of so many is drawn at most.
+const ROWS_PER_SAMPLE_MIN: u64 = 16;
+/// Samples among the best k that are enough.
+const BETTER_SAMPLES: u64 = 1024;
+/// Candidates that there is room for beyond any estimate.
+const ROOM_MIN: u64 = 1024;
+/// Kernels of the threshold form: sample, its selection, scan, selection, gathering.
+const THRESHOLD_LAUNCHES: f64 = 17.0;
+/// What another algorithm has to save: most have kernels for each k, which are compiled first.
+const SAVED_MS_MIN: f64 = 0.1;
+/// Share of the peak bandwidth that kernels reach.
+const BANDWIDTH_SHARE: f64 = 0.95;
+/// Bytes of shared memory that a multiprocessor moves a second: 128 a cycle at 1.75 GHz.
+const SHARED_BANDWIDTH: f64 = 2.24e11;
+
+/// The sample of the threshold form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Rows drawn, with repeats.
+    pub(crate) rows: u64,
+    /// The threshold is the sample's best rank but so many less one.
+    pub(crate) place: u64,
+}
+
+/// How ranks are selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Candidates at or above a threshold, of which there is room for so many; all rows that pass where there is no
+    /// sample.
+    Threshold { sample: Option<Sample>, room: u64 },
+    /// An algorithm among the ranks of all rows.
+    Whole(Algorithm),
+}
+
+/// A form with what is expected of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) form: Form,
+    /// The reason, for EXPLAIN.
+    pub(crate) reason: String,
+}
+
+/// What a top-k is decided by.
+pub(crate) struct Question<'a> {
+    pub(crate) info: &'a DeviceInfo,
+    pub(crate) tuning: &'a Tuning,
+    pub(crate) ranks: &'a Ranks,
+    /// Rows of the table, and of the result at most.
+    pub(crate) rows: u64,
+    pub(crate) k: u64,
+    /// The algorithm that was asked for.
+    pub(crate) named: Option<Algorithm>,
+    /// Whether a threshold has failed.
+    pub(crate) exact: bool,
+    /// Bytes that the scan reads.
+    pub(crate) scan_bytes: f64,
+}
+
+impl Sample {
+    /// The sample and the room for candidates. The place lies six standard deviations and eight above the number of
+    /// draws expected among the best k, so that a threshold is too high once in some 10⁹ runs; the room is eight
+    /// standard deviations above the number of candidates. None if all rows are candidates.
+    fn new(rows: u64, k: u64, tuning: &Tuning) -> Option<(Sample, u64)> {
+        if rows < SAMPLED_ROWS_MIN || k == 0 {
+            return None;
+        }
+        let wanted = (rows / ROWS_PER_SAMPLE_MIN).min(rows.saturating_mul(BETTER_SAMPLES) / k);
+        let samples = wanted.clamp(SAMPLES_MIN, SAMPLES_MAX);
+        let better = k as f64 * samples as f64 / rows as f64;
+        let place = (better + tuning.top_deviations * better.sqrt() + 8.0).ceil().max(1.0);
+        if place >= samples as f64 / 2.0 {
+            return None;
+        }
+        let candidates = place * rows as f64 / samples as f64;
+        let room = (candidates * (1.0 + 8.0 / place.sqrt()) + ROOM_MIN as f64) * tuning.top_room;
+        Some((Sample { rows: samples, place: place as u64 }, (room as u64).clamp(k, rows)))
+    }
+}
+
+impl Form {
+    /// Ranks that are selected from.
+    pub(crate) fn candidates(self, rows: u64) -> u64 {
+        match self {
+            Form::Threshold { room, .. } => room,
+            Form::Whole(_) => rows,
+        }
+    }
+
+    /// The selection among them, where ranks have no tail; of the sample's, the same program with another k.
+    pub(crate) fn spec(self, ranks: &Ranks, rows: u64, k: u64) -> TopKSpec {
+        let algorithm = match self {
+            Form::Threshold { .. } => Algorithm::Threshold,
+            Form::Whole(algorithm) => algorithm,
+        };
+        spec(ranks.element(), rows, k, algorithm)
+    }
+}
+
+fn spec(element: Element, rows: u64, k: u64, algorithm: Algorithm) -> TopKSpec {
+    let numbers = if rows < 1 << 32 { Element::U32 } else { Element::U64 };
+    // Ranks are distinct: ties of any rows are those of places without one.
+    TopKSpec { rows: numbers, ..TopKSpec::new(element, k, algorithm) }
+}
+
+impl Question<'_> {
+    /// The form to take.
+    ///
+    /// # Errors
+    /// Unsupported if k is too large, for the device or for the algorithm that was asked for.
+    pub(crate) fn decide(&self) -> Result<Decision> {
+        if self.k > K_MAX {
+            return unsupported(format!("the first {} rows of an order, where {K_MAX} are the most", self.k));
+        }
+        let (form, why) = match (self.exact, self.named) {
+            (true, _) => (self.exact_form(), "a threshold let too few or too many rows pass".into()),
+            (_, Some(Algorithm::Threshold)) => (self.threshold(), "it was asked for".into()),
+            (_, Some(algorithm)) => (Form::Whole(algorithm), "it was asked for".into()),
+            (_, None) => self.cheapest(),
+        };
+        if let (Form::Whole(algorithm), Some(tail)) = (form, self.ranks.tail_bits) {
+            let bits = self.ranks.key_bits + tail;
+            return unsupported(format!("{algorithm} of keys of {bits} bits: with rows they have 128 at most"));
+        }
+        if let Err(error) = form.spec(self.ranks, self.rows, self.k).check(self.info) {
+            return unsupported(error.to_string());
+        }
+        Ok(Decision { form, reason: format!("{}: {why}", self.words(form)) })
+    }
+
+    fn threshold(&self) -> Form {
+        match Sample::new(self.rows, self.k, self.tuning) {
+            Some((sample, room)) => Form::Threshold { sample: Some(sample), room },
+            None => self.unsampled(),
+        }
+    }
+
+    /// The threshold form in which all rows that pass are candidates.
+    fn unsampled(&self) -> Form {
+        Form::Threshold { sample: None, room: self.rows }
+    }
+
+    /// A form that no sample can mislead.
+    fn exact_form(&self) -> Form {
+        match self.ranks.tail_bits {
+            Some(_) => self.unsampled(),
+            None => Form::Whole(Algorithm::RadixSelect),
+        }
+    }
+
+    /// The form of the least predicted time; the threshold form unless another one saves [`SAVED_MS_MIN`]. Heaps are
+    /// taken by name alone: ascending keys slow them down beyond any prediction.
+    fn cheapest(&self) -> (Form, String) {
+        let robust = |algorithm: &Algorithm| {
+            !matches!(algorithm, Algorithm::Threshold | Algorithm::HeapShared | Algorithm::HeapRegisters)
+        };
+        let whole = Algorithm::ALL.into_iter().filter(robust).map(Form::Whole);
+        let fits = |form: &Form| form.spec(self.ranks, self.rows, self.k).check(self.info).is_ok();
+        let whole = whole.filter(|_| self.ranks.tail_bits.is_none());
+        let forms = std::iter::once(self.threshold()).chain(whole).filter(fits);
+        let mut ranked: Vec<(Form, f64)> = forms.filter_map(|form| Some((form, self.predicted_ms(form)?))).collect();
+        let worth = |(form, ms): &(Form, f64)| match form {
+            Form::Threshold { .. } => *ms,
+            Form::Whole(_) => ms + SAVED_MS_MIN,
+        };
+        ranked.sort_by(|a, b| worth(a).total_cmp(&worth(b)));
+        let why = match ranked.as_slice() {
+            [(_, own), (next, ms), ..] => {
+                let remark = if ms < own { ", which saves too little" } else { "" };
+                format!("next {}, {ms:.3} ms{remark}", self.algorithm(*next))
+            }
+            _ => "the only one".into(),
+        };
+        (ranked.first().map_or_else(|| self.threshold(), |(form, _)| *form), why)
+    }
+
+    fn machine(&self) -> Machine {
+        let DeviceInfo { peak_bandwidth, multiprocessors, shared_memory_per_block, .. } = *self.info;
+        if peak_bandwidth <= 0.0 {
+            return Machine { shared_bytes: shared_memory_per_block, ..Machine::H200 };
+        }
+        Machine {
+            read_bandwidth: peak_bandwidth * BANDWIDTH_SHARE,
+            shared_bandwidth: f64::from(multiprocessors) * SHARED_BANDWIDTH,
+            shared_bytes: shared_memory_per_block,
+            ..Machine::H200
+        }
+    }
+
+    /// Milliseconds: the scan, for whole forms the ranks that it clears and writes, and the selection among them.
+    fn predicted_ms(&self, form: Form) -> Option<f64> {
+        let machine = self.machine();
+        let ms = |bytes: f64| bytes / machine.read_bandwidth * 1e3;
+        let bytes = self.bytes(form);
+        match form {
+            Form::Threshold { .. } => Some(ms(bytes) + THRESHOLD_LAUNCHES * machine.launch_ms),
+            Form::Whole(_) => {
+                let selection = predict_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.rows)?;
+                Some(ms(bytes) + 2.0 * machine.launch_ms + selection)
+            }
+        }
+    }
+
+    /// Bytes that are read and written before the selection.
+    fn bytes(&self, form: Form) -> f64 {
+        let tail_bytes = if self.ranks.tail_bits.is_some() { 16 } else { 0 };
+        let rank_bytes = (self.ranks.element().bytes() + tail_bytes) as f64;
+        let ranks = match form {
+            Form::Threshold { sample, room } => room.min(self.rows) + 2 * sample.map_or(0, |sample| sample.rows),
+            Form::Whole(_) => 2 * self.rows,
+        };
+        self.scan_bytes + ranks as f64 * rank_bytes
+    }
+
+    fn algorithm(&self, form: Form) -> Algorithm {
+        form.spec(self.ranks, self.rows, self.k).algorithm
+    }
+
+    fn words(&self, form: Form) -> String {
+        let ms = self.predicted_ms(form).map_or_else(String::new, |ms| format!(", {ms:.3} ms"));
+        let bits = self.ranks.key_bits + self.ranks.tail_bits.unwrap_or(0) + self.ranks.row_bits;
+        let candidates = match form {
+            Form::Threshold { sample: Some(sample), room } => {
+                format!("{} rows drawn, room for {room} candidates", sample.rows)
+            }
+            Form::Threshold { sample: None, .. } => "all rows are candidates".into(),
+            Form::Whole(_) => "the ranks of all rows are written first".into(),
+        };
+        format!(
+            "{}: {} of {} rows by ranks of {bits} bits, {candidates}, {}{ms} predicted",
+            self.algorithm(form),
+            self.k,
+            self.rows,
+            in_bytes(self.bytes(form) as u64)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_leave_few_candidates_and_room_for_more() {
+        let of = |rows, k| Sample::new(rows, k, &Tuning::default());
+        assert_eq!(of(SAMPLED_ROWS_MIN - 1, 10), None);
+        assert_eq!(of(1 << 20, 1 << 19), None, "half of all rows");
+        for (rows, k) in [(1 << 15, 1), (1 << 20, 100), (1 << 29, 256), (1 << 29, 1 << 20), (1 << 22, 1 << 20)] {
+            let (sample, room) = of(rows, k).unwrap();
+            let candidates = sample.place * rows / sample.rows;
+            assert!(candidates >= k && room >= candidates && room <= rows, "{rows} {k}: {sample:?} {room}");
+            assert!(rows < 1 << 29 || room * 8 < rows, "{rows} {k}: {room}");
+        }
+    }
+}

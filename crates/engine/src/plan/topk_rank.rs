@@ -1,0 +1,204 @@
+//! Ranks: the keys of an order and the row in one unsigned number, the largest of which come first.
+//!
+//! Each key becomes a place, an offset between the bounds of its values that grows towards the front of the order:
+//! complemented where the order ascends, with one more place before or behind all where there are NULLs. Floats are
+//! their ordered bits (`gpu::prims`), which leave codes free on both sides for NULL. Places side by side are the *key*;
+//! below it lies the complement of the row number, so that ranks are distinct and of equal keys the first row comes
+//! first. No rank is zero: that is the mark of a place without a row.
+//!
+//! Where keys and row take more than 128 bits, the rank holds the leading keys that fit, and a *tail* of as many bits
+//! the others and the row. Ranks are then compared with the threshold, and ranks with tails when candidates are sorted;
+//! the mark of a place without a row is a tail of zero.
+
+use warpcube_gpu::prims::Element;
+
+use crate::error::{Result, unsupported};
+use crate::facts::Facts;
+use crate::ir::{OrderKey, Ty};
+
+/// Bits of the widest rank.
+const BITS_MAX: u32 = 128;
+
+/// How one key becomes a place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// Bounds of valid values; those of a float's bits.
+    pub(crate) low: i128,
+    pub(crate) high: i128,
+    /// Bits of a place, and how far left of the lowest key's they lie.
+    pub(crate) bits: u32,
+    pub(crate) shift: u32,
+    pub(crate) float: bool,
+    pub(crate) nullable: bool,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// How the keys of a row become its rank.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ranks {
+    pub(crate) parts: Vec<Part>,
+    /// Parts that lie in the rank; the others lie in the tail.
+    pub(crate) leading: usize,
+    /// Bits of the rank's keys, and of the tail's where there is a tail.
+    pub(crate) key_bits: u32,
+    pub(crate) tail_bits: Option<u32>,
+    /// Bits of the row's complement: one more value than there are rows.
+    pub(crate) row_bits: u32,
+}
+
+/// Bits that hold all numbers up to `last`.
+fn bits(last: u128) -> u32 {
+    128 - last.leading_zeros()
+}
+
+/// The narrowest C type of so many bits.
+pub(crate) fn c_type(bits: u32) -> &'static str {
+    match bits {
+        0..=32 => "uint32_t",
+        33..=64 => "uint64_t",
+        _ => "unsigned __int128",
+    }
+}
+
+/// Lays parts side by side, the last one lowest; their bits.
+fn side_by_side(parts: &mut [Part]) -> u32 {
+    parts.iter_mut().rev().fold(0, |below, part| {
+        part.shift = below;
+        below + part.bits
+    })
+}
+
+impl Part {
+    fn new(key: &OrderKey, value: &Facts) -> Result<Part> {
+        let nullable = value.nullable;
+        let (low, high) = match (value.ty, value.bounds()) {
+            (Ty::F32, _) => (0, u32::MAX.into()),
+            (Ty::F64, _) => (0, u64::MAX.into()),
+            // A column without valid values has no bounds of its own.
+            (_, Some((low, high))) if low <= high => (low, high),
+            _ => (0, 0),
+        };
+        let float = value.ty.is_float();
+        let last = (high.wrapping_sub(low) as u128).checked_add(u128::from(nullable && !float));
+        let Some(last) = last else { return unsupported("an order by a decimal of 128 bits that may be NULL") };
+        Ok(Part {
+            low,
+            high,
+            bits: bits(last),
+            shift: 0,
+            float,
+            nullable,
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        })
+    }
+
+    /// The place of NULL.
+    pub(crate) fn null_place(&self) -> u128 {
+        match (self.nulls_first, self.float) {
+            (false, _) => 0,
+            (true, true) => self.high as u128,
+            (true, false) => self.high.wrapping_sub(self.low) as u128 + 1,
+        }
+    }
+
+    /// What a value's offset is raised by: one where place zero is that of NULL.
+    pub(crate) fn raised(&self) -> bool {
+        self.nullable && !self.nulls_first && !self.float
+    }
+}
+
+impl Ranks {
+    /// The ranks of a table of so many rows; `values` is what is known of each key.
+    ///
+    /// # Errors
+    /// Unsupported if the rank or the tail takes more than 128 bits.
+    pub(crate) fn new(keys: &[OrderKey], values: &[Facts], rows: u64) -> Result<Ranks> {
+        let mut parts =
+            keys.iter().zip(values).map(|(key, value)| Part::new(key, value)).collect::<Result<Vec<_>>>()?;
+        let row_bits = bits(rows.into()).max(1);
+        let all: u32 = parts.iter().map(|part| part.bits).sum();
+        let has_tail = all + row_bits > BITS_MAX;
+        let fits = |count: &usize| parts[..*count].iter().map(|part| part.bits).sum::<u32>() <= BITS_MAX;
+        let leading = if has_tail { (0..=parts.len()).rev().find(fits).unwrap_or(0) } else { parts.len() };
+        let (ranked, behind) = parts.split_at_mut(leading);
+        let (key_bits, tail_bits) = (side_by_side(ranked), side_by_side(behind));
+        if tail_bits + row_bits > BITS_MAX {
+            let most = BITS_MAX - row_bits;
+            return unsupported(format!(
+                "an order by keys of {all} bits: {tail_bits} behind the first {key_bits}, where {most} are the most"
+            ));
+        }
+        Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits })
+    }
+
+    /// Bits below the keys of a rank.
+    pub(crate) fn key_shift(&self) -> u32 {
+        if self.tail_bits.is_some() { 0 } else { self.row_bits }
+    }
+
+    /// The type of ranks.
+    pub(crate) fn element(&self) -> Element {
+        if self.tail_bits.is_none() && self.key_bits + self.row_bits <= 64 { Element::U64 } else { Element::U128 }
+    }
+
+    /// The C type of ranks.
+    pub(crate) fn c_type(&self) -> &'static str {
+        self.element().c_type()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Expr;
+
+    fn value(ty: Ty, range: Option<(i128, i128)>, nullable: bool) -> Facts {
+        Facts::new(ty, nullable, range)
+    }
+
+    fn key(descending: bool, nulls_first: bool) -> OrderKey {
+        OrderKey { expr: Expr::Reg(0), descending, nulls_first }
+    }
+
+    #[test]
+    fn keys_lie_side_by_side_above_the_row() {
+        let keys = [key(true, true), key(false, false)];
+        let values = [value(Ty::I32, Some((-3, 4)), false), value(Ty::I64, Some((0, 255)), true)];
+        let ranks = Ranks::new(&keys, &values, 1000).unwrap();
+        // 255 and NULL are 257 places.
+        assert_eq!((ranks.key_bits, ranks.row_bits, ranks.element()), (3 + 9, 10, Element::U64));
+        assert_eq!((ranks.parts[0].shift, ranks.parts[1].shift), (9, 0));
+        assert!(ranks.parts[1].raised() && !ranks.parts[0].raised());
+        assert_eq!(ranks.parts[1].null_place(), 0);
+    }
+
+    #[test]
+    fn a_float_has_room_for_null_among_its_bits() {
+        let floats = value(Ty::F64, None, true);
+        let ranks = Ranks::new(&[key(true, true)], std::slice::from_ref(&floats), 1 << 31).unwrap();
+        assert_eq!((ranks.key_bits, ranks.row_bits, ranks.element()), (64, 32, Element::U128));
+        assert_eq!(ranks.parts[0].null_place(), u64::MAX.into());
+        let of = |count: usize| {
+            let keys: Vec<OrderKey> = (0..count).map(|_| key(true, true)).collect();
+            Ranks::new(&keys, &vec![floats.clone(); count], 10)
+        };
+        let three = of(3).unwrap();
+        assert_eq!((three.leading, three.key_bits, three.tail_bits, three.row_bits), (2, 128, Some(64), 4));
+        assert_eq!(three.parts.iter().map(|part| part.shift).collect::<Vec<_>>(), [64, 0, 0]);
+        assert_eq!(of(2).unwrap().tail_bits, Some(0), "the row alone");
+        assert!(of(4).is_err());
+    }
+
+    #[test]
+    fn bounds_of_all_widths_fit_or_are_refused() {
+        let one = [key(false, true)];
+        let of = |range, nullable| Ranks::new(&one, &[value(Ty::I128, Some(range), nullable)], 15);
+        assert_eq!(of((7, 7), false).unwrap().key_bits, 0);
+        assert_eq!(of((5, 4), true).unwrap().key_bits, 1, "no value and NULL");
+        assert_eq!(of((i64::MIN.into(), i64::MAX.into()), true).unwrap().key_bits, 65);
+        assert_eq!(of((i128::MIN, i128::MAX), false).unwrap().tail_bits, Some(0));
+        assert!(of((i128::MIN, i128::MAX), true).is_err());
+    }
+}

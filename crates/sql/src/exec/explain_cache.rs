@@ -1,0 +1,38 @@
+//! Fragments of the plans that are kept, so that EXPLAIN finds what running a statement has found out: an EXPLAIN is
+//! planned by itself and has fragments of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::lower::Lowered;
+
+/// Past so many entries those of plans that are gone are cleared away.
+const ENTRIES: usize = 1024;
+
+/// Fragments by their identity. It keeps none alive.
+#[derive(Debug, Default)]
+pub(crate) struct ExplainCache {
+    fragments: Mutex<HashMap<String, Weak<Lowered>>>,
+}
+
+impl ExplainCache {
+    /// Remembers a fragment; the last of equal ones counts.
+    pub(crate) fn remember(&self, lowered: &Arc<Lowered>) {
+        let mut fragments = self.fragments.lock();
+        if fragments.len() >= ENTRIES {
+            fragments.retain(|_, fragment| fragment.strong_count() > 0);
+        }
+        fragments.insert(lowered.identity.clone(), Arc::downgrade(lowered));
+    }
+
+    /// The fragment itself, or one equal to it that is bound where it is not.
+    pub(crate) fn bound(&self, lowered: &Arc<Lowered>) -> Arc<Lowered> {
+        let twin = || self.fragments.lock().get(&lowered.identity).and_then(Weak::upgrade);
+        match lowered.binding.is_bound() {
+            true => lowered.clone(),
+            false => twin().filter(|twin| twin.binding.is_bound()).unwrap_or_else(|| lowered.clone()),
+        }
+    }
+}

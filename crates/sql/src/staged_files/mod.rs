@@ -1,0 +1,284 @@
+//! Files that statements write: they take their places when all rows are there, and leave nothing behind otherwise.
+//!
+//! DataFusion's sinks close their files when their input fails, so that a COPY that fails would leave half of its rows
+//! in the place of a file that was there before, and an INSERT some of its files in the table. Here both write into a
+//! hidden folder ([`crate::outputs`]), within a target that is a folder, else beside the file that it stands for, so
+//! that it is on the same file system; [`Staged::commit`] moves what is in it. Each file is replaced whole or not at
+//! all; several files of one statement are moved one after the other. What is written to a pipe, a device or an open
+//! file of this process is staged too, and copied. Object stores other than this machine's are left to themselves.
+//!
+//! A COPY into a folder that has data files is refused unless it says what becomes of them: `OPTIONS (append true)`
+//! keeps them, `OPTIONS (overwrite true)` takes those of its format away when all rows are there; a folder that has
+//! others is refused.
+
+mod null_folders;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::dml::CopyTo;
+use datafusion::logical_expr::{LogicalPlan, WriteOp};
+
+use null_folders::with_null_folders;
+
+use crate::access::Access;
+use crate::catalog::{data_files, listing_of, replaceable_files, with_text_keys};
+use crate::error::{Result, SqlError};
+use crate::outputs::{self, Destination, Hidden};
+use crate::values::boolean;
+
+/// What is written to a pipe or a device, until it is.
+const STREAM_NAME: &str = "stream.part";
+/// How long a task that was told to stop may still open a file.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// What a statement writes, until it is done. Dropped without [`Staged::commit`], nothing of it is left.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    folder: Hidden,
+    /// What appears in it, a file or a folder of files.
+    written: PathBuf,
+    /// Where that goes.
+    target: PathBuf,
+    is_special: bool,
+    /// Files that were there before and leave.
+    replaced: Vec<PathBuf>,
+    /// What the session may reach: folders of the target may be links.
+    access: Access,
+}
+
+/// What a COPY does with the files that are in its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// There must be none.
+    None,
+    Appended,
+    Overwritten,
+}
+
+impl Before {
+    /// Takes the options of a COPY that are not its format's.
+    fn take(copy: &mut CopyTo) -> Result<Before> {
+        let mut flag = |name: &str| match copy.options.remove(&format!("format.{name}")) {
+            Some(value) => boolean(value.trim())
+                .ok_or_else(|| SqlError::Planning(format!("COPY takes {name} true or {name} false, found '{value}'"))),
+            None => Ok(false),
+        };
+        match (flag("append")?, flag("overwrite")?) {
+            (true, true) => Err(SqlError::Planning("COPY either appends or overwrites".into())),
+            (true, false) => Ok(Before::Appended),
+            (false, true) => Ok(Before::Overwritten),
+            (false, false) => Ok(Before::None),
+        }
+    }
+}
+
+impl Staged {
+    /// Redirects what a plan writes to files of this machine; `None` where it writes none. Only the statement itself
+    /// writes, or the one that EXPLAIN ANALYZE runs; what is explained and not run keeps its target.
+    pub(crate) fn redirect(plan: LogicalPlan, options: &ConfigOptions) -> Result<(LogicalPlan, Option<Staged>)> {
+        let access = Access::of(options);
+        access.check_plan(&plan)?;
+        let mut staged = None;
+        let plan = match plan {
+            LogicalPlan::Analyze(mut analyze) => {
+                let (input, of_input) = Staged::redirect(Arc::unwrap_or_clone(analyze.input), options)?;
+                (analyze.input, staged) = (Arc::new(input), of_input);
+                LogicalPlan::Analyze(analyze)
+            }
+            LogicalPlan::Explain(mut explain) => {
+                if let LogicalPlan::Copy(copy) = explain.plan.as_ref() {
+                    let mut copy = copy.clone();
+                    Before::take(&mut copy)?;
+                    explain.plan = Arc::new(LogicalPlan::Copy(copy));
+                }
+                LogicalPlan::Explain(explain)
+            }
+            LogicalPlan::Copy(mut copy) => {
+                let before = Before::take(&mut copy)?;
+                if !copy.partition_by.is_empty() {
+                    let option = copy.options.get("execution.keep_partition_by_columns").map(|value| value.trim());
+                    let kept = option.map_or(options.execution.keep_partition_by_columns, |value| value == "true");
+                    let input = Arc::unwrap_or_clone(copy.input);
+                    copy.input = Arc::new(with_null_folders(input, &copy.partition_by, kept)?);
+                }
+                let url = ListingTableUrl::parse(&copy.output_url)?;
+                let place = match url.get_glob() {
+                    None => Staged::beside(&url)?,
+                    Some(_) => None,
+                };
+                match place {
+                    Some(place) => {
+                        let place = place.into_folder(before, &copy)?;
+                        copy.output_url = place.location(url.is_collection());
+                        staged = Some(place);
+                    }
+                    None if before == Before::Overwritten => {
+                        let what = format!("COPY that overwrites '{}'", copy.output_url);
+                        return Err(SqlError::Unsupported(what));
+                    }
+                    None => {}
+                }
+                LogicalPlan::Copy(copy)
+            }
+            LogicalPlan::Dml(mut dml) if matches!(dml.op, WriteOp::Insert(_)) => {
+                let provider = source_as_provider(&dml.target)?;
+                if let Some(table) = listing_of(provider.as_ref()) {
+                    let keys: Vec<String> =
+                        table.options().table_partition_cols.iter().map(|(key, _)| key.clone()).collect();
+                    let place = match table.table_paths().as_slice() {
+                        [url] if url.is_collection() => Staged::beside(url)?,
+                        _ => None,
+                    };
+                    let urls = match &place {
+                        Some(place) => vec![ListingTableUrl::parse(place.location(true))?],
+                        None => table.table_paths().clone(),
+                    };
+                    dml.target = provider_as_source(Arc::new(with_text_keys(table, urls)?));
+                    if !keys.is_empty() {
+                        let kept = options.execution.keep_partition_by_columns;
+                        dml.input = Arc::new(with_null_folders(Arc::unwrap_or_clone(dml.input), &keys, kept)?);
+                    }
+                    staged = place;
+                }
+                LogicalPlan::Dml(dml)
+            }
+            other => other,
+        };
+        if let Some(staged) = &mut staged {
+            staged.access = access;
+        }
+        Ok((plan, staged))
+    }
+
+    /// A folder for what is to be written to `url`, if that is on this machine: a file, or a folder with whatever
+    /// pattern below it.
+    fn beside(url: &ListingTableUrl) -> Result<Option<Staged>> {
+        let Some(path) =
+            Some(url).filter(|url| url.scheme() == "file").and_then(|url| url.get_url().to_file_path().ok())
+        else {
+            return Ok(None);
+        };
+        let destination = Destination::of(&path).map_err(|error| failed(&path, &error))?;
+        let is_special = matches!(destination, Destination::Special(_));
+        let (parent, target) = match destination {
+            Destination::File(target) => (target.parent().map_or_else(|| ".".into(), Path::to_path_buf), target),
+            Destination::Folder(target) => (target.clone(), target),
+            Destination::Special(target) => (folder_for(&target), target),
+        };
+        let Some(name) = path.file_name() else { return Ok(None) };
+        let folder = Hidden::folder(&parent, name).map_err(|error| failed(&parent, &error))?;
+        // A name without an extension would be that of a folder of files.
+        let written = folder.path().join(if is_special { OsStr::new(STREAM_NAME) } else { name });
+        Ok(Some(Staged { written, folder, target, is_special, replaced: Vec::new(), access: Access::default() }))
+    }
+
+    /// The same for a COPY, which says what becomes of the files that are in its folder.
+    fn into_folder(mut self, before: Before, copy: &CopyTo) -> Result<Staged> {
+        let path = || copy.output_url.clone();
+        if self.target.is_dir() {
+            match before {
+                Before::None if !data_files(&self.target).is_empty() => {
+                    return Err(SqlError::FolderNotEmpty { path: path() });
+                }
+                Before::Overwritten => {
+                    let format = copy.file_type.get_ext();
+                    let files = replaceable_files(&self.target, &format);
+                    self.replaced = files.map_err(|file| {
+                        let file = file.display().to_string();
+                        SqlError::FolderMixed { path: path(), file, format }
+                    })?;
+                }
+                Before::None | Before::Appended => {}
+            }
+        } else if before == Before::Appended && self.target.is_file() {
+            return Err(SqlError::Unsupported(format!("COPY that appends to a file ('{}')", path())));
+        }
+        Ok(self)
+    }
+
+    /// Where the statement writes, as text.
+    fn location(&self, is_folder: bool) -> String {
+        format!("{}{}", self.written.display(), if is_folder { "/" } else { "" })
+    }
+
+    /// Whether what is written goes to a reader, who may not be there yet.
+    pub(crate) fn may_block(&self) -> bool {
+        self.is_special
+    }
+
+    /// Moves all files to their places; a pipe is written until `is_stopped`.
+    ///
+    /// # Errors
+    /// [`SqlError::FileAccess`] if one of them cannot be moved; those before it have been, and what is to be replaced
+    /// is all there.
+    pub(crate) fn commit(self, is_stopped: impl Fn() -> bool) -> Result<()> {
+        let mut files = Vec::new();
+        files_below(&self.written, &mut files).map_err(|error| failed(&self.written, &error))?;
+        let mut places = Vec::new();
+        for file in files {
+            let place = match file.strip_prefix(&self.written) {
+                Ok(below) if !below.as_os_str().is_empty() && !self.is_special => self.target.join(below),
+                _ => self.target.clone(),
+            };
+            self.access.check_path(&place)?;
+            let parent = place.parent().unwrap_or(&self.target);
+            let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place, &is_stopped));
+            moved.map_err(|error| failed(&place, &error))?;
+            places.push(place);
+        }
+        for file in self.replaced.iter().filter(|file| !places.contains(file)) {
+            self.access.check_path(file)?;
+            fs::remove_file(file).map_err(|error| failed(file, &error))?;
+            // Folders of keys that hold nothing any more; one that does stays.
+            let folders = file.ancestors().skip(1).take_while(|folder| *folder != self.target);
+            folders.map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
+        }
+        self.folder.keep_folders();
+        Ok(())
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> SqlError {
+    SqlError::FileAccess(format!("{}: {error}", path.display()))
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // The hidden folder goes with this; a task that was told to stop may yet make it anew.
+        let folder = self.folder.path().to_path_buf();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(LINGER).await;
+                let _ = fs::remove_dir_all(folder);
+            });
+        }
+    }
+}
+
+/// Where a statement writes what it then copies to a pipe or a device: beside it, unless that is the system's folder.
+fn folder_for(special: &Path) -> PathBuf {
+    let is_of_system = |folder: &&Path| folder.starts_with("/dev") || folder.starts_with("/proc");
+    special.parent().filter(|folder| !is_of_system(folder)).map_or_else(std::env::temp_dir, Path::to_path_buf)
+}
+
+/// All files at or below a path, in order; none if there is nothing.
+fn files_below(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.try_exists()? {
+        return Ok(());
+    }
+    if !path.is_dir() {
+        files.push(path.to_path_buf());
+        return Ok(());
+    }
+    let mut entries: Vec<PathBuf> = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    entries.sort();
+    entries.iter().try_for_each(|entry| files_below(entry, files))
+}
