@@ -12,6 +12,8 @@ mod encoded;
 mod on_device;
 mod own;
 mod prepared;
+#[cfg(test)]
+mod template_tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

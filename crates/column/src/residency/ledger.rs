@@ -266,8 +266,8 @@ impl Ledger {
         self.objects.insert(key.to_string(), entry);
     }
 
-    /// Removes the least recently used column without a pin, or an object that no one holds and that was not used since.
-    /// The table of a column stays for a host copy.
+    /// Removes the least recently used column without a pin, or an object that no one holds and that was not used
+    /// since. The table of a column stays for a host copy.
     pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let mut victim: Option<(u64, &String, usize)> = None;
         for (key, table) in &self.tables {

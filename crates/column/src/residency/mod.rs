@@ -7,9 +7,9 @@
 //! takes no lock of loads. Other statements overtake an exclusive one for half a second; later arrivals then wait for
 //! its admission. Cancellation ends every wait.
 //!
-//! Columns without pins are evicted by least recent use, and so are objects on the device that belong to a table. Host copies of them stay within a budget of their own, and
-//! return without decoding. Column files replace the source; columns read from the source are added to the file after
-//! admission.
+//! Columns without pins are evicted by least recent use, and so are objects on the device that belong to a table. Host
+//! copies of them stay within a budget of their own, and return without decoding. Column files replace the source;
+//! columns read from the source are added to the file after admission.
 
 mod admission;
 mod ledger;

@@ -24,8 +24,8 @@ impl Aggregator for DeviceAggregation {
     }
 }
 
-/// Cells of all measures by one algorithm: the one named, or the one that suits the first measure and, where it does not
-/// take another one, contraction for that. Stops between two measures if it is to stop.
+/// Cells of all measures by one algorithm: the one named, or the one that suits the first measure and, where it does
+/// not take another one, contraction for that. Stops between two measures if it is to stop.
 fn cells(
     device: &DeviceAggregation,
     area: &Area,

@@ -13,8 +13,8 @@ use crate::facts::Facts;
 const DOUBLES_EXACT: f64 = 9_007_199_254_740_992.0;
 /// Bits of sums of 128 bits, without sign: one is spare.
 const WIDE_BITS: u32 = 126;
-/// Limbs of doubles, 32 bits each: three hold all bits of doubles whose magnitudes are up to 2^43 apart, five hold those
-/// that count of doubles up to 2^120 apart.
+/// Limbs of doubles, 32 bits each: three hold all bits of doubles whose magnitudes are up to 2^43 apart, five hold
+/// those that count of doubles up to 2^120 apart.
 const DOUBLE_LIMBS: std::ops::RangeInclusive<u32> = 3..=5;
 /// Bits of the least double that a unit leaves: an error of half a unit is below 2^-41, or 5·10^-13, of it.
 const LEAST_BITS: i32 = 40;

@@ -4,8 +4,8 @@
 //! Values are columns that the shared residency keeps plain ([`FactsSource`]); keys are packed in miniblocks of 128
 //! facts (`keys.rs`); all algorithms share both ([`ResidentFacts`]). Contraction: one pass adds up facts by classes of
 //! base elements, those that every target weighs alike; dimensions of one class are not looked at. Then each dimension
-//! whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first, and a last
-//! kernel writes the filled cells in order. The host waits once, for the cells.
+//! whose classes are not targets themselves is multiplied by a sparse matrix, the one that grows least first, and a
+//! last kernel writes the filled cells in order. The host waits once, for the cells.
 //!
 //! Contraction takes measures of all rules and types, as components (`measure.rs`): an AVG is two. What a component
 //! adds up is chosen from bounds (`accumulation.rs`). The other algorithms take sums of decimals under whole weights

@@ -1,7 +1,7 @@
 //! Launches: pipelines that do not depend on each other run side by side in one kernel.
 //!
-//! The kernel of a launch group gives its first blocks to its first pipeline, the next ones to the next. The tables of a
-//! star join are built in one launch that way, and a launch costs about as much as building a small table.
+//! The kernel of a launch group gives its first blocks to its first pipeline, the next ones to the next. The tables of
+//! a star join are built in one launch that way, and a launch costs about as much as building a small table.
 
 use crate::codegen::pipeline::BoundPipeline;
 use crate::ir::{Pipeline, Step};
@@ -33,8 +33,8 @@ pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
     levels
 }
 
-/// Groups pipelines: each runs in a launch group after those of all tables it probes, and shares it with pipelines of the
-/// same block size.
+/// Groups pipelines: each runs in a launch group after those of all tables it probes, and shares it with pipelines of
+/// the same block size.
 pub(crate) fn launch_groups(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
     let levels = levels(pipelines);
     let mut launch_groups: Vec<(usize, u32, Vec<usize>)> = Vec::new();

@@ -2,10 +2,11 @@
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`expr`] turns expressions into statements
 //! ([`strings`] where dictionaries meet, [`integers`] where numbers may overflow, [`keys`] where tuples are packed),
-//! [`aggregate`] has the cells that rows add to, [`launch_group`] the kernels that run pipelines, [`pipeline`] writes the kernel around them: [`steps`] its loops, [`compare`] tests of packed values,
-//! [`shared_tables`] what it keeps in shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look
-//! at, [`frame`] what a sink does before and after, [`topk`] the kernels of a top-k beside its scan.
-//! `warpcube_column::ColumnReader` has the text that reads columns.
+//! [`aggregate`] has the cells that rows add to, [`launch_group`] the kernels that run pipelines, [`pipeline`] writes
+//! the kernel around them: [`steps`] its loops, [`compare`] tests of packed values, [`shared_tables`] what it keeps in
+//! shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at, [`frame`] what a sink does
+//! before and after, [`topk`] the kernels of a top-k beside its scan. `warpcube_column::ColumnReader` has the text that
+//! reads columns.
 
 pub(crate) mod aggregate;
 mod build;

@@ -1,7 +1,8 @@
 //! The launches of a bound fragment over one arena, recorded so that a repeat is one call.
 //!
 //! Constants are uploaded, the arena is zeroed, the launch groups run in order, groups are gathered where that is a
-//! step of its own, and what the host reads comes back. The device's time is from after the upload to the last kernel's end.
+//! step of its own, and what the host reads comes back. The device's time is from after the upload to the last kernel's
+//! end.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Decisions, before any code is written: how keys are packed, tables laid out, steps ordered, a top-k found.
 //!
-//! A decision is data. Facts it rests on are proven ([`crate::facts`]) or estimated ([`estimate`]); estimates order work
-//! and never change a result. [`explain`] says in words what was decided.
+//! A decision is data. Facts it rests on are proven ([`crate::facts`]) or estimated ([`estimate`]); estimates order
+//! work and never change a result. [`explain`] says in words what was decided.
 
 pub(crate) mod estimate;
 pub(crate) mod explain;

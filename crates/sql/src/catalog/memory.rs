@@ -19,7 +19,8 @@ use crate::row_groups::ParquetFiles;
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
-    /// What quoted values of CSV files are like ([`super::csv_newlines`]), by the file and the characters it was looked for.
+    /// What quoted values of CSV files are like ([`super::csv_newlines`]), by the file and the characters it was looked
+    /// for.
     quotes: Mutex<HashMap<PathBuf, (FileIdentity, Characters, Quotes)>>,
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,

@@ -1,5 +1,5 @@
-//! Functions of numbers that are defined on a part of them alone: `sqrt`, `ln`, `log2`, `log10`, `acos`, `asin`, `acosh`
-//! and `atanh`.
+//! Functions of numbers that are defined on a part of them alone: `sqrt`, `ln`, `log2`, `log10`, `acos`, `asin`,
+//! `acosh` and `atanh`.
 //!
 //! DataFusion 55.2 asks each of them how it orders a column, and they fail where the column's bounds reach out of their
 //! domain. The plan of `ORDER BY sqrt(x)` over several partitions then has no order at all, which a check finds: the
