@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use warpcube_cube::store::Role;
 use warpcube_sql::{Session, cube_info};
 
 use crate::console;
@@ -57,7 +58,10 @@ pub(super) fn run(folder: &Path, json: bool, session: &Session, host: &Host) -> 
         let _ = writeln!(text, "  {} texts", grouped(manifest.texts));
     }
     if manifest.aside > 0 {
-        let _ = writeln!(text, "  {} rows of the source kept aside", grouped(manifest.aside));
+        let aside = manifest.files.iter().filter(|file| file.role == Role::Aside);
+        let files: Vec<String> = aside.map(|file| format!("'{}'", folder.join(&file.name).display())).collect();
+        let rows = grouped(manifest.aside);
+        let _ = writeln!(text, "  {rows} rows of the source kept aside, in {}", files.join(", "));
     }
     console::print(&text)
 }
