@@ -10,7 +10,8 @@ use warpcube_column::Residency;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::{Answer, AskOptions, Cube, CubeError, SourceCell, long_schema, relation_batches};
 use warpcube_cube::device::{DeviceAggregation, FactsSource, ResidentFacts};
-use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
+use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
+use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure};
 use warpcube_cube::view::cross_tab_text;
 use warpcube_gpu::{Device, EmulatorOptions};
 
@@ -31,7 +32,7 @@ fn text(query: &str, width: Option<usize>) -> String {
 fn long(cube: &Cube, query: &str) -> RecordBatch {
     let Answer::Table(table) = ask(cube, query).unwrap() else { panic!("{query} is no table") };
     let batch = table.long_form(cube).unwrap();
-    assert_eq!(batch.schema(), long_schema(cube));
+    assert_eq!(batch.schema(), long_schema(cube, &table.table));
     batch
 }
 
@@ -119,6 +120,82 @@ fn long_form_has_a_row_for_each_filled_cell() {
     assert_eq!(long(&cube, "rows Japan cols Month empty").num_rows(), 3);
 }
 
+/// A cube of a dimension `k` with an element, and measures of one value each.
+fn of_measures(measures: &[(&str, Rule, ValueType, i64)]) -> Cube {
+    let k = Dimension::from_lists("k", &["a"], &[]).unwrap();
+    let measure = |(name, rule, value, _): &(&str, Rule, ValueType, i64)| Measure {
+        name: name.to_string(),
+        rule: *rule,
+        value: *value,
+        format: None,
+        over: None,
+    };
+    let of_facts = measures.iter().map(|(name, rule, value, _)| FactMeasure::new(name, *rule, *value)).collect();
+    let mut loader = Loader::new(KeyLayout::for_sizes(&[1]).unwrap(), of_facts);
+    let (decimals, doubles): (Vec<[i64; 1]>, Vec<[f64; 1]>) =
+        measures.iter().map(|(.., units)| ([*units], [*units as f64])).unzip();
+    let values = measures.iter().zip(decimals.iter().zip(&doubles));
+    let columns = values.map(|((_, rule, value, _), (decimal, double))| match (rule, value) {
+        (Rule::Count, _) => InputColumn { values: InputValues::Rows, filled: None },
+        (_, ValueType::Double) => InputColumn { values: InputValues::Doubles(double), filled: None },
+        _ => InputColumn { values: InputValues::Decimals(decimal), filled: None },
+    });
+    loader.append(&[&[0]], &columns.collect::<Vec<_>>()).unwrap();
+    let model = CubeModel::new("c", vec![k], measures.iter().map(measure).collect()).unwrap();
+    Cube { model, facts: Arc::new(loader.finish(4).unwrap()), texts: Default::default() }
+}
+
+#[test]
+fn decimals_keep_their_digits_beside_doubles() {
+    let decimal = |scale| ValueType::Decimal { scale };
+    let odd = 9_007_199_254_740_993;
+    let cube = of_measures(&[
+        ("X", Rule::Sum, decimal(0), odd),
+        ("M", Rule::Avg, decimal(0), odd),
+        ("N", Rule::Count, decimal(0), 0),
+        ("P", Rule::Sum, decimal(2), 150),
+        ("D", Rule::Max, ValueType::Double, 3),
+    ]);
+    let rows = |query: &str| printed(&long(&cube, query));
+    assert_eq!(rows("where X"), ["k measure value text", "a X 9007199254740993"]);
+    assert_eq!(rows("cols N, P"), ["k measure value text", "a N 1.00", "a P 1.50"]);
+    assert_eq!(rows("cols N, X"), ["k measure value text", "a N 1", "a X 9007199254740993"]);
+    assert_eq!(rows("cols M, D"), ["k measure value text", "a M 9007199254740992.0", "a D 3.0"]);
+    assert_eq!(
+        rows("cols X, M, N"),
+        [
+            "k measure value text decimal",
+            "a X 9007199254740992.0 9007199254740993",
+            "a M 9007199254740992.0",
+            "a N 1.0 1"
+        ]
+    );
+}
+
+#[test]
+fn the_largest_cells_of_several_measures_are_found_without_rounding() {
+    let decimal = |scale| ValueType::Decimal { scale };
+    let even = 9_007_199_254_740_992;
+    let cube = of_measures(&[
+        ("X", Rule::Sum, decimal(0), even),
+        ("Y", Rule::Sum, decimal(0), even + 1),
+        ("D", Rule::Max, ValueType::Double, even),
+        ("Z", Rule::Sum, decimal(2), even * 100 + 1),
+    ]);
+    for (query, expected) in [
+        ("rows k cols X, Y top 1", "Y"),
+        ("rows k cols D, Y top 1", "Y"),
+        ("rows k cols Y, D bottom 1", "D"),
+        ("rows k cols X, Z top 1", "Z"),
+        ("rows k cols Z, X bottom 1", "X"),
+    ] {
+        let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
+        let shown = &table.cross_tab(&cube).pages[0];
+        assert_eq!(shown.columns.iter().map(|labels| labels[0].caption.as_str()).collect::<Vec<_>>(), [expected]);
+        assert!(printed(&long(&cube, query))[1].starts_with(&format!("a {expected} ")), "{query}");
+    }
+}
+
 #[test]
 fn texts_stand_at_any_cell() {
     let mut cube = cube();
@@ -129,6 +206,59 @@ fn texts_stand_at_any_cell() {
         printed(&long(&cube, "rows Japan, Spain cols Variance where Year"))[1..],
         ["Variance Japan Year Sales not planned", "Variance Spain Year Sales 0"]
     );
+    assert_eq!(
+        printed(&long(&cube, "rows Spain, Japan, Japan cols Measures where Variance, Year"))[1..],
+        [
+            "Variance Spain Year Sales 0",
+            "Variance Japan Year Sales not planned",
+            "Variance Japan Year Heads not planned",
+            "Variance Japan Year Sales not planned",
+            "Variance Japan Year Heads not planned",
+        ]
+    );
+    assert_eq!(long(&cube, "rows Spain, Japan cols Measures where Variance, Year empty").num_rows(), 4);
+}
+
+#[test]
+fn sums_in_rows_have_names_of_their_own() {
+    let rows = printed(&long(&cube(), "rows sum(France, Spain, Japan, World), sum(France, Spain, Japan, Europe)"));
+    assert!(rows[1].contains("sum of France, Spain, Japan, World"), "{rows:?}");
+    assert!(rows[2].contains("sum of France, Spain, Japan, Europe"), "{rows:?}");
+}
+
+#[test]
+fn a_dimension_of_texts_stands_at_its_first_element() {
+    let mut notes = DimensionBuilder::new("Notes").unwrap();
+    ["first", "second"].map(|name| notes.add(name, ElementKind::Text).unwrap());
+    let notes = notes.finish().unwrap();
+    let k = Dimension::from_lists("k", &["a"], &[]).unwrap();
+    let model = CubeModel::new("c", vec![k, notes], plan::model().measures()[..1].to_vec()).unwrap();
+    let element = |dimension: usize, name: &str| model.dimensions()[dimension].find(name).unwrap();
+    let texts = [(vec![element(0, "a"), element(1, "first")], "told".to_string())];
+    let measure = FactMeasure::new("Sales", Rule::Sum, ValueType::Decimal { scale: 0 });
+    let facts = Loader::new(KeyLayout::for_sizes(&[1, 1]).unwrap(), vec![measure]).finish(4).unwrap();
+    let cube = Cube { model: model.clone(), facts: Arc::new(facts), texts: texts.into_iter().collect() };
+    assert_eq!(printed(&long(&cube, "rows k"))[1..], ["a first Sales told"]);
+}
+
+#[test]
+fn base_cells_are_those_of_the_measure() {
+    let mut cube = cube();
+    let value = ValueType::Decimal { scale: 0 };
+    let measures = ["Sales", "Heads"].map(|name| FactMeasure::new(name, Rule::Sum, value));
+    let mut loader = Loader::new(cube.facts.layout().clone(), measures.to_vec());
+    let sales = InputColumn { values: InputValues::Decimals(&[1, 2]), filled: Some(&[true, false]) };
+    let heads = InputColumn { values: InputValues::Decimals(&[3, 4]), filled: Some(&[false, true]) };
+    loader.append(&[&[0, 0], &[0, 1], &[0, 0]], &[sales, heads]).unwrap();
+    cube.facts = Arc::new(loader.finish(4).unwrap());
+    let rows = |query: &str| {
+        let Answer::Rows(rows) = ask(&cube, query).unwrap() else { panic!("{query} gives no rows") };
+        printed(&rows).split_off(1)
+    };
+    assert_eq!(rows("facts at Actual, World, Year, Sales"), ["Actual France Jan 1.0 1 1"]);
+    assert_eq!(rows("facts at Actual, World, Jan, Heads"), ["Actual Spain Jan 1.0 4 1"]);
+    assert_eq!(rows("nearest 2 to Actual, France, Jan, Heads"), ["Actual Spain Jan 1 4 1"]);
+    assert_eq!(rows("nearest 2 to Actual, France, Jan, Sales"), ["Actual France Jan 0 1 1"]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Queries from text to cross-tab, over a small plan.
 
 use warpcube_cube::aggregate::{CellValue, Progress, Request, aggregate};
-use warpcube_cube::ask::{CrossTabAnswer, asked, cross_tab};
-use warpcube_cube::model::{CubeModel, Dimension};
+use warpcube_cube::ask::{CrossTabAnswer, asked, cross_tab, labels};
+use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, KeyLayout, Loader};
+use warpcube_cube::model::{Attribute, CubeModel, Dimension, Measure, Rule, ValueType};
 use warpcube_cube::query::{BoundQuery, CubeAxis, Target, bind, parse};
 
 mod plan;
@@ -36,8 +37,28 @@ fn lines(answer: &CrossTabAnswer, page: usize) -> Vec<String> {
 }
 
 fn refusal(text: &str) -> String {
-    let query = parse(text).unwrap();
-    bind(&model(), &query, text).unwrap_err().to_string()
+    refusal_of(&model(), text)
+}
+
+fn refusal_of(model: &CubeModel, text: &str) -> String {
+    bind(model, &parse(text).unwrap(), text).expect_err(text).to_string()
+}
+
+/// A cube of one measure.
+fn cube_of(dimensions: Vec<Dimension>) -> CubeModel {
+    CubeModel::new("c", dimensions, model().measures()[..1].to_vec()).unwrap()
+}
+
+/// Names of the elements in rows, and of those that the point names.
+fn names_in(model: &CubeModel, text: &str) -> Vec<String> {
+    let BoundQuery::CrossTab(table) = bind(model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+    let places = table.point.iter().filter(|place| !place.is_default).map(|place| (place.axis, &place.target));
+    let rows = table.rows.iter().flat_map(|set| set.targets.iter().map(|target| (set.axis, target)));
+    let name = |(axis, target): (CubeAxis, &Target)| match (axis, target) {
+        (CubeAxis::Dimension(at), Target::Element(id)) => model.dimensions()[at].element(*id).name().to_string(),
+        other => panic!("{other:?}"),
+    };
+    rows.chain(places).map(name).collect()
 }
 
 #[test]
@@ -129,19 +150,146 @@ fn rows_stand_below_what_they_are_part_of() {
 fn a_name_of_both_is_the_dimension_in_sets_and_the_element_elsewhere() {
     let k = Dimension::from_lists("k", &["a", "b"], &[("K", &[("a", 1.0), ("b", 1.0)])]).unwrap();
     let other = Dimension::from_lists("other", &["k2"], &[]).unwrap();
-    let model = CubeModel::new("c", vec![k, other], plan::model().measures()[..1].to_vec()).unwrap();
-    let names = |text: &str| {
-        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
-        let places = table.point.iter().filter(|place| !place.is_default).map(|place| (place.axis, &place.target));
-        let rows = table.rows.iter().flat_map(|set| set.targets.iter().map(|target| (set.axis, target)));
-        let name = |(axis, target): (CubeAxis, &Target)| match (axis, target) {
-            (CubeAxis::Dimension(at), Target::Element(id)) => model.dimensions()[at].element(*id).name().to_string(),
-            other => panic!("{other:?}"),
-        };
-        rows.chain(places).map(name).collect::<Vec<_>>()
-    };
+    let model = cube_of(vec![k, other]);
+    let names = |text: &str| names_in(&model, text);
     assert_eq!(names("rows k"), ["a", "b", "K"]);
     assert_eq!(names("rows level(k, 0)"), ["a", "b"]);
     assert_eq!(names("rows k:k, children(k)"), ["K", "a", "b"]);
     assert_eq!(names("rows other where k"), ["k2", "K"]);
+}
+
+#[test]
+fn ranges_and_levels_below_an_element_bind() {
+    let names = |text: &str| names_in(&model(), text);
+    assert_eq!(names("rows France..Japan"), ["France", "Spain", "Japan"]);
+    assert_eq!(names("rows Spain..World"), ["Spain", "Japan", "World"]);
+    assert_eq!(names("rows children(World, 1)"), ["Europe", "Japan"]);
+    assert_eq!(names("rows children(World, 2)"), ["France", "Spain"]);
+    assert_eq!(names("rows descendants(World, 1)"), ["Europe", "Japan"]);
+    let mut all = names("rows descendants(World, 2)");
+    assert_eq!(names("rows descendants(World)"), all);
+    all.sort();
+    assert_eq!(all, ["Europe", "France", "Japan", "Spain"]);
+    assert_eq!(refusal("rows France..Jan"), "column 6: the two ends of a range are of one dimension");
+}
+
+#[test]
+fn a_name_of_several_dimensions_is_refused_with_names_that_parse() {
+    let of = |name: &str| Dimension::from_lists(name, &["north", "far west"], &[]).unwrap();
+    let model = cube_of(vec![of("from"), of("to town")]);
+    let refused = |text: &str| refusal_of(&model, text);
+    assert_eq!(refused("rows north"), "column 6: north is several elements: from:north, \"to town\":north");
+    let quoted = "column 6: far west is several elements: from:\"far west\", \"to town\":\"far west\"";
+    assert_eq!(refused("rows \"far west\""), quoted);
+    assert_eq!(names_in(&model, "rows from:north where \"to town\":\"far west\""), ["north", "far west"]);
+    assert!(refused("rows nort").ends_with("near it: from:north, \"to town\":north"), "{}", refused("rows nort"));
+}
+
+#[test]
+fn filters_compare_values_of_one_kind() {
+    let mut region = Dimension::from_lists("Region", &["a", "b", "c", "d"], &[]).unwrap();
+    for (name, code, size) in [("a", "007", 7.0), ("b", "7", 8.5), ("c", "x", 10.0)] {
+        let id = region.find(name).unwrap();
+        region.set_attribute(id, "code", Attribute::Text(code.to_string())).unwrap();
+        region.set_attribute(id, "size", Attribute::Number(size)).unwrap();
+    }
+    let model = cube_of(vec![region]);
+    let names = |filter: &str| names_in(&model, &format!("rows Region with {filter}"));
+    assert_eq!(names("code = x"), ["c"]);
+    assert_eq!(names("code = \"x\""), ["c"]);
+    assert_eq!(names("code <> x"), ["a", "b"], "an element without the attribute is never kept");
+    assert_eq!(names("code = 007"), ["a"], "the text of a number is kept");
+    assert_eq!(names("code = 7"), ["b"]);
+    assert_eq!(names("code <= 7"), ["a", "b"]);
+    assert_eq!(names("size <= 8.5"), ["a", "b"]);
+    assert_eq!(names("size < 8.50"), ["a"]);
+    assert_eq!(names("size <> 7"), ["b", "c"]);
+    assert_eq!(names("size > 9"), ["c"], "numbers compare as numbers");
+    for literal in ["large", "\"7\""] {
+        let text = literal.trim_matches('"');
+        let expected =
+            format!("column 6: the attribute size holds numbers: it is compared with one, not with {text:?}");
+        assert_eq!(refusal_of(&model, &format!("rows Region with size = {literal}")), expected);
+    }
+}
+
+#[test]
+fn a_distance_begins_at_a_base_element() {
+    assert_eq!(
+        refusal("nearest 1 to Actual, Europe, Jan"),
+        "column 22: Europe is no base element of Region, and a distance begins at one: name it"
+    );
+    assert_eq!(
+        refusal("nearest 1 to Actual, Jan"),
+        "column 25: World (default) is no base element of Region, and a distance begins at one: name it"
+    );
+    assert_eq!(
+        refusal("nearest 1 to sum(Japan, Spain), Jan"),
+        "column 14: a sum over Region has no position: name a base element"
+    );
+    let text = "nearest 1 to France, Jan";
+    assert!(bind(&model(), &parse(text).unwrap(), text).is_ok(), "Version has a base element as its default");
+}
+
+#[test]
+fn heads_of_one_axis_differ() {
+    let long =
+        "rows sum(France, Spain, Japan, World), sum(France, Spain, Japan, Europe), sum(France, Spain) where Actual";
+    let heads: Vec<String> = lines(&answer(long), 0).into_iter().skip(1).collect();
+    assert_eq!(
+        heads,
+        [
+            "sum of France, Spain, Japan, World: 360",
+            "sum of France, Spain, Japan, Europe: 360",
+            "sum of France, Spain: 180"
+        ]
+    );
+    let one = lines(&answer("rows sum(France, Spain, Japan, World) where Actual"), 0);
+    assert_eq!(one[1], "sum of France, Spain, Japan and 1 more: 360");
+    let mut town = Dimension::from_lists("Town", &["A/1", "B/1", "x", "y", "z"], &[]).unwrap();
+    for (name, caption) in [("A/1", "1"), ("B/1", "1"), ("x", "Springfield"), ("y", "Springfield"), ("z", "Zell")] {
+        let id = town.find(name).unwrap();
+        town.set_caption(id, Some(caption)).unwrap();
+    }
+    let model = cube_of(vec![town]);
+    let captions = |text: &str| {
+        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+        labels(&model, &table.rows[0]).into_iter().map(|label| label.caption).collect::<Vec<_>>()
+    };
+    assert_eq!(captions("rows Town"), ["A/1", "B/1", "Springfield (x)", "Springfield (y)", "Zell"]);
+    assert_eq!(captions("rows \"A/1\", z, z"), ["1", "Zell", "Zell"]);
+}
+
+#[test]
+fn sparse_areas_show_filled_rows_of_filled_pages() {
+    let value = ValueType::Decimal { scale: 0 };
+    let measures = vec![Measure { name: "v".to_string(), rule: Rule::Sum, value, format: None, over: None }];
+    let names: Vec<String> = (0..2_000).map(|number| format!("e{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let dimensions = ["a", "b", "c"].map(|name| Dimension::from_lists(name, &names, &[]).unwrap());
+    let model = CubeModel::new("c", dimensions.to_vec(), measures).unwrap();
+    let mut loader =
+        Loader::new(KeyLayout::for_sizes(&[2_000; 3]).unwrap(), vec![FactMeasure::new("v", Rule::Sum, value)]);
+    let column = InputColumn { values: InputValues::Decimals(&[1, 2, 3]), filled: None };
+    loader.append(&[&[1_999, 7, 7], &[5, 0, 5], &[3, 1_999, 4]], &[column]).unwrap();
+    let facts = loader.finish(4).unwrap();
+    let text = "rows a * b cols c";
+    let shown = |text: &str| {
+        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+        let asked = asked(&model, &table).unwrap();
+        let request = Request { targets_max: u64::MAX, ..Request::default() };
+        let cells = aggregate(&facts, &asked.area, &asked.measures, &request, &Progress::new()).unwrap();
+        cross_tab(&model, &table, &asked, &cells)
+    };
+    // Eight billion places, of which a walk through each would not end.
+    let report = shown(text);
+    let expected = ["e3 | e4 | e1999", "e7/e0: . . 2", "e7/e5: . 3 .", "e1999/e5: 1 . ."];
+    assert_eq!(lines(&report, 0), expected);
+    assert_eq!(report.hidden, (4_000_000 - 3, 2_000 - 3));
+    let paged = shown("pages a rows b cols c");
+    assert_eq!(paged.pages.len(), 2);
+    assert_eq!(lines(&paged, 0), ["e4 | e1999", "e0: . 2", "e5: 3 ."]);
+    assert_eq!(paged.hidden, (4_000_000 - 3, 4_000_000 - 3));
+    let top = shown("rows a * b cols c top 2");
+    assert_eq!(lines(&top, 0), ["e4 | e1999", "e7/e0: . 2", "e7/e5: 3 ."]);
 }

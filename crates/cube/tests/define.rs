@@ -75,33 +75,57 @@ fn errors_have_line_and_column() {
             "cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, D: {}}\n",
             "line 3, column 21: D stands here a second time",
         ),
+        (
+            "cube: c\nfacts: {file: f, value: v}\ndimensions:\n  A: {}\n  A.b:\n    key: k\n    parent: p\n",
+            "line 6, column 5: dimensions.A.b: key names a column of a table",
+        ),
+        (
+            "cube: c\nfacts: {file: f, value: v}\nvalue: {format: 'abc'}\ndimensions: {D: {}}\n",
+            "line 3, column 17: format \"abc\" has no # or 0",
+        ),
+        (
+            "cube: c\nfacts: {file: f}\nmeasures:\n  M: {column: m, format: '0#'}\ndimensions: {D: {}}\n",
+            "line 4, column 26: format \"0#\": before the point stand #, then zeros",
+        ),
         (&within("{columns: x}"), "line 4, column 7: unknown field `columns`"),
         (&within("{column: d, levels: [year], fiscal_start: Foo}"), "line 4, column 48: no month \"Foo\""),
         (&within("{consolidated: {A: {B: x}}}"), "line 4, column 29: invalid floating point"),
-        (&within("{table: t}"), "dimensions.D: a table needs levels, or key and parent"),
-        (&within("{key: k, parent: p}"), "dimensions.D: key names a column of a table, and table is missing"),
-        (&within("{table: t, key: k}"), "dimensions.D: key and parent go together"),
-        (&within("{column: d, levels: [month, year]}"), "dimensions.D: level \"year\" stands below \"month\""),
-        (&within("{column: d, levels: [fortnight]}"), "dimensions.D: no unit of time \"fortnight\""),
-        (&within("{elements: [a], levels: [a, b]}"), "dimensions.D: elements are listed, or come from levels"),
-        ("cube: c\nfacts: {file: f}\ndimensions: {D: {}}\n", "facts: value names the column of values"),
-        ("cube: c\nfacts: {value: f}\ndimensions: {D: {}}\n", "facts: sql or file is missing"),
+        (&within("{table: t}"), "line 4, column 6: dimensions.D: a table needs levels, or key and parent"),
+        (
+            &within("{key: k, parent: p}"),
+            "line 4, column 6: dimensions.D: key names a column of a table, and table is missing",
+        ),
+        (&within("{table: t, key: k}"), "line 4, column 6: dimensions.D: key and parent go together"),
+        (
+            &within("{column: d, levels: [month, year]}"),
+            "line 4, column 6: dimensions.D: level \"year\" stands below \"month\"",
+        ),
+        (&within("{column: d, levels: [fortnight]}"), "line 4, column 6: dimensions.D: no unit of time \"fortnight\""),
+        (
+            &within("{elements: [a], levels: [a, b]}"),
+            "line 4, column 6: dimensions.D: elements are listed, or come from levels",
+        ),
+        (
+            "cube: c\nfacts: {file: f}\ndimensions: {D: {}}\n",
+            "line 2, column 8: facts: value names the column of values",
+        ),
+        ("cube: c\nfacts: {value: f}\ndimensions: {D: {}}\n", "line 2, column 8: facts: sql or file is missing"),
         ("cube: c\nfacts: {file: f, value: v}\ndimensions: {}\n", "dimensions: a cube needs a dimension"),
         (
             "cube: c\nfacts: {file: f}\nmeasures: {M: {rule: avg}}\ndimensions: {D: {}}\n",
-            "measures.M: column is missing; only the rule count needs none",
+            "line 3, column 15: measures.M: column is missing; only the rule count needs none",
         ),
         (
             "cube: c\nfacts: {file: f}\nmeasures: {M: {column: m, over: {X: last}}}\ndimensions: {D: {}}\n",
-            "measures.M: over: the cube has no dimension X",
+            "line 3, column 15: measures.M: over: the cube has no dimension X",
         ),
         (
             "cube: c\nfacts: {file: f, value: V}\ndimensions: {v: {}}\n",
-            "dimensions.v: the measure V has this name, and both are columns",
+            "line 3, column 17: dimensions.v: the measure V has this name, and both are columns",
         ),
         (
             "cube: c\nfacts: {file: f}\nmeasures: {A: {column: a}, B: {rule: count}}\ndimensions: {measures: {}}\n",
-            "dimensions.measures: Measures names the axis of the measures",
+            "line 4, column 24: dimensions.measures: Measures names the axis of the measures",
         ),
     ] {
         let error = parse(text).expect_err(text).to_string();

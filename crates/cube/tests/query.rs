@@ -59,7 +59,7 @@ fn all_terms() {
     );
     assert_eq!(words(&asked.rows[0]), "Region:South, west to Spain");
     assert_eq!(words(&asked.rows[1]), "descendants Some(2) of Europe | leaves of Asia");
-    assert_eq!(words(&asked.rows[2]), "level 0 of Time [price GreaterOrEqual Number(1.5)]");
+    assert_eq!(words(&asked.rows[2]), "level 0 of Time [price GreaterOrEqual Number(1.5, \"1.5\")]");
     assert_eq!(words(&asked.columns[0]), "sum of (a | children 1 of b) [kind NotEqual Text(\"x \\\"y\\\"\")]");
     assert_eq!(words(&asked.pages[0]), "Month");
     assert_eq!(asked.extreme, Some(Extreme { direction: Direction::Top, count: 3 }));

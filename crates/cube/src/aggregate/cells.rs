@@ -1,5 +1,7 @@
 //! The result of an aggregation: filled targets with a value of each measure.
 
+use std::cmp::Ordering;
+
 use super::area::{strides, tuple};
 use super::request::Report;
 use crate::facts::{Bitmap, ValueType, Values};
@@ -50,6 +52,63 @@ impl CellValue {
             CellValue::Double(value) => value,
         }
     }
+
+    /// The order of the values themselves, decimals of any scale and doubles exactly; NaN stands beyond all numbers.
+    pub fn compare(self, other: CellValue) -> Ordering {
+        match (self, other) {
+            (CellValue::Decimal { units, scale }, CellValue::Decimal { units: with, scale: other }) => {
+                let digits = scale.max(other);
+                let units_of = |units: i64, scale: u8| i128::from(units) * 10_i128.pow((digits - scale).into());
+                units_of(units, scale).cmp(&units_of(with, other))
+            }
+            // Negative zero is zero, as it is to a decimal.
+            (CellValue::Double(one), CellValue::Double(other)) => (one + 0.0).total_cmp(&(other + 0.0)),
+            (CellValue::Decimal { units, scale }, CellValue::Double(double)) => compare(units.into(), scale, double),
+            (CellValue::Double(double), CellValue::Decimal { units, scale }) => {
+                compare(units.into(), scale, double).reverse()
+            }
+        }
+    }
+}
+
+/// The order of `units` / 10^`scale` and a double.
+fn compare(units: i128, scale: u8, double: f64) -> Ordering {
+    if double < 0.0 {
+        return compare(-units, scale, -double).reverse();
+    }
+    // Decimals lie below 2⁶³; the whole part of a double below 2⁶⁴ times 10¹⁸ fits 128 bits.
+    if double.is_nan() || double.abs() >= 18_446_744_073_709_551_616.0 {
+        return if double.is_sign_negative() { Ordering::Greater } else { Ordering::Less };
+    }
+    let unit = 10_i128.pow(scale.into());
+    let whole = double.floor();
+    let rest = units - whole as i128 * unit;
+    if rest < 0 || rest >= unit {
+        return rest.cmp(&0).then(Ordering::Greater);
+    }
+    // Both parts lie within 0 and 1: rest / unit and mantissa / 2^bits.
+    let (mantissa, bits) = binary_fraction(double - whole);
+    let (rest, mantissa) = (rest as u128, u128::from(mantissa) * unit as u128);
+    if rest == 0 {
+        return 0.cmp(&mantissa);
+    }
+    match rest.leading_zeros() >= bits {
+        true => (rest << bits).cmp(&mantissa),
+        // 2¹²⁸ at least, above 2⁵³ · 10¹⁸.
+        false => Ordering::Greater,
+    }
+}
+
+/// A double from 0 to below 1 as `mantissa` / 2^`bits`, exactly; `mantissa` is odd or 0.
+fn binary_fraction(value: f64) -> (u64, u32) {
+    let exponent = (value.to_bits() >> 52) as i32;
+    let fraction = value.to_bits() & ((1 << 52) - 1);
+    let mantissa = if exponent > 0 { fraction | 1 << 52 } else { fraction };
+    if mantissa == 0 {
+        return (0, 0);
+    }
+    let zeros = mantissa.trailing_zeros();
+    (mantissa >> zeros, (1075 - exponent.max(1)) as u32 - zeros)
 }
 
 impl CellColumn {
@@ -193,4 +252,63 @@ impl MeasureCells {
 
 fn spread<T: Copy + Default>(values: &[T], places: &[Option<usize>]) -> Vec<T> {
     places.iter().map(|place| place.map_or(T::default(), |place| values[place])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decimal(units: i64, scale: u8) -> CellValue {
+        CellValue::Decimal { units, scale }
+    }
+
+    #[test]
+    fn values_compare_without_rounding() {
+        let large = 9_007_199_254_740_992;
+        for (one, other, order) in [
+            (decimal(large + 1, 0), decimal(large, 0), Ordering::Greater),
+            (decimal(large + 1, 0), CellValue::Double(large as f64), Ordering::Greater),
+            (decimal(large, 0), CellValue::Double(large as f64), Ordering::Equal),
+            (decimal(1, 1), CellValue::Double(0.1), Ordering::Less),
+            (decimal(-1, 1), CellValue::Double(-0.1), Ordering::Greater),
+            (decimal(25, 2), CellValue::Double(0.25), Ordering::Equal),
+            (decimal(-25, 2), CellValue::Double(-0.25), Ordering::Equal),
+            (decimal(1, 18), CellValue::Double(5e-324), Ordering::Greater),
+            (decimal(0, 18), CellValue::Double(5e-324), Ordering::Less),
+            (decimal(0, 3), CellValue::Double(-0.0), Ordering::Equal),
+            (CellValue::Double(0.0), CellValue::Double(-0.0), Ordering::Equal),
+            (decimal(i64::MAX, 0), CellValue::Double(9_223_372_036_854_775_808.0), Ordering::Less),
+            (decimal(i64::MIN, 0), CellValue::Double(-9_223_372_036_854_775_808.0), Ordering::Equal),
+            (decimal(i64::MAX, 18), decimal(i64::MAX, 0), Ordering::Less),
+            (decimal(1, 0), CellValue::Double(f64::INFINITY), Ordering::Less),
+            (decimal(1, 0), CellValue::Double(f64::NEG_INFINITY), Ordering::Greater),
+        ] {
+            assert_eq!(one.compare(other), order, "{one:?} and {other:?}");
+            assert_eq!(other.compare(one), order.reverse(), "{other:?} and {one:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_double_compares_as_its_decimal_digits(
+            units in prop_oneof![any::<i64>(), -1000..1000_i64],
+            scale in 0..=18_u8,
+            double in prop_oneof![
+                -1e4..1e4_f64,
+                -1e19..1e19_f64,
+                (-1000..1000_i64).prop_map(|eighths| eighths as f64 / 8.0),
+            ],
+        ) {
+            // All digits of the double: those behind the decimal's scale only break ties.
+            let text = format!("{:.*}", 1074, double.abs());
+            let (whole, fraction) = text.split_once('.').unwrap();
+            let head: i128 = format!("{whole}{}", &fraction[..scale.into()]).parse().unwrap();
+            let tail = fraction[scale.into()..].bytes().any(|digit| digit != b'0');
+            let magnitude = |units: i128| units.cmp(&head).then(if tail { Ordering::Less } else { Ordering::Equal });
+            let expected = if double < 0.0 { magnitude(-i128::from(units)).reverse() } else { magnitude(units.into()) };
+            prop_assert_eq!(decimal(units, scale).compare(CellValue::Double(double)), expected);
+        }
+    }
 }

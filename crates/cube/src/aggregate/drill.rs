@@ -15,10 +15,13 @@ pub struct BaseCell {
 }
 
 /// The filled base cells below one target of an area under the maps of a measure, in the order of keys: `count` of them
-/// after the first `skip`. A cell counts if it has a value of any measure.
+/// after the first `skip`. A cell counts if it has a value of the measure.
 ///
 /// # Errors
 /// An area of another cube, a target beyond the area, a wish to stop.
+///
+/// # Panics
+/// If the facts have no such measure.
 pub fn drill_through(
     facts: &Facts,
     area: &Area,
@@ -33,9 +36,13 @@ pub fn drill_through(
     if target.len() != shape.len() || target.iter().zip(&shape).any(|(one, size)| one >= size) {
         return Err(AggregateError::Shape { reason: format!("target {target:?} lies outside of {shape:?}") });
     }
+    let column = &facts.columns()[measure];
     let lists = lists(&area.maps_of(measure));
     let (mut passed, mut cells) = (0, Vec::new());
     Search::new(facts, &lists).visit(target, progress, |cell, entries| {
+        if !column.is_filled(cell) {
+            return true;
+        }
         if passed >= skip && cells.len() < count {
             let weights = entries.iter().zip(&lists).map(|(&entry, list)| list.weights[entry]);
             let weight = weights.fold(Precise::from_f64(1.0), Precise::times).to_f64();

@@ -16,7 +16,8 @@ pub struct Neighbour {
     pub cell: usize,
 }
 
-/// The `count` filled base cells nearest to `point`, nearest first, cells of one distance in the order of keys.
+/// The `count` base cells filled in a measure that are nearest to `point`, nearest first, cells of one distance in the
+/// order of keys.
 ///
 /// `positions[d][b]` is the position of base element `b` of dimension `d`; absent where base elements stand in their
 /// order. `point` holds one position a dimension. A page is skipped if the dimensions without positions prove it too
@@ -24,8 +25,12 @@ pub struct Neighbour {
 ///
 /// # Errors
 /// Another number of dimensions than the facts have, a coordinate without position, a wish to stop.
+///
+/// # Panics
+/// If the facts have no such measure.
 pub fn nearest(
     facts: &Facts,
+    measure: usize,
     positions: &[Option<&[u32]>],
     point: &[u32],
     count: usize,
@@ -41,7 +46,7 @@ pub fn nearest(
         progress.step()?;
         let farthest = if found.len() < count { u64::MAX } else { found.peek().map_or(0, |last| last.distance) };
         if page_distance(facts, positions, point, page) <= farthest {
-            nearest_of_page(facts, positions, point, page, count, &mut found);
+            nearest_of_page(facts, measure, positions, point, page, count, &mut found);
         }
         Ok(found)
     });
@@ -87,6 +92,7 @@ fn page_distance(facts: &Facts, positions: &[Option<&[u32]>], point: &[u32], pag
 
 fn nearest_of_page(
     facts: &Facts,
+    measure: usize,
     positions: &[Option<&[u32]>],
     point: &[u32],
     page: usize,
@@ -103,7 +109,8 @@ fn nearest_of_page(
             *distance += u64::from(position.abs_diff(at));
         }
     }
-    for (cell, distance) in cells.zip(distances) {
+    let column = &facts.columns()[measure];
+    for (cell, distance) in cells.zip(distances).filter(|(cell, _)| column.is_filled(*cell)) {
         let neighbour = Neighbour { distance, cell };
         if found.len() < count {
             found.push(neighbour);

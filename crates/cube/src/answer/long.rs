@@ -1,5 +1,6 @@
 //! Long form: a row for each cell, with the element of each dimension.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringBuilder};
@@ -7,39 +8,55 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{Cube, CubeError, TableAnswer};
 use crate::aggregate::CellValue;
-use crate::ask::target_name;
-use crate::facts::{Rule, ValueType};
+use crate::ask::{extremes, target_names};
+use crate::facts::{FactMeasure, Rule, ValueType};
 use crate::model::ElementId;
-use crate::query::{BoundSet, CubeAxis, Direction};
+use crate::query::{BoundSet, BoundTable, CubeAxis, Extreme, Target};
 
-/// The columns of answers in long form, the same for every query of a cube: the name of an element of each dimension,
-/// `measure`, `value` and `text`. Values are decimals of the largest scale if all measures are decimals, else doubles.
-/// A name that a dimension or measure has gets underscores.
-pub fn long_schema(cube: &Cube) -> SchemaRef {
+/// The columns of an answer in long form: the name of an element of each dimension, `measure`, `value` and `text`.
+///
+/// Values are decimals of the largest scale if all measures of the query are decimals, else doubles. Where decimals
+/// stand beside doubles, a column `decimal` behind the others has their digits. A name that a dimension or measure has
+/// gets underscores.
+pub fn long_schema(cube: &Cube, table: &BoundTable) -> SchemaRef {
     let dimensions = cube.model.dimensions().iter();
     let names = dimensions.map(|dimension| Field::new(dimension.name(), DataType::Utf8, false));
+    let values = ValueColumns::of(cube, table);
+    let decimals = values.decimals.map(|scale| DataType::Decimal128(38, scale as i8));
+    let (value, exact) = match (values.doubles, decimals) {
+        (true, decimals) => (DataType::Float64, decimals),
+        (false, decimals) => (decimals.unwrap_or(DataType::Float64), None),
+    };
     let own = [
         Field::new(cube.free_name("measure"), DataType::Utf8, false),
-        Field::new(cube.free_name("value"), value_type(cube), true),
+        Field::new(cube.free_name("value"), value, true),
         Field::new(cube.free_name("text"), DataType::Utf8, true),
     ];
-    Arc::new(Schema::new(names.chain(own).collect::<Vec<_>>()))
+    let exact = exact.map(|exact| Field::new(cube.free_name("decimal"), exact, true));
+    Arc::new(Schema::new(names.chain(own).chain(exact).collect::<Vec<_>>()))
 }
 
-fn value_type(cube: &Cube) -> DataType {
-    match decimal_scale(cube) {
-        Some(scale) => DataType::Decimal128(38, scale as i8),
-        None => DataType::Float64,
+/// What the measures of a query give.
+struct ValueColumns {
+    /// The largest scale of decimals.
+    decimals: Option<u8>,
+    /// True if one gives doubles.
+    doubles: bool,
+}
+
+impl ValueColumns {
+    fn of(cube: &Cube, table: &BoundTable) -> ValueColumns {
+        let sets = table.pages.iter().chain(&table.rows).chain(&table.columns).flat_map(|set| &set.targets);
+        let targets = sets.chain(table.point.iter().map(|place| &place.target));
+        let scales: Vec<Option<u8>> = targets
+            .filter_map(Target::measure)
+            .map(|measure| match &cube.facts.columns()[measure].measure {
+                FactMeasure { rule: Rule::Avg, .. } | FactMeasure { value_type: ValueType::Double, .. } => None,
+                FactMeasure { value_type: ValueType::Decimal { scale }, .. } => Some(*scale),
+            })
+            .collect();
+        ValueColumns { decimals: scales.iter().flatten().copied().max(), doubles: scales.contains(&None) }
     }
-}
-
-/// The largest scale, if all measures give decimals.
-fn decimal_scale(cube: &Cube) -> Option<u8> {
-    let scale = |column: &crate::facts::FactColumn| match (column.measure.rule, column.measure.value_type) {
-        (Rule::Avg, _) | (_, ValueType::Double) => None,
-        (_, ValueType::Decimal { scale }) => Some(scale),
-    };
-    cube.facts.columns().iter().map(scale).try_fold(0, |most: u8, scale| scale.map(|scale| most.max(scale)))
 }
 
 /// A cell that becomes a row.
@@ -57,7 +74,7 @@ pub(super) fn long_form(cube: &Cube, answer: &TableAnswer) -> Result<RecordBatch
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (number, dimension) in model.dimensions().iter().enumerate() {
         let targets = &answer.asked.targets[number];
-        let names: Vec<String> = targets.iter().map(|target| target_name(dimension, target)).collect();
+        let names = target_names(dimension, targets);
         let mut column = StringBuilder::new();
         rows.iter().for_each(|row| column.append_value(&names[row.target[number] as usize]));
         columns.push(Arc::new(column.finish()));
@@ -65,24 +82,30 @@ pub(super) fn long_form(cube: &Cube, answer: &TableAnswer) -> Result<RecordBatch
     let mut measures = StringBuilder::new();
     rows.iter().for_each(|row| measures.append_value(&model.measures()[answer.asked.measures[row.measure]].name));
     columns.push(Arc::new(measures.finish()));
-    columns.push(match decimal_scale(cube) {
-        Some(scale) => {
-            let values = rows.iter().map(|row| row.value.map(|value| units(value, scale)));
-            Arc::new(values.collect::<Decimal128Array>().with_precision_and_scale(38, scale as i8)?)
-        }
-        None => Arc::new(rows.iter().map(|row| row.value.map(CellValue::to_f64)).collect::<Float64Array>()),
+    let values = ValueColumns::of(cube, &answer.table);
+    let doubles = || rows.iter().map(|row| row.value.map(CellValue::to_f64)).collect::<Float64Array>();
+    let decimals = |scale: u8| {
+        let units = rows.iter().map(|row| row.value.and_then(|value| units(value, scale)));
+        units.collect::<Decimal128Array>().with_precision_and_scale(38, scale as i8)
+    };
+    columns.push(match values {
+        ValueColumns { decimals: Some(scale), doubles: false } => Arc::new(decimals(scale)?),
+        _ => Arc::new(doubles()),
     });
     let mut texts = StringBuilder::new();
     rows.iter().for_each(|row| texts.append_option(text(cube, answer, row)));
     columns.push(Arc::new(texts.finish()));
-    Ok(RecordBatch::try_new(super::long_schema(cube), columns)?)
+    if let ValueColumns { decimals: Some(scale), doubles: true } = values {
+        columns.push(Arc::new(decimals(scale)?));
+    }
+    Ok(RecordBatch::try_new(long_schema(cube, &answer.table), columns)?)
 }
 
-/// A decimal in units of 10^-scale, where its own scale is not larger.
-fn units(value: CellValue, scale: u8) -> i128 {
+/// A decimal in units of 10^-scale, where its own scale is not larger; nothing of a double.
+fn units(value: CellValue, scale: u8) -> Option<i128> {
     match value {
-        CellValue::Decimal { units, scale: own } => i128::from(units) * 10_i128.pow(u32::from(scale - own)),
-        CellValue::Double(_) => unreachable!("all measures are decimals"),
+        CellValue::Decimal { units, scale: own } => Some(i128::from(units) * 10_i128.pow(u32::from(scale - own))),
+        CellValue::Double(_) => None,
     }
 }
 
@@ -96,22 +119,49 @@ fn text<'a>(cube: &'a Cube, answer: &TableAnswer, row: &Row) -> Option<&'a str> 
     cube.texts.get(&elements).map(String::as_str)
 }
 
-/// The cells that are shown: those with a value or a text, or all of them if the query asks for empty ones.
+/// The cells that are shown in the order of the query's axes: those with a value or a text, or all of them if the query
+/// asks for empty ones.
 fn rows(cube: &Cube, answer: &TableAnswer) -> Vec<Row> {
+    let TableAnswer { table, cells, .. } = answer;
+    if let Some(Extreme { direction, count }) = table.extreme {
+        let kept = extremes(cells, direction, count as usize);
+        let row = |(measure, cell)| filled_row(answer, measure, cell);
+        return kept.into_iter().map(row).collect();
+    }
+    if table.shows_empty {
+        return all(answer);
+    }
+    let filled = (0..cells.len()).flat_map(|cell| (0..cells.columns().len()).map(move |measure| (measure, cell)));
+    let filled = filled.map(|(measure, cell)| filled_row(answer, measure, cell)).filter(|row| row.value.is_some());
+    let mut rows: Vec<Row> = filled.chain(texts_alone(cube, answer)).collect();
+    let sets: Vec<&BoundSet> = sets(table).collect();
+    let place = |row: &Row| -> Vec<u32> {
+        let at = sets.iter().map(|set| match set.axis {
+            CubeAxis::Dimension(position) => row.target[position],
+            CubeAxis::Measures => row.measure as u32,
+        });
+        at.collect()
+    };
+    rows.sort_by_cached_key(place);
+    rows
+}
+
+fn sets(table: &BoundTable) -> impl DoubleEndedIterator<Item = &BoundSet> {
+    table.pages.iter().chain(&table.rows).chain(&table.columns)
+}
+
+fn filled_row(answer: &TableAnswer, measure: usize, cell: usize) -> Row {
+    let cells = &answer.cells;
+    Row { target: cells.target(cell), measure, value: cells.columns()[measure].value(cell) }
+}
+
+/// Every cell of the area.
+fn all(answer: &TableAnswer) -> Vec<Row> {
     let TableAnswer { table, asked, cells, .. } = answer;
-    if let Some(extreme) = table.extreme {
-        return extremes(answer, extreme.direction, extreme.count as usize);
-    }
-    // Without texts and empty cells only filled cells are rows: they are looked at in place of the whole area.
-    if cube.texts.is_empty() && !table.shows_empty {
-        return filled(answer);
-    }
-    let sets: Vec<&BoundSet> = table.pages.iter().chain(&table.rows).chain(&table.columns).collect();
-    let count = sets.iter().fold(1, |count, set| count * set.targets.len());
-    let mut rows = Vec::new();
-    for number in 0..count {
+    let count = sets(table).fold(1, |count, set| count * set.targets.len());
+    let row = |number: usize| {
         let (mut target, mut measure, mut rest) = (vec![0; asked.targets.len()], 0, number);
-        for set in sets.iter().rev() {
+        for set in sets(table).rev() {
             let at = rest % set.targets.len();
             rest /= set.targets.len();
             match set.axis {
@@ -120,54 +170,36 @@ fn rows(cube: &Cube, answer: &TableAnswer) -> Vec<Row> {
             }
         }
         let value = cells.find(&target).and_then(|cell| cells.columns()[measure].value(cell));
-        let row = Row { target, measure, value };
-        if row.value.is_some() || table.shows_empty || text(cube, answer, &row).is_some() {
-            rows.push(row);
-        }
-    }
-    rows
+        Row { target, measure, value }
+    };
+    (0..count).map(row).collect()
 }
 
-/// Filled cells in the order of the query's axes.
-fn filled(answer: &TableAnswer) -> Vec<Row> {
-    let TableAnswer { table, cells, .. } = answer;
-    let sets: Vec<&BoundSet> = table.pages.iter().chain(&table.rows).chain(&table.columns).collect();
-    let mut rows: Vec<(Vec<u32>, Row)> = Vec::new();
-    for cell in 0..cells.len() {
-        let target = cells.target(cell);
-        for (measure, column) in cells.columns().iter().enumerate() {
-            let Some(value) = column.value(cell) else { continue };
-            let place = sets.iter().map(|set| match set.axis {
-                CubeAxis::Dimension(position) => target[position],
-                CubeAxis::Measures => measure as u32,
-            });
-            rows.push((place.collect(), Row { target: target.clone(), measure, value: Some(value) }));
+/// Cells of the area that have a text and no value, for each measure.
+fn texts_alone(cube: &Cube, answer: &TableAnswer) -> Vec<Row> {
+    let TableAnswer { asked, cells, .. } = answer;
+    let mut places: Vec<HashMap<ElementId, Vec<u32>>> = vec![HashMap::new(); asked.targets.len()];
+    for (places, targets) in places.iter_mut().zip(&asked.targets).filter(|_| !cube.texts.is_empty()) {
+        for (at, target) in targets.iter().enumerate() {
+            target.element().into_iter().for_each(|element| places.entry(element).or_default().push(at as u32));
         }
     }
-    rows.sort_by(|one, other| one.0.cmp(&other.0));
-    rows.into_iter().map(|(_, row)| row).collect()
-}
-
-/// The largest or smallest cells over all measures, the first one first; equal ones by measure, then by target.
-fn extremes(answer: &TableAnswer, direction: Direction, count: usize) -> Vec<Row> {
-    let cells = &answer.cells;
     let mut rows = Vec::new();
-    for (measure, column) in cells.columns().iter().enumerate() {
-        let ends = match direction {
-            Direction::Top => cells.top(count, measure),
-            Direction::Bottom => cells.bottom(count, measure),
-        };
-        rows.extend(ends.into_iter().map(|cell| Row {
-            target: cells.target(cell),
-            measure,
-            value: column.value(cell),
-        }));
+    for elements in cube.texts.keys() {
+        let at: Option<Vec<&Vec<u32>>> = elements.iter().zip(&places).map(|(element, of)| of.get(element)).collect();
+        // An element that stands in a set twice has its text twice.
+        let targets = at.into_iter().flat_map(|at| {
+            at.into_iter().fold(vec![Vec::new()], |targets: Vec<Vec<u32>>, places| {
+                let longer = |target: &Vec<u32>| places.iter().map(|at| [target.as_slice(), &[*at]].concat()).collect();
+                targets.iter().flat_map::<Vec<Vec<u32>>, _>(longer).collect()
+            })
+        });
+        for target in targets {
+            let cell = cells.find(&target);
+            let is_empty = |measure: &usize| cell.is_none_or(|cell| cells.columns()[*measure].value(cell).is_none());
+            let empty = (0..asked.measures.len()).filter(is_empty);
+            rows.extend(empty.map(|measure| Row { target: target.clone(), measure, value: None }));
+        }
     }
-    let value = |row: &Row| row.value.map_or(0.0, CellValue::to_f64);
-    rows.sort_by(|one, other| {
-        let order = value(one).total_cmp(&value(other));
-        if direction == Direction::Top { order.reverse() } else { order }
-    });
-    rows.truncate(count);
     rows
 }

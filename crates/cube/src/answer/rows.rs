@@ -12,7 +12,8 @@ use crate::facts::{Rule, ValueType, Values};
 use crate::query::{BoundPlace, CubeAxis, Target};
 
 impl Cube {
-    /// The base cells below a cell: an element of each dimension, the weight, the value of the point's measure.
+    /// The base cells below a cell that are filled in the point's measure: an element of each dimension, weight and
+    /// value.
     pub(super) fn facts_at(&self, point: &[BoundPlace], progress: &Progress) -> Result<RecordBatch, CubeError> {
         let asked = asked_at(&self.model, point)?;
         let measure = asked.measures.first().copied().unwrap_or_default();
@@ -24,7 +25,7 @@ impl Cube {
         self.rows(&cells, ("weight", weights), measure)
     }
 
-    /// The filled base cells nearest to a point, which names a base element of each dimension.
+    /// The base cells nearest to a point that are filled in its measure; the point is a base element of each dimension.
     pub(super) fn nearest_to(
         &self,
         count: u64,
@@ -51,7 +52,7 @@ impl Cube {
         }
         let tables: Vec<Option<&[u32]>> = positions.iter().map(|positions| Some(positions.as_slice())).collect();
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.facts.len());
-        let found = nearest(&self.facts, &tables, &at, count, progress).map_err(CubeError::Aggregate)?;
+        let found = nearest(&self.facts, measure, &tables, &at, count, progress).map_err(CubeError::Aggregate)?;
         let cells: Vec<usize> = found.iter().map(|neighbour| neighbour.cell).collect();
         let distances: ArrayRef = Arc::new(UInt64Array::from_iter_values(found.iter().map(|one| one.distance)));
         self.rows(&cells, ("distance", distances), measure)

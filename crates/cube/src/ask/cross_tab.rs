@@ -1,10 +1,12 @@
 //! Cross-tabs: the cells of an area laid out in pages, rows and columns.
 
+use std::cmp::Ordering;
+
 use super::area::Asked;
 use super::label::{Label, caption_at, labels};
 use crate::aggregate::{CellValue, Cells};
 use crate::model::CubeModel;
-use crate::query::{BoundSet, BoundTable, CubeAxis, Direction, MEASURES};
+use crate::query::{BoundSet, BoundTable, CubeAxis, Direction, Extreme, MEASURES};
 
 /// A cross-tab with its heads.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +19,7 @@ pub struct CrossTabAnswer {
     pub column_axes: Vec<String>,
     /// Names of the axes that pages are made of.
     pub page_axes: Vec<String>,
-    /// The pages; without page axes there is one.
+    /// The pages; without `empty` those that have a filled cell.
     pub pages: Vec<Page>,
     /// Rows and columns that were left out, because none of their cells is shown, over all pages.
     pub hidden: (u64, u64),
@@ -48,140 +50,171 @@ pub struct Line {
 }
 
 /// Lays out cells. Without `top` or `bottom` every cell of the area has a place; with them only those cells are shown.
+///
+/// Work and memory are those of the filled cells and of the pages that have some; under `empty` those of the area.
 pub fn cross_tab(model: &CubeModel, table: &BoundTable, asked: &Asked, cells: &Cells) -> CrossTabAnswer {
-    let extremes = table.extreme.map(|extreme| Kept::new(cells, extreme.direction, extreme.count as usize));
-    let layout = Layout { asked, cells, kept: extremes, base: base_place(table, asked) };
-    let heads = |sets: &[BoundSet]| combinations(&sets.iter().map(|set| labels(model, set)).collect::<Vec<_>>());
-    let (row_heads, column_heads) = (heads(&table.rows), heads(&table.columns));
-    let (mut pages, mut hidden) = (Vec::new(), (0, 0));
-    for (page, page_labels) in heads(&table.pages).into_iter().enumerate() {
-        let page_place = layout.placed(&layout.base, &table.pages, page);
-        let lines = row_heads.iter().enumerate().map(|(row, row_labels)| {
-            let row_place = layout.placed(&page_place, &table.rows, row);
-            let line =
-                (0..column_heads.len()).map(|column| layout.cell(&layout.placed(&row_place, &table.columns, column)));
-            let (cells, measures) = line.unzip();
-            Line { labels: row_labels.clone(), cells, measures }
-        });
-        let whole = Page { labels: page_labels, columns: column_heads.clone(), rows: lines.collect() };
-        let shown = if table.shows_empty { whole } else { without_empty(whole, &mut hidden) };
-        pages.push(shown);
-    }
+    let axes = [&table.pages, &table.rows, &table.columns].map(|sets| Layout::new(model, sets, asked));
+    let [pages, rows, columns] = &axes;
+    let mut placed = placed(table, &axes, cells);
+    placed.sort_unstable_by_key(|cell| (cell.page, cell.row, cell.column));
+    let pages: Vec<Page> = match table.shows_empty {
+        true => {
+            let (all_rows, all_columns) = ((0..rows.count).collect::<Vec<_>>(), (0..columns.count).collect::<Vec<_>>());
+            let of_page = |page| placed.partition_point(|cell| cell.page < page)..;
+            (0..pages.count).map(|page| page_of(page, &all_rows, &all_columns, &placed[of_page(page)], &axes)).collect()
+        }
+        false => placed.chunk_by(|one, other| one.page == other.page).map(|cells| filled_page(cells, &axes)).collect(),
+    };
     let names = |sets: &[BoundSet]| sets.iter().map(|set| axis_name(model, set.axis)).collect();
     let place = |place: &crate::query::BoundPlace| {
         (axis_name(model, place.axis), caption_at(model, place.axis, &place.target), place.is_default)
     };
     // A cube of one measure need not say which.
     let is_shown = |place: &&crate::query::BoundPlace| place.axis != CubeAxis::Measures || model.measures().len() > 1;
+    let all = |axis: usize| axes[0].count.saturating_mul(axes[axis].count);
+    let shown = |count: &dyn Fn(&Page) -> usize| pages.iter().map(|page| count(page) as u64).sum::<u64>();
     CrossTabAnswer {
         heading: table.point.iter().filter(is_shown).map(place).collect(),
         row_axes: names(&table.rows),
         column_axes: names(&table.columns),
         page_axes: names(&table.pages),
+        hidden: (all(1) - shown(&|page| page.rows.len()), all(2) - shown(&|page| page.columns.len())),
         pages,
-        hidden,
         is_extreme: table.extreme.is_some(),
     }
 }
 
-/// A place in the area: the target of each dimension, and the column of the measure.
-#[derive(Clone)]
-struct PlaceInArea {
-    targets: Vec<u32>,
-    measure: usize,
-}
-
+/// The places of an axis: combinations of the targets of its sets, the last set's changing first. Of no sets there is
+/// one.
 struct Layout<'a> {
-    asked: &'a Asked,
-    cells: &'a Cells,
-    kept: Option<Kept>,
-    base: PlaceInArea,
+    sets: &'a [BoundSet],
+    labels: Vec<Vec<Label>>,
+    /// Measures of the query, by position in the cube.
+    measures: &'a [usize],
+    count: u64,
 }
 
-/// The cells that `top` or `bottom` keeps, by column and number.
-struct Kept(std::collections::HashSet<(usize, usize)>);
+/// A cell with its place on each axis.
+struct Placed {
+    page: u64,
+    row: u64,
+    column: u64,
+    value: CellValue,
+}
 
-impl Kept {
-    /// The first `count` cells over all columns; equal ones by measure, then by target.
-    fn new(cells: &Cells, direction: Direction, count: usize) -> Kept {
-        let ends = |column: usize| match direction {
-            Direction::Top => cells.top(count, column),
-            Direction::Bottom => cells.bottom(count, column),
-        };
-        let columns = 0..cells.columns().len();
-        let mut all: Vec<(usize, usize)> =
-            columns.flat_map(|column| ends(column).into_iter().map(move |cell| (column, cell))).collect();
-        let value =
-            |&(column, cell): &(usize, usize)| cells.columns()[column].value(cell).map_or(0.0, CellValue::to_f64);
-        all.sort_by(|one, other| {
-            let order = value(one).total_cmp(&value(other));
-            if direction == Direction::Top { order.reverse() } else { order }
-        });
-        all.truncate(count);
-        Kept(all.into_iter().collect())
+impl<'a> Layout<'a> {
+    fn new(model: &CubeModel, sets: &'a [BoundSet], asked: &'a Asked) -> Layout<'a> {
+        let count = sets.iter().fold(1, |count: u64, set| count.saturating_mul(set.targets.len() as u64));
+        let labels = sets.iter().map(|set| labels(model, set)).collect();
+        Layout { sets, labels, measures: &asked.measures, count }
     }
-}
 
-impl Layout<'_> {
-    /// The place with the targets of combination `number` of some sets.
-    fn placed(&self, place: &PlaceInArea, sets: &[BoundSet], mut number: usize) -> PlaceInArea {
-        let mut placed = place.clone();
-        for set in sets.iter().rev() {
-            let target = number % set.targets.len();
-            number /= set.targets.len();
-            match set.axis {
-                CubeAxis::Dimension(position) => placed.targets[position] = target as u32,
-                CubeAxis::Measures => placed.measure = target,
-            }
+    /// The number of the place of a cell: targets by dimension, and the column of its measure.
+    fn number(&self, target: &[u32], measure: usize) -> u64 {
+        self.sets.iter().fold(0, |number, set| {
+            let at = match set.axis {
+                CubeAxis::Dimension(position) => target[position].into(),
+                CubeAxis::Measures => measure as u64,
+            };
+            number * set.targets.len() as u64 + at
+        })
+    }
+
+    /// The position of each set's target at a place.
+    fn targets(&self, mut number: u64) -> Vec<usize> {
+        let mut targets = vec![0; self.sets.len()];
+        for (target, set) in targets.iter_mut().zip(self.sets).rev() {
+            *target = (number % set.targets.len() as u64) as usize;
+            number /= set.targets.len() as u64;
         }
-        placed
+        targets
     }
 
-    /// The cell at a place, and its measure.
-    fn cell(&self, place: &PlaceInArea) -> (Option<CellValue>, usize) {
-        let found = self.cells.find(&place.targets);
-        let is_kept = |cell: &usize| self.kept.as_ref().is_none_or(|kept| kept.0.contains(&(place.measure, *cell)));
-        let value = found.filter(is_kept).and_then(|cell| self.cells.columns()[place.measure].value(cell));
-        (value, self.asked.measures[place.measure])
+    /// The heads of a place, one for each set.
+    fn heads(&self, number: u64) -> Vec<Label> {
+        self.targets(number).into_iter().zip(&self.labels).map(|(target, labels)| labels[target].clone()).collect()
+    }
+
+    /// The measure that a place has, if measures lie on this axis.
+    fn measure(&self, number: u64) -> Option<usize> {
+        let set = self.sets.iter().position(|set| set.axis == CubeAxis::Measures)?;
+        Some(self.measures[self.targets(number)[set]])
     }
 }
 
-/// The place that all cells share: the first target everywhere.
-fn base_place(table: &BoundTable, asked: &Asked) -> PlaceInArea {
-    debug_assert!(table.point.iter().all(|place| match place.axis {
-        CubeAxis::Dimension(position) => asked.targets[position].len() == 1,
-        CubeAxis::Measures => asked.measures.len() == 1,
-    }));
-    PlaceInArea { targets: vec![0; asked.targets.len()], measure: 0 }
-}
-
-/// All combinations of one head of each set, the last set's changing first; of no sets one combination.
-fn combinations(sets: &[Vec<Label>]) -> Vec<Vec<Label>> {
-    sets.iter().fold(vec![Vec::new()], |heads, set| {
-        let longer = |head: &Vec<Label>| {
-            set.iter().map(|label| head.iter().cloned().chain([label.clone()]).collect()).collect::<Vec<Vec<Label>>>()
-        };
-        heads.iter().flat_map(longer).collect()
-    })
-}
-
-/// The page without rows and columns of empty cells alone; counts them.
-fn without_empty(page: Page, hidden: &mut (u64, u64)) -> Page {
-    let Page { labels, columns, rows } = page;
-    let is_filled = |column: usize| rows.iter().any(|row| row.cells[column].is_some());
-    let filled: Vec<bool> = (0..columns.len()).map(is_filled).collect();
-    let (row_count, column_count) = (rows.len(), columns.len());
-    fn kept<T>(all: Vec<T>, filled: &[bool]) -> Vec<T> {
-        all.into_iter().zip(filled).filter(|(_, filled)| **filled).map(|(one, _)| one).collect()
+/// The cells that are shown, with their places.
+fn placed(table: &BoundTable, axes: &[Layout<'_>; 3], cells: &Cells) -> Vec<Placed> {
+    let place = |measure: usize, cell: usize| {
+        let value = cells.columns()[measure].value(cell)?;
+        let target = cells.target(cell);
+        let [page, row, column] = axes.each_ref().map(|axis| axis.number(&target, measure));
+        Some(Placed { page, row, column, value })
+    };
+    match table.extreme {
+        Some(Extreme { direction, count }) => {
+            let kept = extremes(cells, direction, count as usize);
+            kept.into_iter().filter_map(|(measure, cell)| place(measure, cell)).collect()
+        }
+        None => {
+            let all = (0..cells.len()).flat_map(|cell| (0..cells.columns().len()).map(move |measure| (measure, cell)));
+            all.filter_map(|(measure, cell)| place(measure, cell)).collect()
+        }
     }
-    let has_cell = |row: &Line| row.cells.iter().any(Option::is_some);
-    let short =
-        |row: Line| Line { labels: row.labels, cells: kept(row.cells, &filled), measures: kept(row.measures, &filled) };
-    let rows: Vec<Line> = rows.into_iter().filter(has_cell).map(short).collect();
-    let columns = kept(columns, &filled);
-    hidden.0 += (row_count - rows.len()) as u64;
-    hidden.1 += (column_count - columns.len()) as u64;
-    Page { labels, columns, rows }
+}
+
+/// The `count` largest or smallest cells over all measures, as (column, cell), the first one first; equal ones by
+/// measure, then by target.
+pub(crate) fn extremes(cells: &Cells, direction: Direction, count: usize) -> Vec<(usize, usize)> {
+    let ends = |column: usize| match direction {
+        Direction::Top => cells.top(count, column),
+        Direction::Bottom => cells.bottom(count, column),
+    };
+    let columns = 0..cells.columns().len();
+    let mut all: Vec<(usize, usize)> =
+        columns.flat_map(|column| ends(column).into_iter().map(move |cell| (column, cell))).collect();
+    let value = |&(column, cell): &(usize, usize)| cells.columns()[column].value(cell);
+    all.sort_by(|one, other| {
+        let order = value(one).zip(value(other)).map_or(Ordering::Equal, |(one, other)| one.compare(other));
+        if direction == Direction::Top { order.reverse() } else { order }
+    });
+    all.truncate(count);
+    all
+}
+
+/// A page of the rows and columns that its cells lie in; `cells` are in the order of rows.
+fn filled_page(cells: &[Placed], axes: &[Layout<'_>; 3]) -> Page {
+    let mut rows: Vec<u64> = cells.iter().map(|cell| cell.row).collect();
+    rows.dedup();
+    let mut columns: Vec<u64> = cells.iter().map(|cell| cell.column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    page_of(cells[0].page, &rows, &columns, cells, axes)
+}
+
+/// A page of some rows and columns, both ascending; `cells` begins with its cells, in the order of rows.
+fn page_of(page: u64, rows: &[u64], columns: &[u64], cells: &[Placed], axes: &[Layout<'_>; 3]) -> Page {
+    let [of_pages, of_rows, of_columns] = axes;
+    let of_page = of_pages.measure(page);
+    let of_column: Vec<Option<usize>> = columns.iter().map(|column| of_columns.measure(*column)).collect();
+    let mut left = cells;
+    let line = |&row: &u64| {
+        let mut line = vec![None; columns.len()];
+        while let Some((cell, rest)) = left.split_first().filter(|(cell, _)| (cell.page, cell.row) == (page, row)) {
+            if let Ok(at) = columns.binary_search(&cell.column) {
+                line[at] = Some(cell.value);
+            }
+            left = rest;
+        }
+        // A measure that lies on no axis is the only one.
+        let of_row = of_page.or_else(|| of_rows.measure(row)).or_else(|| of_rows.measures.first().copied());
+        let measures = of_column.iter().map(|of_column| of_column.or(of_row).unwrap_or_default());
+        Line { labels: of_rows.heads(row), cells: line, measures: measures.collect() }
+    };
+    Page {
+        labels: of_pages.heads(page),
+        rows: rows.iter().map(line).collect(),
+        columns: columns.iter().map(|column| of_columns.heads(*column)).collect(),
+    }
 }
 
 fn axis_name(model: &CubeModel, axis: CubeAxis) -> String {

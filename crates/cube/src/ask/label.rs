@@ -1,6 +1,6 @@
 //! What stands at the head of a row, column or page.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::{CubeModel, Dimension, ElementId};
 use crate::query::{BoundSet, CubeAxis, Target};
@@ -8,13 +8,14 @@ use crate::query::{BoundSet, CubeAxis, Target};
 /// The head of a target in a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Caption of the element or measure; of a sum, those of its parts.
+    /// Caption of the element or measure; of a sum, those of its parts. Elements of a set that share a caption have
+    /// their names too.
     pub caption: String,
     /// Listed elements that it is shown below.
     pub indent: u32,
 }
 
-/// Captions of a sum that are shown.
+/// Captions of a sum that are shown, if they tell it from others.
 const PARTS_MAX: usize = 3;
 
 /// The heads of a set's targets, in their order.
@@ -26,8 +27,8 @@ pub fn labels(model: &CubeModel, set: &BoundSet) -> Vec<Label> {
         }
         CubeAxis::Dimension(position) => {
             let dimension = &model.dimensions()[position];
-            let label = |(target, indent)| Label { caption: caption(dimension, target), indent };
-            set.targets.iter().zip(indents(dimension, &set.targets)).map(label).collect()
+            let label = |(caption, indent)| Label { caption, indent };
+            captions(dimension, &set.targets).into_iter().zip(indents(dimension, &set.targets)).map(label).collect()
         }
     }
 }
@@ -89,20 +90,56 @@ fn caption_of_measure(model: &CubeModel, target: &Target) -> String {
 }
 
 fn caption(dimension: &Dimension, target: &Target) -> String {
-    text_of(target, |element| dimension.element(element).caption())
+    text_of(target, PARTS_MAX, |element| dimension.element(element).caption())
 }
 
-/// The name of a target of a dimension; of a sum, those of its parts.
+/// The captions of a set's targets; of different ones with one caption, all parts of sums, and names of elements: the
+/// name alone if it ends with the caption, as paths do.
+fn captions(dimension: &Dimension, targets: &[Target]) -> Vec<String> {
+    let long = |target: &Target| match target {
+        Target::Element(element) => {
+            let element = dimension.element(*element);
+            let (name, caption) = (element.name(), element.caption());
+            if name.ends_with(caption) { name.to_string() } else { format!("{caption} ({name})") }
+        }
+        _ => text_of(target, usize::MAX, |element| dimension.element(element).name()),
+    };
+    distinct(targets, |target| caption(dimension, target), long)
+}
+
+/// The names of targets of a dimension; of a sum, those of its first parts, and of all where sums differ later.
+pub fn target_names(dimension: &Dimension, targets: &[Target]) -> Vec<String> {
+    let name = |target: &Target, parts_max| text_of(target, parts_max, |element| dimension.element(element).name());
+    distinct(targets, |target| name(target, PARTS_MAX), |target| name(target, usize::MAX))
+}
+
+/// Short texts of targets, and long ones where different targets have the same short one.
+fn distinct(targets: &[Target], short: impl Fn(&Target) -> String, long: impl Fn(&Target) -> String) -> Vec<String> {
+    let texts: Vec<String> = targets.iter().map(short).collect();
+    let (mut first, mut shared) = (HashMap::new(), HashSet::new());
+    for (text, target) in texts.iter().zip(targets) {
+        if *first.entry(text.as_str()).or_insert(target) != target {
+            shared.insert(text.as_str());
+        }
+    }
+    let text = |(text, target): (&String, &Target)| match shared.contains(text.as_str()) {
+        true => long(target),
+        false => text.clone(),
+    };
+    texts.iter().zip(targets).map(text).collect()
+}
+
+/// The name of a target of a dimension; of a sum, those of its first parts.
 pub fn target_name(dimension: &Dimension, target: &Target) -> String {
-    text_of(target, |element| dimension.element(element).name())
+    text_of(target, PARTS_MAX, |element| dimension.element(element).name())
 }
 
-fn text_of<'a>(target: &Target, name: impl Fn(ElementId) -> &'a str) -> String {
+fn text_of<'a>(target: &Target, parts_max: usize, name: impl Fn(ElementId) -> &'a str) -> String {
     match target {
         Target::Element(element) => name(*element).to_string(),
         Target::Measure(_) => String::new(),
         Target::Sum(elements) => {
-            let shown: Vec<&str> = elements.iter().take(PARTS_MAX).map(|element| name(*element)).collect();
+            let shown: Vec<&str> = elements.iter().take(parts_max).map(|element| name(*element)).collect();
             let more = elements.len() - shown.len();
             match more {
                 0 => format!("sum of {}", shown.join(", ")),

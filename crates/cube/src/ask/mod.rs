@@ -6,5 +6,6 @@ mod label;
 
 pub(crate) use area::positions;
 pub use area::{AskError, Asked, asked, asked_at};
+pub(crate) use cross_tab::extremes;
 pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
-pub use label::{Label, labels, target_name};
+pub use label::{Label, labels, target_name, target_names};

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{MonthName, Named};
-use crate::model::{Rule, SCALE_MAX, Span, ValueType};
+use crate::model::{NumberFormat, Rule, SCALE_MAX, Span, ValueType};
 use crate::schemes::Scheme;
 
 /// A cube.
@@ -68,7 +68,7 @@ pub struct ValueDefinition {
     #[serde(default, rename = "type")]
     pub value_type: ValueTypeText,
     /// How it is shown: a pattern of `#`, `0`, `,`, `.` and `%`, as spreadsheets have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "pattern", skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct MeasureDefinition {
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub value_type: Option<ValueTypeText>,
     /// How it is shown, if otherwise than the cube's values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "pattern", skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
@@ -276,6 +276,15 @@ impl FromStr for StorageChoice {
         }
         text.parse().map(StorageChoice::Named).map_err(|error| format!("{error}, or auto"))
     }
+}
+
+/// The pattern of a number format, as it stands there.
+fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let pattern = Option::<String>::deserialize(deserializer)?;
+    if let Some(pattern) = &pattern {
+        pattern.parse::<NumberFormat>().map_err(de::Error::custom)?;
+    }
+    Ok(pattern)
 }
 
 fn sum() -> Rule {

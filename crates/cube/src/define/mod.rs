@@ -14,5 +14,5 @@ pub use definition::{
     ValueDefinition, ValueTypeText,
 };
 pub use named::Named;
-pub use parse::{DefinitionError, parse, schema};
+pub use parse::{DefinitionError, parse, place_of, schema};
 pub use time::{FiscalYear, MonthName, TimeLevels};

@@ -1,5 +1,9 @@
 //! Reading a definition, with line and column in every error.
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_saphyr::Spanned;
+
 use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
 use crate::model::{Rule, folded};
 use crate::query::MEASURES;
@@ -17,7 +21,7 @@ pub enum DefinitionError {
         /// What was expected and what was found.
         message: String,
     },
-    /// Fields that do not go together.
+    /// Fields that do not go together, where the text does not have them.
     #[error("{place}: {message}")]
     Meaning {
         /// The field, by its path.
@@ -41,8 +45,54 @@ pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
             message: message_of(&error),
         }
     })?;
-    check(&definition)?;
+    check(&definition).map_err(|error| placed(text, error))?;
     Ok(definition)
+}
+
+/// Line and column of a field of a definition that can be read, by its path: `facts`, `measures.NAME`,
+/// `dimensions.NAME` and what lies below them.
+pub fn place_of(text: &str, path: &str) -> Option<(u64, u64)> {
+    let outline: Outline = serde_saphyr::from_str(text).ok()?;
+    let within = |parts: &Parts, section: &str| {
+        let below = path.strip_prefix(section)?.strip_prefix('.')?;
+        // A name may have points of its own: the longest one that fits.
+        let fits = |name: &&str| below.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        parts.get(parts.names().filter(fits).max_by_key(|name| name.len())?).map(|part| part.referenced)
+    };
+    let section = path.split('.').next()?;
+    let whole = || match section {
+        "cube" => outline.cube.as_ref(),
+        "facts" => outline.facts.as_ref(),
+        _ => None,
+    };
+    let found = within(&outline.dimensions, "dimensions").or_else(|| within(&outline.measures, "measures"));
+    let found = found.or_else(|| whole().map(|part| part.referenced))?;
+    Some((found.line(), found.column()))
+}
+
+/// Parts of a definition with their places.
+type Parts = Named<Spanned<IgnoredAny>>;
+
+/// Where the parts of a definition stand.
+#[derive(Deserialize)]
+struct Outline {
+    #[serde(default)]
+    cube: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    facts: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    measures: Parts,
+    #[serde(default)]
+    dimensions: Parts,
+}
+
+/// The error with line and column, where its field stands in the text.
+fn placed(text: &str, error: DefinitionError) -> DefinitionError {
+    let DefinitionError::Meaning { place, message } = error else { return error };
+    match place_of(text, &place) {
+        Some((line, column)) => DefinitionError::Text { line, column, message: format!("{place}: {message}") },
+        None => DefinitionError::Meaning { place, message },
+    }
 }
 
 /// The JSON Schema of definitions.

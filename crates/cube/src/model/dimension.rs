@@ -163,11 +163,12 @@ impl Dimension {
     }
 
     /// The element that a query takes where it names none of this dimension: the one set, else the first root that
-    /// holds every base element at weight 1, else the first base element; `None` if there is none of these.
+    /// holds every base element at weight 1, else the first base element, else the first element; `None` without any.
     pub fn default_element(&self) -> Option<ElementId> {
         self.default
             .or_else(|| self.whole_root())
             .or_else(|| self.order.iter().copied().find(|id| self.element(*id).kind == ElementKind::Base))
+            .or_else(|| self.order.first().copied())
     }
 
     /// The default element that was set; `None` where the rule of [`Dimension::default_element`] is in force.

@@ -138,8 +138,8 @@ pub enum Comparison {
 /// A literal of a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
-    /// A number without quotes.
-    Number(f64),
+    /// A number without quotes, and its text.
+    Number(f64, String),
     /// A name, or text between quotes.
     Text(String),
 }

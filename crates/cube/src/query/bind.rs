@@ -9,7 +9,7 @@ use super::{
     Axis, CrossTab, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set, Span, Term,
 };
 use crate::error::{ModelError, Nearest};
-use crate::model::{Attribute, CubeModel, Dimension, ElementId, nearest};
+use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, nearest};
 
 /// The name by which queries call the axis of measures.
 pub const MEASURES: &str = "Measures";
@@ -113,7 +113,8 @@ pub enum BoundQuery {
 ///
 /// # Errors
 /// Names that are unknown (with the nearest), ambiguous (with the candidates) or of a second dimension in one set;
-/// dimensions that stand twice; attributes that the dimension has not; dimensions without elements.
+/// dimensions that stand twice; attributes that the dimension has not, or of another kind than the literal; points of
+/// [`Query::Nearest`] that are no base cell; dimensions without elements.
 pub fn bind(model: &CubeModel, query: &Query, text: &str) -> Result<BoundQuery, QueryError> {
     let binder = Binder { model, text };
     Ok(match query {
@@ -121,7 +122,7 @@ pub fn bind(model: &CubeModel, query: &Query, text: &str) -> Result<BoundQuery, 
         Query::Facts(point) => BoundQuery::Facts(binder.whole_point(point)?),
         Query::Source(point) => BoundQuery::Source(binder.whole_point(point)?),
         Query::Explain(point) => BoundQuery::Explain(binder.whole_point(point)?),
-        Query::Nearest { count, to } => BoundQuery::Nearest { count: *count, to: binder.whole_point(to)? },
+        Query::Nearest { count, to } => BoundQuery::Nearest { count: *count, to: binder.base_point(to)? },
     })
 }
 
@@ -164,6 +165,39 @@ impl Binder<'_> {
 
     fn whole_point(&self, point: &Point) -> Result<Vec<BoundPlace>, QueryError> {
         self.point(point, &mut Vec::new())
+    }
+
+    /// The places of a point that is a base cell, of which distances are measured.
+    fn base_point(&self, point: &Point) -> Result<Vec<BoundPlace>, QueryError> {
+        let places = self.whole_point(point)?;
+        for place in &places {
+            let CubeAxis::Dimension(position) = place.axis else { continue };
+            let dimension = &self.model.dimensions()[position];
+            let message = match &place.target {
+                Target::Element(element) if dimension.element(*element).kind() == ElementKind::Base => continue,
+                Target::Element(element) => {
+                    let (name, default) =
+                        (dimension.element(*element).name(), if place.is_default { " (default)" } else { "" });
+                    format!(
+                        "{name}{default} is no base element of {0}, and a distance begins at one: name it",
+                        dimension.name()
+                    )
+                }
+                _ => format!("a sum over {} has no position: name a base element", dimension.name()),
+            };
+            return Err(self.error(self.span_of(point, place.axis), message));
+        }
+        Ok(places)
+    }
+
+    /// Where a point names an axis; the end of the query where it does not.
+    fn span_of(&self, point: &Point, axis: CubeAxis) -> Span {
+        let span = |place: &Place| match place {
+            Place::Element(name) => (self.place(name), name.span),
+            Place::Sum(set, span) => (self.set(set), *span),
+        };
+        let named = point.iter().map(span).find(|(bound, _)| bound.as_ref().is_ok_and(|bound| bound.axis == axis));
+        named.map_or(self.end(), |(_, span)| span)
     }
 
     fn axis(&self, axis: &Axis, taken: &mut Vec<CubeAxis>) -> Result<Vec<BoundSet>, QueryError> {
@@ -344,7 +378,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The targets whose attribute satisfies a filter; an element without the attribute does not.
+    /// The targets whose attribute satisfies a filter; an element without the attribute does not. Numbers are compared
+    /// with numbers, texts with the literal as it is written, character by character.
     fn filtered(
         &self,
         dimension: &Dimension,
@@ -353,19 +388,23 @@ impl Binder<'_> {
         span: Span,
     ) -> Result<Vec<Target>, QueryError> {
         let Filter { attribute, comparison, literal } = filter;
-        if dimension.attribute_column(attribute).is_none() {
+        let Some(column) = dimension.attribute_column(attribute) else {
             let names = dimension.attributes().iter().map(|column| column.name.as_str());
             let message =
                 format!("dimension {} has no attribute {attribute}{}", dimension.name(), nearest(attribute, names));
             return Err(self.error(span, message));
+        };
+        if let (AttributeKind::Number, Literal::Text(text)) = (dimension.attributes()[column].kind, literal) {
+            let message =
+                format!("the attribute {attribute} holds numbers: it is compared with one, not with {text:?}");
+            return Err(self.error(span, message));
         }
         let holds = |element: ElementId| match (dimension.attribute(element, attribute), literal) {
-            (Some(Attribute::Number(value)), Literal::Number(wanted)) => {
+            (Some(Attribute::Number(value)), Literal::Number(wanted, _)) => {
                 value.partial_cmp(wanted).is_some_and(|order| comparison.holds(order))
             }
-            (Some(Attribute::Text(value)), Literal::Text(wanted)) => comparison.holds(value.as_str().cmp(wanted)),
-            (Some(Attribute::Text(value)), Literal::Number(wanted)) => {
-                comparison.holds(value.as_str().cmp(wanted.to_string().as_str()))
+            (Some(Attribute::Text(value)), Literal::Text(wanted) | Literal::Number(_, wanted)) => {
+                comparison.holds(value.as_str().cmp(wanted))
             }
             _ => false,
         };
@@ -439,7 +478,7 @@ impl Binder<'_> {
             0 => {}
             _ => {
                 let candidates: Vec<String> =
-                    found.iter().map(|(of, _)| format!("{of}:{}", quoted(&name.name))).collect();
+                    found.iter().map(|(of, _)| format!("{}:{}", quoted(of), quoted(&name.name))).collect();
                 let message = format!("{name} is several elements: {}", candidates.join(", "));
                 return Err(self.error(name.span, message));
             }
@@ -447,7 +486,8 @@ impl Binder<'_> {
         if let Some(axis) = self.axis_named(name) {
             return Ok(Named::Axis(axis));
         }
-        let candidates: Vec<String> = near.iter().map(|(of, near)| format!("{of}:{}", quoted(near))).take(5).collect();
+        let candidates: Vec<String> =
+            near.iter().map(|(of, near)| format!("{}:{}", quoted(of), quoted(near))).take(5).collect();
         let hint = if candidates.is_empty() { String::new() } else { format!("; near it: {}", candidates.join(", ")) };
         Err(self.error(name.span, format!("no dimension has an element {name}{hint}")))
     }

@@ -200,7 +200,7 @@ impl Parser<'_> {
     pub(super) fn literal(&mut self) -> Result<Literal, QueryError> {
         let literal = match self.peek() {
             Token::Word(word) => match word.parse::<f64>().ok().filter(|number| number.is_finite()) {
-                Some(number) => Literal::Number(number),
+                Some(number) => Literal::Number(number, word.clone()),
                 None => Literal::Text(word.clone()),
             },
             Token::Quoted(text) => Literal::Text(text.clone()),

@@ -1,8 +1,8 @@
-//! What people see of cells: number formats and cross-tabs.
+//! What people see of cells: their texts, and cross-tabs.
 
+mod cell;
 mod cross_tab;
-mod format;
 
+pub use cell::cell_text;
+pub(crate) use cell::decimal_text;
 pub use cross_tab::cross_tab_text;
-pub(crate) use format::decimal_text;
-pub use format::{Number, NumberFormat, cell_text};

@@ -79,7 +79,7 @@ fn an_area_beyond_the_limit_is_refused_with_its_size() {
     let area = Area::new(vec![million(), million()]);
     let error = aggregate(&facts, &area, &[0], &Request::default(), &Progress::new()).unwrap_err();
     let expected = "the area has 1099511627776 targets (1048576 × 1048576); at most 100000000 are allowed: \
-                    choose fewer elements or raise it";
+                    choose fewer elements, or raise `--targets-max` of `warpcube cube query`";
     assert_eq!(error.to_string(), expected);
     let request = Request { targets_max: 1 << 40, ..Request::default() };
     assert!(aggregate(&facts, &area, &[0], &request, &Progress::new()).unwrap().is_empty());

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use warpcube_cube::aggregate::{AggregateError, Progress, Request, aggregate, drill_through, nearest, work};
 
-use crate::random::{any_weight, cases, measures, whole_weight};
+use crate::random::{BALANCED, any_weight, cases, measures, whole_weight};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
@@ -11,6 +11,7 @@ proptest! {
     #[test]
     fn drill_through_lists_the_cells_of_every_target(
         case in cases(any_weight()),
+        measure in 0..BALANCED,
         skip in 0..4_usize,
         count in 0..6_usize,
     ) {
@@ -20,7 +21,7 @@ proptest! {
             lengths.product::<usize>() as u64
         };
         let drill = |target: &[u32], skip, count| {
-            drill_through(&facts, &area, 0, target, skip, count, &Progress::new()).unwrap()
+            drill_through(&facts, &area, measure, target, skip, count, &Progress::new()).unwrap()
         };
         let mut listed = 0;
         for rank in 0..area.targets() as u64 {
@@ -29,6 +30,7 @@ proptest! {
             listed += cells.len() as u64;
             prop_assert!(cells.is_sorted_by(|one, other| one.cell < other.cell));
             for base_cell in &cells {
+                prop_assert!(facts.columns()[measure].is_filled(base_cell.cell));
                 let bases = facts.cell(base_cell.cell).into_iter().zip(&maps).zip(&target);
                 let weights = bases.map(|((base, map), target)| {
                     let (targets, weights) = map.targets_of(base);
@@ -41,7 +43,8 @@ proptest! {
             prop_assert_eq!(drill(&target, skip, count), expected);
         }
         let counted = work(&facts, &maps);
-        prop_assert_eq!(counted.additions, listed);
+        let filled = (0..facts.len()).filter(|&cell| facts.columns()[measure].is_filled(cell));
+        prop_assert_eq!(listed, filled.map(targets_of).sum::<u64>());
         prop_assert_eq!(counted.additions, (0..facts.len()).map(targets_of).sum::<u64>());
         let relevant = (0..facts.len()).filter(|&cell| targets_of(cell) > 0).count();
         prop_assert_eq!(counted.relevant_cells, relevant as u64);
@@ -52,6 +55,7 @@ proptest! {
         case in cases(whole_weight()),
         point in prop::collection::vec(0..12_u32, 6),
         count in 0..20_usize,
+        measure in 0..BALANCED,
         reversed in prop::collection::vec(any::<bool>(), 6),
     ) {
         let facts = case.facts();
@@ -64,10 +68,11 @@ proptest! {
             let at = at.map(|(base, positions)| positions.map_or(base, |positions| positions[base as usize]));
             at.zip(point).map(|(at, &wanted)| u64::from(at.abs_diff(wanted))).sum()
         };
-        let mut expected: Vec<(u64, usize)> = (0..facts.len()).map(|cell| (distance(cell), cell)).collect();
+        let filled = (0..facts.len()).filter(|&cell| facts.columns()[measure].is_filled(cell));
+        let mut expected: Vec<(u64, usize)> = filled.map(|cell| (distance(cell), cell)).collect();
         expected.sort_unstable();
         expected.truncate(count);
-        let found = nearest(&facts, &positions, point, count, &Progress::new()).unwrap();
+        let found = nearest(&facts, measure, &positions, point, count, &Progress::new()).unwrap();
         prop_assert_eq!(found.iter().map(|found| (found.distance, found.cell)).collect::<Vec<_>>(), expected);
     }
 
@@ -116,12 +121,12 @@ fn bad_points_and_targets_are_refused() {
         let error = drill_through(&facts, &area, 0, target, 0, 9, &Progress::new());
         assert!(matches!(error, Err(AggregateError::Shape { .. })), "{target:?}");
     }
-    assert!(nearest(&facts, &[None], &[0, 0], 1, &Progress::new()).is_err());
-    let short = nearest(&facts, &[Some(&[0, 1])], &[0], 1, &Progress::new()).unwrap_err();
+    assert!(nearest(&facts, 0, &[None], &[0, 0], 1, &Progress::new()).is_err());
+    let short = nearest(&facts, 0, &[Some(&[0, 1])], &[0], 1, &Progress::new()).unwrap_err();
     let expected = "the area does not fit the cube: base element 2 of dimension 0 has no position";
     assert_eq!(short.to_string(), expected);
     let stopped = Progress::new();
     stopped.cancel();
-    assert_eq!(nearest(&facts, &[None], &[0], 1, &stopped), Err(AggregateError::Cancelled));
+    assert_eq!(nearest(&facts, 0, &[None], &[0], 1, &stopped), Err(AggregateError::Cancelled));
     assert_eq!(drill_through(&facts, &area, 0, &[0], 0, 9, &stopped), Err(AggregateError::Cancelled));
 }

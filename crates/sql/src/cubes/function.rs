@@ -44,11 +44,11 @@ impl TableFunctionImpl for CubeFunction {
         // Names are bound now, so that what is wrong with the query is an error of planning.
         let wrong = |error: warpcube_cube::query::QueryError| SqlError::CubeQuery(error.to_string());
         let bound = parse(&query).and_then(|parsed| bind(&open.cube.model, &parsed, &query)).map_err(wrong)?;
-        if !matches!(bound, BoundQuery::CrossTab(_)) {
+        let BoundQuery::CrossTab(table) = bound else {
             let reason = "cube() takes rows, cols and pages; the base cells of a cube are the table of its folder";
             return Err(SqlError::CubeQuery(reason.into()).into());
-        }
-        let schema = in_lower_case(&long_schema(&open.cube));
+        };
+        let schema = in_lower_case(&long_schema(&open.cube, &table));
         Ok(Arc::new(CubeCells { cubes: self.cubes.clone(), open, query, schema }))
     }
 }

@@ -8,7 +8,7 @@ use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
 use warpcube_cube::change::{self, ChangeError};
-use warpcube_cube::define::StorageChoice;
+use warpcube_cube::define::{self, StorageChoice};
 use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoredCube};
 
@@ -94,7 +94,7 @@ impl Session {
                 None => build::build(&definition, &tables, &progress),
                 Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
             };
-            let Built { model, facts, aside, mut report } = built.map_err(of_build)?;
+            let Built { model, facts, aside, mut report } = built.map_err(|error| of_definition(error, &source))?;
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
             let (origin, aside) = (source.origin(), aside.batches);
@@ -212,6 +212,14 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
         Ok(panic) => Err(SqlError::of_panic(panic.as_ref())),
         Err(error) => Err(SqlError::Internal(error.to_string())),
     })
+}
+
+/// An error of a build, with line and column where it names a field of the definition.
+fn of_definition(error: BuildError, source: &CubeDefinition) -> SqlError {
+    let BuildError::Definition { place, .. } = &error else { return of_build(error) };
+    let Some((line, column)) = define::place_of(&source.text, place) else { return of_build(error) };
+    let file = source.file.as_ref().map_or(String::new(), |file| format!("{}: ", file.display()));
+    SqlError::CubeFacts(format!("{file}line {line}, column {column}: {error}"))
 }
 
 /// An error of a build; that of a statement of the source as it is.

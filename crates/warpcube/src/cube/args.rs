@@ -121,6 +121,9 @@ pub(crate) enum CubeCommand {
         source: PathBuf,
         /// Folder for the cubes, one below it for each cube of a database
         folder: PathBuf,
+        /// The number from which coordinates of a Matrix Market file count; without it 1, or 0 where a coordinate is 0
+        #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
+        base: Option<u8>,
     },
     /// Write imported cubes as the Palo or Jedox database that they came from
     Export {

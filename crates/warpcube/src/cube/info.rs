@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use warpcube_cube::store::SchemeSize;
+use warpcube_cube::store::{Role, SchemeSize};
 use warpcube_sql::{Progress, Session, cube_info};
 
 use crate::console;
@@ -59,7 +59,10 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, h
         let _ = writeln!(text, "  {} texts", grouped(manifest.texts));
     }
     if manifest.aside > 0 {
-        let _ = writeln!(text, "  {} rows kept aside", grouped(manifest.aside));
+        let aside = manifest.files.iter().filter(|file| file.role == Role::Aside);
+        let files: Vec<String> = aside.map(|file| format!("'{}'", folder.join(&file.name).display())).collect();
+        let rows = grouped(manifest.aside);
+        let _ = writeln!(text, "  {rows} rows of the source kept aside, in {}", files.join(", "));
     }
     if storage {
         let (session, folder) = (session.clone(), open.folder().to_path_buf());

@@ -17,6 +17,7 @@ use warpcube_cube::aggregate;
 use warpcube_cube::build::{NamedElements, Report};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
+use warpcube_cube::matrix_market::{self, IndexBase};
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError};
 
@@ -45,12 +46,9 @@ pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Resu
         CubeCommand::Convert { cube, storage } => convert(cube, *storage, session, host),
         CubeCommand::Query(query) => query::run(query, session, host),
         CubeCommand::Bench(arguments) => bench::run(arguments, session, host),
-        CubeCommand::Import { source, folder } => import(source, folder, host),
+        CubeCommand::Import { source, folder, base } => import(source, folder, *base, host),
         CubeCommand::Export { folder, target } => export(folder, target, host),
-        CubeCommand::Schema => {
-            let schema = serde_json::to_string_pretty(&warpcube_cube::define::schema());
-            console::print(&(schema.unwrap_or_default() + "\n"))
-        }
+        CubeCommand::Schema => console::print(&(warpcube_cube::define::schema() + "\n")),
     }
 }
 
@@ -193,28 +191,32 @@ fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) 
 }
 
 /// Imports a database or a file.
-fn import(source: &Path, folder: &Path, host: &Host) -> Result<()> {
+fn import(source: &Path, folder: &Path, base: Option<u8>, host: &Host) -> Result<()> {
     let (from, to) = (source.to_path_buf(), folder.to_path_buf());
     let lines = follow(host, "importing", Progress::default, async move {
-        let done = tokio::task::spawn_blocking(move || import_into(&from, &to)).await;
+        let done = tokio::task::spawn_blocking(move || import_into(&from, &to, base)).await;
         done.map_err(|error| SqlError::Internal(error.to_string()))?
     })?;
     lines.iter().for_each(tell);
     Ok(())
 }
 
-fn import_into(source: &Path, folder: &Path) -> Result<Vec<String>> {
+fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<String>> {
     let failed = |error: String| CliError::from(SqlError::CubeImport(error));
     if source.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mtx")) {
         let file = std::fs::File::open(source)
             .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
+        let base = base.map(|base| if base == 0 { IndexBase::Zero } else { IndexBase::One });
         let name = source.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let read = warpcube_cube::matrix_market::read(std::io::BufReader::new(file), &name, None);
+        let read = matrix_market::read(std::io::BufReader::new(file), &name, base);
         let (model, facts) = read.map_err(|error| failed(format!("{}: {error}", source.display())))?;
         let cells = facts.len();
         let stored = store::StoredCube::new(model, facts);
         store::create(folder, &stored).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
         return Ok(vec![format!("{}: {} cells", folder.display(), grouped(cells as u64))]);
+    }
+    if base.is_some() {
+        return Err(CliError::Usage("--base goes with a Matrix Market file (.mtx)".into()));
     }
     let imported = catalog::import(source, folder).map_err(|error| failed(error.to_string()))?;
     Ok(lines(&imported))

@@ -72,7 +72,8 @@ fn a_definition_becomes_a_cube_that_is_asked() {
     let info = place.run(&["cube", "info", "plan.cube"]).ok();
     assert!(info.contains("5 cells in") && info.contains("amount: SUM of decimal(2)"), "{info}");
     let schema = place.run(&["cube", "schema"]).ok();
-    assert!(serde_json::from_str::<serde_json::Value>(&schema).is_ok(), "{schema}");
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    assert!(schema["properties"]["dimensions"].is_object(), "{schema}");
 }
 
 #[test]
@@ -101,6 +102,62 @@ Month,Region,Version,measure,value,text
     assert_eq!(place.csv("SELECT count(*) AS cells, sum(amount) AS total FROM 'plan'"), "cells,total\n5,2208.00\n");
     let quarters = "SELECT quarter, sum(amount) AS total FROM 'plan.cube' GROUP BY 1 ORDER BY 1";
     assert_eq!(place.csv(quarters), "quarter,total\n2026-Q1,208.00\n2026-Q2,2000.00\n");
+}
+
+#[test]
+fn every_rule_gives_what_group_by_gives() {
+    let place = Place::new();
+    let definition = "\
+cube: rules
+facts: {file: rows.csv}
+value: {type: decimal(2)}
+measures:
+  S: {column: v}
+  N: {rule: count}
+  C: {column: v, rule: count}
+  A: {column: v, rule: avg}
+  Least: {column: v, rule: min}
+  Most: {column: v, rule: max}
+dimensions:
+  g: {levels: [g]}
+  k: {levels: [k], all: All}
+";
+    place.write("rules.yaml", definition);
+    let row = |number: u32| {
+        let value = if number % 7 == 3 { String::new() } else { format!("{}.{:02}", number * 37 % 911, number % 100) };
+        format!("g{},k{},{value}\n", number % 5, number * number % 13)
+    };
+    place.write("rows.csv", format!("g,k,v\n{}empty,k0,\n", (0..500).map(row).collect::<String>()));
+    let made = place.run(&["cube", "define", "rules.yaml"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let rows = "SELECT g, k, CAST(v AS DECIMAL(19, 2)) AS v FROM 'rows.csv'";
+    for (query, keys) in [("rows g where All", "g"), ("rows g * leaves(All)", "g, k")] {
+        for (measure, aggregate) in [
+            ("S", "CAST(sum(v) AS DOUBLE)"),
+            ("N", "CAST(count(*) AS DOUBLE)"),
+            ("C", "CAST(nullif(count(v), 0) AS DOUBLE)"),
+            ("Least", "CAST(min(v) AS DOUBLE)"),
+            ("Most", "CAST(max(v) AS DOUBLE)"),
+            ("A", "CAST(avg(CAST(v AS DOUBLE)) AS DOUBLE)"),
+        ] {
+            let of_cube = format!(
+                "SELECT {keys}, round(CAST(value AS DOUBLE), 6) AS v FROM cube('rules', '{query} cols {measure}') \
+                 ORDER BY 1, 2"
+            );
+            let of_rows = format!(
+                "SELECT * FROM (SELECT {keys}, round({aggregate}, 6) AS v FROM ({rows}) GROUP BY {keys}) \
+                 WHERE v IS NOT NULL ORDER BY 1, 2"
+            );
+            assert_eq!(place.csv(&of_cube), place.csv(&of_rows), "{measure} of {query}");
+        }
+    }
+    // Decimals keep their digits beside an average.
+    let mixed = "SELECT measure, value, decimal FROM cube('rules', 'rows S, N, A where g:g1, k1') ORDER BY 1";
+    let mixed = place.csv(mixed);
+    let lines: Vec<&str> = mixed.lines().collect();
+    assert_eq!(lines[0], "measure,value,decimal");
+    assert!(lines[1].starts_with("A,") && lines[1].ends_with(',') && lines[2].starts_with("N,"), "{mixed}");
+    assert!(lines[2].ends_with(".00") && lines[3].starts_with("S,"), "{mixed}");
 }
 
 #[test]
@@ -189,6 +246,12 @@ fn bad_input_is_told_with_its_place() {
     place.write("column.yaml", DEFINITION.replace("value: amount", "value: amont"));
     let error = place.run(&["cube", "define", "column.yaml"]).error(1);
     assert!(error.starts_with("CUBE-004 ") && error.contains("did you mean 'amount'"), "{error}");
+    place.write("format.yaml", DEFINITION.replace("#,##0.00", "abc"));
+    let error = place.run(&["cube", "define", "format.yaml"]).error(1);
+    assert!(error.starts_with("CUBE-003 ") && error.contains("line 3, column 35: format \"abc\""), "{error}");
+    place.write("unknown.yaml", DEFINITION.replace("Version: {elements", "Version: {unknown: Variance, elements"));
+    let error = place.run(&["cube", "define", "unknown.yaml"]).error(1);
+    assert!(error.starts_with("CUBE-004 ") && error.contains("line 7, column 12: dimensions.Version"), "{error}");
     let error = place.run(&["cube", "define", "none.yaml"]).error(1);
     assert!(error.starts_with("CUBE-003 'none.yaml' cannot be read"), "{error}");
     let error = place.run(&["cube", "query", "plan.cube", "rows World"]).error(1);
@@ -201,7 +264,7 @@ fn bad_input_is_told_with_its_place() {
     assert!(error.starts_with("CUBE-001 column 6: no dimension has an element Frence"), "{error}");
     let arguments = ["cube", "query", "plan.cube", "--targets-max", "3", "rows Region cols Version"];
     let error = place.run(&arguments).error(1);
-    assert!(error.starts_with("CUBE-005 the area has 15 targets"), "{error}");
+    assert!(error.starts_with("CUBE-005 the area has 15 targets") && error.contains("--targets-max"), "{error}");
     let error = place.error("SELECT * FROM cube('plan', 'rows Frence')");
     assert!(error.starts_with("CUBE-001 "), "{error}");
     assert!(place.error("SELECT * FROM cube('plan')").contains("takes two texts"));
@@ -235,6 +298,19 @@ fn matrix_market_files_are_cubes_of_numbers() {
     assert_eq!(made.code, 0, "{made:?}");
     let cells = place.csv("SELECT * FROM 'a.cube'");
     assert_eq!(cells.lines().count(), 3, "{cells}");
+    // Nothing in the file says that it counts from 0.
+    let made = place.run(&["cube", "import", "a.mtx", "zero.cube", "--base", "0"]);
+    assert!(made.code != 0 && made.err.contains("field 1"), "{made:?}");
+    place.write("zero.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 1\n1 1 0.5\n");
+    for base in ["0", "1"] {
+        let made = place.run(&["cube", "import", "zero.mtx", &format!("from{base}.cube"), "--base", base]);
+        assert_eq!(made.code, 0, "{made:?}");
+    }
+    let counted = place.csv("SELECT count(*) AS cells FROM cube('from0', 'rows d1:0 cols d2:0 empty')");
+    assert_eq!(counted, "cells\n1\n");
+    let error = place.error("SELECT * FROM cube('from1', 'rows d1:0')");
+    assert!(error.starts_with("CUBE-001 "), "elements count from 1: {error}");
+    assert_eq!(place.run(&["cube", "import", "zero.mtx", "t.cube", "--base", "2"]).code, 2);
     place.write("b.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 2\n1 1 0.5\n3 x -2\n");
     let error = place.run(&["cube", "import", "b.mtx", "b.cube"]).error(1);
     assert!(error.starts_with("CUBE-006 ") && error.contains("line 4"), "{error}");
@@ -280,6 +356,19 @@ fn a_load_tells_what_may_not_be_meant() {
         "  2 values of amount have more digits behind the point than its type, and were rounded",
     ];
     assert_eq!(notes, expected, "{made:?}");
+}
+
+#[test]
+fn rows_kept_aside_are_a_table() {
+    let place = sources();
+    place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: aside}"));
+    place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.50,g\n"));
+    let made = place.run(&["cube", "define", "plan.yaml"]);
+    assert!(made.err.contains("1 rows kept aside"), "{made:?}");
+    let info = place.run(&["cube", "info", "plan.cube"]).ok();
+    let file = info.lines().find(|line| line.contains("kept aside")).and_then(|line| line.split('\'').nth(1)).unwrap();
+    let rows = place.csv(&format!("SELECT region, note, reason FROM '{file}'"));
+    assert!(rows.starts_with("region,note,reason\nXX,g,"), "{rows}");
 }
 
 #[test]

@@ -2,13 +2,10 @@
 //!
 //! A pattern is a prefix, digits and a suffix. `0` is a digit that is always shown, `#` one that is shown if it is not
 //! a leading or trailing zero; a comma between them groups thousands; `%` in prefix or suffix shows hundredths.
-//! Values are rounded half away from zero, decimals exactly.
+//! Values are rounded half away from zero, doubles by all digits that they have in base 10.
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::aggregate::CellValue;
-use crate::model::{Measure, Rule};
 
 /// Digits behind the point that a pattern may have.
 const DIGITS_MAX: usize = 30;
@@ -60,13 +57,8 @@ impl NumberFormat {
         let places = self.fraction.1;
         let (negative, digits) = match number {
             Number::Decimal { digits, scale } => decimal_digits(digits, scale, places, self.percent),
-            Number::Double(value) => {
-                let shown = format!("{:.*}", places, (if self.percent { value * 100.0 } else { value }).abs());
-                if !value.is_finite() {
-                    return value.to_string();
-                }
-                (value < 0.0, shown.replace('.', ""))
-            }
+            Number::Double(value) if !value.is_finite() => return value.to_string(),
+            Number::Double(value) => (value < 0.0, double_digits(value.abs(), places, self.percent)),
         };
         let digits = format!("{digits:0>width$}", width = places + 1);
         let (whole, fraction) = digits.split_at(digits.len() - places);
@@ -88,26 +80,6 @@ impl NumberFormat {
     }
 }
 
-/// The text of a measure's value.
-pub fn cell_text(measure: &Measure, value: CellValue) -> String {
-    let (number, scale) = match value {
-        CellValue::Decimal { units, scale } => (Number::Decimal { digits: units.into(), scale }, Some(scale)),
-        CellValue::Double(value) => (Number::Double(value), None),
-    };
-    let pattern = measure.format.as_ref().filter(|_| measure.rule != Rule::Count);
-    let format = pattern.and_then(|pattern| pattern.parse().ok());
-    format.unwrap_or_else(|| NumberFormat::plain(scale)).text(number)
-}
-
-/// The text of `units` / 10^`scale`.
-pub(crate) fn decimal_text(units: i128, scale: u8) -> String {
-    let digits = usize::from(scale);
-    let sign = if units < 0 { "-" } else { "" };
-    let text = format!("{:0width$}", units.unsigned_abs(), width = digits + 1);
-    let (whole, fraction) = text.split_at(text.len() - digits);
-    if digits == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
-}
-
 /// Sign and digits of a decimal, rounded to so many behind the point.
 fn decimal_digits(digits: i128, scale: u8, places: usize, percent: bool) -> (bool, String) {
     let behind = i32::from(scale) - if percent { 2 } else { 0 } - places as i32;
@@ -120,6 +92,24 @@ fn decimal_digits(digits: i128, scale: u8, places: usize, percent: bool) -> (boo
         divisor.map_or(0, halves).to_string()
     };
     (digits < 0, rounded)
+}
+
+/// Digits of a positive double, rounded to so many behind the point.
+fn double_digits(value: f64, places: usize, percent: bool) -> String {
+    let places = places + if percent { 2 } else { 0 };
+    // The formatter rounds halves to the even digit; above a half the next double has the digits of the larger one.
+    let is_half = fraction_bits(value) == places as i32 + 1;
+    let shown = if is_half { value.next_up() } else { value };
+    format!("{shown:.places$}").replace('.', "")
+}
+
+/// Digits behind the point of a double in base 2, and so in base 10, where the last one is 5; none or negative for
+/// whole numbers.
+fn fraction_bits(value: f64) -> i32 {
+    let exponent = (value.to_bits() >> 52 & 0x7ff) as i32;
+    let fraction = value.to_bits() & ((1 << 52) - 1);
+    let mantissa = if exponent > 0 { fraction | 1 << 52 } else { fraction };
+    1075 - exponent.max(1) - mantissa.trailing_zeros() as i32
 }
 
 /// Digits with a comma before each three from the right.
@@ -220,6 +210,26 @@ mod tests {
         assert_eq!(shown("#,##0.00", -1234.567), "-1,234.57");
         assert_eq!(shown("0.0%", 0.12345), "12.3%");
         assert_eq!(shown("0", -0.2), "0");
+        for (pattern, value, text) in [
+            ("0", 0.5, "1"),
+            ("0", 2.5, "3"),
+            ("0", -2.5, "-3"),
+            ("0", 3.5, "4"),
+            ("0.0", 0.25, "0.3"),
+            ("0.00", 1.125, "1.13"),
+            // These doubles lie beside the half that their shortest digits name.
+            ("0.00", 1.005, "1.00"),
+            ("0.0", 0.15, "0.1"),
+            ("0.0", 0.35, "0.3"),
+            ("0.0", 0.45, "0.5"),
+            ("0%", 0.125, "13%"),
+            ("0.0%", 0.1235, "12.3%"),
+            ("0", 4_503_599_627_370_495.5, "4503599627370496"),
+            ("0", 4_503_599_627_370_494.5, "4503599627370495"),
+            ("0", 1e22, "10000000000000000000000"),
+        ] {
+            assert_eq!(shown(pattern, value), text, "{pattern} of {value}");
+        }
         assert_eq!(NumberFormat::plain(None).text(Number::Double(0.1 + 0.2)), "0.3");
         assert_eq!(NumberFormat::plain(Some(2)).text(Number::Decimal { digits: 150_000, scale: 2 }), "1,500.00");
     }
