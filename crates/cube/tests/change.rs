@@ -156,7 +156,7 @@ fn facts_and_texts_of_removed_elements_are_kept_aside() {
         report.facts_aside.iter().map(|it| (it.dimension.as_str(), it.element.as_str(), it.facts)).collect();
     assert_eq!(aside, [("Region", "Spain", 2), ("Month", "Feb", 2)], "under the names before the change");
     assert_eq!((report.texts_aside, &cube.texts), (2, &vec![text(0, "fr")]));
-    let rows = cube.aside.iter().map(|batch| pretty_format_batches(&[batch.clone()]).unwrap().to_string());
+    let rows = cube.aside.iter().map(|batch| pretty_format_batches(std::slice::from_ref(batch)).unwrap().to_string());
     let rows: Vec<String> = rows.flat_map(|table| table.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
     let row = |parts: &[&str]| {
         rows.iter().any(|row| row.split('|').map(str::trim).filter(|it| !it.is_empty()).eq(parts.iter().copied()))
