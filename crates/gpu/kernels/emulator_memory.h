@@ -153,7 +153,3 @@ WC_DEVICE void wc_prefetch(const char* address, uint32_t bytes) {
     (void)((const volatile int4*)(address + bytes))[-1].w;
 }
 WC_DEVICE int4 wc_load16_stream(const void* address) { return *(const int4*)address; }
-template <int BYTES> WC_DEVICE void wc_copy_bytes(void* shared, const void* address) {
-    memcpy(shared, __builtin_assume_aligned(address, BYTES), BYTES);
-}
-WC_DEVICE void wc_wait_copies() {}

@@ -133,18 +133,6 @@ WC_DEVICE void wc_prefetch(const char* address, uint32_t bytes) {
 #endif
 }
 
-// Copies 4, 8 or 16 bytes to shared memory in the background; `wc_wait_copies` waits for all copies of the thread.
-// Other threads see the bytes behind a barrier.
-template <int BYTES> WC_DEVICE void wc_copy_bytes(void* shared, const void* address) {
-    const uint32_t target = (uint32_t)__cvta_generic_to_shared(shared);
-    if (BYTES == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(address) : "memory");
-    } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(target), "l"(address), "n"(BYTES) : "memory");
-    }
-}
-WC_DEVICE void wc_wait_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
-
 // Waits a little inside a spin loop.
 WC_DEVICE void wc_backoff() { __nanosleep(32); }
 

@@ -124,7 +124,6 @@ WC_DEVICE bool join_look(const uint4& slots, uint32_t key, uint32_t value, bool 
 // Rows of a lane: a pair of slots takes four registers.
 constexpr int LINEAR_ROWS = 1;
 
-#if WC_QUEUED
 // The rows of a warp whose probe goes on behind its first pair: keys, values, and the pair that was looked at last.
 // Collected rows are probed 32 at a time, a lane each; without the queue the longest probe of a warp's rows costs each
 // of its lanes as many steps.
@@ -146,9 +145,10 @@ struct JoinQueue {
     }
 };
 
-template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
+// Probes a table that is copied to shared memory.
+WC_DEVICE void join_probe_queued(const JoinProbeParams& p) {
     const uint32_t queue_words = blockDim.x / 32 * 3 * QUEUE_ROWS;
-    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words, queue_words) : (char*)p.table);
+    const uint4* table = (const uint4*)join_copy(p.table, p.table_words, queue_words);
     const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
     uint64_t sum = 0;
     uint32_t pairs = 0;
@@ -166,7 +166,7 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
             place = (row[2 * QUEUE_ROWS] + 1) & mask;
         }
         __syncwarp();
-        const uint4 slot = join_load<SHARED>(table + place);
+        const uint4 slot = join_load<true>(table + place);
         const bool ends = join_look(slot, key, value, is_row, sum, pairs);
         queue.put(is_row && !ends, key, value, place);
     };
@@ -181,7 +181,7 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
             uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
             key = wc_relative(p.slots, key);
             at[i] = wc_home(p.slots, key);
-            slots[i] = join_load<SHARED>(table + at[i]);
+            slots[i] = join_load<true>(table + at[i]);
         }
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
@@ -195,9 +195,11 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
     while (queue.waiting > 0) look_on(min(queue.waiting, 32u));
     join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
 }
-#else
-template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
-    const uint4* table = (const uint4*)(SHARED ? join_copy(p.table, p.table_words, 0) : (const char*)p.table);
+
+// Probes a table in device memory: collecting rows takes longer there than the steps of a warp (H200: 1.95 against
+// 1.37 ms for 2^28 probes of 256 KB).
+WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
+    const uint4* table = (const uint4*)p.table;
     const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
     uint64_t sum = 0;
     uint32_t pairs = 0;
@@ -212,7 +214,7 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
             uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
             key = wc_relative(p.slots, key);
             at[i] = wc_home(p.slots, key);
-            slots[i] = join_load<SHARED>(table + at[i]);
+            slots[i] = join_load<false>(table + at[i]);
         }
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
@@ -233,13 +235,12 @@ template <bool SHARED> WC_DEVICE void join_probe_linear(const JoinProbeParams& p
                 value = values[i / WC_VEC][i % WC_VEC];
                 place = at[i] = (at[i] + 1) & mask;
             }
-            const uint4 slot = join_load<SHARED>(table + place);
+            const uint4 slot = join_load<false>(table + place);
             if (join_look(slot, key, value, next != 0, sum, pairs)) open &= ~next;
         }
     });
     join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
 }
-#endif
 
 template <bool SHARED> WC_DEVICE void join_probe_direct(const JoinProbeParams& p) {
     const uint32_t* table = (const uint32_t*)p.table;
@@ -286,7 +287,7 @@ template <bool SHARED> WC_DEVICE void join_probe_direct(const JoinProbeParams& p
     join_finish(p.out, sum, pairs, (uint64_t*)wc_shared());
 }
 
-WC_KERNEL(hash_join_linear, JoinProbeParams, WC_THREADS, WC_BLOCKS) { join_probe_linear<false>(p); }
-WC_KERNEL(hash_join_linear_shared, JoinProbeParams, WC_SHARED_THREADS, 1) { join_probe_linear<true>(p); }
+WC_KERNEL(hash_join_linear, JoinProbeParams, WC_THREADS, WC_BLOCKS) { join_probe_linear(p); }
+WC_KERNEL(hash_join_linear_shared, JoinProbeParams, WC_SHARED_THREADS, 1) { join_probe_queued(p); }
 WC_KERNEL(hash_join_direct, JoinProbeParams, WC_THREADS, WC_BLOCKS) { join_probe_direct<false>(p); }
 WC_KERNEL(hash_join_direct_shared, JoinProbeParams, WC_SHARED_THREADS, 1) { join_probe_direct<true>(p); }

@@ -10,7 +10,6 @@ struct PackMemory {
     uint32_t heads[PACK / 32];       // a bit a place where a segment begins
     uint32_t numbers[PACK / 32];     // segments that begin below the places of the word
     uint32_t parts[PACK_WARPS + 3];  // partial sums; the pack's rows and segments, the shift of a pass
-    uint32_t varying[4];             // bits in which keys of the pack differ
     uint16_t firsts[CHUNK_MAX + 1];  // of each segment its first place in the pack, and the end of the last one
 };
 constexpr uint32_t PACK_ROWS_AT = PACK_WARPS, PACK_SEGMENTS_AT = PACK_WARPS + 1, PACK_SHIFT_AT = PACK_WARPS + 2;
@@ -133,94 +132,7 @@ WC_DEVICE bool pack_pass(PackMemory& memory, SortBits (&keys)[PACK_ITEMS], uint3
     return true;
 }
 
-// The bits of keys that count.
-WC_DEVICE SortBits pack_range(const SortDigits& digits) {
-    const uint32_t bits = (uint32_t)(digits.end - digits.begin), all = sizeof(SortBits) * 8;
-    return bits == 0 ? (SortBits)0 : (SortBits)((SortBits)~(SortBits)0 >> (all - bits) << digits.begin);
-}
-
-// The highest bit in which keys of the pack differ, plus one; 0 if none does. A barrier in front and one behind.
-WC_DEVICE uint32_t pack_highest(PackMemory& memory, SortBits varying) {
-    if (threadIdx.x < 4) memory.varying[threadIdx.x] = 0;
-    __syncthreads();
-#pragma unroll
-    for (uint32_t word = 0; word * 4 < sizeof(SortBits); ++word) {
-        const uint32_t own = (uint32_t)(varying >> (word * 32 % (sizeof(SortBits) * 8)));
-        const uint32_t all = __reduce_or_sync(WC_FULL_MASK, own);
-        if (wc_lane() == 0) atomicOr(memory.varying + word, all);
-    }
-    __syncthreads();
-    uint32_t highest = 0;
-#pragma unroll
-    for (uint32_t word = 0; word < 4; ++word) {
-        if (memory.varying[word] != 0) highest = word * 32 + 32 - (uint32_t)__clz((int)memory.varying[word]);
-    }
-    return highest;
-}
-
-// Rows that a row is compared with to one side, at most.
-constexpr uint32_t PACK_REACH = 32;
-
-// Moves rows, which are in the order of segments and of the bits of keys from `shift` on, to the order of all bits, by
-// comparisons with neighbours that have the same of both. False, and nothing is moved, if a row has too many of them.
-WC_DEVICE bool pack_finish(PackMemory& memory, SortBits (&keys)[PACK_ITEMS], uint32_t (&tags)[PACK_ITEMS],
-                           uint32_t rows, bool tagged, uint32_t shift, SortBits range) {
-    const uint32_t items = (rows + PACK_THREADS - 1) / PACK_THREADS, own = wc_warp() * items * 32 + wc_lane();
-    uint32_t places[(PACK_ITEMS + 1) / 2];
-    bool is_far = false;
-#pragma unroll
-    for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
-        const uint32_t at = own + i * 32;
-        uint32_t place = at;
-        if (i < items && at < rows) {
-            const uint32_t segment = pack_segment(memory, at);
-            const uint32_t first = memory.firsts[segment], end = memory.firsts[segment + 1];
-            const SortBits key = memory.keys[at] & range, high = key >> shift;
-            const uint32_t low = max(first + PACK_REACH, at) - PACK_REACH, top = min(end, at + PACK_REACH);
-            uint32_t j = at;
-            for (; j > low; --j) {
-                const SortBits other = memory.keys[j - 1] & range;
-                if (other >> shift != high) break;
-                place -= other > key ? 1 : 0;
-            }
-            is_far |= j == low && low > first;
-            for (j = at + 1; j < top; ++j) {
-                const SortBits other = memory.keys[j] & range;
-                if (other >> shift != high) break;
-                place += other < key ? 1 : 0;
-            }
-            is_far |= j == top && top < end;
-        }
-        places[i / 2] = i % 2 == 0 ? place : places[i / 2] | place << 16;
-    }
-    // Rows are read again behind the barrier, which frees their registers in front of it.
-    const bool is_near = !__syncthreads_or(is_far);
-    const auto read = [&] {
-#pragma unroll
-        for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
-            if (i >= items) continue;
-            keys[i] = memory.keys[own + i * 32];
-            tags[i] = tagged ? memory.tags[own + i * 32] : 0;
-        }
-    };
-    read();
-    if (!is_near) return false;
-    __syncthreads();
-#pragma unroll
-    for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
-        if (i >= items || own + i * 32 >= rows) continue;
-        const uint32_t place = places[i / 2] >> i % 2 * 16 & 0xffffu;
-        memory.keys[place] = keys[i];
-        if (tagged) memory.tags[place] = tags[i];
-    }
-    __syncthreads();
-    read();
-    return true;
-}
-
-// Sorts packs, a block a pack. Rows are sorted by the digits of the highest bits in which keys differ, as many as leave
-// few rows together, and then by comparisons with neighbours; by all digits where rows stay together. A row moves
-// with its tag: its place at first, and above it the number of its segment.
+// Sorts packs, a block a pack. A row travels with its tag: its place at first, and above it the number of its segment.
 WC_KERNEL(segmented_sort_pack, SegmentedParams, PACK_THREADS, WC_PACK_BLOCKS) {
     PackMemory& memory = *(PackMemory*)wc_shared();
     const SortBits flip = sort_flip(p.digits);
@@ -250,36 +162,16 @@ WC_KERNEL(segmented_sort_pack, SegmentedParams, PACK_THREADS, WC_PACK_BLOCKS) {
         for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
             if (i < items && own + i * 32 < rows) keys[i] = sort_encode(keys[i], flip);
         }
-        const uint32_t begin = (uint32_t)p.digits.begin;
-        uint32_t from = begin, end = (uint32_t)p.digits.end;
-        const SortBits range = pack_range(p.digits);
-        if (WC_PACK_TOP) {
-            SortBits varying = 0;
-            const SortBits first = sort_encode(sort_load(p.places.keys[0] + memory.deltas[0]), flip);
-#pragma unroll
-            for (uint32_t i = 0; i < PACK_ITEMS; ++i) {
-                if (i < items && own + i * 32 < rows) varying |= (keys[i] ^ first) & range;
-            }
-            end = max(pack_highest(memory, varying), begin);
-            // A digit leaves a 256th of the rows together; up to two are compared.
-            const uint32_t together = 31 - __clz((int)max(rows / max(segments, 1u), 1u));
-            const uint32_t bits = max((together + 6) / 8, 1u) * 8;
-            if (end - begin > bits) from = end - bits;
+        bool moved = false;
+        for (uint64_t pass = 0; pass < p.digits.passes; ++pass) {
+            const uint32_t shift = digit_shift(p.digits, pass), mask = digit_mask(p.digits, pass);
+            moved |= pack_pass<false>(memory, keys, tags, rows, tagged, shift, mask);
         }
-        for (;;) {
-            bool moved = false;
-            for (uint32_t shift = from; shift < end; shift += 8) {
-                const uint32_t mask = (1u << min(end - shift, 8u)) - 1;
-                moved |= pack_pass<false>(memory, keys, tags, rows, tagged, shift, mask);
-            }
-            const uint32_t bits = moved && segments > 1 ? 32 - __clz((int)(segments - 1)) : 0;
-            const uint32_t passes = (bits + 7) / 8, width = passes == 0 ? 0 : (bits + passes - 1) / passes;
-            for (uint32_t pass = 0; pass < passes; ++pass) {
-                const uint32_t shift = 16 + pass * width, mask = (1u << width) - 1;
-                pack_pass<true>(memory, keys, tags, rows, tagged, shift, mask);
-            }
-            if (!WC_PACK_TOP || from == begin || pack_finish(memory, keys, tags, rows, tagged, from, range)) break;
-            from = begin;
+        const uint32_t bits = moved && segments > 1 ? 32 - __clz((int)(segments - 1)) : 0;
+        const uint32_t passes = (bits + 7) / 8, width = passes == 0 ? 0 : (bits + passes - 1) / passes;
+        for (uint32_t pass = 0; pass < passes; ++pass) {
+            const uint32_t shift = 16 + pass * width, mask = (1u << width) - 1;
+            pack_pass<true>(memory, keys, tags, rows, tagged, shift, mask);
         }
 
 #pragma unroll

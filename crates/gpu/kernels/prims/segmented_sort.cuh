@@ -237,18 +237,7 @@ WC_KERNEL(segmented_sort_pass, SegmentedParams, SORT_THREADS, WC_SORT_BLOCKS) {
         task.words = p.words;
         task.starts = p.counts + (own.slot * p.digits.passes + p.pass) * SORT_BINS;
         task.carry = nullptr;
-        const auto ahead = [&] {
-            if (WC_SEGMENT_AHEAD) draw();
-        };
-        if (WC_SEGMENT_FULL && task.rows == SORT_TILE) {
-            sort_tile<true>(p.places, task, ahead);
-        } else {
-            sort_tile<false>(p.places, task, ahead);
-        }
-        if (!WC_SEGMENT_AHEAD) {
-            __syncthreads();
-            draw();
-        }
+        sort_tile<false>(p.places, task, draw);
     }
 }
 

@@ -53,35 +53,6 @@ WC_DEVICE void wc_load_part(T (&items)[ROWS][VEC], const T* in, uint64_t from, u
     }
 }
 
-// Copies a warp's part of a tile to shared memory as `wc_load_part` loads it, each lane what it reads later; it has to
-// wait for copies before. Row j begins at `part + j * 32 * VEC`.
-template <int VEC, int ROWS, typename T>
-WC_DEVICE void wc_copy_part(T* part, const T* in, uint64_t from, uint64_t end, bool aligned, T missing) {
-    const int BYTES = VEC * (int)sizeof(T), STEP = BYTES < 16 ? BYTES : 16;
-    const uint64_t first = from + wc_lane() * VEC;
-    if (STEP >= 4 && aligned && from + 32 * VEC * ROWS <= end) {
-#pragma unroll
-        for (int j = 0; j < ROWS; ++j) {
-            char* target = (char*)(part + (j * 32 + wc_lane()) * VEC);
-#pragma unroll
-            for (int at = 0; at < BYTES; at += STEP) {
-                wc_copy_bytes<(STEP < 4 ? 4 : STEP)>(target + at, (const char*)(in + first + j * 32 * VEC) + at);
-            }
-        }
-    } else {
-#pragma unroll 1
-        for (int j = 0; j < ROWS; ++j) {
-#pragma unroll
-            for (int k = 0; k < VEC; ++k) {
-                const uint64_t at = first + j * 32 * VEC + k;
-                T one[1] = {missing};
-                if (at < end) wc_load_items<1>(one, in + at);
-                part[(j * 32 + wc_lane()) * VEC + k] = one[0];
-            }
-        }
-    }
-}
-
 // Asks for a warp's part of a later tile, which begins at item `from`, to be brought to the L2 cache: the multiples of
 // 16 bytes that lie in it.
 template <int ITEMS, typename T>

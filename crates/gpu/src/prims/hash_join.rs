@@ -32,7 +32,7 @@ const BUILD_THREADS: u32 = 256;
 
 /// The tuning.
 pub const TUNING: Measured<TableTuning> = Measured {
-    value: TableTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024, queued: true },
+    value: TableTuning { tile: TileTuning { threads: 256, rows: 2, blocks: 4 }, shared_threads: 1024 },
     device: "NVIDIA H200",
     date: "2026-11-23",
     figure: "2^28 probes of 4 MB of values: 1.86 ms, six other shapes 1.86 to 1.87 ms",
@@ -216,7 +216,7 @@ impl HashJoin {
         spec.check()?;
         let module = device.compile(&program(tuning))?;
         let shared_bytes = device.info().shared_memory_per_block;
-        let queue = if strategy.is_direct() { 0 } else { queue_bytes(tuning, tuning.shared_threads) };
+        let queue = if strategy.is_direct() { 0 } else { queue_bytes(tuning.shared_threads) };
         let is_shared = !strategy.is_partitioned() && PARTS_BYTES + queue + spec.table_bytes(strategy) <= shared_bytes;
         let (build, probe) = match (strategy.is_direct(), is_shared) {
             (false, false) => ("hash_join_build_linear", "hash_join_linear"),
@@ -320,7 +320,7 @@ impl HashJoin {
         let rows = if self.strategy.is_direct() { rows } else { LINEAR_ROWS };
         let step = u64::from(block) * u64::from(rows) * u64::from(VECTOR);
         let grid = n.div_ceil(step).min(u64::from(self.multiprocessors * blocks)) as u32;
-        let queue = if self.strategy.is_direct() { 0 } else { queue_bytes(self.tuning, block) };
+        let queue = if self.strategy.is_direct() || !self.is_shared { 0 } else { queue_bytes(block) };
         LaunchShape { grid, block, shared_bytes: (PARTS_BYTES + queue + bytes) as u32 }
     }
 
@@ -383,16 +383,13 @@ fn starts_bytes() -> usize {
 }
 
 /// Bytes of the queues of a block's warps, of `QUEUE_ROWS` rows of three words each.
-fn queue_bytes(tuning: TableTuning, threads: u32) -> usize {
-    let rows = 32 + 32 * LINEAR_ROWS * VECTOR;
-    if tuning.queued { (threads / 32 * rows * 12) as usize } else { 0 }
+fn queue_bytes(threads: u32) -> usize {
+    (threads / 32 * (32 + 32 * LINEAR_ROWS * VECTOR) * 12) as usize
 }
 
 /// The program of all kernels.
 fn program(tuning: TableTuning) -> Program {
-    let TableTuning { tile, shared_threads, queued } = tuning;
-    let definitions = format!("#define WC_SHARED_THREADS {shared_threads}\n#define WC_QUEUED {}\n", u32::from(queued));
-    let definitions = tile.text(VECTOR) + &definitions;
+    let definitions = tuning.tile.text(VECTOR) + &format!("#define WC_SHARED_THREADS {}\n", tuning.shared_threads);
     let text = include_str!("../../kernels/prims/hash_join.cuh");
     Program::new(NAME, [&definitions, KEYS, TILE, KEY_SLOTS, text].concat())
 }

@@ -37,8 +37,6 @@ pub struct TableTuning {
     pub tile: TileTuning,
     /// Threads of a block with a table in shared memory; a lane has as many rows.
     pub shared_threads: u32,
-    /// Whether rows whose linear probing goes on are collected.
-    pub queued: bool,
 }
 
 /// How a key leads to a slot.

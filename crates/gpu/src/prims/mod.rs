@@ -45,7 +45,7 @@ pub use gather::{Gather, Scatter, gather, scatter};
 pub use ordered::{
     Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
     OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
-    OrderedTuning, RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
+    RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
 };
 pub use partition::{Partition, partition};
 pub use project::{Project, Projection, project};

@@ -74,26 +74,9 @@ struct Checked<'a> {
 pub struct OrderedAggregation {
     kernel: Kernel,
     form: OrderedForm,
-    tuning: OrderedTuning,
+    tuning: TileTuning,
     /// Distance in tiles of the one that a block brings to the L2 cache.
     ahead: u64,
-}
-
-/// How an ordered aggregation is cut into tiles, and how a tile is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrderedTuning {
-    /// The tiles.
-    pub tile: TileTuning,
-    /// Whether a tile lies in shared memory, and not in registers.
-    pub copied: bool,
-    /// Distance of the tile that is brought to the L2 cache, in quarters of the tiles that are worked on at once.
-    pub ahead: u64,
-}
-
-impl From<TileTuning> for OrderedTuning {
-    fn from(tile: TileTuning) -> OrderedTuning {
-        OrderedTuning { tile, copied: true, ahead: 1 }
-    }
 }
 
 impl OrderedForm {
@@ -108,23 +91,12 @@ impl OrderedForm {
     ///    Half the rows and three blocks spill: 1.04. Padded shared memory gains nothing. Persistent blocks that copy
     ///    the next tile to shared memory meanwhile (`cp.async`) take 2.15, and 0.83 for counts: their next tile is
     ///    drawn early and announced late, and look-back of all tiles behind waits for it.
-    pub fn tuning(self) -> OrderedTuning {
+    pub fn tuning(self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
-        let tile = match self.sum {
-            None => TileTuning { threads: 512, rows, blocks: 3 },
-            Some(_) => TileTuning { threads: 256, rows, blocks: 3 },
-        };
-        OrderedTuning { tile, copied: true, ahead: 1 }
-    }
-
-    /// The tuning of tiles in registers.
-    pub fn held_tuning(self) -> OrderedTuning {
-        let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
-        let tile = match self.sum {
+        match self.sum {
             None => TileTuning { threads: 1024, rows, blocks: 1 },
             Some(_) => TileTuning { threads: 512, rows: rows.div_ceil(2), blocks: 2 },
-        };
-        OrderedTuning { tile, copied: false, ahead: 1 }
+        }
     }
 
     /// Items of a lane in a row: 16 bytes of keys or values, whichever are wider.
@@ -139,17 +111,11 @@ impl OrderedForm {
     }
 
     /// Size of `OrderedShared` and the arrays behind it.
-    fn shared_bytes(self, OrderedTuning { tile, copied, .. }: OrderedTuning) -> usize {
-        let head = (40 + tile.threads as usize / 32 * 16).next_multiple_of(16);
+    fn shared_bytes(self, tuning: TileTuning) -> usize {
+        let head = (40 + tuning.threads as usize / 32 * 16).next_multiple_of(16);
         let row_bytes = if self.count.is_some() { size_of::<u16>() } else { 0 };
-        let (value_bytes, sum_bytes) = self.sum.map_or((0, 0), |(value, sum)| (value.bytes(), sum.bytes()));
-        let items = tile.items(self.vector()) as usize;
-        match copied {
-            true => {
-                head + items * (self.key.bytes() + value_bytes) + items / tile.rows as usize * (row_bytes + sum_bytes)
-            }
-            false => head + items * (self.key.bytes() + row_bytes + sum_bytes),
-        }
+        let sum_bytes = self.sum.map_or(0, |(_, sum)| sum.bytes());
+        head + tuning.items(self.vector()) as usize * (self.key.bytes() + row_bytes + sum_bytes)
     }
 
     /// Operands that the form has, of its types and of fitting lengths.
@@ -188,12 +154,12 @@ impl OrderedForm {
         Ok(text)
     }
 
-    pub(crate) fn program(self, OrderedTuning { tile: tuning, copied, .. }: OrderedTuning) -> Result<Program> {
+    pub(crate) fn program(self, tuning: TileTuning) -> Result<Program> {
         let vector = self.vector();
         if vector * tuning.rows > LANE_ITEMS_MAX || tuning.items(vector) > 1 << 16 {
             return Err(GpuError::Contract(format!("{NAME}: no tiles of {tuning:?} with {vector} items a row")));
         }
-        let text = tuning.text(vector) + &format!("#define WC_COPIED {copied}\n") + &self.types()?;
+        let text = tuning.text(vector) + &self.types()?;
         let kernel = include_str!("../../kernels/prims/ordered.cuh");
         Ok(Program::new("ordered", [&text, KEYS, TILE, LOOKBACK, kernel].concat()))
     }
@@ -206,29 +172,24 @@ impl OrderedAggregation {
     /// [`GpuError::Contract`] for types that have no sums, and counts other than u32 and u64.
     pub fn new(device: &Device, form: OrderedForm) -> Result<OrderedAggregation> {
         let available = device.info().shared_memory_per_block;
-        let tuning = form.tuning();
-        let tile = tuning.tile.fitting(available, |tile| form.shared_bytes(OrderedTuning { tile, ..tuning }));
-        OrderedAggregation::with_tuning(device, form, OrderedTuning { tile, ..tuning })
+        let tuning = form.tuning().fitting(available, |tuning| form.shared_bytes(tuning));
+        OrderedAggregation::with_tuning(device, form, tuning)
     }
 
     /// The same with tiles of another shape.
     ///
     /// # Errors
     /// As [`OrderedAggregation::new`], and for lanes of more than 32 items or tiles of more than 65,536.
-    pub fn with_tuning(
-        device: &Device,
-        form: OrderedForm,
-        tuning: impl Into<OrderedTuning>,
-    ) -> Result<OrderedAggregation> {
-        let tuning = tuning.into();
+    pub fn with_tuning(device: &Device, form: OrderedForm, tuning: TileTuning) -> Result<OrderedAggregation> {
         let kernel = device.compile(&form.program(tuning)?)?.kernel("wc_ordered")?;
-        let ahead = u64::from(device.info().multiprocessors * tuning.tile.blocks) * tuning.ahead / 4;
+        // A quarter of the tiles that are worked on at once.
+        let ahead = u64::from(device.info().multiprocessors * tuning.blocks) / 4;
         Ok(OrderedAggregation { kernel, form, tuning, ahead })
     }
 
     /// Scratch memory that a launch over `n` keys needs.
     pub fn scratch_bytes(&self, n: u64) -> usize {
-        lookback::scratch_bytes(self.tuning.tile.tiles(self.form.vector(), n), self.form.words())
+        lookback::scratch_bytes(self.tuning.tiles(self.form.vector(), n), self.form.words())
     }
 
     /// Writes the runs of the keys.
@@ -239,8 +200,8 @@ impl OrderedAggregation {
     pub fn launch(&self, queue: &mut impl Queue, operands: &OrderedOperands<'_>, scratch: &DeviceBuffer) -> Result<()> {
         let (form, OrderedOperands { keys, keys_out, runs, .. }) = (self.form, *operands);
         let Checked { n, capacity, values, counts, sums } = form.check(operands)?;
-        let tiles = self.tuning.tile.tiles(form.vector(), n);
-        let shape = self.tuning.tile.shape(NAME, tiles, form.shared_bytes(self.tuning))?;
+        let tiles = self.tuning.tiles(form.vector(), n);
+        let shape = self.tuning.shape(NAME, tiles, form.shared_bytes(self.tuning))?;
         lookback::reset(NAME, queue, scratch, tiles, form.words())?;
         if n == 0 {
             return queue.fill(runs.buffer(), runs.offset(), 0, size_of::<u64>());

@@ -8,8 +8,7 @@ use crate::common::{assert_refused, given, lengths, noise, room, scratch, taken}
 use crate::emulated_support::{ORDERS, Rig};
 
 /// Tiles of 256 and of 128 rows.
-const TUNING: TableTuning =
-    TableTuning { tile: TileTuning { threads: 64, rows: 1, blocks: 1 }, shared_threads: 32, queued: true };
+const TUNING: TableTuning = TableTuning { tile: TileTuning { threads: 64, rows: 1, blocks: 1 }, shared_threads: 32 };
 
 /// The groups by key, and the status: their number, and above 0 where rows are lost.
 fn grouped(

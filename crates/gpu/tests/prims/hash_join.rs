@@ -8,7 +8,7 @@ use crate::common::{SMALL, assert_refused, given, lengths, noise, room, scratch,
 use crate::emulated_support::{ORDERS, Rig};
 
 /// Tiles of 512 rows in device memory, of 256 in shared memory.
-const TUNING: TableTuning = TableTuning { tile: SMALL, shared_threads: 32, queued: true };
+const TUNING: TableTuning = TableTuning { tile: SMALL, shared_threads: 32 };
 
 fn columns(rig: &mut Rig, pairs: &[(u32, u32)]) -> [DeviceSlice; 2] {
     let [keys, values]: [Vec<u32>; 2] =

@@ -17,9 +17,6 @@ const SEGMENTS: SegmentedTuning = SegmentedTuning {
     pack_items: 4,
     pack_blocks: 1,
     pack_comparisons: 64,
-    pack_top: true,
-    ahead: true,
-    full: true,
     count_blocks: 2,
 };
 

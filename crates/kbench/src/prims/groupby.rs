@@ -100,7 +100,7 @@ fn shapes(bench: &Bench<'_>) -> Vec<TableTuning> {
         for (threads, rows, blocks, shared_threads) in
             [(256, 1, 8, 512), (256, 2, 4, 1024), (256, 2, 3, 512), (512, 1, 3, 768), (128, 1, 12, 1024)]
         {
-            shapes.push(TableTuning { tile: TileTuning { threads, rows, blocks }, shared_threads, queued: true });
+            shapes.push(TableTuning { tile: TileTuning { threads, rows, blocks }, shared_threads });
         }
     }
     shapes

@@ -90,10 +90,9 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
 fn shapes(bench: &Bench<'_>) -> Vec<TableTuning> {
     let mut shapes = vec![TUNING.value];
     if bench.wants_sweep("tune/join") {
-        shapes.push(TableTuning { queued: false, ..TUNING.value });
         for (threads, blocks, shared_threads) in [(256, 5, 768), (256, 6, 512), (512, 3, 1024)] {
             let tile = TileTuning { threads, rows: 2, blocks };
-            shapes.push(TableTuning { tile, shared_threads, queued: true });
+            shapes.push(TableTuning { tile, shared_threads });
         }
     }
     shapes

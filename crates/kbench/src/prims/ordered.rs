@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, OrderedTuning, Scan, ScanKind, TileTuning,
+    DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Scan, ScanKind, TileTuning,
 };
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params};
 
@@ -68,11 +68,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         .into_iter()
         .zip(wanted)
         .map(|(name, runs)| {
-            (
-                runs,
-                shapes(bench, &format!("ordered/count/{name}"), COUNT),
-                shapes(bench, &format!("ordered/sum/{name}"), SUM),
-            )
+            let shapes = |kind: &str, form: OrderedForm| bench.shapes(&format!("ordered/{kind}/{name}"), form.tuning());
+            (runs, shapes("count", COUNT), shapes("sum", SUM))
         })
         .filter(|(_, counts, sums)| !counts.is_empty() || !sums.is_empty())
         .collect();
@@ -98,45 +95,6 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The tunings that a case is measured with: its own, if the case was asked for, and others as cases
-/// `tune/<case>/<threads>x<rows>x<blocks>-<how a tile is held>-<ahead>`.
-fn shapes(bench: &Bench<'_>, case: &str, form: OrderedForm) -> Vec<(String, OrderedTuning)> {
-    let mut shapes = Vec::new();
-    if bench.wants(case) {
-        shapes.push((case.to_string(), form.tuning()));
-    }
-    let others: &[(u32, u32, u32, bool, u64)] = match form.sum {
-        Some(_) => &[
-            (512, 4, 2, false, 1),
-            (512, 4, 2, false, 2),
-            (1024, 4, 1, false, 1),
-            (256, 8, 3, true, 0),
-            (256, 8, 3, true, 1),
-            (256, 8, 3, true, 2),
-            (384, 8, 2, true, 0),
-            (384, 8, 2, true, 1),
-            (128, 8, 6, true, 1),
-            (256, 4, 5, true, 1),
-            (768, 8, 1, true, 1),
-        ],
-        None => &[
-            (1024, 8, 1, false, 1),
-            (256, 8, 6, true, 1),
-            (512, 8, 3, true, 1),
-            (768, 8, 2, true, 1),
-            (1024, 8, 1, true, 1),
-        ],
-    };
-    for (threads, rows, blocks, copied, ahead) in others.iter().copied() {
-        let held = if copied { "copied" } else { "held" };
-        let case = format!("tune/{case}/{threads}x{rows}x{blocks}-{held}-{ahead}");
-        if bench.wants_sweep(&case) {
-            shapes.push((case, OrderedTuning { tile: TileTuning { threads, rows, blocks }, copied, ahead }));
-        }
-    }
-    shapes
 }
 
 impl Shared {
@@ -186,7 +144,7 @@ impl Shared {
         &self,
         bench: &mut Bench<'_>,
         keys: &DeviceSlice,
-        tuning: OrderedTuning,
+        tuning: TileTuning,
     ) -> Result<(f64, u64), Failure> {
         let ms = self.time(bench, keys, COUNT, tuning)?;
         Ok((ms, self.verify_counts(bench, keys)?))
@@ -207,13 +165,7 @@ impl Shared {
     }
 
     /// Measures and verifies sums, by the counts that were verified before.
-    fn sums(
-        &self,
-        bench: &mut Bench<'_>,
-        keys: &DeviceSlice,
-        runs: u64,
-        tuning: OrderedTuning,
-    ) -> Result<f64, Failure> {
+    fn sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, runs: u64, tuning: TileTuning) -> Result<f64, Failure> {
         let ms = self.time(bench, keys, SUM, tuning)?;
         self.verify_sums(bench, keys, runs)?;
         Ok(ms)
@@ -233,7 +185,7 @@ impl Shared {
         bench: &mut Bench<'_>,
         keys: &DeviceSlice,
         form: OrderedForm,
-        tuning: OrderedTuning,
+        tuning: TileTuning,
     ) -> Result<f64, GpuError> {
         let aggregation = OrderedAggregation::with_tuning(&bench.device, form, tuning)?;
         let memory = scratch(&bench.device, aggregation.scratch_bytes(self.n))?;

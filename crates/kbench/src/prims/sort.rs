@@ -231,12 +231,9 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 fn segmented_tunings(usual: SegmentedTuning) -> Vec<(&'static str, SegmentedTuning)> {
     let radix = |items: u32, count_threads: u32| RadixTuning { items, count_threads, ..usual.radix };
     vec![
-        ("before", SegmentedTuning { pack_top: false, ahead: false, full: false, ..usual }),
-        ("all", usual),
+        ("items19", SegmentedTuning { radix: radix(19, 512), ..usual }),
         ("items23", SegmentedTuning { radix: radix(23, 512), ..usual }),
-        ("items23-behind", SegmentedTuning { radix: radix(23, 512), ahead: false, ..usual }),
-        ("items23-one-code", SegmentedTuning { radix: radix(23, 512), full: false, ..usual }),
-        ("count1024", SegmentedTuning { radix: radix(23, 1024), count_blocks: 1, ..usual }),
+        ("count1024", SegmentedTuning { radix: radix(usual.radix.items, 1024), count_blocks: 1, ..usual }),
         ("digits", SegmentedTuning { pack_comparisons: 0, ..usual }),
         ("digits-pack8", SegmentedTuning { pack_comparisons: 0, pack_items: 8, pack_blocks: 3, ..usual }),
     ]
