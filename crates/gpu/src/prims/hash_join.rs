@@ -148,7 +148,10 @@ impl JoinSpec {
             false => bytes,
         };
         let probes_ms = match strategy.is_direct() {
-            false => rates.probe_ms(rows, part_bytes(self.table_bytes(strategy) as f64), streamed),
+            false => {
+                let bytes = part_bytes(self.table_bytes(strategy) as f64);
+                rates.linear_probe_ms(rows, self.match_share, bytes, streamed)
+            }
             // A probe without a match lies beyond the range and looks at nothing.
             true if self.is_full() => {
                 rates.probe_ms(rows * self.match_share, part_bytes(self.values_bytes() as f64), streamed)

@@ -8,6 +8,10 @@ use super::tuning::Measured;
 
 /// Bytes that a random access moves.
 const SECTOR_BYTES: f64 = 32.0;
+/// Pairs of slots that a probe of linear probing loads in the mean, of half the slots full, where it finds its key and
+/// where there is none: a chain of states over the rows that overflow a pair.
+const MATCH_LOADS: f64 = 1.18;
+const MISS_LOADS: f64 = 1.63;
 
 /// What a device can do, in bytes a second where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +34,8 @@ pub struct DeviceRates {
     pub l2_bytes: Measured<f64>,
     /// Random words of 8 bytes from shared memory, words a second.
     pub shared_words: Measured<f64>,
+    /// Random pairs of slots, 16 bytes, from shared memory, pairs a second.
+    pub shared_pairs: Measured<f64>,
     /// Additions to random words of 4 bytes in shared memory, words a second.
     pub shared_adds: Measured<f64>,
     /// Bytes a second of shared memory, all multiprocessors together.
@@ -122,6 +128,18 @@ impl DeviceRates {
         }
     }
 
+    /// Probes of a table of linear probing, of which a share matches, beside `streamed` bytes. A probe loads pairs of
+    /// slots until it ends; every other pair lies in the sector of the one before.
+    pub fn linear_probe_ms(&self, probes: f64, match_share: f64, table_bytes: f64, streamed: f64) -> f64 {
+        let loads = match_share * MATCH_LOADS + (1.0 - match_share) * MISS_LOADS;
+        match self.level(table_bytes) {
+            CacheLevel::Shared => {
+                (streamed / self.read.value * 1e3).max(probes * loads / self.shared_pairs.value * 1e3)
+            }
+            _ => self.probe_ms(probes * (1.0 + (loads - 1.0) / 2.0), table_bytes, streamed),
+        }
+    }
+
     /// Additions to a table of slots of 16 bytes, a read and an atomic each, beside streamed bytes; all slots are set
     /// to zero before and read afterwards. A sector that the L2 cache has not is read and written back.
     pub fn add_ms(&self, adds: f64, table_bytes: f64, streamed: f64) -> f64 {
@@ -159,6 +177,7 @@ pub const H200: DeviceRates = DeviceRates {
     l1_bytes: on_h200!(64e3, "2026-11-23", "joins with 256 KB and 512 KB of values in 1.01 and 1.71 ms"),
     l2_bytes: on_h200!(32e6, "2026-11-23", "random reads of 32 MiB miss first: 1.91 ms, and 3.28 of 64 MiB"),
     shared_words: on_h200!(1.32e12, "2026-11-23", "2^28 words of 8 bytes from 8 to 128 KB in 0.20 ms"),
+    shared_pairs: on_h200!(7.9e11, "2026-11-25", "2^28 pairs of 16 bytes from 8 to 128 KB in 0.34 ms"),
     shared_adds: on_h200!(1.8e12, "2026-11-23", "2^28 additions to words of 4 bytes of 4 to 64 KB in 0.149 ms"),
     shared: on_h200!(2.95e13, "2026-11-23", "132 multiprocessors of 128 bytes a cycle at 1.75 GHz"),
     shared_bytes: on_h200!(227 << 10, "2026-11-23", "the most that a block is given"),
