@@ -71,9 +71,9 @@ impl RadixTuning {
         self.scratch(key, rows).bytes
     }
 
-    /// The tuning for a device whose blocks have so much shared memory. Runs of keys that go to one bin grow with tiles,
-    /// so tiles are large, of 512 threads that NVRTC 13.0 compiles to 64 registers for sm_90 with four spilled words at
-    /// most. On an H200 (2026-11-25) 2^28 u32 keys take 4.89 ms.
+    /// The tuning for a device whose blocks have so much shared memory. Runs of keys that go to one bin grow with
+    /// tiles, so tiles are large, of 512 threads that NVRTC 13.0 compiles to 64 registers for sm_90 with four spilled
+    /// words at most. On an H200 (2026-11-25) 2^28 u32 keys take 4.89 ms.
     pub fn of(shared_bytes: usize, key: Element, payload: Option<Element>) -> RadixTuning {
         let items = match (key.bytes(), payload.map_or(0, Element::bytes)) {
             (..=4, 0) => 23,
