@@ -265,8 +265,8 @@ impl<'a> Changing<'a> {
         let dimension = self.dimension(at);
         let kind = dimension.attribute_column(name).map(|column| dimension.attributes()[column].kind);
         match value {
-            Literal::Number(number) if kind != Some(crate::model::AttributeKind::Text) => Attribute::Number(*number),
-            Literal::Number(number) => Attribute::Text(number.to_string()),
+            Literal::Number(number, _) if kind != Some(crate::model::AttributeKind::Text) => Attribute::Number(*number),
+            Literal::Number(_, text) => Attribute::Text(text.clone()),
             Literal::Text(text) => Attribute::Text(text.clone()),
         }
     }
