@@ -229,7 +229,9 @@ fn sums_in_rows_have_names_of_their_own() {
 #[test]
 fn a_dimension_of_texts_stands_at_its_first_element() {
     let mut notes = DimensionBuilder::new("Notes").unwrap();
-    ["first", "second"].map(|name| notes.add(name, ElementKind::Text).unwrap());
+    for name in ["first", "second"] {
+        notes.add(name, ElementKind::Text).unwrap();
+    }
     let notes = notes.finish().unwrap();
     let k = Dimension::from_lists("k", &["a"], &[]).unwrap();
     let model = CubeModel::new("c", vec![k, notes], plan::model().measures()[..1].to_vec()).unwrap();
