@@ -1,4 +1,5 @@
-//! Cross-tabs as text: heads aligned with their columns, numbers to the right, elements indented below those that they are part of.
+//! Cross-tabs as text: heads aligned with their columns, numbers to the right, elements indented below those that they
+//! are part of.
 
 use std::fmt::Write;
 use std::ops::Range;
