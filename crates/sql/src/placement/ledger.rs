@@ -78,7 +78,8 @@ impl LoadLedger {
             state.asked.clear();
         }
         let missing = declined.iter().flat_map(|fragment| &fragment.missing);
-        if missing.fold(false, |is_new, column| state.asked.insert(column.clone()) || is_new) {
+        let new = missing.filter(|column| state.asked.insert((*column).clone())).count();
+        if new > 0 {
             self.changes.fetch_add(1, Ordering::AcqRel);
         }
     }
