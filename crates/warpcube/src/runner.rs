@@ -217,15 +217,15 @@ impl Runner {
     ///
     /// Errors end the script unless they are to be gone on from; then they are written and counted.
     pub(crate) fn script(&mut self, name: &str, reader: impl BufRead) -> Result<Next> {
-        let mut reader = StatementReader::default();
+        let mut statements = StatementReader::default();
         let mut lines = reader.lines();
         loop {
             let line = lines.next().transpose();
             let line = line.map_err(|error| CliError::Input { path: name.into(), reason: error.to_string() })?;
             let at_end = line.is_none();
             let pieces = match line {
-                Some(line) => reader.line(&line),
-                None => reader.end(),
+                Some(line) => statements.line(&line),
+                None => statements.end(),
             };
             for (piece, line) in pieces {
                 let done = match piece {
