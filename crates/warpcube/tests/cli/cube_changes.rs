@@ -47,7 +47,7 @@ fn elements_are_added_moved_renamed_and_removed() {
     assert_eq!(lines[1], "  2 facts of FR (Region) kept aside");
     assert_eq!(total(&place, "World"), "1007.50");
     let info = place.run(&["cube", "info", "plan.cube"]).ok();
-    assert!(info.contains("generation 5") && info.contains("2 rows kept aside"), "{info}");
+    assert!(info.contains("generation 5") && info.contains("2 rows of the source kept aside"), "{info}");
 }
 
 #[test]
