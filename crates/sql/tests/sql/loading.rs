@@ -147,8 +147,16 @@ async fn nothing_is_loaded_for_more_groups_than_pay_to_bring_back() {
     // The number of rows that pass a filter is a guess: no statement waits for a load that may be of no use.
     for (rows, fits) in [("few < 5", false), ("few = 8", true)] {
         let sql = format!("SELECT id, count(*) FROM '{}' WHERE {rows} GROUP BY id", path.display());
-        assert_eq!(second_place_of(&session, &sql).await, Place::Cpu);
-        assert!(settle(&session));
+        // Columns that were asked for before an eviction are loaded by the first statement behind it.
+        let mut statements = 0;
+        loop {
+            assert_eq!(place_of(&session, &sql).await.0, Place::Cpu);
+            statements += 1;
+            if settle(&session) {
+                break;
+            }
+        }
+        assert_eq!(statements, if fits { 1 } else { 2 });
         let (place, reason) = place_of(&session, &sql).await;
         assert_eq!(place == Place::Gpu, fits, "{reason}");
         assert_eq!(reason.ends_with("groups, more than pay to bring back"), !fits, "{reason}");
