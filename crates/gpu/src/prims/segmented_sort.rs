@@ -416,6 +416,6 @@ mod tests {
             a_row(Element::U64, None),
             a_row(Element::U128, None),
         ];
-        assert_eq!(found, [0.8, 1.5, 2.8, 4.8, 17.6]);
+        assert_eq!(found, [0.7, 1.4, 2.8, 4.8, 17.6]);
     }
 }
