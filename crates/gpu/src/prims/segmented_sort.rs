@@ -182,7 +182,7 @@ impl SegmentedSort {
 
     /// Bytes of scratch memory for so many rows and segments: up to 1.1 times those of keys and payload. The worst
     /// sizes decide: a segment just too large for a pack has 2 KB of counts for each byte of a key. At 2^28 rows
-    /// and segments: u8 0.8 bytes a row, u32 1.5 (with payload of 8 bytes 2.8), u64 4.8, u128 17.6.
+    /// and segments: u8 0.7 bytes a row, u32 1.4 (with payload of 8 bytes 2.8), u64 4.8, u128 17.6.
     pub fn scratch_bytes(&self, rows: u64, segments: u64) -> usize {
         self.scratch(rows, segments).bytes
     }
