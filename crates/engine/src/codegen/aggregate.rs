@@ -6,7 +6,7 @@
 //! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows. A total of integers that leaves 64 bits raises |
 //! | SUM of integers that wrap | sum modulo 2⁶⁴ |
 //! | SUM of floats | double sum, order undefined |
-//! | exact SUM of floats | limbs of a fixed-point number ([`crate::window`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
+//! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
 //!
 //! Where an argument can be NULL or is filtered, a count of what went in tells NULL from a value.
