@@ -7,6 +7,7 @@
 //! A [`Zone`] is a range of it; zones are aligned to 256 bytes. On the emulated device a *redzone* lies behind each
 //! zone, which the device watches: a kernel that leaves its zone is found there and does not damage the next one.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Alignment of zones in bytes.
@@ -38,10 +39,21 @@ impl Zone {
     }
 }
 
+/// An address among constants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pointer {
+    /// Of memory outside of the arena.
+    Address(u64),
+    /// So many bytes into a zone.
+    Within(Zone, usize),
+}
+
 /// Layout of an arena and the content of its constants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arena {
     constants: Vec<u8>,
+    /// Constants that are addresses within the arena: offset, zone and distance from its start.
+    addresses: Vec<(usize, Zone, usize)>,
     zeroed: usize,
     result_head: usize,
     result: usize,
@@ -76,6 +88,22 @@ impl Arena {
         self.zone(Part::Constant, offset, content.len())
     }
 
+    /// A zone of addresses that is uploaded.
+    pub(crate) fn pointers(&mut self, pointers: &[Pointer]) -> Zone {
+        let outside = |pointer: &Pointer| match pointer {
+            Pointer::Address(address) => *address,
+            Pointer::Within(..) => 0,
+        };
+        let content: Vec<u64> = pointers.iter().map(outside).collect();
+        let zone = self.constant(bytemuck::cast_slice(&content));
+        let within = |(index, pointer): (usize, &Pointer)| match pointer {
+            Pointer::Within(target, distance) => Some((zone.offset + 8 * index, *target, *distance)),
+            Pointer::Address(_) => None,
+        };
+        self.addresses.extend(pointers.iter().enumerate().filter_map(within));
+        zone
+    }
+
     /// A zone that is zero when the first kernel starts.
     pub(crate) fn zeroed(&mut self, bytes: usize) -> Zone {
         let offset = self.zeroed;
@@ -97,9 +125,17 @@ impl Arena {
         self.zone(Part::Scratch, offset, bytes)
     }
 
-    /// Content of the constants, at the arena's start.
-    pub(crate) fn constants(&self) -> &[u8] {
-        &self.constants
+    /// Content of the constants, at the start of an arena with this address.
+    pub(crate) fn constants(&self, address: u64) -> Cow<'_, [u8]> {
+        if self.addresses.is_empty() {
+            return Cow::Borrowed(&self.constants);
+        }
+        let mut constants = self.constants.clone();
+        for (offset, zone, distance) in &self.addresses {
+            let target = address + (self.offset(*zone) + distance) as u64;
+            constants[*offset..offset + 8].copy_from_slice(&target.to_le_bytes());
+        }
+        Cow::Owned(constants)
     }
 
     /// Offset and length of the part to be zeroed.
@@ -150,6 +186,20 @@ mod tests {
     }
 
     #[test]
+    fn addresses_within_the_arena_follow_it() {
+        let mut arena = Arena::default();
+        let cells = arena.zeroed(64);
+        let pointers = arena.pointers(&[Pointer::Address(7), Pointer::Within(cells, 16)]);
+        let words = |address: u64| -> Vec<u64> {
+            let constants = arena.constants(address);
+            let at = arena.offset(pointers);
+            constants[at..at + 16].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+        };
+        assert_eq!(words(4096), [7, 4096 + 256 + 16]);
+        assert_eq!(words(0), [7, 256 + 16]);
+    }
+
+    #[test]
     fn redzones_fill_what_zones_leave() {
         let mut arena = Arena::new(true);
         let zones =
@@ -164,6 +214,6 @@ mod tests {
         });
         assert_eq!(end, arena.bytes());
         // What is uploaded and zeroed covers whole redzones.
-        assert_eq!((arena.constants().len(), arena.zeroed_range()), (512, (512, 768 + 256 + 24)));
+        assert_eq!((arena.constants(0).len(), arena.zeroed_range()), (512, (512, 768 + 256 + 24)));
     }
 }

@@ -1,10 +1,10 @@
-//! The shape of device work: a fragment is a list of pipelines, each scanning one table, passing rows through filters
-//! and probes, and ending in a sink.
+//! The shape of device work: a fragment is a list of pipelines, each scanning one table or the groups of an earlier
+//! pipeline, passing rows through filters and probes, and ending in a sink.
 //!
 //! A shape is lowered when a statement is planned; everything that depends on data (value ranges, dictionaries, kinds
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
 //! last one is the root; a pipeline has exactly one breaker, its sink; registers are numbered per pipeline, first the
-//! table's columns in request order, then the payload of each probe in step order.
+//! source's columns in order, then the payload of each probe in step order.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -350,11 +350,30 @@ impl Sink {
     }
 }
 
+/// What a pipeline scans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A table of the fragment, by index; registers are its columns.
+    Table(usize),
+    /// The groups of an earlier pipeline, by index; registers are its group expressions, then its aggregates.
+    Groups(usize),
+}
+
+impl Source {
+    /// The table, if it is one.
+    pub fn table(self) -> Option<usize> {
+        match self {
+            Source::Table(table) => Some(table),
+            Source::Groups(_) => None,
+        }
+    }
+}
+
 /// A scan with its steps and its sink.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    /// Index of the table in the fragment.
-    pub table: usize,
+    /// What is scanned.
+    pub source: Source,
     /// Steps in the order of the plan; binding may reorder filters and inner or semi probes.
     pub steps: Vec<Step>,
     /// Where rows end.
@@ -449,6 +468,14 @@ impl Fragment {
         })
     }
 
+    /// What a pipeline scans, in words.
+    pub fn source_name(&self, source: Source) -> String {
+        match source {
+            Source::Table(table) => self.tables.get(table).map_or_else(String::new, |table| table.name.clone()),
+            Source::Groups(pipeline) => format!("groups of pipeline {pipeline}"),
+        }
+    }
+
     /// The fragment without the values of its literals: mostly, fragments of one shape have the same kernels.
     pub fn shape(&self) -> Fragment {
         self.changed(|expr| match expr {
@@ -461,27 +488,46 @@ impl Fragment {
     /// The fragment with its expressions changed from the inside out.
     fn changed(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
         let mut fragment = self.clone();
-        for pipeline in &mut fragment.pipelines {
-            for step in &mut pipeline.steps {
-                match step {
-                    Step::Filter(expr) => expr.change(&mut fill),
-                    Step::Probe(probe) => probe.keys.iter_mut().for_each(|key| key.change(&mut fill)),
-                }
+        fragment.pipelines.iter_mut().for_each(|pipeline| pipeline.change(&mut fill));
+        fragment
+    }
+}
+
+impl Pipeline {
+    /// The pipeline with every register's number raised by `by`.
+    pub(crate) fn shifted(&self, by: usize) -> Pipeline {
+        let mut pipeline = self.clone();
+        pipeline.change(&mut |expr| {
+            if let Expr::Reg(register) | Expr::Lookup(register, _, _) = expr {
+                *register += by;
             }
-            match &mut pipeline.sink {
-                Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                    keys.iter_mut().chain(values).for_each(|expr| expr.change(&mut fill));
-                }
-                Sink::Aggregate { groups, aggregates } => {
-                    groups.iter_mut().for_each(|(expr, _)| expr.change(&mut fill));
-                    for call in aggregates {
-                        call.argument.iter_mut().chain(&mut call.filter).for_each(|expr| expr.change(&mut fill));
-                    }
-                }
-                Sink::TopK(top) => top.keys.iter_mut().for_each(|key| key.expr.change(&mut fill)),
+        });
+        if let Sink::TopK(top) = &mut pipeline.sink {
+            top.outputs.iter_mut().for_each(|(register, _)| *register += by);
+        }
+        pipeline
+    }
+
+    /// Calls `fill` for every expression within, from the inside out.
+    fn change(&mut self, fill: &mut impl FnMut(&mut Expr)) {
+        for step in &mut self.steps {
+            match step {
+                Step::Filter(expr) => expr.change(fill),
+                Step::Probe(probe) => probe.keys.iter_mut().for_each(|key| key.change(fill)),
             }
         }
-        fragment
+        match &mut self.sink {
+            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+                keys.iter_mut().chain(values).for_each(|expr| expr.change(fill));
+            }
+            Sink::Aggregate { groups, aggregates } => {
+                groups.iter_mut().for_each(|(expr, _)| expr.change(fill));
+                for call in aggregates {
+                    call.argument.iter_mut().chain(&mut call.filter).for_each(|expr| expr.change(fill));
+                }
+            }
+            Sink::TopK(top) => top.keys.iter_mut().for_each(|key| key.expr.change(fill)),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub use float_sum::FloatSum;
 pub use format::in_bytes;
 pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
-    Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Step, TopK, Ty, UnaryOp,
+    Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Source, Step, TopK, Ty, UnaryOp,
 };
 pub use tuning::Tuning;
 pub use warpcube_gpu::prims::topk::Algorithm as TopKAlgorithm;

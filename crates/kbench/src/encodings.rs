@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use warpcube_column::{EncodingChoice, LoadLimits, TableRequest};
 use warpcube_engine::{
     AggregateCall, AggregateKind, BindingCache, Engine, Expr, Fragment, FragmentTable, Overflow, Pipeline, RunOptions,
-    RunReport, Sink, Tuning,
+    RunReport, Sink, Source, Tuning,
 };
 use warpcube_gpu::Device;
 use warpcube_kbench::report;
@@ -162,7 +162,7 @@ fn sum(is_float: bool) -> Fragment {
     let sink = Sink::Aggregate { groups: Vec::new(), aggregates: vec![call] };
     Fragment {
         tables: vec![FragmentTable { name: "made".into(), columns: vec![0] }],
-        pipelines: vec![Pipeline { table: 0, steps: Vec::new(), sink }],
+        pipelines: vec![Pipeline { source: Source::Table(0), steps: Vec::new(), sink }],
         overflow: Overflow::Raise,
     }
 }

@@ -58,6 +58,12 @@ impl ColumnLayout {
         }
     }
 
+    /// The layout of plain values that are no column: the cells of groups.
+    pub fn plain(storage: Storage) -> ColumnLayout {
+        let bytes = storage.width() as f64;
+        ColumnLayout { storage, segments: Encoding::Plain, lookup: None, codes: 0, bytes, sorted: false }
+    }
+
     /// Bytes of a value in memory, without references.
     pub fn bytes(&self) -> f64 {
         // A column of a single value has a width of 0 bits.

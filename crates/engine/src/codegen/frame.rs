@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::codegen::aggregate::{CellOp, Read};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::flags;
-use crate::codegen::sink::{Grouping, SinkPlan};
+use crate::codegen::sink::{BoundGroups, Grouping, SinkPlan};
 use crate::ir::AggregateCall;
 use crate::plan::float_limbs::FloatLimbs;
 use crate::plan::table::TableLayout;
@@ -64,8 +64,9 @@ impl SinkPlan<'_> {
             }
             Grouping::Private => {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
+                let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
                 let cells_offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
                 let count = bound.cell_count;
                 let _ = writeln!(
@@ -80,11 +81,11 @@ impl SinkPlan<'_> {
                     "    for (uint64_t group = 0; group < {groups}; ++group) {{
         const uint64_t rows = wc_warp_sum(mine[({rows_cell} * {groups} + group) * 32]);
         if (rows == 0) continue;
-        if (lane == 0) {seen}[group] = 1;"
+        if (lane == 0) {seen}[group] = {mark};"
                 );
                 for (index, op) in ops.iter().enumerate() {
                     let cell = format!("mine[({index} * {groups} + group) * 32]");
-                    let at = format!("{cells} + {index} * {groups} + group");
+                    let at = format!("{cells} + {index} * {places} + group");
                     let line = match op {
                         CellOp::Add => {
                             format!("{{ const uint64_t v = wc_warp_sum({cell}); if (lane == 0) wc_add({at}, v); }}")
@@ -104,8 +105,9 @@ impl SinkPlan<'_> {
             }
             Grouping::Shared => {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
+                let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
                 let count = bound.cell_count;
                 let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
                 let _ = writeln!(
@@ -122,9 +124,10 @@ impl SinkPlan<'_> {
                     "    __syncthreads();
     for (uint64_t group = threadIdx.x; group < {groups}; group += blockDim.x) {{
         if (marks[group] == 0) continue;
-        {seen}[group] = 1;
-        for (uint64_t at = group; at < {groups} * {count}; at += {groups}) {{
-            wc_add({cells} + at, (uint64_t)high[at] << 32 | low[at]);
+        {seen}[group] = {mark};
+        for (uint64_t cell = 0; cell < {count}; ++cell) {{
+            const uint64_t at = cell * {groups} + group;
+            wc_add({cells} + cell * {places} + group, (uint64_t)high[at] << 32 | low[at]);
         }}
     }}"
                 );
@@ -157,5 +160,13 @@ impl SinkPlan<'_> {
             }
         }
         ops
+    }
+}
+
+/// The distance of a group's cells in global memory; `groups` has the number of groups, which it is for a result.
+fn places_of(bound: &BoundGroups, groups: &str, params: &mut ParamList) -> String {
+    match bound.values {
+        Some(_) => params.add("uint64_t", Argument::U64(bound.places)),
+        None => groups.to_string(),
     }
 }

@@ -4,7 +4,7 @@
 //! a star join are built in one launch that way, and a launch costs about as much as building a small table.
 
 use crate::codegen::pipeline::BoundPipeline;
-use crate::ir::{Pipeline, Step};
+use crate::ir::{Pipeline, Source, Step};
 
 /// Pipelines launched together, by position in the fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct LaunchGroup {
     pub(crate) members: Vec<usize>,
 }
 
-/// The level of each pipeline: above those of all tables it probes, the root's above all.
+/// The level of each pipeline: above those of all tables it probes and of the groups it scans, the root's above all.
 pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
     let mut levels: Vec<usize> = Vec::with_capacity(pipelines.len());
     for pipeline in pipelines {
@@ -23,7 +23,11 @@ pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
             Step::Probe(probe) => Some(levels[probe.build] + 1),
             Step::Filter(_) => None,
         });
-        levels.push(below.max().unwrap_or(0));
+        let scanned = match pipeline.source {
+            Source::Groups(index) => Some(levels[index] + 1),
+            Source::Table(_) => None,
+        };
+        levels.push(below.chain(scanned).max().unwrap_or(0));
     }
     // The root reads what every other pipeline leaves behind, also what it does not probe.
     let last = levels.iter().max().copied().unwrap_or(0);
@@ -33,7 +37,7 @@ pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
     levels
 }
 
-/// Groups pipelines: each runs in a launch group after those of all tables it probes, and shares it with pipelines of
+/// Groups pipelines: each runs in a launch group after those of all that it reads, and shares it with pipelines of
 /// the same block size.
 pub(crate) fn launch_groups(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
     let levels = levels(pipelines);

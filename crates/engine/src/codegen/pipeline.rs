@@ -17,6 +17,7 @@ use warpcube_gpu::DeviceInfo;
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value, vector_value};
+use crate::codegen::group_values::GroupValue;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
@@ -56,6 +57,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) layouts: &'a [ColumnLayout],
     /// What is known of each column's values.
     pub(crate) columns: &'a [Facts],
+    /// Where groups are scanned, what their columns stand for: registers behind those of the columns.
+    pub(crate) values: &'a [GroupValue],
     /// Values of the codes of each column of codes, where they are integers.
     pub(crate) distinct: &'a [Option<Arc<[i128]>>],
     /// Rows of the scanned table, and of each of its chunks.
@@ -67,6 +70,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) skips: bool,
     /// Whether the table this pipeline builds is probed for payload, so that its keys must be unique.
     pub(crate) unique: bool,
+    /// Whether the groups it leaves are scanned by another pipeline.
+    pub(crate) scanned: bool,
     /// The device.
     pub(crate) info: &'a DeviceInfo,
     /// Shared memory a block may use, in bytes.
@@ -85,6 +90,16 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) overflow: Overflow,
     /// What does not change results.
     pub(crate) tuning: &'a Tuning,
+}
+
+impl PipelineInput<'_> {
+    /// Calls `visit` for the columns that a register is computed from, or the register if it is a column or payload.
+    pub(crate) fn read_by(&self, register: usize, visit: &mut impl FnMut(usize)) {
+        match register.checked_sub(self.columns.len()).and_then(|value| self.values.get(value)) {
+            Some(value) => value.columns(visit),
+            None => visit(register),
+        }
+    }
 }
 
 /// Zones shared by all pipelines of a statement.
@@ -167,9 +182,11 @@ pub(crate) fn generate(
     lay_out: impl FnOnce(&mut Arena, u64) -> ScanZones,
     arena: &mut Arena,
 ) -> Result<BoundPipeline> {
-    let registers = order::registers(input.pipeline, input.columns, input.tables)?;
+    let values = input.values.iter().map(|value| &value.facts);
+    let columns: Vec<Facts> = input.columns.iter().chain(values).cloned().collect();
+    let registers = order::registers(input.pipeline, &columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
-    let planned = order::order(input.pipeline, input.columns.len(), &registers, input.tables, limits)?;
+    let planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
     let order = planned.clone();
     let mut split = split(planned, input)?;
     let mut plan = sink::plan(input, &registers, &split, arena)?;
@@ -261,7 +278,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     // Rows that are only added up are not worth a queue if what is added is there, or read whole anyway.
     let summed = single && rows.is_empty() && {
         let mut added = Vec::new();
-        input.pipeline.sink.registers(&mut |register| added.push(register));
+        input.pipeline.sink.registers(&mut |register| input.read_by(register, &mut |column| added.push(column)));
         added.retain(|register| !loaded.contains(register));
         added.sort_unstable();
         added.dedup();
@@ -275,13 +292,13 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let mut wanted: Vec<usize> = Vec::new();
     let mut left = share;
     for planned in &rows {
-        planned.item.registers(&mut |register| wanted.push(register));
+        planned.item.registers(&mut |register| input.read_by(register, &mut |column| wanted.push(column)));
         if in_place && left >= tuning.in_place {
             eager(&wanted, &mut loaded, input, &vector_registers);
         }
         left *= planned.share;
     }
-    input.pipeline.sink.registers(&mut |register| wanted.push(register));
+    input.pipeline.sink.registers(&mut |register| input.read_by(register, &mut |column| wanted.push(column)));
     if in_place && (summed || left >= tuning.in_place) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
@@ -482,8 +499,9 @@ impl KernelWriter<'_> {
     /// The dense steps that use a column, and those that are taken together with them, if nothing else uses it.
     fn uses(&self, column: usize) -> Vec<usize> {
         let mut later = Vec::new();
-        self.input.pipeline.sink.registers(&mut |register| later.push(register));
-        self.split.rows.iter().for_each(|planned| planned.item.registers(&mut |register| later.push(register)));
+        let mut read = |register| self.input.read_by(register, &mut |column| later.push(column));
+        self.input.pipeline.sink.registers(&mut read);
+        self.split.rows.iter().for_each(|planned| planned.item.registers(&mut read));
         if later.contains(&column) || self.split.asks_payload_by(column, &later) {
             return Vec::new();
         }

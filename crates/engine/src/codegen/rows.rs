@@ -60,7 +60,7 @@ impl<'a> RowWriter<'a> {
             next,
             passed: passed.to_vec(),
             drops: false,
-            registers: vec![None; input.columns.len()],
+            registers: vec![None; input.columns.len() + input.values.len()],
             pending: Vec::new(),
             out: String::new(),
         }
@@ -193,6 +193,14 @@ impl<'a> RowWriter<'a> {
         }
         if register < self.input.columns.len() {
             self.load_column(register);
+            return Ok(());
+        }
+        if let Some(value) = self.input.values.get(register - self.input.columns.len()) {
+            let mut columns = Vec::new();
+            value.columns(&mut |column| columns.push(column));
+            columns.into_iter().try_for_each(|column| self.ensure(column))?;
+            let value = self.with_emitter(|emitter| value.emit(emitter))?;
+            self.registers[register] = Some(value);
             return Ok(());
         }
         // Steps may have been reordered: what counts is whose payload the register is, not which probe came last.

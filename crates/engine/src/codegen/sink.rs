@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use warpcube_column::Dictionary;
+use warpcube_column::{Dictionary, VECTOR_ROWS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
 use crate::codegen::build::{build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
+use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX, Split};
 use crate::codegen::rows::RowWriter;
 use crate::codegen::topk::{self, BoundTop};
-use crate::error::Result;
+use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{AggregateCall, AggregateKind, Expr, OrderKey, Sink};
 use crate::plan::keys::KeyPack;
@@ -75,8 +76,8 @@ pub(crate) struct BoundGroups {
     pub(crate) columns: Vec<(DataType, Option<Arc<Dictionary>>)>,
     /// Places of the group table.
     pub(crate) places: u64,
-    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed), or the slot's state where a key has several words;
-    /// zero where there is no group.
+    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed, and where another pipeline scans the groups), or the
+    /// slot's state where a key has several words; zero where there is no group.
     pub(crate) seen: Zone,
     /// Keys of several words, side by side.
     pub(crate) words: Option<Zone>,
@@ -93,6 +94,21 @@ pub(crate) struct BoundGroups {
     pub(crate) outputs: Vec<Output>,
     /// The cell that each part of an aggregate asked for.
     pub(crate) requested: Vec<usize>,
+    /// The values of groups, where another pipeline scans them. Every group then has its packed key plus one in 8
+    /// bytes of `seen`, and places are whole vectors.
+    pub(crate) values: Option<Vec<GroupValue>>,
+}
+
+impl BoundGroups {
+    /// The C type of an entry of `seen`.
+    pub(crate) fn mark_type(&self) -> &'static str {
+        if self.values.is_some() || self.grouping == Grouping::Hashed { "uint64_t" } else { "uint8_t" }
+    }
+
+    /// The entry of `seen` of the group with this packed key.
+    pub(crate) fn mark(&self, key: &str) -> String {
+        if self.values.is_some() { format!("(uint64_t)({key}) + 1") } else { "1".into() }
+    }
 }
 
 /// A sink, laid out.
@@ -186,17 +202,20 @@ pub(super) fn plan<'a>(
             };
             let cell_count = cell_count + usize::from(grouping == Grouping::Private);
             let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
-            let entry = if grouping == Grouping::Hashed { 8 } else { 1 };
+            let places = if input.scanned { places.next_multiple_of(VECTOR_ROWS as u64) } else { places };
+            let entry = if grouping == Grouping::Hashed || input.scanned { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
             let copy_bytes = places as usize * 8 * cell_count.max(1);
             let copies = match grouping {
-                Grouping::Dense if only_sums && crowded => copies(copy_bytes, input.tuning.group_copies),
+                Grouping::Dense if only_sums && crowded && !input.scanned => {
+                    copies(copy_bytes, input.tuning.group_copies)
+                }
                 _ => 1,
             };
             let cells = arena.zeroed(copy_bytes * copies as usize);
             let words = pack.is_wide().then(|| arena.scratch(places as usize * 8 * pack.words));
             let Accumulators { outputs, requested, .. } = accumulators;
-            let bound = BoundGroups {
+            let mut bound = BoundGroups {
                 grouping,
                 pack,
                 columns,
@@ -209,7 +228,15 @@ pub(super) fn plan<'a>(
                 cell_count,
                 outputs,
                 requested,
+                values: None,
             };
+            if input.scanned {
+                if groups.is_empty() {
+                    return unsupported("an aggregation without groups that is not the result");
+                }
+                let facts = aggregate_facts(aggregates, registers, (input.rows, input.overflow))?;
+                bound.values = Some(group_values(&bound, &values, &facts)?);
+            }
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, sums })
         }
         Sink::TopK(top) => {
@@ -377,9 +404,10 @@ fn aggregate_row(
             group
         }
         Grouping::Dense => {
-            let seen = rows.with_emitter(|emitter| emitter.params.add("uint8_t*", Argument::Zone(bound.seen)));
+            let mark_pointer = format!("{}*", bound.mark_type());
+            let seen = rows.with_emitter(|emitter| emitter.params.add(&mark_pointer, Argument::Zone(bound.seen)));
             // Looked at first: that comes from the cache, and writes of many rows to few groups wait for each other.
-            rows.line(&format!("if ({seen}[{group}] == 0) {seen}[{group}] = 1;"));
+            rows.line(&format!("if ({seen}[{group}] == 0) {seen}[{group}] = {};", bound.mark(&group)));
             group
         }
         Grouping::Hashed if bound.words.is_some() => {
@@ -405,7 +433,8 @@ fn aggregate_row(
     let (cells, places) = match bound.grouping {
         Grouping::Single if !accumulators.cells.iter().any(|cell| cell.op.is_of_many_limbs()) => Default::default(),
         Grouping::Shared => {
-            (String::new(), rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(bound.places))))
+            let groups = Argument::U64(bound.pack.domain);
+            (String::new(), rows.with_emitter(|emitter| emitter.params.add("uint64_t", groups)))
         }
         _ => rows.with_emitter(|emitter| {
             let cells = match bound.grouping {
@@ -413,7 +442,8 @@ fn aggregate_row(
                 Grouping::Dense if bound.copies > 1 => "copy".to_string(),
                 _ => emitter.params.add("uint64_t*", Argument::Zone(bound.cells)),
             };
-            (cells, emitter.params.add("uint64_t", Argument::U64(bound.places)))
+            let places = if bound.grouping == Grouping::Private { bound.pack.domain } else { bound.places };
+            (cells, emitter.params.add("uint64_t", Argument::U64(places)))
         }),
     };
     let mut partials = Partials::default();

@@ -17,7 +17,7 @@ use crate::codegen::expr::Value;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{PipelineInput, ScanZones};
 use crate::codegen::rows::RowWriter;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::order::Planned;
@@ -112,6 +112,9 @@ pub(crate) fn plan(
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let (rows, k) = (input.rows, top.k.min(input.rows));
+    if !input.values.is_empty() {
+        return unsupported("the first rows of groups");
+    }
     let ranks = Ranks::new(&top.keys, &values, rows)?;
     let (_, tail_raises) = analyse(&exprs[ranks.leading..], registers, input.overflow)?;
     let question = Question {

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, VECTOR_ROWS, decoding_library};
+use warpcube_column::{
+    ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, Storage, VECTOR_ROWS, decoding_library,
+};
 use warpcube_gpu::prims::KEYS;
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Pointer, Zone};
+use crate::codegen::group_values::{GroupValue, column_facts, is_group};
 use crate::codegen::launch_group::{LaunchGroup, launch_groups};
 use crate::codegen::pipeline::{
     BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
@@ -16,7 +19,7 @@ use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::Facts;
 use crate::format::in_bytes;
-use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Step, Ty};
+use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Source, Step, Ty};
 use crate::plan::table::BuiltTable;
 use crate::tuning::Tuning;
 
@@ -28,6 +31,9 @@ const WIDE_KEYS_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_
 /// Exact sums of floats, with the mark by which programs are known that have some.
 const FIXED: &str = include_str!("../../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
+/// Values of groups that another pipeline scans, with their mark.
+const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
+const GROUP_VALUES_MARK: &str = "wc_of_order";
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 /// What kernels of a top-k call, with the marks by which they are known.
@@ -41,6 +47,8 @@ const TICKET_ROWS_STEP: u64 = 4 << 10;
 const SMALLER: u64 = 4;
 /// Warps a multiprocessor that tickets are cut for.
 const WARPS_PER_MULTIPROCESSOR: u64 = 32;
+/// Rows of a chunk of a group table that is scanned, as many as a segment has.
+const GROUP_CHUNK_ROWS: u64 = 1 << 20;
 /// Group tables up to this size are downloaded whole.
 pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
 /// Groups that the first download of a compacted result has room for, in bytes.
@@ -108,27 +116,41 @@ pub(crate) fn bind(
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
     let (mut pipelines, mut source) = (Vec::new(), String::new());
     let mut root = None;
+    let mut groups: Vec<Option<BoundGroups>> = vec![None; fragment.pipelines.len()];
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
-        let table = tables
-            .get(pipeline.table)
-            .ok_or_else(|| EngineError::Malformed(format!("pipeline {index} scans table {}", pipeline.table)))?;
-        let RowCount::Known(rows) = table.rows else {
-            return unsupported("a relation whose rows only the device has counted");
+        let scanned = match pipeline.source {
+            Source::Table(table) => {
+                Scanned::of_table(tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?)?
+            }
+            Source::Groups(of) => Scanned::of_groups(
+                groups
+                    .get(of)
+                    .and_then(Option::as_ref)
+                    .ok_or_else(|| malformed(index, &format!("scans groups {of}")))?,
+            ),
         };
-        let columns: Vec<Facts> = table.columns.iter().map(|column| facts(column)).collect();
-        let layouts: Vec<ColumnLayout> = table.columns.iter().map(|column| ColumnLayout::of(column)).collect();
-        let distinct: Vec<_> = table.columns.iter().map(|column| column.distinct_integers().cloned()).collect();
+        let of_groups;
+        let pipeline = match scanned.values.is_empty() {
+            true => pipeline,
+            false => {
+                of_groups = over_groups(pipeline, scanned.columns.len());
+                &of_groups
+            }
+        };
+        let rows = scanned.rows();
         let input = PipelineInput {
             index,
             pipeline,
-            layouts: &layouts,
-            distinct: &distinct,
-            columns: &columns,
+            layouts: &scanned.layouts,
+            distinct: &scanned.distinct,
+            columns: &scanned.columns,
+            values: &scanned.values,
             rows,
-            chunk_rows: &table.chunks,
+            chunk_rows: &scanned.chunks,
             skips: rows >= tuning.skip_rows,
             tables: &built,
             unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
+            scanned: fragment.pipelines.iter().any(|other| other.source == Source::Groups(index)),
             info,
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
@@ -139,7 +161,7 @@ pub(crate) fn bind(
             overflow: fragment.overflow,
             tuning,
         };
-        let bound = generate(&input, |arena, least| lay_out_scan(arena, table, info, tuning, least), &mut arena)?;
+        let bound = generate(&input, |arena, least| lay_out_scan(arena, &scanned, info, tuning, least), &mut arena)?;
         if bound.shared_bytes as usize > info.shared_memory_per_block {
             let (wanted, most) = (in_bytes(bound.shared_bytes.into()), in_bytes(info.shared_memory_per_block as u64));
             return unsupported(format!("a kernel that takes {wanted} of shared memory, where a block has {most}"));
@@ -147,7 +169,10 @@ pub(crate) fn bind(
         source.push_str(&bound.source);
         match &bound.sink {
             BoundSink::Table(table) => built[index] = Some(table.clone()),
-            BoundSink::Groups(bound) => root = Some(Root::Groups(Box::new(bound.clone()), None)),
+            BoundSink::Groups(bound) => {
+                groups[index] = Some(bound.clone());
+                root = Some(Root::Groups(Box::new(bound.clone()), None));
+            }
             BoundSink::TopK(bound) => root = Some(Root::TopK(bound.clone())),
         }
         pipelines.push(bound);
@@ -202,8 +227,9 @@ fn with_library(source: &str) -> String {
     let extra = if WIDE_KEYS_MARKS.iter().any(|mark| source.contains(mark)) { WIDE_KEYS } else { "" };
     let decoding = decoding_library(source);
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
+    let values = if source.contains(GROUP_VALUES_MARK) { GROUP_VALUES } else { "" };
     let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{decoding}{source}")
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{decoding}{source}")
 }
 
 /// A program a launch group, then the one that `finish` names.
@@ -259,10 +285,89 @@ fn facts(resident: &ResidentColumn) -> Facts {
     }
 }
 
-/// Cuts a relation into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that
+/// A pipeline that scans groups, over the `columns` of their table: its registers come behind those, and places
+/// without a group are left out.
+fn over_groups(pipeline: &Pipeline, columns: usize) -> Pipeline {
+    let mut pipeline = pipeline.shifted(columns);
+    pipeline.steps.insert(0, Step::Filter(is_group()));
+    pipeline
+}
+
+fn malformed(pipeline: usize, what: &str) -> EngineError {
+    EngineError::Malformed(format!("pipeline {pipeline} {what}"))
+}
+
+/// What a pipeline scans: columns cut into the same chunks.
+struct Scanned {
+    /// Rows of each chunk.
+    chunks: Vec<u32>,
+    columns: Vec<Facts>,
+    layouts: Vec<ColumnLayout>,
+    distinct: Vec<Option<Arc<[i128]>>>,
+    /// Addresses: for each chunk, each column's values and validity.
+    pointers: Vec<Pointer>,
+    /// What the columns of a group table stand for.
+    values: Vec<GroupValue>,
+}
+
+impl Scanned {
+    fn of_table(table: &Relation) -> Result<Scanned> {
+        let RowCount::Known(_) = table.rows else {
+            return unsupported("a relation whose rows only the device has counted");
+        };
+        let mut pointers = Vec::with_capacity(2 * table.chunks.len() * table.columns.len());
+        for chunk in 0..table.chunks.len() {
+            for column in &table.columns {
+                let segment = &column.segments()[chunk];
+                pointers.push(Pointer::Address(segment.values().address()));
+                pointers.push(Pointer::Address(segment.validity().map_or(0, |words| words.address())));
+            }
+        }
+        Ok(Scanned {
+            chunks: table.chunks.to_vec(),
+            columns: table.columns.iter().map(|column| facts(column)).collect(),
+            layouts: table.columns.iter().map(|column| ColumnLayout::of(column)).collect(),
+            distinct: table.columns.iter().map(|column| column.distinct_integers().cloned()).collect(),
+            pointers,
+            values: Vec::new(),
+        })
+    }
+
+    /// The table of groups: keys, then cells, as plain columns with a row a place.
+    fn of_groups(groups: &BoundGroups) -> Scanned {
+        let columns = column_facts(groups);
+        let storage = |facts: &Facts| if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
+        let (mut chunks, mut pointers, mut first) = (Vec::new(), Vec::new(), 0);
+        while first < groups.places {
+            let rows = (groups.places - first).min(GROUP_CHUNK_ROWS);
+            let column =
+                |cell: usize| Pointer::Within(groups.cells, 8 * (cell * groups.places as usize + first as usize));
+            let keys = Pointer::Within(groups.seen, 8 * first as usize);
+            for values in std::iter::once(keys).chain((0..groups.cell_count).map(column)) {
+                pointers.extend([values, Pointer::Address(0)]);
+            }
+            chunks.push(rows as u32);
+            first += rows;
+        }
+        Scanned {
+            chunks,
+            layouts: columns.iter().map(|facts| ColumnLayout::plain(storage(facts))).collect(),
+            distinct: vec![None; columns.len()],
+            columns,
+            pointers,
+            values: groups.values.clone().unwrap_or_default(),
+        }
+    }
+
+    fn rows(&self) -> u64 {
+        self.chunks.iter().map(|rows| u64::from(*rows)).sum()
+    }
+}
+
+/// Cuts a scan into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that
 /// warps end together. Small tables have one for each warp, of `least` rows or more.
-fn lay_out_scan(arena: &mut Arena, table: &Relation, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
-    let (table_rows, warps) = (table.rows_max(), u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
+fn lay_out_scan(arena: &mut Arena, table: &Scanned, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
+    let (table_rows, warps) = (table.rows(), u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
     let rows_min = tuning.step_rows_max();
     let wanted = table_rows / (warps * tuning.tickets_per_warp);
     let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
@@ -270,28 +375,22 @@ fn lay_out_scan(arena: &mut Arena, table: &Relation, info: &DeviceInfo, tuning: 
     let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
     let of_warp = table_rows.div_ceil(warps).next_multiple_of(least);
     let (large, small) = if of_warp < rows_min { (of_warp, of_warp) } else { (large, small) };
-    let (mut pointers, mut first, mut rows) = (Vec::<u64>::new(), Vec::<u32>::new(), Vec::<u32>::new());
+    let mut first = Vec::<u32>::with_capacity(table.chunks.len());
     let (mut vectors, mut first_vectors) = (0u32, Vec::<u32>::new());
     let (mut tickets, mut ticket_rows, mut before) = (0u32, Vec::<u32>::new(), 0.0);
-    for (chunk, chunk_rows) in table.chunks.iter().enumerate() {
+    for chunk_rows in &table.chunks {
         let of_chunk = if before < (1.0 - tuning.small_tickets) * table_rows as f64 { large } else { small };
         ticket_rows.push(of_chunk as u32);
         before += f64::from(*chunk_rows);
-        for column in &table.columns {
-            let segment = &column.segments()[chunk];
-            pointers.push(segment.values().address());
-            pointers.push(segment.validity().map_or(0, |words| words.address()));
-        }
         first.push(tickets);
-        rows.push(*chunk_rows);
         tickets += u64::from(*chunk_rows).div_ceil(of_chunk) as u32;
         first_vectors.push(vectors);
         vectors += chunk_rows.div_ceil(VECTOR_ROWS as u32);
     }
     ScanZones {
-        segments: arena.constant(bytemuck::cast_slice(&pointers)),
+        segments: arena.pointers(&table.pointers),
         first_tickets: arena.constant(bytemuck::cast_slice(&first)),
-        chunk_rows: arena.constant(bytemuck::cast_slice(&rows)),
+        chunk_rows: arena.constant(bytemuck::cast_slice(&table.chunks)),
         ticket_rows: arena.constant(bytemuck::cast_slice(&ticket_rows)),
         chunks: table.chunks.len() as u32,
         tickets,

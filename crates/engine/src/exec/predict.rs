@@ -64,8 +64,8 @@ pub struct Prediction {
 /// One pipeline of a [`Prediction`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictedPipeline {
-    /// The table it scans.
-    pub table: String,
+    /// The table that it scans, or the pipeline whose groups it does.
+    pub source: String,
     /// Rows of the table, where they are known.
     pub rows: Option<u64>,
     /// Columns it reads.
@@ -104,19 +104,22 @@ impl Engine {
             .into_iter()
             .enumerate()
             .map(|(index, words)| {
-                let table = fragment.pipelines[index].table;
-                let facts = tables.get(table);
+                let source = fragment.pipelines[index].source;
+                let facts = source.table().and_then(|table| tables.get(table));
                 let rows = facts.and_then(|facts| facts.rows);
                 let of_bound = bound.map(|bound| &bound.pipelines[index]);
-                let positions = fragment.tables.get(table).map_or(&[] as &[usize], |table| &table.columns);
+                let positions = source.table().and_then(|table| fragment.tables.get(table));
+                let positions = positions.map_or(&[] as &[usize], |table| &table.columns);
                 let is_there = |column: &&usize| facts.is_some_and(|facts| self.is_there(facts, **column));
                 PredictedPipeline {
-                    table: fragment.tables.get(table).map_or_else(String::new, |table| table.name.clone()),
+                    source: fragment.source_name(source),
                     rows,
                     columns: positions.len(),
                     resident: positions.iter().filter(is_there).count(),
                     bytes: match of_bound {
                         Some(bound) => Some(bound.bytes as u64),
+                        // Of groups nothing is known before they are there.
+                        None if source.table().is_none() => Some(0),
                         None => facts.and_then(|facts| bytes(facts, |_| true)),
                     },
                     steps: words.steps,

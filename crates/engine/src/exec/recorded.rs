@@ -41,7 +41,7 @@ impl Recorded {
         // A point in time between two launches would keep the second from starting early.
         let early = tuning.early_launch && !times_launches;
         let mut work = Work::new(device);
-        work.upload(arena, 0, bound.arena.constants())?;
+        work.upload(arena, 0, &bound.arena.constants(arena.address()))?;
         let mut marks = vec![work.mark()];
         let (offset, bytes) = bound.arena.zeroed_range();
         work.fill(arena, offset, 0, bytes)?;

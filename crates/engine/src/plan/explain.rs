@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
 use arrow::temporal_conversions::date32_to_datetime;
 
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
-use crate::ir::{OrderKey, Pipeline, TopK, Ty, UnaryOp};
+use crate::ir::{OrderKey, Pipeline, Source, TopK, Ty, UnaryOp};
 use crate::plan::order::{Item, Planned};
 
 /// What stands in a register: its text and, where it is known, its Arrow type.
@@ -33,7 +33,11 @@ pub(crate) fn describe(
     let mut payloads: Vec<Vec<Named>> = Vec::with_capacity(fragment.pipelines.len());
     let mut words = Vec::with_capacity(fragment.pipelines.len());
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
-        let registers = registers(pipeline, columns.get(pipeline.table).map_or(&[], Vec::as_slice), &payloads);
+        let columns = match pipeline.source {
+            Source::Table(table) => columns.get(table),
+            Source::Groups(groups) => payloads.get(groups),
+        };
+        let registers = registers(pipeline, columns.map_or(&[], Vec::as_slice), &payloads);
         let steps = match orders.and_then(|orders| orders.get(index)) {
             Some(order) => order.iter().map(|planned| bound_step(planned, &registers)).collect(),
             None => pipeline.steps.iter().flat_map(|step| steps(step, &registers)).collect(),
@@ -48,13 +52,19 @@ pub(crate) fn describe(
                 };
                 values.iter().flat_map(both).collect()
             }
-            Sink::Aggregate { .. } | Sink::TopK(_) => Vec::new(),
+            Sink::Aggregate { groups, aggregates } => {
+                let keys = groups.iter().map(|(expr, data_type)| (expression(expr, &registers), data_type));
+                let calls = aggregates.iter().map(|call| (aggregate(call, &registers), &call.data_type));
+                let named = |(text, data_type): (String, &DataType)| Named { text, data_type: Some(data_type.clone()) };
+                keys.chain(calls).map(named).collect()
+            }
+            Sink::TopK(_) => Vec::new(),
         });
     }
     words
 }
 
-/// The registers of a pipeline: its columns, then the payload of each probe.
+/// The registers of a pipeline: those of its source, then the payload of each probe.
 fn registers(pipeline: &Pipeline, columns: &[Named], payloads: &[Vec<Named>]) -> Vec<Named> {
     let mut registers = columns.to_vec();
     for step in &pipeline.steps {

@@ -14,6 +14,7 @@ mod nulls;
 mod overflow;
 mod predictions;
 mod random;
+mod scanned_groups;
 mod strings;
 mod sums;
 mod support;

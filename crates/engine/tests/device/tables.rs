@@ -2,7 +2,8 @@
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
 use warpcube_engine::{
-    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Ty,
+    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Source,
+    Ty,
 };
 use warpcube_gpu::LaneOrder;
 
@@ -245,7 +246,7 @@ fn extremes_by_key() {
         ],
     );
     let build = |keys: Vec<Expr>, values: Vec<Expr>| Pipeline {
-        table: 1,
+        source: Source::Table(1),
         steps: vec![],
         sink: Sink::Extremes { keys, values },
     };

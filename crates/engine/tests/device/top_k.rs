@@ -11,10 +11,6 @@ use crate::support::*;
 /// Rows above which a threshold is taken.
 const SAMPLED: usize = 40_000;
 
-fn floats(rows: usize, value: impl Fn(usize) -> Option<f64>) -> ArrayRef {
-    numbers::<Float64Type>(rows, value)
-}
-
 /// A float of any kind.
 fn any_float(row: usize) -> Option<f64> {
     Some(match mixed(row, 9) % 13 {

@@ -184,9 +184,10 @@ impl DisplayAs for DeviceExec {
                         }
                         Sink::TopK(top) => format!("top-k({} keys, {} rows)", top.keys.len(), top.k),
                     };
-                    let table = &fragment.tables[pipeline.table];
-                    let (columns, steps) = (table.columns.len(), pipeline.steps.len());
-                    write!(f, "{separator}{}({columns} columns) → {steps} steps → {sink}", table.name)?;
+                    let table = pipeline.source.table().and_then(|table| fragment.tables.get(table));
+                    let (columns, steps) = (table.map_or(0, |table| table.columns.len()), pipeline.steps.len());
+                    let source = fragment.source_name(pipeline.source);
+                    write!(f, "{separator}{source}({columns} columns) → {steps} steps → {sink}")?;
                 }
                 write!(f, "]")
             }

@@ -161,7 +161,7 @@ fn fragment(text: &mut String, number: usize, what: &str, predicted: &Prediction
             (columns, 0) => format!("{columns} columns to be loaded"),
             (columns, resident) => format!("{columns} columns, {} of them to be loaded", columns - resident),
         };
-        line(format_args!("  pipeline {index}: scan {}, {rows}, {there}", pipeline.table));
+        line(format_args!("  pipeline {index}: scan {}, {rows}, {there}", pipeline.source));
         pipeline.steps.iter().for_each(|step| line(format_args!("    {step}")));
         line(format_args!("    {}", pipeline.sink));
         line(format_args!("      size: {}", pipeline.size.as_deref().unwrap_or(UNKNOWN)));

@@ -41,38 +41,107 @@ pub(crate) struct Spread {
     pub(crate) scale: i8,
 }
 
+/// An aggregation over base columns of its own graph.
+#[derive(Debug)]
+pub(crate) struct Grouped {
+    /// The relations of its input.
+    pub(crate) graph: Graph,
+    /// How they are joined.
+    pub(crate) core: Core,
+    groups: Vec<Expr>,
+    calls: Vec<Expr>,
+    /// Arrow types of its outputs: groups, then calls.
+    pub(crate) types: Vec<DataType>,
+    float_sums: FloatSums,
+}
+
+impl Grouped {
+    /// Flattens the input of an aggregation.
+    pub(crate) fn of(aggregate: &Aggregate, facts: &TableFacts) -> Result<Grouped, Reason> {
+        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+            return Err("grouping sets".into());
+        }
+        let mut graph = Graph::new(facts.options.clone());
+        let mut core = Core::default();
+        let inputs = graph.flatten(&aggregate.input, facts, &mut core)?;
+        let schema = aggregate.input.schema();
+        let base = |expr: &Expr| rewrite(expr, schema, &inputs);
+        let groups = aggregate.group_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+        let calls = aggregate.aggr_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+        let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        Ok(Grouped { graph, core, groups, calls, types, float_sums: facts.float_sums })
+    }
+
+    /// Number of its group expressions.
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The expressions that its sink reads.
+    pub(crate) fn reads(&self) -> Result<Vec<Expr>, Reason> {
+        let mut reads: Vec<Expr> = self.groups.clone();
+        for call in &self.calls {
+            let function = as_function(call)?;
+            reads.extend(function.params.args.iter().cloned());
+            reads.extend(function.params.filter.iter().map(|filter| filter.as_ref().clone()));
+        }
+        Ok(reads)
+    }
+
+    /// The sink, and how each output is made from its groups and aggregates.
+    pub(crate) fn sink(&self, translator: &Translator) -> Result<(Sink, Vec<Finish>), Reason> {
+        let (group_types, call_types) = self.types.split_at(self.groups.len());
+        let mut groups = Vec::with_capacity(self.groups.len());
+        for (group, data_type) in self.groups.iter().zip(group_types) {
+            groups.push((translator.translate(group)?, data_type.clone()));
+        }
+        let mut finish: Vec<Finish> = (0..self.groups.len()).map(Finish::Group).collect();
+        let mut aggregates = Vec::new();
+        for (call, data_type) in self.calls.iter().zip(call_types) {
+            let function = as_function(call)?;
+            finish.push(translate_call(function, data_type, translator, self.float_sums, &mut aggregates)?);
+        }
+        Ok((Sink::Aggregate { groups, aggregates }, finish))
+    }
+}
+
+impl Finish {
+    /// The output as an expression over the registers of a pipeline that scans the groups, of which there are `groups`
+    /// expressions.
+    ///
+    /// # Errors
+    /// What only the host computes.
+    pub(crate) fn over_registers(&self, groups: usize) -> Result<Device, Reason> {
+        let aggregate = |index: usize| Box::new(Device::Reg(groups + index));
+        Ok(match self {
+            Finish::Group(index) => Device::Reg(*index),
+            Finish::Aggregate(index) => Device::Reg(groups + index),
+            Finish::Average { sum, count } => {
+                let count = Device::Cast(aggregate(*count), Ty::F64);
+                Device::Binary(BinaryOp::Div, aggregate(*sum), Box::new(count))
+            }
+            Finish::DecimalAverage { sum, count, more_digits } => {
+                let digits = i8::try_from(*more_digits).map_err(|_| "an average of many digits")?;
+                let count = Device::Cast(aggregate(*count), Ty::I128);
+                Device::binary(BinaryOp::Div, Device::Rescale(aggregate(*sum), digits), count)
+            }
+            Finish::Variance { .. } | Finish::FloatVariance { .. } => {
+                return Err("a variance that another operator reads".into());
+            }
+        })
+    }
+}
+
 /// Translates an aggregation with all below it.
 pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
-    if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-        return Err("grouping sets".into());
-    }
-    let mut graph = Graph::new(facts.options.clone());
-    let mut core = Core::default();
-    let inputs = graph.flatten(&aggregate.input, facts, &mut core)?;
-    let schema = aggregate.input.schema();
-    let base = |expr: &Expr| rewrite(expr, schema, &inputs);
-    let groups = aggregate.group_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-    let calls = aggregate.aggr_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-    let mut sink: Vec<Expr> = groups.clone();
-    for call in &calls {
-        let function = as_function(call)?;
-        sink.extend(function.params.args.iter().cloned());
-        sink.extend(function.params.filter.iter().map(|filter| filter.as_ref().clone()));
-    }
-    let tree = Tree::plan(&graph, &core, &sink)?;
-    let mut finish: Vec<Finish> = (0..groups.len()).map(Finish::Group).collect();
-    let result_types: Vec<DataType> = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-    let (mut fragment, tables) = tree.pipelines(&sink, |translator| {
-        let mut device_groups = Vec::with_capacity(groups.len());
-        for (group, data_type) in groups.iter().zip(&result_types) {
-            device_groups.push((translator.translate(group)?, data_type.clone()));
-        }
-        let mut aggregates = Vec::new();
-        for (call, data_type) in calls.iter().zip(&result_types[groups.len()..]) {
-            let function = as_function(call)?;
-            finish.push(translate_call(function, data_type, translator, facts.float_sums, &mut aggregates)?);
-        }
-        Ok(Sink::Aggregate { groups: device_groups, aggregates })
+    let grouped = Grouped::of(aggregate, facts)?;
+    let reads = grouped.reads()?;
+    let tree = Tree::plan(&grouped.graph, &grouped.core, &reads)?;
+    let mut finish = Vec::new();
+    let (mut fragment, tables) = tree.pipelines(&reads, |translator| {
+        let (sink, of_outputs) = grouped.sink(translator)?;
+        finish = of_outputs;
+        Ok(sink)
     })?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {

@@ -26,6 +26,8 @@ pub(crate) struct Translator<'a> {
     /// Subqueries whose value is given to each run.
     arguments: &'a RefCell<Vec<Subquery>>,
     registers: Vec<Column>,
+    /// Columns that are computed from registers.
+    computed: Vec<(Column, Device)>,
 }
 
 impl<'a> Translator<'a> {
@@ -36,12 +38,17 @@ impl<'a> Translator<'a> {
         options: &'a Arc<ConfigOptions>,
         arguments: &'a RefCell<Vec<Subquery>>,
     ) -> Translator<'a> {
-        Translator { schema, options, arguments, registers: Vec::new() }
+        Translator { schema, options, arguments, registers: Vec::new(), computed: Vec::new() }
     }
 
     /// The next register holds `column`.
     pub(crate) fn add(&mut self, column: Column) {
         self.registers.push(column);
+    }
+
+    /// A column that is computed from registers.
+    pub(crate) fn compute(&mut self, column: Column, value: Device) {
+        self.computed.push((column, value));
     }
 
     /// The next register, which no column names.
@@ -60,7 +67,17 @@ impl<'a> Translator<'a> {
         Ty::of(&data_type).ok_or_else(|| format!("'{expr}' has type {data_type}"))
     }
 
+    fn column(&self, column: &Column) -> Result<Device, Reason> {
+        match self.computed.iter().find(|(known, _)| known == column) {
+            Some((_, value)) => Ok(value.clone()),
+            None => Ok(Device::Reg(self.register(column)?)),
+        }
+    }
+
     fn register(&self, column: &Column) -> Result<usize, Reason> {
+        if let Some((_, Device::Reg(register))) = self.computed.iter().find(|(known, _)| known == column) {
+            return Ok(*register);
+        }
         let position = self.registers.iter().position(|known| known == column);
         position.ok_or_else(|| format!("column '{}' does not reach this pipeline", column.name))
     }
@@ -81,7 +98,7 @@ impl<'a> Translator<'a> {
             Expr::Alias(alias) => self.translate(&alias.expr),
             Expr::Column(column) => {
                 self.ty(expr)?;
-                Ok(Device::Reg(self.register(column)?))
+                self.column(column)
             }
             Expr::Literal(value, _) => literal(value),
             Expr::BinaryExpr(binary) => self.binary(binary, expr),

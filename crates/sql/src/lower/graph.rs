@@ -1,4 +1,4 @@
-//! The input of an aggregation as scans, equi-joins and filters.
+//! The input of an aggregation as scans, equi-joins, filters and aggregations below it.
 //!
 //! Projections, aliases and filters dissolve: every expression is rewritten over *base columns*, which name a scan by
 //! number (`#2.p_brand1`). Inner joins of one [`Core`] may be taken in any order; an outer, semi or anti join hangs a
@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference, plan_datafusion_err};
@@ -15,13 +16,26 @@ use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Join, Logi
 use warpcube_engine::JoinKind;
 
 use super::Reason;
+use super::aggregate::Grouped;
 use super::tables::{TableFacts, TableInfo};
 
-/// A scan.
+/// Rows that a pipeline scans.
 #[derive(Debug)]
-pub(crate) struct Relation {
-    /// The table.
-    pub(crate) table: Arc<TableInfo>,
+pub(crate) enum Relation {
+    /// Those of a table.
+    Table(Arc<TableInfo>),
+    /// The groups of an aggregation below.
+    Groups(Box<Grouped>),
+}
+
+impl Relation {
+    /// Rows, as far as they are known; of groups a guess.
+    pub(crate) fn rows(&self) -> u64 {
+        match self {
+            Relation::Table(table) => table.rows.unwrap_or(0),
+            Relation::Groups(grouped) => grouped.graph.rows_max() / ROWS_PER_GROUP,
+        }
+    }
 }
 
 /// Relations joined by inner joins, with what hangs on them.
@@ -50,10 +64,13 @@ pub(crate) struct Hanging {
     pub(crate) differ: Option<(Expr, Expr)>,
 }
 
+/// Rows a group that are taken for the size of groups of which nothing is known.
+const ROWS_PER_GROUP: u64 = 2;
+
 /// All relations of an aggregation's input.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Scans; a base column's qualifier is a position here.
+    /// Tables and groups; a base column's qualifier is a position here.
     pub(crate) relations: Vec<Relation>,
     /// Types of all base columns.
     pub(crate) schema: DFSchema,
@@ -65,6 +82,21 @@ impl Graph {
     /// A graph of no relations.
     pub(crate) fn new(options: Arc<ConfigOptions>) -> Graph {
         Graph { relations: Vec::new(), schema: DFSchema::empty(), options }
+    }
+
+    /// Rows of the largest relation.
+    fn rows_max(&self) -> u64 {
+        self.relations.iter().map(Relation::rows).max().unwrap_or(0)
+    }
+
+    /// Adds a relation with these columns; the result is its number.
+    fn add(&mut self, relation: Relation, schema: &Schema, core: &mut Core) -> Result<usize, Reason> {
+        let number = self.relations.len();
+        let qualified = DFSchema::try_from_qualified_schema(qualifier(number), schema).map_err(text)?;
+        self.schema = self.schema.join(&qualified).map_err(text)?;
+        self.relations.push(relation);
+        core.members.push(number);
+        Ok(number)
     }
 
     /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the
@@ -81,12 +113,8 @@ impl Graph {
                     return Err("a scan with a limit".into());
                 }
                 let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
-                let relation = self.relations.len();
                 let schema = table.provider.schema();
-                let qualified = DFSchema::try_from_qualified_schema(qualifier(relation), &schema).map_err(text)?;
-                self.schema = self.schema.join(&qualified).map_err(text)?;
-                self.relations.push(Relation { table: table.clone() });
-                core.members.push(relation);
+                let relation = self.add(Relation::Table(table.clone()), &schema, core)?;
                 let column = |index: usize| base_column(relation, schema.field(index).name());
                 let all: Vec<Expr> = (0..schema.fields().len()).map(column).collect();
                 for filter in scan.filters.iter().flat_map(split_conjunction) {
@@ -115,6 +143,17 @@ impl Graph {
                 Ok(inputs)
             }
             LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
+            LogicalPlan::Aggregate(aggregate) => {
+                let grouped = Grouped::of(aggregate, facts)?;
+                let fields = grouped.types.iter().enumerate().zip(aggregate.schema.fields());
+                let field = |((position, data_type), field): ((usize, &DataType), &FieldRef)| {
+                    Field::new(output_name(position), data_type.clone(), field.is_nullable())
+                };
+                let schema = Schema::new(fields.map(field).collect::<Vec<_>>());
+                let relation = self.add(Relation::Groups(Box::new(grouped)), &schema, core)?;
+                let column = |position: usize| base_column(relation, &output_name(position));
+                Ok((0..schema.fields().len()).map(column).collect())
+            }
             LogicalPlan::Join(join) => self.join(join, facts, core),
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
             other => Err(format!("its input has a {}", kind_of(other))),
@@ -322,6 +361,11 @@ impl Core {
             self.filters.push(left.eq(right));
         }
     }
+}
+
+/// The base column that an output of an aggregation is.
+pub(crate) fn output_name(position: usize) -> String {
+    format!("output {position}")
 }
 
 fn qualifier(relation: usize) -> TableReference {

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Subquery};
 use warpcube_engine::{
-    BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline, Probe, Sink, Step, UnaryOp,
+    BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline, Probe, Sink, Source, Step, UnaryOp,
 };
 
 use super::Reason;
+use super::aggregate::Grouped;
 use super::expr::Translator;
-use super::graph::{Core, Graph, Hanging, columns, relation_of, relations};
+use super::graph::{Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations};
 use super::tables::TableInfo;
 
 /// A relation in its place.
@@ -57,7 +58,7 @@ pub(crate) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Arranges a core; `sink` are the expressions read at the root.
     pub(crate) fn plan(graph: &'a Graph, core: &Core, sink: &[Expr]) -> Result<Tree<'a>, Reason> {
-        let rows = |relation: &usize| graph.relations[*relation].table.rows.unwrap_or(0);
+        let rows = |relation: &usize| graph.relations[*relation].rows();
         // Of equally large relations the first stays the root, whatever the order of a map would be.
         let root = core.members.iter().copied().rev().max_by_key(rows).ok_or("no table is read")?;
         let mut tree = Tree { graph, nodes: BTreeMap::new(), placed: Vec::new(), root, arguments: RefCell::default() };
@@ -139,7 +140,7 @@ impl<'a> Tree<'a> {
         if !tied.iter().any(|relation| hanging.core.members.contains(relation)) {
             return Err("an outer, semi or anti join whose inner side is tied by no column of its own".into());
         }
-        let rows = |relation: &usize| self.graph.relations[*relation].table.rows.unwrap_or(0);
+        let rows = |relation: &usize| self.graph.relations[*relation].rows();
         let size = |relation: &usize| (rows(relation), tied.contains(relation));
         let candidates = members().filter(|relation| hanging.kind != JoinKind::Left || tied.contains(relation));
         candidates.rev().max_by_key(size).ok_or_else(|| "a join with a side that reads no table".into())
@@ -207,12 +208,10 @@ impl<'a> Tree<'a> {
         sink: &[Expr],
         make_sink: impl FnOnce(&mut Translator) -> Result<Sink, Reason>,
     ) -> Result<(Fragment, Vec<Arc<TableInfo>>), Reason> {
-        let mut writer = Writer { tree: self, pipelines: Vec::new(), tables: Vec::new(), infos: Vec::new() };
-        let (steps, table, mut translator) = writer.steps(self.root, sink)?;
-        let sink = make_sink(&mut translator)?;
-        writer.pipelines.push(Pipeline { table, steps, sink });
-        let overflow = Overflow::default();
-        Ok((Fragment { tables: writer.tables, pipelines: writer.pipelines, overflow }, writer.infos))
+        let mut writer = Writer { tree: self, written: Written::default() };
+        writer.root(sink, make_sink)?;
+        let Written { pipelines, tables, infos } = writer.written;
+        Ok((Fragment { tables, pipelines, overflow: Overflow::default() }, infos))
     }
 }
 
@@ -300,17 +299,65 @@ fn oriented<'e>((left, right): &'e (Expr, Expr), relation: usize, placed: &[usiz
     if own(left) && known(right) { Some((left, right)) } else { (own(right) && known(left)).then_some((right, left)) }
 }
 
-/// Writes pipelines in dependency order.
-struct Writer<'a, 'g> {
-    tree: &'a Tree<'g>,
+/// Pipelines in dependency order, and the tables that they scan.
+#[derive(Default)]
+struct Written {
     pipelines: Vec<Pipeline>,
     tables: Vec<FragmentTable>,
     infos: Vec<Arc<TableInfo>>,
 }
 
+/// Writes the pipelines of a tree.
+struct Writer<'a, 'g> {
+    tree: &'a Tree<'g>,
+    written: Written,
+}
+
 impl<'a> Writer<'a, '_> {
-    /// The steps of a node after the pipelines of its children were written, its table, and its registers.
-    fn steps(&mut self, relation: usize, sink: &[Expr]) -> Result<(Vec<Step>, usize, Translator<'a>), Reason> {
+    /// Writes the root's pipeline after all others.
+    fn root(
+        &mut self,
+        sink: &[Expr],
+        make_sink: impl FnOnce(&mut Translator) -> Result<Sink, Reason>,
+    ) -> Result<(), Reason> {
+        let (steps, source, mut translator) = self.steps(self.tree.root, sink)?;
+        let sink = make_sink(&mut translator)?;
+        self.written.pipelines.push(Pipeline { source, steps, sink });
+        Ok(())
+    }
+
+    /// Writes the pipelines of an aggregation whose groups are scanned; `translator` gets registers for their values.
+    fn groups(&mut self, relation: usize, grouped: &Grouped, translator: &mut Translator) -> Result<usize, Reason> {
+        let reads = grouped.reads()?;
+        let mut tree = Tree::plan(&grouped.graph, &grouped.core, &reads)?;
+        // Subqueries are numbered in one list.
+        tree.arguments = RefCell::new(self.tree.arguments.take());
+        let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
+        let mut finish = Vec::new();
+        let written = writer.root(&reads, |translator| {
+            let (sink, of_outputs) = grouped.sink(translator)?;
+            finish = of_outputs;
+            Ok(sink)
+        });
+        self.written = writer.written;
+        self.tree.arguments.replace(tree.arguments.into_inner());
+        written?;
+        let of_aggregation = self.written.pipelines.len() - 1;
+        if let Sink::Aggregate { groups, aggregates } = &self.written.pipelines[of_aggregation].sink {
+            (0..groups.len() + aggregates.len()).for_each(|_| _ = translator.unnamed());
+        }
+        for (position, finish) in finish.iter().enumerate() {
+            let Expr::Column(column) = base_column(relation, &output_name(position)) else { continue };
+            // What only the host computes may not be read at all.
+            if let Ok(value) = finish.over_registers(grouped.group_count()) {
+                translator.compute(column, value);
+            }
+        }
+        Ok(of_aggregation)
+    }
+
+    /// The steps of a node after the pipelines of its children were written, its source, and its registers.
+    fn steps(&mut self, relation: usize, sink: &[Expr]) -> Result<(Vec<Step>, Source, Translator<'a>), Reason> {
         let tree = self.tree;
         let node = &tree.nodes[&relation];
         let children = tree.children(relation);
@@ -329,22 +376,11 @@ impl<'a> Writer<'a, '_> {
             .chain(node.payload.iter().cloned())
             .filter(|column| relation_of(column) == Some(relation))
             .collect();
-        let info = &tree.graph.relations[relation].table;
-        let schema = info.provider.schema();
         let mut translator = Translator::new(&tree.graph.schema, &tree.graph.options, &tree.arguments);
-        let mut positions = Vec::with_capacity(own.len());
-        for column in &own {
-            let position = schema.index_of(&column.name).map_err(|error| error.to_string())?;
-            let data_type = schema.field(position).data_type();
-            if warpcube_column::Storage::of(data_type).is_none() {
-                return Err(format!("column '{}' has type {data_type}", column.name));
-            }
-            positions.push(position);
-            translator.add(column.clone());
-        }
-        let table = self.tables.len();
-        self.tables.push(FragmentTable { name: info.name.clone(), columns: positions });
-        self.infos.push(info.clone());
+        let source = match &tree.graph.relations[relation] {
+            Relation::Table(info) => Source::Table(self.table(info, &own, &mut translator)?),
+            Relation::Groups(grouped) => Source::Groups(self.groups(relation, grouped, &mut translator)?),
+        };
         let is_own = |filter: &&Expr| relations(filter).iter().all(|read| *read == relation);
         let mut steps = Vec::new();
         for filter in node.filters.iter().filter(is_own) {
@@ -375,17 +411,40 @@ impl<'a> Writer<'a, '_> {
         for filter in node.filters.iter().filter(|filter| !is_own(filter)) {
             steps.push(Step::Filter(translator.translate(filter)?));
         }
-        Ok((steps, table, translator))
+        Ok((steps, source, translator))
+    }
+
+    /// Adds a table of the fragment with these columns, and their registers.
+    fn table(
+        &mut self,
+        info: &Arc<TableInfo>,
+        columns: &BTreeSet<Column>,
+        translator: &mut Translator,
+    ) -> Result<usize, Reason> {
+        let schema = info.provider.schema();
+        let mut positions = Vec::with_capacity(columns.len());
+        for column in columns {
+            let position = schema.index_of(&column.name).map_err(|error| error.to_string())?;
+            let data_type = schema.field(position).data_type();
+            if warpcube_column::Storage::of(data_type).is_none() {
+                return Err(format!("column '{}' has type {data_type}", column.name));
+            }
+            positions.push(position);
+            translator.add(column.clone());
+        }
+        let written = &mut self.written;
+        written.tables.push(FragmentTable { name: info.name.clone(), columns: positions });
+        written.infos.push(info.clone());
+        Ok(written.tables.len() - 1)
     }
 
     fn build(&mut self, relation: usize) -> Result<usize, Reason> {
-        let (steps, table, translator) = self.steps(relation, &[])?;
+        let (steps, source, translator) = self.steps(relation, &[])?;
         let node = &self.tree.nodes[&relation];
         let keys = node.own_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
         if let Some((_, own)) = &node.differ {
             let values = vec![translator.translate(own)?];
-            self.pipelines.push(Pipeline { table, steps, sink: Sink::Extremes { keys, values } });
-            return Ok(self.pipelines.len() - 1);
+            return Ok(self.push(Pipeline { source, steps, sink: Sink::Extremes { keys, values } }));
         }
         let payload = match node.kind {
             JoinKind::Semi | JoinKind::Anti => Vec::new(),
@@ -394,7 +453,11 @@ impl<'a> Writer<'a, '_> {
                 columns.map(|column| translator.translate(&column)).collect::<Result<_, _>>()?
             }
         };
-        self.pipelines.push(Pipeline { table, steps, sink: Sink::Build { keys, payload } });
-        Ok(self.pipelines.len() - 1)
+        Ok(self.push(Pipeline { source, steps, sink: Sink::Build { keys, payload } }))
+    }
+
+    fn push(&mut self, pipeline: Pipeline) -> usize {
+        self.written.pipelines.push(pipeline);
+        self.written.pipelines.len() - 1
     }
 }

@@ -19,7 +19,7 @@ use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
 use parking_lot::Mutex;
 use warpcube_column::{ChangeCounts, Location, Storage, is_string};
-use warpcube_engine::{Engine, Expr, Sink, Step};
+use warpcube_engine::{Engine, Expr, Sink, Source, Step};
 
 use crate::lower::{Lowered, Placer, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
@@ -86,13 +86,23 @@ impl Placing {
 
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
         let fragment = &lowered.fragment;
-        let pass = |pipeline: &warpcube_engine::Pipeline| {
-            let (info, table) = (&lowered.tables[pipeline.table], &fragment.tables[pipeline.table]);
+        let mut rows_of: Vec<u64> = Vec::with_capacity(fragment.pipelines.len());
+        let mut pass = |pipeline: &warpcube_engine::Pipeline| {
+            let (rows, origin, columns) = match pipeline.source {
+                Source::Table(table) => {
+                    let (info, table) = (&lowered.tables[table], &fragment.tables[table]);
+                    let columns = table.columns.iter().map(|column| self.column(info, *column)).collect();
+                    (info.rows.unwrap_or(ROWS_UNKNOWN), origin(info), columns)
+                }
+                // At most as many as the rows that were grouped.
+                Source::Groups(of) => (rows_of[of], Origin::Memory, Vec::new()),
+            };
+            rows_of.push(rows);
             let probes = pipeline.steps.iter().filter(|step| matches!(step, Step::Probe(_))).count() as u32;
             PassWork {
-                rows: info.rows.unwrap_or(ROWS_UNKNOWN),
-                origin: origin(info),
-                columns: table.columns.iter().map(|column| self.column(info, *column)).collect(),
+                rows,
+                origin,
+                columns,
                 filters: pipeline.steps.len() as u32 - probes,
                 probes,
                 sink: match &pipeline.sink {
@@ -104,7 +114,7 @@ impl Placing {
                 },
             }
         };
-        fragment.pipelines.iter().map(pass).collect()
+        fragment.pipelines.iter().map(&mut pass).collect()
     }
 
     /// Groups that the result of grouping a table by columns of it is expected to have, by the column with the most
@@ -116,7 +126,8 @@ impl Placing {
         if root.steps.iter().any(|step| matches!(step, Step::Probe(_))) {
             return None;
         }
-        let (info, columns) = (&lowered.tables[root.table], &lowered.fragment.tables[root.table].columns);
+        let table = root.source.table()?;
+        let (info, columns) = (&lowered.tables[table], &lowered.fragment.tables[table].columns);
         let distinct = |(key, _): &(Expr, _)| match key {
             Expr::Reg(register) => self.distinct_values(info, *columns.get(*register)?),
             _ => None,
@@ -184,7 +195,8 @@ impl Placer for Placing {
 /// The columns of a fragment that are not on the device; `passes` are its pipelines.
 fn missing_columns(lowered: &Lowered, passes: &[PassWork]) -> Vec<AskedColumn> {
     let of_pass = |(pipeline, pass): (&warpcube_engine::Pipeline, &PassWork)| -> Vec<AskedColumn> {
-        let (info, table) = (&lowered.tables[pipeline.table], &lowered.fragment.tables[pipeline.table]);
+        let Source::Table(table) = pipeline.source else { return Vec::new() };
+        let (info, table) = (&lowered.tables[table], &lowered.fragment.tables[table]);
         let columns = table.columns.iter().zip(&pass.columns);
         let missing = columns.filter(|(_, work)| work.place != Place::Device);
         let asked = |column: &usize| {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, PrimitiveArray, StringArray,
 };
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Float64Type};
 use warpcube_engine::{
     AggregateCall, AggregateKind, BinaryOp, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind, Literal,
-    Overflow, Pipeline, Probe, Sink, Step, Ty, UnaryOp,
+    Overflow, Pipeline, Probe, Sink, Source, Step, Ty, UnaryOp,
 };
 
 pub fn reg(register: usize) -> Expr {
@@ -76,7 +76,7 @@ pub fn probe(build: usize, keys: Vec<Expr>, kind: JoinKind) -> Step {
 }
 
 pub fn builds(table: usize, steps: Vec<Step>, keys: Vec<Expr>, payload: Vec<Expr>) -> Pipeline {
-    Pipeline { table, steps, sink: Sink::Build { keys, payload } }
+    Pipeline { source: Source::Table(table), steps, sink: Sink::Build { keys, payload } }
 }
 
 pub fn aggregates(
@@ -85,7 +85,7 @@ pub fn aggregates(
     groups: Vec<(Expr, DataType)>,
     aggregates: Vec<AggregateCall>,
 ) -> Pipeline {
-    Pipeline { table, steps, sink: Sink::Aggregate { groups, aggregates } }
+    Pipeline { source: Source::Table(table), steps, sink: Sink::Aggregate { groups, aggregates } }
 }
 
 /// A fragment that reads the first `columns` columns of each table.
@@ -105,6 +105,10 @@ pub fn single(columns: usize, steps: Vec<Step>, groups: Vec<(Expr, DataType)>, c
 /// A column of numbers from a function of the row; `None` is NULL.
 pub fn numbers<T: ArrowPrimitiveType>(rows: usize, value: impl Fn(usize) -> Option<T::Native>) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::from_iter((0..rows).map(value)))
+}
+
+pub fn floats(rows: usize, value: impl Fn(usize) -> Option<f64>) -> ArrayRef {
+    numbers::<Float64Type>(rows, value)
 }
 
 pub fn decimals(rows: usize, precision: u8, scale: i8, value: impl Fn(usize) -> Option<i128>) -> ArrayRef {

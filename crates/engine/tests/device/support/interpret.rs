@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::datatypes::DataType;
 use warpcube_engine::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, FloatSum, Fragment, JoinKind, Literal, Overflow, Pipeline,
-    Sink, Step, Ty, UnaryOp,
+    Sink, Source, Step, Ty, UnaryOp,
 };
 
 use super::scalar::{Scalar, scalars};
@@ -42,6 +42,8 @@ type Results = HashMap<(String, Option<Arc<str>>), Option<Scalar>>;
 /// Runs a fragment over its tables.
 pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     let mut built: Vec<Table> = Vec::new();
+    // Rows of the groups of each pipeline.
+    let mut grouped: Vec<Vec<Vec<Typed>>> = Vec::new();
     let (mut raised, mut maybe) = (false, false);
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let (mut table, mut groups) = (Table::new(), Groups::new());
@@ -49,7 +51,11 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             matches!(step, Step::Probe(probe) if probe.build == index
                 && matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
         }) && matches!(pipeline.sink, Sink::Build { .. });
-        for row in rows(fragment, pipeline, tables) {
+        let scanned = match pipeline.source {
+            Source::Table(_) => rows(fragment, pipeline, tables),
+            Source::Groups(of) => grouped[of].clone(),
+        };
+        for row in scanned {
             let (outcome, pending) = follow(pipeline, row, &built, fragment, tables);
             let Some(registers) = outcome else {
                 maybe |= pending;
@@ -66,9 +72,18 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             }
         }
         built.push(table);
+        grouped.push(Vec::new());
         if index + 1 == fragment.pipelines.len() && !raised && !maybe {
             match finish(pipeline, groups, fragment.overflow) {
                 Ok(rows) => return Outcome::Rows(rows),
+                Err(Raised) => raised = true,
+            }
+        } else if matches!(pipeline.sink, Sink::Aggregate { .. }) {
+            let types = group_types(fragment, tables, index);
+            match finish(pipeline, groups, fragment.overflow) {
+                Ok(rows) => {
+                    grouped[index] = rows.into_iter().map(|row| types.iter().copied().zip(row).collect()).collect();
+                }
                 Err(Raised) => raised = true,
             }
         }
@@ -77,9 +92,10 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
 }
 
 pub(super) fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
-    let source = tables[pipeline.table];
+    let table = pipeline.source.table().expect("a table is scanned");
+    let source = tables[table];
     let schema = warpcube_column::ColumnSource::schema(source);
-    let wanted = &fragment.tables[pipeline.table].columns;
+    let wanted = &fragment.tables[table].columns;
     let types: Vec<Ty> = wanted.iter().map(|column| Ty::of(schema.field(*column).data_type()).unwrap()).collect();
     let columns: Vec<_> = wanted.iter().map(|column| source.column(*column)).collect();
     let row = |row: usize| types.iter().zip(&columns).map(|(ty, column)| (*ty, column[row].clone())).collect();
@@ -138,12 +154,25 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     }
 }
 
+/// Types of the groups and aggregates of a pipeline.
+fn group_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) -> Vec<Ty> {
+    let registers = register_types(fragment, tables, pipeline);
+    let Sink::Aggregate { groups, aggregates } = &fragment.pipelines[pipeline].sink else { panic!("no groups") };
+    let keys = groups.iter().map(|(expr, _)| type_of(expr, &registers));
+    keys.chain(aggregates.iter().map(|call| Ty::of(&call.data_type).unwrap())).collect()
+}
+
 /// Types of all registers of a pipeline.
 pub fn register_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) -> Vec<Ty> {
     let pipeline = &fragment.pipelines[pipeline];
-    let schema = warpcube_column::ColumnSource::schema(tables[pipeline.table]);
-    let columns = fragment.tables[pipeline.table].columns.iter();
-    let mut types: Vec<Ty> = columns.map(|column| Ty::of(schema.field(*column).data_type()).unwrap()).collect();
+    let mut types: Vec<Ty> = match pipeline.source {
+        Source::Table(table) => {
+            let schema = warpcube_column::ColumnSource::schema(tables[table]);
+            let columns = fragment.tables[table].columns.iter();
+            columns.map(|column| Ty::of(schema.field(*column).data_type()).unwrap()).collect()
+        }
+        Source::Groups(of) => group_types(fragment, tables, of),
+    };
     for step in &pipeline.steps {
         if let Step::Probe(probe) = step
             && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use arrow::datatypes::DataType;
 use warpcube_column::ColumnSource;
 use warpcube_engine::{
-    BindingCache, Engine, EngineError, Expr, Fragment, OrderKey, Pipeline, RunOptions, RunReport, Sink, Step, TopK,
-    TopKAlgorithm,
+    BindingCache, Engine, EngineError, Expr, Fragment, OrderKey, Pipeline, RunOptions, RunReport, Sink, Source, Step,
+    TopK, TopKAlgorithm,
 };
 
 use super::check::requests;
@@ -30,7 +30,7 @@ pub fn first_rows(table: &MemoryTable, steps: Vec<Step>, keys: Vec<OrderKey>, k:
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let columns = types.len();
     let sink = Sink::TopK(TopK { keys, k, outputs: types.into_iter().enumerate().collect(), algorithm: None });
-    super::build::fragment(&[columns], vec![Pipeline { table: 0, steps, sink }])
+    super::build::fragment(&[columns], vec![Pipeline { source: Source::Table(0), steps, sink }])
 }
 
 /// The fragment with a named algorithm.

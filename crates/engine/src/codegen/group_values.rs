@@ -1,0 +1,204 @@
+//! The groups of a pipeline as the rows of another: the columns that a scan reads of a group table, and the values
+//! that they stand for.
+//!
+//! A scanned group table has a place for each row: its first column is the packed key plus one (zero where there is no
+//! group), the others are the cells. Values of groups and aggregates are computed from those, where a row asks for
+//! them.
+
+use crate::codegen::aggregate::{Output, Read};
+use crate::codegen::expr::{Emitter, Value, c_type, c_type_of};
+use crate::codegen::params::Argument;
+use crate::codegen::sink::BoundGroups;
+use crate::error::{Result, unsupported};
+use crate::facts::{Facts, Range, analyse};
+use crate::ir::{AggregateCall, AggregateKind, BinaryOp, Expr, Literal, Overflow, Ty};
+use crate::plan::keys::{KeyPart, Null};
+
+/// The column of a group table that holds its keys.
+pub(crate) const ENTRY: usize = 0;
+
+/// A value of a group: a part of its key or an aggregate.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupValue {
+    /// What is known of it.
+    pub(crate) facts: Facts,
+    read: GroupRead,
+}
+
+#[derive(Debug, Clone)]
+enum GroupRead {
+    Key(KeyPart),
+    Aggregate(Output),
+}
+
+/// The values of a sink's groups: group expressions, then aggregates.
+///
+/// # Errors
+/// Unsupported for keys of several words, and for exact sums of floats.
+pub(crate) fn group_values(bound: &BoundGroups, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
+    if bound.pack.words > 1 || bound.words.is_some() {
+        return unsupported("groups by keys wider than 63 bits that are not the result");
+    }
+    let keys = bound.pack.parts.iter().zip(groups);
+    let keys = keys.map(|(part, facts)| GroupValue { facts: facts.clone(), read: GroupRead::Key(part.clone()) });
+    let mut values: Vec<GroupValue> = keys.collect();
+    for (output, facts) in bound.outputs.iter().zip(aggregates) {
+        if matches!(output.read, Read::Fixed { .. }) {
+            return unsupported("exact sums of floats that are not the result");
+        }
+        let facts = Facts { nullable: output.count.is_some(), ..facts.clone() };
+        values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()) });
+    }
+    Ok(values)
+}
+
+/// What is known of the values of aggregates over at most `rows` rows with these registers.
+pub(crate) fn aggregate_facts(
+    aggregates: &[AggregateCall],
+    registers: &[Option<Facts>],
+    (rows, overflow): (u64, Overflow),
+) -> Result<Vec<Facts>> {
+    let facts = |call: &AggregateCall| {
+        let argument = call.argument.iter().collect::<Vec<_>>();
+        let argument = analyse(&argument, registers, overflow)?.0.pop();
+        let ty = Ty::of(&call.data_type).unwrap_or(Ty::I64);
+        let value = argument.unwrap_or_else(|| Facts::new(ty, false, None));
+        Ok(match call.kind {
+            AggregateKind::Count => Facts::new(ty, false, Some((0, rows.into()))),
+            AggregateKind::Sum if !ty.is_float() => Facts::new(ty, true, sum_range(value.bounds(), rows, ty)),
+            AggregateKind::Sum | AggregateKind::ExactSum => Facts::new(ty, true, None),
+            AggregateKind::Min | AggregateKind::Max => Facts { ty, nullable: true, is_null: false, ..value },
+        })
+    };
+    aggregates.iter().map(facts).collect()
+}
+
+/// Bounds of sums of 1 to `rows` values; none where they leave the type, which then is an error or wraps.
+fn sum_range(values: Range, rows: u64, ty: Ty) -> Range {
+    let (low, high) = values?;
+    let rows = i128::from(rows.max(1));
+    let bounds =
+        (if low < 0 { low.checked_mul(rows)? } else { low }, if high > 0 { high.checked_mul(rows)? } else { high });
+    let (least, most) = ty.bounds()?;
+    (bounds.0 >= least && bounds.1 <= most).then_some(bounds)
+}
+
+/// The filter that leaves the places at which there is a group.
+pub(crate) fn is_group() -> Expr {
+    let none = Expr::Literal(Literal::Int(0), Ty::U64);
+    Expr::binary(BinaryOp::Ne, Expr::Reg(ENTRY), none)
+}
+
+/// What is known of the columns of a group table: its keys plus one, then its cells.
+pub(crate) fn column_facts(bound: &BoundGroups) -> Vec<Facts> {
+    let keys = Facts::new(Ty::U64, false, Some((0, bound.pack.domain.into())));
+    let mut columns = vec![keys];
+    columns.resize(1 + bound.cell_count, Facts::new(Ty::U64, false, None));
+    for output in &bound.outputs {
+        if let Read::Float(cell) = output.read {
+            columns[1 + cell] = Facts::new(Ty::F64, false, None);
+        }
+    }
+    columns
+}
+
+impl GroupValue {
+    /// Calls `visit` for each column of the group table that it is computed from.
+    pub(crate) fn columns(&self, visit: &mut impl FnMut(usize)) {
+        match &self.read {
+            GroupRead::Key(_) => visit(ENTRY),
+            GroupRead::Aggregate(output) => {
+                match output.read {
+                    Read::Integer(cell) | Read::Float(cell) | Read::Image { cell, .. } => visit(1 + cell),
+                    Read::Wide(low, high) => {
+                        visit(1 + low);
+                        visit(1 + high);
+                    }
+                    Read::Fixed { .. } => {}
+                }
+                output.count.iter().for_each(|count| visit(1 + count));
+            }
+        }
+    }
+
+    /// Writes what computes it from columns that are loaded.
+    pub(crate) fn emit(&self, emitter: &mut Emitter) -> Result<Value> {
+        match &self.read {
+            GroupRead::Key(part) => self.emit_key(emitter, part),
+            GroupRead::Aggregate(output) => self.emit_aggregate(emitter, output),
+        }
+    }
+
+    fn emit_key(&self, emitter: &mut Emitter, part: &KeyPart) -> Result<Value> {
+        let entry = emitter.emit(&Expr::Reg(ENTRY))?.code;
+        let mut place = format!("({entry} - 1)");
+        if part.stride != 1 {
+            let stride = emitter.params.add("uint64_t", Argument::U64(part.stride));
+            place = format!("{place} / {stride}");
+        }
+        if let Ok(places) = u64::try_from(part.places) {
+            let places = emitter.params.add("uint64_t", Argument::U64(places));
+            place = format!("{place} % {places}");
+        }
+        let place = emitter.define("uint64_t", &place);
+        let (valid, first) = match part.null {
+            Null::First => (Some(emitter.define("bool", &format!("{place} != 0"))), 1),
+            Null::Never | Null::Apart { .. } => (None, 0),
+        };
+        // Modulo 2^64: a place of NULL stands for nothing.
+        let low = emitter.params.add("int64_t", Argument::I64((part.low as i64).wrapping_sub(first)));
+        let bits = format!("({place} + (uint64_t){low})");
+        let code = match self.facts.ty {
+            Ty::F64 => format!("__longlong_as_double((int64_t){bits})"),
+            Ty::F32 => format!("__int_as_float((int32_t){bits})"),
+            Ty::Bool => format!("({bits} != 0)"),
+            _ => format!("({})(int64_t){bits}", c_type_of(&self.facts)),
+        };
+        let facts = Facts { nullable: valid.is_some(), ..self.facts.clone() };
+        Ok(emitter.value(facts, &code, valid))
+    }
+
+    fn emit_aggregate(&self, emitter: &mut Emitter, output: &Output) -> Result<Value> {
+        let mut cell = |cell: usize| emitter.emit(&Expr::Reg(1 + cell)).map(|value| value.code);
+        let c_type_here = c_type_of(&self.facts);
+        let mut limits = None;
+        let code = match output.read {
+            Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(sum)?),
+            Read::Float(sum) => format!("({c_type_here}){}", cell(sum)?),
+            Read::Wide(low, high) => {
+                let (low, high) = (cell(low)?, cell(high)?);
+                let whole = format!("(__int128)(int64_t){high} * ((__int128)1 << 32) + (__int128){low}");
+                limits = (self.facts.ty != Ty::I128).then(|| c_type(self.facts.ty, false));
+                whole
+            }
+            Read::Image { cell: image, signed, turned, float } => {
+                let image = cell(image)?;
+                let image = if turned { format!("~{image}") } else { image };
+                match (float, signed) {
+                    (true, _) => format!("({c_type_here})wc_of_order((int64_t)({image} ^ 0x8000000000000000ULL))"),
+                    (false, true) => format!("({c_type_here})(int64_t)({image} ^ 0x8000000000000000ULL)"),
+                    (false, false) => format!("({c_type_here})({image})"),
+                }
+            }
+            Read::Fixed { .. } => return unsupported("exact sums of floats that are not the result"),
+        };
+        let valid = match output.count {
+            Some(count) => {
+                let count = cell(count)?;
+                Some(emitter.define("bool", &format!("{count} != 0")))
+            }
+            None => None,
+        };
+        let facts = Facts { nullable: valid.is_some(), ..self.facts.clone() };
+        let code = match limits {
+            Some(narrow) => {
+                let total = emitter.define("__int128", &code);
+                let narrowed = emitter.define(narrow, &format!("({narrow}){total}"));
+                emitter.raise(&format!("(__int128){narrowed} != {total}"), &valid, "WC_OVERFLOW");
+                narrowed
+            }
+            None => code,
+        };
+        Ok(emitter.value(facts, &code, valid))
+    }
+}

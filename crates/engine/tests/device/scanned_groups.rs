@@ -1,0 +1,204 @@
+//! Pipelines that scan the groups of another: aggregations of aggregates, filters of groups, joins with groups.
+
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use warpcube_engine::{
+    AggregateCall, BinaryOp, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Source, Step, Ty,
+};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+const SPREAD: i64 = 1_000_000_007;
+
+/// Columns: a key, a string, a number with NULLs, a float, a decimal.
+fn table(rows: usize, keys: u64, spread: i64) -> MemoryTable {
+    MemoryTable::new(
+        "facts",
+        vec![
+            (
+                "k",
+                numbers::<Int64Type>(rows, |row| {
+                    (row % 31 != 7).then_some((mixed(row, 1) % keys) as i64 * spread - 40)
+                }),
+            ),
+            ("s", texts(rows, |row| (row % 23 != 5).then(|| format!("name {}", mixed(row, 2) % 7)))),
+            ("v", numbers::<Int32Type>(rows, |row| (row % 5 != 1).then_some(mixed(row, 3) as i32 % 100_000))),
+            ("f", floats(rows, |row| (row % 7 != 2).then_some((mixed(row, 4) % 4_000) as f64 / 8.0 - 250.0))),
+            ("d", decimals(rows, 15, 2, |row| Some(i128::from(mixed(row, 5) % 10_000_000_000) - 5_000_000_000))),
+        ],
+    )
+}
+
+fn over(groups: usize, steps: Vec<Step>, by: Vec<(Expr, DataType)>, calls: Vec<AggregateCall>) -> Pipeline {
+    Pipeline { source: Source::Groups(groups), steps, sink: Sink::Aggregate { groups: by, aggregates: calls } }
+}
+
+fn decimal() -> DataType {
+    DataType::Decimal128(38, 2)
+}
+
+/// Six aggregates, registers 1 to 6 (or 2 to 7 behind two groups).
+fn inner_calls() -> Vec<AggregateCall> {
+    vec![
+        count(),
+        sum(reg(2), DataType::Int64),
+        min(reg(3), DataType::Float64),
+        max(reg(3), DataType::Float64),
+        max(reg(2), DataType::Int32),
+        sum(reg(4), decimal()),
+    ]
+}
+
+/// Aggregates of the aggregates of groups by a key and, where `strings`, by a string.
+fn aggregates_of_aggregates(strings: bool) -> Fragment {
+    let mut by = vec![(reg(0), DataType::Int64)];
+    by.extend(strings.then(|| (reg(1), DataType::Utf8)));
+    let first = by.len();
+    let value = |call: usize| reg(first + call);
+    let above = vec![
+        count(),
+        count_of(reg(0)),
+        sum(value(0), DataType::Int64),
+        sum(value(1), DataType::Int64),
+        min(value(2), DataType::Float64),
+        max(value(3), DataType::Float64),
+        min(value(4), DataType::Int32),
+        max(convert(value(5), Ty::I128), decimal()),
+        min(reg(0), DataType::Int64),
+    ];
+    let group = if strings { (reg(1), DataType::Utf8) } else { (value(0), DataType::Int64) };
+    fragment(&[5], vec![aggregates(0, vec![], by, inner_calls()), over(0, vec![], vec![group], above)])
+}
+
+#[test]
+fn aggregates_of_aggregates_by_every_kind_of_grouping() {
+    // Rows, keys and their distance: private cells, places by key, hashed ones.
+    for (rows, keys, spread, text) in
+        [(70_000, 3, 1, "mine["), (6_000, 2_500, 2, "+ 1;"), (5_000, 900, SPREAD, "wc_table_enter")]
+    {
+        let report = check_orders(&aggregates_of_aggregates(false), &[&table(rows, keys, spread)]);
+        let source = report.program.unwrap().source().to_string();
+        assert!(source.contains(text), "{keys} keys: no {text:?} in\n{source}");
+    }
+}
+
+#[test]
+fn strings_and_nulls_are_keys_of_groups_of_groups() {
+    check_orders(&aggregates_of_aggregates(true), &[&table(6_000, 40, 5)]);
+    check(&aggregates_of_aggregates(true), &[&table(3_000, 40, SPREAD)]);
+}
+
+#[test]
+fn sums_of_a_block_are_scanned() {
+    let calls = || vec![sum(reg(2), DataType::Int64), count()];
+    let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], calls());
+    let outer = over(0, vec![], vec![(reg(2), DataType::Int64)], vec![sum(reg(1), DataType::Int64), count()]);
+    let report = check_orders(&fragment(&[5], vec![inner, outer]), &[&table(21_000, 200, 1)]);
+    assert!(report.program.unwrap().source().contains("wc_add_halves(low"), "sums are in shared memory");
+}
+
+#[test]
+fn groups_are_filtered_by_their_aggregates() {
+    for spread in [1, SPREAD] {
+        let many = filter(binary(BinaryOp::Gt, reg(1), int(4, Ty::I64)));
+        let above = filter(binary(BinaryOp::Lt, reg(2), int(10_000, Ty::I64)));
+        let null = filter(Expr::Unary(warpcube_engine::UnaryOp::IsNotNull, Box::new(reg(0))));
+        let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], inner_calls());
+        let outer = over(0, vec![many, above, null], vec![(reg(0), DataType::Int64)], vec![max(reg(6), decimal())]);
+        check_orders(&fragment(&[5], vec![inner, outer]), &[&table(6_000, 1_000, spread)]);
+    }
+}
+
+#[test]
+fn rows_are_joined_with_groups_by_their_key() {
+    for (spread, kind) in
+        [(1, JoinKind::Inner), (SPREAD, JoinKind::Left), (SPREAD, JoinKind::Semi), (2, JoinKind::Anti)]
+    {
+        let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], inner_calls());
+        let many = filter(binary(BinaryOp::Gt, reg(1), int(3, Ty::I64)));
+        let payload = match kind {
+            JoinKind::Inner | JoinKind::Left => vec![reg(1), reg(2), reg(4), reg(6)],
+            _ => vec![],
+        };
+        let takes_payload = !payload.is_empty();
+        let build = Pipeline {
+            source: Source::Groups(0),
+            steps: vec![many],
+            sink: Sink::Build { keys: vec![reg(0)], payload },
+        };
+        let mut calls = vec![count(), sum(reg(2), DataType::Int64)];
+        if takes_payload {
+            calls.extend([sum(reg(5), DataType::Int64), max(reg(7), DataType::Float64), max(reg(8), decimal())]);
+        }
+        let steps = vec![probe(1, vec![reg(0)], kind)];
+        let root = aggregates(0, steps, vec![(reg(1), DataType::Utf8)], calls);
+        check_orders(&fragment(&[5], vec![inner, build, root]), &[&table(6_000, 900, spread)]);
+    }
+}
+
+#[test]
+fn groups_are_probed_by_groups() {
+    let inner = |by: usize, data_type| {
+        aggregates(0, vec![], vec![(reg(by), data_type)], vec![count(), max(reg(2), DataType::Int32)])
+    };
+    let build = Pipeline {
+        source: Source::Groups(0),
+        steps: vec![],
+        sink: Sink::Build { keys: vec![reg(2)], payload: vec![] },
+    };
+    let root =
+        over(2, vec![probe(1, vec![reg(2)], JoinKind::Semi)], vec![], vec![count(), sum(reg(1), DataType::Int64)]);
+    let pipelines = vec![inner(1, DataType::Utf8), build, inner(0, DataType::Int64), root];
+    check_orders(&fragment(&[5], pipelines), &[&table(5_000, 700, 3)]);
+}
+
+#[test]
+fn groups_of_nothing_are_no_rows() {
+    check(&aggregates_of_aggregates(false), &[&table(0, 10, 1)]);
+    let nothing = filter(binary(BinaryOp::Gt, reg(0), int(i64::MAX.into(), Ty::I64)));
+    let inner = aggregates(0, vec![nothing], vec![(reg(0), DataType::Int64)], inner_calls());
+    let outer = over(0, vec![], vec![], vec![count(), sum(reg(1), DataType::Int64), min(reg(3), DataType::Float64)]);
+    check(&fragment(&[5], vec![inner, outer]), &[&table(3_000, 50, SPREAD)]);
+}
+
+#[test]
+fn group_tables_that_are_scanned_grow() {
+    let engine = engine(LaneOrder::Forward);
+    let (fragment, facts) = (aggregates_of_aggregates(false), table(9_000, 4_000, SPREAD));
+    let options = RunOptions { group_slots: Some(16), ..RunOptions::default() };
+    let (batch, report) = engine.run(&fragment, &requests(&fragment, &[&facts]), &options).unwrap();
+    assert!(report.reruns > 0, "the first table is too small");
+    let (expected, _) = run(&engine, &fragment, &[&facts]).unwrap();
+    assert_eq!(batch.num_rows(), expected.num_rows());
+    check_on(&engine, &fragment, &[&facts]);
+}
+
+#[test]
+fn sums_of_groups_that_leave_their_type_raise() {
+    let wide = MemoryTable::new(
+        "wide",
+        vec![
+            ("k", numbers::<Int64Type>(64, |row| Some(row as i64 % 3))),
+            ("v", numbers::<Int64Type>(64, |row| Some(if row % 3 == 0 { i64::MAX / 2 } else { row as i64 }))),
+        ],
+    );
+    let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], vec![sum(reg(1), DataType::Int64)]);
+    let outer = over(0, vec![], vec![], vec![max(reg(1), DataType::Int64)]);
+    check_orders(&fragment(&[2], vec![inner, outer]), &[&wide]);
+}
+
+#[test]
+fn what_cannot_be_scanned_is_refused() {
+    let facts = table(500, 10, 1);
+    let refused = |pipelines: Vec<Pipeline>, reason: &str| {
+        let fragment = fragment(&[5], pipelines);
+        match run(&engine(LaneOrder::Forward), &fragment, &[&facts]) {
+            Err(EngineError::Unsupported(found)) => assert!(found.contains(reason), "{found}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let whole = aggregates(0, vec![], vec![], vec![count()]);
+    refused(vec![whole, over(0, vec![], vec![], vec![count()])], "without groups");
+    let wide = aggregates(0, vec![], vec![(reg(3), DataType::Float64), (reg(0), DataType::Int64)], vec![count()]);
+    refused(vec![wide, over(0, vec![], vec![], vec![count()])], "wider than 63 bits");
+}
