@@ -54,7 +54,7 @@ pub(crate) struct Core {
 /// A join that keeps the rows of the core it hangs on.
 #[derive(Debug)]
 pub(crate) struct Hanging {
-    /// Left, semi or anti.
+    /// Left, semi or anti; inner of a semi join whose condition reads both sides, which takes unique keys.
     pub(crate) kind: JoinKind,
     /// Equalities: an expression of the core it hangs on, one of its own.
     pub(crate) on: Vec<(Expr, Expr)>,
@@ -195,7 +195,7 @@ impl Graph {
                 *column = when(matched, column.clone());
             }
         }
-        let (mut guard, mut both, mut differ) = (None::<Expr>, None::<Expr>, None);
+        let (mut guard, mut both, mut differ, mut residual) = (None::<Expr>, None::<Expr>, None, None::<Expr>);
         for part in join.filter.iter().flat_map(split_conjunction) {
             let part = rewrite_over(part, [(kept.schema(), &kept_columns[..]), (hung.schema(), &own_columns[..])])?;
             let read = relations(&part);
@@ -206,11 +206,10 @@ impl Graph {
                 JoinKind::Semi if of_own == 0 => core.filters.push(part),
                 _ if of_own == 0 => guard = Some(all(guard, part)),
                 JoinKind::Left => both = Some(all(both, part)),
-                _ => {
-                    let pair = self.unlike(&part, first_own).filter(|_| differ.is_none());
-                    let refuse = || format!("a {} join with a condition over both sides", join.join_type);
-                    differ = Some(pair.ok_or_else(refuse)?);
-                }
+                _ => match self.unlike(&part, first_own).filter(|_| differ.is_none()) {
+                    Some(pair) => differ = Some(pair),
+                    None => residual = Some(all(residual, part)),
+                },
             }
         }
         // A row for which the condition on its own side is not true matches nothing, as a NULL key does not.
@@ -220,6 +219,24 @@ impl Graph {
         // The one row that may match by its key, but not by the condition, is as good as none.
         if let Some(both) = both {
             own_columns = own_columns.into_iter().map(|column| when(both.clone(), column)).collect();
+        }
+        if let Some(residual) = residual {
+            // A condition over both sides is looked at where a row has met the one row of its key.
+            let residual = match differ.take() {
+                Some((kept, own)) => residual.and(kept.not_eq(own)),
+                None => residual,
+            };
+            let met = on.iter().find(|(_, of_hung)| is_strict(of_hung)).map(|(_, key)| key.clone().is_not_null());
+            let (met_kind, filter) = match kind {
+                JoinKind::Semi => (JoinKind::Inner, residual),
+                _ => {
+                    let met = met.ok_or("an anti join whose inner side computes its key")?;
+                    (JoinKind::Left, Expr::IsNotTrue(Box::new(met.and(residual))))
+                }
+            };
+            core.hanging.push(Hanging { kind: met_kind, on, core: own, differ: None });
+            core.filters.push(filter);
+            return Ok(kept_columns);
         }
         core.hanging.push(Hanging { kind, on, core: own, differ });
         Ok(match (kind, flipped) {

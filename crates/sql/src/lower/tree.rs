@@ -142,7 +142,8 @@ impl<'a> Tree<'a> {
         }
         let rows = |relation: &usize| self.graph.relations[*relation].rows();
         let size = |relation: &usize| (rows(relation), tied.contains(relation));
-        let candidates = members().filter(|relation| hanging.kind != JoinKind::Left || tied.contains(relation));
+        let is_unique = matches!(hanging.kind, JoinKind::Left | JoinKind::Inner);
+        let candidates = members().filter(|relation| !is_unique || tied.contains(relation));
         candidates.rev().max_by_key(size).ok_or_else(|| "a join with a side that reads no table".into())
     }
 
