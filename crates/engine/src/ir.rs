@@ -306,6 +306,8 @@ pub enum Sink {
     },
     /// The first rows by an order.
     TopK(TopK),
+    /// All rows, in no order: expressions with the Arrow types of the result's columns.
+    Rows(Vec<(Expr, DataType)>),
 }
 
 /// One key of an order.
@@ -346,6 +348,7 @@ impl Sink {
                 }
             }
             Sink::TopK(top) => top.keys.iter().for_each(|key| key.expr.registers(visit)),
+            Sink::Rows(columns) => columns.iter().for_each(|(expr, _)| expr.registers(visit)),
         }
     }
 }
@@ -527,6 +530,7 @@ impl Pipeline {
                 }
             }
             Sink::TopK(top) => top.keys.iter_mut().for_each(|key| key.expr.change(fill)),
+            Sink::Rows(columns) => columns.iter_mut().for_each(|(expr, _)| expr.change(fill)),
         }
     }
 }

@@ -23,7 +23,7 @@ impl SinkPlan<'_> {
                 let raise = format!("    if (repeated != 0) atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY);\n");
                 return ("    uint32_t repeated = 0;\n".into(), raise);
             }
-            SinkPlan::Build { .. } => return (String::new(), String::new()),
+            SinkPlan::Build { .. } | SinkPlan::Rows { .. } => return (String::new(), String::new()),
             SinkPlan::TopK { bound, .. } => return (bound.frame(params), String::new()),
         };
         let (mut before, mut after) = (String::new(), String::new());

@@ -5,7 +5,7 @@
 //! [`aggregate`] has the cells that rows add to, [`launch_group`] the kernels that run pipelines, [`pipeline`] writes
 //! the kernel around them ([`group_values`] where it scans the groups of another): [`steps`] its loops, [`compare`] tests of packed values, [`shared_tables`] what it keeps in
 //! shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at, [`frame`] what a sink does
-//! before and after, [`topk`] the kernels of a top-k beside its scan. `warpcube_column::ColumnReader` has the text that
+//! before and after, [`result_rows`] rows as a result, [`topk`] the kernels of a top-k beside its scan. `warpcube_column::ColumnReader` has the text that
 //! reads columns.
 
 pub(crate) mod aggregate;
@@ -20,6 +20,7 @@ pub(crate) mod launch_group;
 pub(crate) mod params;
 pub(crate) mod partials;
 pub(crate) mod pipeline;
+pub(crate) mod result_rows;
 pub(crate) mod rows;
 mod shared_tables;
 pub(crate) mod sink;

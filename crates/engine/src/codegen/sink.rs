@@ -14,6 +14,7 @@ use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX, Split};
+use crate::codegen::result_rows::{self, BoundRows};
 use crate::codegen::rows::RowWriter;
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
@@ -63,6 +64,8 @@ pub(crate) enum BoundSink {
     Groups(BoundGroups),
     /// The first rows by an order.
     TopK(Box<BoundTop>),
+    /// Rows.
+    Rows(BoundRows),
 }
 
 /// Accumulated groups and how to read them.
@@ -119,6 +122,8 @@ pub(crate) enum SinkPlan<'a> {
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
     /// The first rows by an order are found.
     TopK { keys: &'a [OrderKey], bound: Box<BoundTop> },
+    /// Rows are the result.
+    Rows { columns: &'a [(Expr, DataType)], bound: BoundRows },
 }
 
 /// Whether the bitmap that rows are tested by first fits shared memory beside a block's cells, if it does without them:
@@ -243,6 +248,10 @@ pub(super) fn plan<'a>(
             let bound = Box::new(topk::plan(input, top, registers, split.bytes, arena)?);
             Ok(SinkPlan::TopK { keys: &top.keys, bound })
         }
+        Sink::Rows(columns) => {
+            let bound = result_rows::plan(input, columns, registers, arena)?;
+            Ok(SinkPlan::Rows { columns, bound })
+        }
     }
 }
 
@@ -291,6 +300,7 @@ impl SinkPlan<'_> {
             SinkPlan::Build { table, .. } => BoundSink::Table(table),
             SinkPlan::Aggregate { bound, .. } => BoundSink::Groups(bound),
             SinkPlan::TopK { bound, .. } => BoundSink::TopK(bound),
+            SinkPlan::Rows { bound, .. } => BoundSink::Rows(bound),
         }
     }
 
@@ -336,6 +346,10 @@ impl SinkPlan<'_> {
             }
             SinkPlan::TopK { keys, bound } => {
                 bound.row(rows, keys)?;
+                Ok(Partials::default())
+            }
+            SinkPlan::Rows { columns, bound } => {
+                bound.row(rows, columns)?;
                 Ok(Partials::default())
             }
         }

@@ -14,6 +14,7 @@ use crate::codegen::launch_group::{LaunchGroup, launch_groups};
 use crate::codegen::pipeline::{
     BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
 };
+use crate::codegen::result_rows::BoundRows;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
@@ -78,6 +79,8 @@ pub(crate) enum Root {
     Groups(Box<BoundGroups>, Option<Compacted>),
     /// The first rows by an order.
     TopK(Box<BoundTop>),
+    /// Rows.
+    Rows(BoundRows),
 }
 
 /// Output of the compaction kernel.
@@ -174,13 +177,14 @@ pub(crate) fn bind(
                 root = Some(Root::Groups(Box::new(bound.clone()), None));
             }
             BoundSink::TopK(bound) => root = Some(Root::TopK(bound.clone())),
+            BoundSink::Rows(bound) => root = Some(Root::Rows(bound.clone())),
         }
         pipelines.push(bound);
     }
     let mut root = root.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
-    if !matches!(fragment.pipelines.last().map(|pipeline| &pipeline.sink), Some(Sink::Aggregate { .. } | Sink::TopK(_)))
-    {
-        return Err(EngineError::Malformed("the root of a fragment is no aggregation and no top-k".into()));
+    let last = fragment.pipelines.last().map(|pipeline| &pipeline.sink);
+    if !matches!(last, Some(Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows(_))) {
+        return Err(EngineError::Malformed("the root of a fragment gives no rows".into()));
     }
     let launch_groups = launch_groups(&fragment.pipelines, &pipelines);
     if let Some(wanted) = launch_groups.iter().map(|group| group.params_bytes(&pipelines)).max()
@@ -197,6 +201,7 @@ pub(crate) fn bind(
             compacted.map(|_| ("compact", COMPACT.to_string()))
         }
         Root::TopK(top) => Some(("top", top.source.clone())),
+        Root::Rows(_) => None,
     };
     source.extend(finish.iter().map(|(_, text)| text.as_str()));
     let program = Arc::new(Program::new("fragment", with_library(&source)));
@@ -211,7 +216,7 @@ impl BoundFragment {
     /// The top-k at its root, if there is one.
     pub(crate) fn top(&self) -> Option<&BoundTop> {
         match &self.root {
-            Root::Groups(_, _) => None,
+            Root::Groups(_, _) | Root::Rows(_) => None,
             Root::TopK(top) => Some(top),
         }
     }

@@ -182,6 +182,7 @@ fn size(sink: &BoundSink) -> String {
         BoundSink::Table(table) => table_size(table),
         BoundSink::Groups(groups) => groups_size(groups),
         BoundSink::TopK(top) => top.decision.reason.clone(),
+        BoundSink::Rows(rows) => format!("room for {} rows, {}", rows.capacity, in_bytes(rows.output.bytes() as u64)),
     }
 }
 

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use arrow::record_batch::RecordBatch;
 use warpcube_gpu::{DeviceBuffer, Stream};
 
+use crate::codegen::result_rows::{BoundRows, HEAD_WORDS};
 use crate::codegen::sink::{BoundGroups, Grouping};
-use crate::codegen::topk::{BoundTop, HEAD_WORDS};
+use crate::codegen::topk::{self, BoundTop};
 use crate::error::{EngineError, Result};
 use crate::exec::bind::{BoundFragment, Compacted, Root};
 use crate::exec::recorded::Recorded;
-use crate::exec::result::{GroupRows, batch};
+use crate::exec::result::{GroupRows, batch, rows_batch};
 use crate::exec::topk::{TopHead, TopRows, words};
 
 /// Bits of the flags word, as in `scan.cuh`.
@@ -33,13 +34,22 @@ pub(crate) fn read(
 ) -> Result<Result<Rows, TooSmall>> {
     Ok(match &bound.root {
         Root::Groups(groups, Some(compacted)) => {
-            let reading = Reading { recorded, arena, stream, at: bound.arena.offset(compacted.zone) };
+            let reading =
+                Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(compacted.zone) };
             read_compacted((groups, *compacted), reading, groups_max)?.map(Rows::Groups)
         }
         Root::Groups(groups, None) => read_whole(bound, groups, recorded)?.map(Rows::Groups),
         Root::TopK(top) => {
-            let reading = Reading { recorded, arena, stream, at: bound.arena.offset(top.output) };
+            let reading = Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(top.output) };
             read_top(top, reading)?.map(Rows::Top)
+        }
+        Root::Rows(rows) => {
+            let (control, first) = (recorded.outputs()[0], recorded.outputs()[1]);
+            if let Err(too_small) = check(word(control, 0), word(control, 1))? {
+                return Ok(Err(too_small));
+            }
+            let reading = Reading { first, arena, stream, at: bound.arena.offset(rows.output) };
+            Ok(Rows::Groups(read_rows(rows, reading, groups_max)?))
         }
     })
 }
@@ -100,7 +110,8 @@ fn read_whole(bound: &BoundFragment, groups: &BoundGroups, recorded: &Recorded) 
 
 /// A result whose first bytes came with the run.
 struct Reading<'a> {
-    recorded: &'a Recorded,
+    /// The first bytes.
+    first: &'a [u8],
     arena: &'a DeviceBuffer,
     stream: &'a mut Stream,
     /// Where it lies in the arena.
@@ -108,14 +119,9 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The first bytes.
-    fn first(&self) -> &'a [u8] {
-        self.recorded.outputs()[0]
-    }
-
     /// So many bytes: usually they came at once, more are fetched now.
     fn bytes(self, wanted: usize) -> Result<Cow<'a, [u8]>> {
-        let first = self.first();
+        let first = self.first;
         if wanted <= first.len() {
             return Ok(first.into());
         }
@@ -132,7 +138,7 @@ fn read_compacted(
     read: Reading,
     groups_max: Option<u64>,
 ) -> Result<Result<GroupRows, TooSmall>> {
-    let first = read.first();
+    let first = read.first;
     if let Err(too_small) = check(word(first, 0), word(first, 1))? {
         return Ok(Err(too_small));
     }
@@ -152,9 +158,21 @@ fn read_compacted(
     Ok(Ok(rows))
 }
 
+/// Reads rows, which take no cells.
+fn read_rows(bound: &BoundRows, read: Reading, rows_max: Option<u64>) -> Result<GroupRows> {
+    let count = word(read.first, 2).min(bound.capacity) as usize;
+    if rows_max.is_some_and(|most| count as u64 > most) {
+        return crate::error::unsupported(format!("a result of {count} rows, more than pay to bring back"));
+    }
+    let words = count * bound.pack.words;
+    let bytes = read.bytes(8 * (HEAD_WORDS + words))?;
+    let keys = (HEAD_WORDS..HEAD_WORDS + words).map(|at| word(&bytes, at)).collect();
+    Ok(GroupRows { count, keys, cells: Vec::new() })
+}
+
 /// Reads the rows of a top-k, if its threshold let enough rows pass.
 fn read_top(top: &BoundTop, read: Reading) -> Result<Result<TopRows, TooSmall>> {
-    let head = TopHead::of(read.first());
+    let head = TopHead::of(read.first);
     if let Err(too_small) = check(head.error, head.flags)? {
         return Ok(Err(too_small));
     }
@@ -162,8 +180,11 @@ fn read_top(top: &BoundTop, read: Reading) -> Result<Result<TopRows, TooSmall>> 
         return Ok(Err(TooSmall::Threshold));
     }
     let count = head.rows.min(top.k) as usize;
-    let bytes = read.bytes(8 * (HEAD_WORDS + count * top.row_words()))?;
-    Ok(Ok(TopRows { count, words: words(&bytes[8 * HEAD_WORDS..8 * (HEAD_WORDS + count * top.row_words())]) }))
+    let bytes = read.bytes(8 * (topk::HEAD_WORDS + count * top.row_words()))?;
+    Ok(Ok(TopRows {
+        count,
+        words: words(&bytes[8 * topk::HEAD_WORDS..8 * (topk::HEAD_WORDS + count * top.row_words())]),
+    }))
 }
 
 /// Rows as they came from the device.
@@ -177,6 +198,7 @@ impl Rows {
     pub(crate) fn batch(&self, root: &Root) -> Result<RecordBatch> {
         match (self, root) {
             (Rows::Groups(rows), Root::Groups(groups, _)) => batch(groups, rows),
+            (Rows::Groups(rows), Root::Rows(bound)) => rows_batch(bound, rows),
             (Rows::Top(rows), Root::TopK(top)) => top.batch(rows),
             _ => Err(EngineError::Malformed("rows of another root".into())),
         }

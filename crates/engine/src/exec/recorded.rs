@@ -93,6 +93,14 @@ impl Recorded {
                 let bytes = FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes());
                 vec![work.download(arena, at(compacted.zone), bytes)?]
             }
+            (Root::Rows(rows), _) => {
+                if !times_launches {
+                    marks.push(work.mark());
+                }
+                let bytes = FIRST_DOWNLOAD_BYTES.min(rows.output.bytes());
+                let head = work.download(arena, at(bound.control), 16)?;
+                vec![head, work.download(arena, at(rows.output), bytes)?]
+            }
             (Root::Groups(groups, _), _) => {
                 if !times_launches {
                     marks.push(work.mark());

@@ -12,10 +12,12 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use warpcube_column::{Dictionary, is_string};
 
 use crate::codegen::aggregate::{Output, Read};
+use crate::codegen::result_rows::BoundRows;
 use crate::codegen::sink::BoundGroups;
 use crate::error::{EngineError, Result};
 use crate::float_sum::FloatSum;
 use crate::ir::Ty;
+use crate::plan::keys::KeyPack;
 
 /// The one NaN, as `wc_one_nan` in the device library has it.
 const NAN_BITS: u64 = 0x7ff8 << 48;
@@ -33,20 +35,36 @@ pub(crate) struct GroupRows {
 
 /// The batch of a fragment's result: group columns `g0`, `g1`, …, then aggregates `a0`, `a1`, ….
 pub(crate) fn batch(bound: &BoundGroups, rows: &GroupRows) -> Result<RecordBatch> {
-    let mut fields = Vec::new();
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    for (part, (data_type, dictionary)) in bound.columns.iter().enumerate() {
-        let values: Vec<Option<i128>> =
-            rows.keys.chunks_exact(bound.pack.words).map(|key| bound.pack.value(key, part)).collect();
-        arrays.push(integers(&values, data_type, dictionary.as_ref())?);
-        fields.push(Field::new(format!("g{part}"), data_type.clone(), true));
-    }
+    let (mut fields, mut arrays) = key_columns(&bound.pack, &bound.columns, rows)?;
     for (index, output) in bound.outputs.iter().enumerate() {
         arrays.push(aggregate(output, rows, bound.cell_count)?);
         fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
+    of_columns(fields, arrays, rows.count)
+}
+
+/// The batch of rows: columns `g0`, `g1`, ….
+pub(crate) fn rows_batch(bound: &BoundRows, rows: &GroupRows) -> Result<RecordBatch> {
+    let (fields, arrays) = key_columns(&bound.pack, &bound.columns, rows)?;
+    of_columns(fields, arrays, rows.count)
+}
+
+fn of_columns(fields: Vec<Field>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).map_err(malformed)
+}
+
+type Columns = (Vec<Field>, Vec<ArrayRef>);
+
+/// The parts of packed keys as columns.
+fn key_columns(pack: &KeyPack, columns: &[(DataType, Option<Arc<Dictionary>>)], rows: &GroupRows) -> Result<Columns> {
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for (part, (data_type, dictionary)) in columns.iter().enumerate() {
+        let values: Vec<Option<i128>> = rows.keys.chunks_exact(pack.words).map(|key| pack.value(key, part)).collect();
+        arrays.push(integers(&values, data_type, dictionary.as_ref())?);
+        fields.push(Field::new(format!("g{part}"), data_type.clone(), true));
+    }
+    Ok((fields, arrays))
 }
 
 fn malformed(error: arrow::error::ArrowError) -> EngineError {

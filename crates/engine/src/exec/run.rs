@@ -303,7 +303,7 @@ impl Engine {
         }
         let last = module(modules.len() - 1);
         let finish = match &fragment.root {
-            Root::Groups(_, None) => Finish::Nothing,
+            Root::Groups(_, None) | Root::Rows(_) => Finish::Nothing,
             Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
             Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
         };

@@ -58,7 +58,7 @@ pub(crate) fn describe(
                 let named = |(text, data_type): (String, &DataType)| Named { text, data_type: Some(data_type.clone()) };
                 keys.chain(calls).map(named).collect()
             }
-            Sink::TopK(_) => Vec::new(),
+            Sink::TopK(_) | Sink::Rows(_) => Vec::new(),
         });
     }
     words
@@ -128,6 +128,10 @@ fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {
             }
         }
         Sink::TopK(top) => top_k(top, registers),
+        Sink::Rows(columns) => {
+            let columns: Vec<String> = columns.iter().map(|(expr, _)| expression(expr, registers)).collect();
+            format!("rows of {}", columns.join(", "))
+        }
     }
 }
 

@@ -202,3 +202,44 @@ fn what_cannot_be_scanned_is_refused() {
     let wide = aggregates(0, vec![], vec![(reg(3), DataType::Float64), (reg(0), DataType::Int64)], vec![count()]);
     refused(vec![wide, over(0, vec![], vec![], vec![count()])], "wider than 63 bits");
 }
+
+#[test]
+fn rows_are_a_result() {
+    let all = |from: usize| {
+        Sink::Rows(vec![
+            (reg(from), DataType::Int64),
+            (reg(from + 1), DataType::Utf8),
+            (reg(from + 2), DataType::Int32),
+            (binary(BinaryOp::Mul, reg(from + 3), float(-0.0, Ty::F64)), DataType::Float64),
+            (reg(from + 4), DataType::Decimal128(15, 2)),
+        ])
+    };
+    let facts = table(6_000, 900, 7);
+    let some = filter(binary(BinaryOp::Lt, reg(2), int(60_000, Ty::I32)));
+    let rows = Pipeline { source: Source::Table(0), steps: vec![some], sink: all(0) };
+    check_orders(&fragment(&[5], vec![rows]), &[&facts]);
+    check(
+        &fragment(&[5], vec![Pipeline { source: Source::Table(0), steps: vec![], sink: all(0) }]),
+        &[&table(0, 9, 7)],
+    );
+    // Joined with groups, of which few are left, and more rows than the result has room for at first.
+    let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], inner_calls());
+    let many = filter(binary(BinaryOp::Gt, reg(1), int(5, Ty::I64)));
+    let sink = Sink::Build { keys: vec![reg(0)], payload: vec![reg(2)] };
+    let build = Pipeline { source: Source::Groups(0), steps: vec![many], sink };
+    let join = probe(1, vec![reg(0)], JoinKind::Inner);
+    let root = Pipeline {
+        source: Source::Table(0),
+        steps: vec![join],
+        sink: Sink::Rows(vec![(reg(1), DataType::Utf8), (reg(5), DataType::Int64)]),
+    };
+    let joined = fragment(&[5], vec![inner, build, root]);
+    check_orders(&joined, &[&facts]);
+    let engine = engine(LaneOrder::Forward);
+    let options = RunOptions { group_slots: Some(1024), ..RunOptions::default() };
+    let (batch, report) = engine.run(&joined, &requests(&joined, &[&facts]), &options).unwrap();
+    assert!(report.reruns > 0 && batch.num_rows() > 1024, "{} rows", batch.num_rows());
+    let options = RunOptions { groups_max: Some(1024), ..RunOptions::default() };
+    let refused = engine.run(&joined, &requests(&joined, &[&facts]), &options);
+    assert!(matches!(refused, Err(EngineError::Unsupported(reason)) if reason.contains("more than pay")));
+}

@@ -99,6 +99,11 @@ impl DeviceExec {
         self.mode == Mode::Whole && self.lowered.aggregates()
     }
 
+    /// Whether an aggregation is over the groups of another.
+    pub(crate) fn scans_groups(&self) -> bool {
+        self.lowered.fragment.pipelines.iter().any(|pipeline| pipeline.source.table().is_none())
+    }
+
     /// The plan it was lowered from.
     pub(crate) fn original(&self) -> &LogicalPlan {
         &self.original
@@ -182,6 +187,7 @@ impl DisplayAs for DeviceExec {
                         Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
+                        Sink::Rows(columns) => format!("rows({} columns)", columns.len()),
                         Sink::TopK(top) => format!("top-k({} keys, {} rows)", top.keys.len(), top.k),
                     };
                     let table = pipeline.source.table().and_then(|table| fragment.tables.get(table));

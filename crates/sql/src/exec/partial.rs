@@ -13,8 +13,8 @@
 //! | exact SUM of floats, exact AVG | the accumulator's bytes; count, the accumulator's bytes |
 //!
 //! Schema and final step are taken from the plan that DataFusion makes of the same aggregation, which also is what runs
-//! where the device has to give up. Aggregates of DISTINCT values never are in a device operator: the planner makes two
-//! aggregations of them, of which the lower one groups by the value and is as partial as any other.
+//! where the device has to give up. Where an operator aggregates the groups of another aggregation, as for DISTINCT values,
+//! the two are planned apart: the lower one is as partial as any other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::device_exec::DeviceExec;
 use super::finish::{float_deviations, integer_deviations};
-use crate::lower::Finish;
+use crate::lower::{AggregationsApart, Finish};
 
 /// Rules of DataFusion that do away with partial aggregations.
 const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalAggregate"];
@@ -79,7 +79,15 @@ pub async fn split_aggregations(plan: Arc<dyn ExecutionPlan>) -> crate::error::R
     Ok(split.data)
 }
 
-async fn split(device: &DeviceExec) -> Result<Arc<dyn ExecutionPlan>> {
+async fn split(device: &DeviceExec) -> crate::error::Result<Arc<dyn ExecutionPlan>> {
+    if device.scans_groups() {
+        // What is aggregated again has to be united first: only the lower aggregation is partial.
+        let mut config = device.state().config().clone();
+        config.set_extension(Arc::new(AggregationsApart));
+        let state = SessionStateBuilder::new_from_existing(device.state().clone()).with_config(config).build();
+        let plan = state.query_planner().create_physical_plan(device.original(), &state).await?;
+        return Box::pin(split_aggregations(plan)).await;
+    }
     let plan = partial_plan(device.original(), device.state()).await?;
     let partial = partial_of(&plan)?;
     let device = Arc::new(device.to_partial(partial.schema()));

@@ -23,7 +23,9 @@ use super::source::load_threads;
 use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
-use crate::lower::{DeviceNode, Placer, Refused, describe, describe_tables, in_order, lower, project_late};
+use crate::lower::{
+    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, in_order, lower, project_late,
+};
 use crate::mend;
 use crate::mend::float_sums::make_exact;
 use crate::placement::{BackgroundLoad, Basis, Declined, Placing};
@@ -110,6 +112,7 @@ impl DevicePlanner {
         };
         facts.float_sums = *float_sums;
         facts.topk = settings.topk.named();
+        facts.apart = state.config().get_extension::<AggregationsApart>().is_some();
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);

@@ -143,7 +143,7 @@ impl Graph {
                 Ok(inputs)
             }
             LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
-            LogicalPlan::Aggregate(aggregate) => {
+            LogicalPlan::Aggregate(aggregate) if !facts.apart => {
                 let grouped = Grouped::of(aggregate, facts)?;
                 let fields = grouped.types.iter().enumerate().zip(aggregate.schema.fields());
                 let field = |((position, data_type), field): ((usize, &DataType), &FieldRef)| {

@@ -1,7 +1,7 @@
 //! From DataFusion's final logical plan to fragments for the engine.
 //!
-//! Every aggregation, and every sort of one table for its first rows ([`top_k`]), is looked at once, from the top down:
-//! its input is flattened to a graph of scans, equi-joins and
+//! Every aggregation, every sort of one table for its first rows ([`top_k`]) and every join of groups ([`rows`]) is
+//! looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and
 //! filters ([`graph`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]),
 //! expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that keeps the
 //! original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only: nothing here
@@ -13,6 +13,7 @@ mod distinct;
 mod expr;
 mod graph;
 mod node;
+mod rows;
 mod strings;
 mod tables;
 mod top_k;
@@ -34,7 +35,7 @@ pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use expr::literal;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
-pub(crate) use tables::{TableFacts, TableInfo, describe_table, describe_tables, version_now};
+pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::{in_order, project_late};
 
 use crate::mend;
@@ -170,6 +171,14 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
             LogicalPlan::Aggregate(aggregate) => (lower_one(aggregate, facts, refused), &aggregate.input, "aggregate"),
             LogicalPlan::Sort(sort) if top_k::is_top_k(sort) => {
                 (first_rows(sort, facts, refused), &sort.input, "top-k")
+            }
+            // What is below has its own reasons where the whole is refused.
+            _ if !facts.apart && rows::joins_groups(&plan) => {
+                let whole = rows::lower(&plan, facts).and_then(|lowered| device(lowered, plan.clone(), facts, refused));
+                return Ok(match whole {
+                    Ok(node) => Transformed::new(node, true, TreeNodeRecursion::Jump),
+                    Err(_) => Transformed::no(plan),
+                });
             }
             _ => return Ok(Transformed::no(plan)),
         };

@@ -43,6 +43,9 @@ pub(crate) struct TableInfo {
     pub(crate) parquet: Option<Arc<ParquetFiles>>,
 }
 
+/// Marks a configuration under which each aggregation is a fragment of its own.
+pub(crate) struct AggregationsApart;
+
 /// The tables of a statement by the address of their source.
 #[derive(Debug, Default)]
 pub(crate) struct TableFacts {
@@ -57,6 +60,8 @@ pub(crate) struct TableFacts {
     pub(crate) float_sums: FloatSums,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
+    /// Whether aggregations stay apart, each a fragment of its own.
+    pub(crate) apart: bool,
     /// The algorithm of top-k that was asked for.
     pub(crate) topk: Option<TopKAlgorithm>,
     /// What decides where fragments run; none if they run on the device wherever they can.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use warpcube_column::{ColumnError, ColumnSource, EncodingChoice, LoadLimits, TableRequest};
 use warpcube_engine::{
-    AggregateKind, BindingCache, Engine, EngineError, Fragment, Prediction, RunOptions, RunReport, TableFacts,
+    AggregateKind, BindingCache, Engine, EngineError, Fragment, Prediction, RunOptions, RunReport, Sink, TableFacts,
 };
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
@@ -122,8 +122,10 @@ fn short(outcome: &Outcome) -> String {
 #[track_caller]
 fn compare(expected: &[Vec<Option<Scalar>>], batch: &RecordBatch, fragment: &Fragment) {
     let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
-    let warpcube_engine::Sink::Aggregate { groups, aggregates } = &fragment.pipelines.last().unwrap().sink else {
-        panic!("the root aggregates")
+    let (groups, aggregates): (&[_], &[_]) = match &fragment.pipelines.last().unwrap().sink {
+        Sink::Aggregate { groups, aggregates } => (groups, aggregates),
+        Sink::Rows(columns) => (columns, &[]),
+        _ => panic!("the root gives no rows"),
     };
     let key = |row: &[Option<Scalar>]| -> Vec<String> {
         row[..groups.len()].iter().map(|value| value.as_ref().map_or("-".into(), Scalar::key)).collect()

@@ -150,7 +150,7 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     match &fragment.pipelines[build].sink {
         Sink::Build { payload, .. } => payload.iter().map(|expr| type_of(expr, &types)).collect(),
         Sink::Extremes { values, .. } => values.iter().flat_map(|expr| [type_of(expr, &types); 2]).collect(),
-        Sink::Aggregate { .. } | Sink::TopK(_) => panic!("{build} builds no table"),
+        Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows(_) => panic!("{build} builds no table"),
     }
 }
 
@@ -238,6 +238,13 @@ fn sink(
             }
             Ok(false)
         }
+        Sink::Rows(columns) => {
+            let values = columns.iter().map(|(expr, _)| Ok(evaluate(expr, registers, rule)?.1));
+            let values = values.collect::<Result<Vec<_>, _>>()?;
+            // Rows are kept apart by their number.
+            groups.insert(vec![format!("{:012}", groups.len())], (values, Vec::new()));
+            Ok(false)
+        }
         Sink::TopK(_) => panic!("support::top_k has its rows"),
         Sink::Aggregate { groups: by, aggregates } => {
             let values =
@@ -323,8 +330,12 @@ impl State {
 }
 
 fn finish(pipeline: &Pipeline, mut groups: Groups, rule: Overflow) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
-    let Sink::Aggregate { groups: by, aggregates } = &pipeline.sink else { panic!("the root aggregates") };
-    if by.is_empty() && groups.is_empty() {
+    let (by, aggregates): (&[_], &[_]) = match &pipeline.sink {
+        Sink::Aggregate { groups, aggregates } => (groups, aggregates),
+        Sink::Rows(columns) => (columns, &[]),
+        _ => panic!("the root gives rows"),
+    };
+    if by.is_empty() && groups.is_empty() && matches!(pipeline.sink, Sink::Aggregate { .. }) {
         groups.insert(Vec::new(), (Vec::new(), vec![State::default(); aggregates.len()]));
     }
     let row = |(values, states): (Vec<Option<Scalar>>, Vec<State>)| {

@@ -1,0 +1,90 @@
+//! Rows as a result: each row that comes to the end takes the next place and leaves its columns there.
+//!
+//! Columns are packed as group keys are ([`crate::plan::keys`]), floats by their bits. The order of rows is that in
+//! which warps come to them. The result has room for a guessed number of rows; where more come, the run is repeated
+//! with more.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_column::Dictionary;
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::expr::Value;
+use crate::codegen::params::Argument;
+use crate::codegen::pipeline::PipelineInput;
+use crate::codegen::rows::RowWriter;
+use crate::error::Result;
+use crate::facts::{Facts, analyse};
+use crate::ir::{Expr, Ty};
+use crate::plan::keys::KeyPack;
+
+/// Words before the rows: two that are not used, and the number of rows.
+pub(crate) const HEAD_WORDS: usize = 3;
+
+/// A result of rows, laid out.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundRows {
+    /// Packing of the columns.
+    pub(crate) pack: KeyPack,
+    /// Arrow types of the columns, and strings.
+    pub(crate) columns: Vec<(DataType, Option<Arc<Dictionary>>)>,
+    /// The head, then words of rows.
+    pub(crate) output: Zone,
+    /// Most rows there is room for.
+    pub(crate) capacity: u64,
+}
+
+/// Lays out a result.
+///
+/// # Errors
+/// Unsupported if a column is a decimal wider than 64 bits.
+pub(super) fn plan(
+    input: &PipelineInput,
+    columns: &[(Expr, DataType)],
+    registers: &[Option<Facts>],
+    arena: &mut Arena,
+) -> Result<BoundRows> {
+    let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+    let (values, _) = analyse(&exprs, registers, input.overflow)?;
+    let pack = KeyPack::of_groups(&values.iter().map(bits_of).collect::<Vec<_>>())?;
+    let capacity = input.group_slots.min(input.rows.max(1));
+    let output = arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + pack.words * capacity as usize));
+    let columns = columns.iter().zip(values).map(|((_, data_type), value)| (data_type.clone(), value.dictionary));
+    Ok(BoundRows { pack, columns: columns.collect(), output, capacity })
+}
+
+/// The facts of a value's bits if it is a float, which grouping would make one of two zeros.
+fn bits_of(facts: &Facts) -> Facts {
+    match facts.ty {
+        Ty::F32 => Facts::new(Ty::U32, facts.nullable, Ty::U32.bounds()),
+        Ty::F64 => Facts::new(Ty::U64, facts.nullable, Ty::U64.bounds()),
+        _ => facts.clone(),
+    }
+}
+
+impl BoundRows {
+    /// Writes what one row does.
+    pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
+        let values = columns.iter().map(|(expr, _)| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
+        let bits = |value: Value| {
+            let code = match value.ty {
+                Ty::F32 => format!("((uint32_t)__float_as_int({}))", value.code),
+                Ty::F64 => format!("((uint64_t)__double_as_longlong({}))", value.code),
+                _ => return value,
+            };
+            Value::new(bits_of(&value), code, value.valid)
+        };
+        let values: Vec<Value> = values.into_iter().map(bits).collect();
+        let packed = rows.with_emitter(|emitter| self.pack.emit(emitter, &values));
+        let flags = rows.flags();
+        let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.output)));
+        let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));
+        rows.line(&format!("const uint64_t place = wc_fetch_add({output} + 2, (uint64_t)1);"));
+        rows.line(&format!("if (place >= {capacity}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+        for (index, word) in packed.words.iter().enumerate() {
+            rows.line(&format!("{output}[{HEAD_WORDS} + place * {} + {index}] = {word};", self.pack.words));
+        }
+        Ok(())
+    }
+}
