@@ -2,7 +2,8 @@
 //! that they stand for.
 //!
 //! A scanned group table has a place for each row: its first column is the packed key plus one (zero where there is no
-//! group), the others are the cells. Values of groups and aggregates are computed from those, where a row asks for
+//! group), the others are the cells. Keys of several words have a column each behind the first, which tells only
+//! whether there is a group. Values of groups and aggregates are computed from those, where a row asks for
 //! them.
 
 use crate::codegen::aggregate::{Output, Read};
@@ -23,6 +24,8 @@ pub(crate) struct GroupValue {
     /// What is known of it.
     pub(crate) facts: Facts,
     read: GroupRead,
+    /// Columns before the cells.
+    first_cell: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -34,20 +37,19 @@ enum GroupRead {
 /// The values of a sink's groups: group expressions, then aggregates.
 ///
 /// # Errors
-/// Unsupported for keys of several words, and for exact sums of floats.
+/// Unsupported for exact sums of floats.
 pub(crate) fn group_values(bound: &BoundGroups, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
-    if bound.pack.words > 1 || bound.words.is_some() {
-        return unsupported("groups by keys wider than 63 bits that are not the result");
-    }
+    let first_cell = first_cell(bound);
     let keys = bound.pack.parts.iter().zip(groups);
-    let keys = keys.map(|(part, facts)| GroupValue { facts: facts.clone(), read: GroupRead::Key(part.clone()) });
+    let keys =
+        keys.map(|(part, facts)| GroupValue { facts: facts.clone(), read: GroupRead::Key(part.clone()), first_cell });
     let mut values: Vec<GroupValue> = keys.collect();
     for (output, facts) in bound.outputs.iter().zip(aggregates) {
         if matches!(output.read, Read::Fixed { .. }) {
             return unsupported("exact sums of floats that are not the result");
         }
         let facts = Facts { nullable: output.count.is_some(), ..facts.clone() };
-        values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()) });
+        values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()), first_cell });
     }
     Ok(values)
 }
@@ -89,14 +91,20 @@ pub(crate) fn is_group() -> Expr {
     Expr::binary(BinaryOp::Ne, Expr::Reg(ENTRY), none)
 }
 
-/// What is known of the columns of a group table: its keys plus one, then its cells.
+/// Columns of a group table before its cells.
+fn first_cell(bound: &BoundGroups) -> usize {
+    1 + bound.word_columns.map_or(0, |_| bound.pack.words)
+}
+
+/// What is known of the columns of a group table: its keys, then its cells.
 pub(crate) fn column_facts(bound: &BoundGroups) -> Vec<Facts> {
+    let first_cell = first_cell(bound);
     let keys = Facts::new(Ty::U64, false, Some((0, bound.pack.domain.into())));
     let mut columns = vec![keys];
-    columns.resize(1 + bound.cell_count, Facts::new(Ty::U64, false, None));
+    columns.resize(first_cell + bound.cell_count, Facts::new(Ty::U64, false, None));
     for output in &bound.outputs {
         if let Read::Float(cell) = output.read {
-            columns[1 + cell] = Facts::new(Ty::F64, false, None);
+            columns[first_cell + cell] = Facts::new(Ty::F64, false, None);
         }
     }
     columns
@@ -106,19 +114,35 @@ impl GroupValue {
     /// Calls `visit` for each column of the group table that it is computed from.
     pub(crate) fn columns(&self, visit: &mut impl FnMut(usize)) {
         match &self.read {
-            GroupRead::Key(_) => visit(ENTRY),
+            GroupRead::Key(part) => {
+                visit(self.word(part.word));
+                if let Null::Apart { word, .. } = part.null {
+                    visit(self.word(word));
+                }
+            }
             GroupRead::Aggregate(output) => {
                 match output.read {
-                    Read::Integer(cell) | Read::Float(cell) | Read::Image { cell, .. } => visit(1 + cell),
+                    Read::Integer(cell) | Read::Float(cell) | Read::Image { cell, .. } => visit(self.first_cell + cell),
                     Read::Wide(low, high) => {
-                        visit(1 + low);
-                        visit(1 + high);
+                        visit(self.first_cell + low);
+                        visit(self.first_cell + high);
                     }
                     Read::Fixed { .. } => {}
                 }
-                output.count.iter().for_each(|count| visit(1 + count));
+                output.count.iter().for_each(|count| visit(self.first_cell + count));
             }
         }
+    }
+
+    /// The column of a word of the key.
+    fn word(&self, word: usize) -> usize {
+        if self.first_cell == 1 { ENTRY } else { 1 + word }
+    }
+
+    /// The word of the key without what tells that there is a group.
+    fn emit_word(&self, emitter: &mut Emitter, word: usize) -> Result<String> {
+        let code = emitter.emit(&Expr::Reg(self.word(word)))?.code;
+        Ok(if self.first_cell == 1 { format!("({code} - 1)") } else { code })
     }
 
     /// Writes what computes it from columns that are loaded.
@@ -130,8 +154,7 @@ impl GroupValue {
     }
 
     fn emit_key(&self, emitter: &mut Emitter, part: &KeyPart) -> Result<Value> {
-        let entry = emitter.emit(&Expr::Reg(ENTRY))?.code;
-        let mut place = format!("({entry} - 1)");
+        let mut place = self.emit_word(emitter, part.word)?;
         if part.stride != 1 {
             let stride = emitter.params.add("uint64_t", Argument::U64(part.stride));
             place = format!("{place} / {stride}");
@@ -143,7 +166,12 @@ impl GroupValue {
         let place = emitter.define("uint64_t", &place);
         let (valid, first) = match part.null {
             Null::First => (Some(emitter.define("bool", &format!("{place} != 0"))), 1),
-            Null::Never | Null::Apart { .. } => (None, 0),
+            Null::Apart { word, stride } => {
+                let word = self.emit_word(emitter, word)?;
+                let stride = emitter.params.add("uint64_t", Argument::U64(stride));
+                (Some(emitter.define("bool", &format!("{word} / {stride} % 2 == 0"))), 0)
+            }
+            Null::Never => (None, 0),
         };
         // Modulo 2^64: a place of NULL stands for nothing.
         let low = emitter.params.add("int64_t", Argument::I64((part.low as i64).wrapping_sub(first)));
@@ -159,7 +187,8 @@ impl GroupValue {
     }
 
     fn emit_aggregate(&self, emitter: &mut Emitter, output: &Output) -> Result<Value> {
-        let mut cell = |cell: usize| emitter.emit(&Expr::Reg(1 + cell)).map(|value| value.code);
+        let first = self.first_cell;
+        let mut cell = |cell: usize| emitter.emit(&Expr::Reg(first + cell)).map(|value| value.code);
         let c_type_here = c_type_of(&self.facts);
         let mut limits = None;
         let code = match output.read {

@@ -84,6 +84,8 @@ pub(crate) struct BoundGroups {
     pub(crate) seen: Zone,
     /// Keys of several words, side by side.
     pub(crate) words: Option<Zone>,
+    /// The same where another pipeline scans the groups: 8 bytes a place for each word.
+    pub(crate) word_columns: Option<Zone>,
     /// Cells: for each copy and cell, 8 bytes a place.
     pub(crate) cells: Zone,
     /// Copies of the cells, a power of two: blocks take them in turn, so that atomic operations of many rows on few
@@ -219,6 +221,7 @@ pub(super) fn plan<'a>(
             };
             let cells = arena.zeroed(copy_bytes * copies as usize);
             let words = pack.is_wide().then(|| arena.scratch(places as usize * 8 * pack.words));
+            let word_columns = words.filter(|_| input.scanned).map(|words| arena.scratch(words.bytes()));
             let Accumulators { outputs, requested, .. } = accumulators;
             let mut bound = BoundGroups {
                 grouping,
@@ -227,6 +230,7 @@ pub(super) fn plan<'a>(
                 places,
                 seen,
                 words,
+                word_columns,
                 cells,
                 copies,
                 seed: input.seed,
@@ -433,6 +437,18 @@ fn aggregate_row(
             rows.line("if (lost) return;");
             rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, &is_new);"));
             rows.line(&full);
+            if let Some(columns) = bound.word_columns {
+                let (columns, places) = rows.with_emitter(|emitter| {
+                    let columns = emitter.params.add("uint64_t*", Argument::Zone(columns));
+                    (columns, emitter.params.add("uint64_t", Argument::U64(bound.places)))
+                });
+                let words = bound.pack.words;
+                rows.line("if (is_new) {");
+                rows.line(&format!(
+                    "for (int word = 0; word < {words}; ++word) {columns}[word * {places} + place] = key[word];"
+                ));
+                rows.line("}");
+            }
             "place".to_string()
         }
         Grouping::Hashed => {

@@ -348,7 +348,12 @@ impl Scanned {
             let column =
                 |cell: usize| Pointer::Within(groups.cells, 8 * (cell * groups.places as usize + first as usize));
             let keys = Pointer::Within(groups.seen, 8 * first as usize);
-            for values in std::iter::once(keys).chain((0..groups.cell_count).map(column)) {
+            let words = groups.word_columns.map_or(0..0, |_| 0..groups.pack.words);
+            let words = words.filter_map(|word| {
+                let distance = 8 * (word * groups.places as usize + first as usize);
+                Some(Pointer::Within(groups.word_columns?, distance))
+            });
+            for values in std::iter::once(keys).chain(words).chain((0..groups.cell_count).map(column)) {
                 pointers.extend([values, Pointer::Address(0)]);
             }
             chunks.push(rows as u32);

@@ -199,8 +199,6 @@ fn what_cannot_be_scanned_is_refused() {
     };
     let whole = aggregates(0, vec![], vec![], vec![count()]);
     refused(vec![whole, over(0, vec![], vec![], vec![count()])], "without groups");
-    let wide = aggregates(0, vec![], vec![(reg(3), DataType::Float64), (reg(0), DataType::Int64)], vec![count()]);
-    refused(vec![wide, over(0, vec![], vec![], vec![count()])], "wider than 63 bits");
 }
 
 #[test]
@@ -242,4 +240,48 @@ fn rows_are_a_result() {
     let options = RunOptions { groups_max: Some(1024), ..RunOptions::default() };
     let refused = engine.run(&joined, &requests(&joined, &[&facts]), &options);
     assert!(matches!(refused, Err(EngineError::Unsupported(reason)) if reason.contains("more than pay")));
+}
+
+#[test]
+fn keys_of_several_words_are_scanned() {
+    let by = vec![
+        (reg(3), DataType::Float64),
+        (reg(0), DataType::Int64),
+        (reg(1), DataType::Utf8),
+        (convert(reg(2), Ty::I64), DataType::Int64),
+    ];
+    let inner = || aggregates(0, vec![], by.clone(), vec![count(), sum(reg(4), decimal())]);
+    let calls = || {
+        vec![
+            count(),
+            count_of(reg(0)),
+            min(reg(0), DataType::Float64),
+            max(reg(5), decimal()),
+            sum(reg(3), DataType::Int64),
+        ]
+    };
+    let facts = table(4_000, 300, SPREAD);
+    check_orders(&fragment(&[5], vec![inner(), over(0, vec![], vec![(reg(2), DataType::Utf8)], calls())]), &[&facts]);
+    check(&fragment(&[5], vec![inner(), over(0, vec![], vec![(reg(1), DataType::Int64)], calls())]), &[&facts]);
+    // A full word has no place for NULL.
+    let all = MemoryTable::new(
+        "all",
+        vec![
+            (
+                "k",
+                numbers::<Int64Type>(900, |row| {
+                    (row % 7 != 3).then(|| [i64::MIN, i64::MAX, 0, -1, row as i64][row % 5])
+                }),
+            ),
+            ("j", numbers::<Int64Type>(900, |row| (row % 5 != 2).then(|| [i64::MAX, i64::MIN, 5][row % 3]))),
+        ],
+    );
+    let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64), (reg(1), DataType::Int64)], vec![count()]);
+    let outer = over(
+        0,
+        vec![],
+        vec![(reg(1), DataType::Int64)],
+        vec![count(), count_of(reg(0)), max(reg(0), DataType::Int64), min(reg(0), DataType::Int64)],
+    );
+    check_orders(&fragment(&[2], vec![inner, outer]), &[&all]);
 }

@@ -5,6 +5,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
 use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, BindingCache, Expr as Device, Sink, Ty};
 
+use super::eager;
 use super::expr::Translator;
 use super::graph::{Core, Graph, describe, rewrite};
 use super::tables::TableFacts;
@@ -63,11 +64,15 @@ impl Grouped {
         }
         let mut graph = Graph::new(facts.options.clone());
         let mut core = Core::default();
-        let inputs = graph.flatten(&aggregate.input, facts, &mut core)?;
-        let schema = aggregate.input.schema();
-        let base = |expr: &Expr| rewrite(expr, schema, &inputs);
-        let groups = aggregate.group_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-        let calls = aggregate.aggr_expr.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+        let eager = if facts.apart { None } else { eager::take_apart(aggregate)? };
+        let (input, groups, calls) = match &eager {
+            Some(eager) => (&eager.input, &eager.groups, &eager.calls),
+            None => (aggregate.input.as_ref(), &aggregate.group_expr, &aggregate.aggr_expr),
+        };
+        let inputs = graph.flatten(input, facts, &mut core)?;
+        let base = |expr: &Expr| rewrite(expr, input.schema(), &inputs);
+        let groups = groups.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+        let calls = calls.iter().map(base).collect::<Result<Vec<_>, _>>()?;
         let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
         Ok(Grouped { graph, core, groups, calls, types, float_sums: facts.float_sums })
     }

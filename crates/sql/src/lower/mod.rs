@@ -10,6 +10,7 @@
 mod aggregate;
 mod dates;
 mod distinct;
+mod eager;
 mod expr;
 mod graph;
 mod node;

@@ -1,0 +1,123 @@
+//! Aggregates of the many side of an outer join, taken before the join.
+//!
+//! `SELECT c, count(o) FROM customers LEFT JOIN orders ON c = oc GROUP BY c` becomes
+//! `SELECT c, sum(coalesce(n, 0)) FROM customers LEFT JOIN (SELECT oc, count(o) AS n … GROUP BY oc) ON c = oc GROUP BY c`,
+//! in which the inner side has one row a key, as tables that are probed for payload need it. Source: eager group-by,
+//! Yan and Larson, *Performing Group-By before Join*, ICDE 1994.
+
+use std::sync::Arc;
+
+use datafusion::common::{Column, JoinType, ScalarValue};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Case, Expr, Join, LogicalPlan};
+
+use super::Reason;
+use super::aggregate::as_function;
+use super::graph::rewrite;
+use crate::mend::float_sums::is_exact;
+
+/// An aggregation over a join with aggregates.
+pub(crate) struct Eager {
+    /// The join.
+    pub(crate) input: LogicalPlan,
+    /// Group expressions over it.
+    pub(crate) groups: Vec<Expr>,
+    /// Calls over it.
+    pub(crate) calls: Vec<Expr>,
+}
+
+/// Takes the calls of an aggregation over an outer join apart, if all of them read the inner side alone and all groups
+/// the other.
+pub(crate) fn take_apart(aggregate: &Aggregate) -> Result<Option<Eager>, Reason> {
+    let exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr).cloned().collect();
+    let Some((join, exprs)) = outer_join(&aggregate.input, exprs)? else { return Ok(None) };
+    let (groups, calls) = exprs.split_at(aggregate.group_expr.len());
+    let is_kept = |expr: &Expr| expr.column_refs().into_iter().all(|column| join.left.schema().has_column(column));
+    if calls.is_empty() || !groups.iter().all(is_kept) {
+        return Ok(None);
+    }
+    let (mut inner, mut outer) = (Vec::new(), Vec::new());
+    for call in calls {
+        let Some((below, above)) = parts(as_function(call)?, join, inner.len()) else { return Ok(None) };
+        inner.push(below);
+        outer.push(above);
+    }
+    let key = |index: usize| format!("__eager_key{index}");
+    let keys = join.on.iter().enumerate().map(|(index, (_, own))| own.clone().alias(key(index))).collect();
+    let failed = |error: datafusion::error::DataFusionError| error.strip_backtrace();
+    let grouped = Aggregate::try_new(join.right.clone(), keys, inner).map_err(failed)?;
+    let on = join.on.iter().enumerate().map(|(index, (kept, _))| (kept.clone(), column(key(index)))).collect();
+    let (left, right) = (join.left.clone(), Arc::new(LogicalPlan::Aggregate(grouped)));
+    let (kind, nulls) = (join.join_type, join.null_equality);
+    let joined = Join::try_new(left, right, on, None, kind, join.join_constraint, nulls, false).map_err(failed)?;
+    Ok(Some(Eager { input: LogicalPlan::Join(joined), groups: groups.to_vec(), calls: outer }))
+}
+
+/// The left join that a plan is, under projections, with expressions over its columns.
+fn outer_join(plan: &LogicalPlan, exprs: Vec<Expr>) -> Result<Option<(&Join, Vec<Expr>)>, Reason> {
+    let over =
+        |columns: &[Expr]| exprs.iter().map(|expr| rewrite(expr, plan.schema(), columns)).collect::<Result<_, _>>();
+    match plan {
+        LogicalPlan::Projection(projection) => outer_join(&projection.input, over(&projection.expr)?),
+        LogicalPlan::SubqueryAlias(alias) => {
+            let columns: Vec<Expr> = alias.input.schema().columns().into_iter().map(Expr::Column).collect();
+            outer_join(&alias.input, over(&columns)?)
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Left && join.filter.is_none() && !join.null_aware => {
+            Ok((!join.on.is_empty()).then_some((join, exprs)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A call over the inner side's rows of a key, and one that makes the whole of those.
+fn parts(function: &AggregateFunction, join: &Join, index: usize) -> Option<(Expr, Expr)> {
+    let params = &function.params;
+    let ([argument], name) = (params.args.as_slice(), function.func.name()) else { return None };
+    let is_plain = !params.distinct && params.filter.is_none() && params.order_by.is_empty();
+    if !is_plain || params.null_treatment.is_some() || is_exact(&function.func) {
+        return None;
+    }
+    // A row without a match has NULL for the column, and is one row.
+    let (of_columns, without) = match argument {
+        Expr::Column(column) => (join.right.schema().has_column(column), 0),
+        Expr::Literal(value, _) => (!value.is_null() && name == "count", 1),
+        _ => (false, 0),
+    };
+    if !of_columns {
+        return None;
+    }
+    let below = Expr::AggregateFunction(function.clone()).alias(format!("__eager{index}"));
+    let part = column(format!("__eager{index}"));
+    let above = match name {
+        "count" => call(sum_udaf(), or(part, without)),
+        "sum" | "min" | "max" => call(function.func.clone(), part),
+        _ => return None,
+    };
+    Some((below, above))
+}
+
+/// A count, or another number where there is none.
+fn or(count: Expr, otherwise: i64) -> Expr {
+    Expr::Case(Case {
+        expr: None,
+        when_then_expr: vec![(Box::new(count.clone().is_not_null()), Box::new(count))],
+        else_expr: Some(Box::new(Expr::Literal(ScalarValue::Int64(Some(otherwise)), None))),
+    })
+}
+
+fn call(function: Arc<AggregateUDF>, argument: Expr) -> Expr {
+    let params = AggregateFunctionParams {
+        args: vec![argument],
+        distinct: false,
+        filter: None,
+        order_by: Vec::new(),
+        null_treatment: None,
+    };
+    Expr::AggregateFunction(AggregateFunction { func: function, params })
+}
+
+fn column(name: String) -> Expr {
+    Expr::Column(Column::new_unqualified(name))
+}
