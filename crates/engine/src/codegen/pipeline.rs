@@ -9,15 +9,13 @@
 
 use std::fmt::Write;
 use std::ops::Range;
-use std::sync::Arc;
 
 use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
-use warpcube_gpu::DeviceInfo;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value, vector_value};
-use crate::codegen::group_values::GroupValue;
+use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
@@ -27,11 +25,10 @@ use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::ir::{JoinKind, Overflow, Pipeline, Sink};
+use crate::ir::{JoinKind, Sink};
 use crate::plan::estimate::surviving_lines;
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, TableLayout};
-use crate::tuning::Tuning;
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
 const SMALL_SHARED_BYTES: usize = 24 << 10;
@@ -46,75 +43,6 @@ pub(super) const QUEUE_BYTES_MAX: usize = 2 * (16 * 32 + 32);
 const AHEAD_BYTES: f64 = 128.0;
 /// Most bytes of registers a row at which steps are made as long as tiles of differences.
 const TILE_REGISTERS: usize = 12;
-
-/// What generation needs to know.
-pub(crate) struct PipelineInput<'a> {
-    /// Position in the fragment.
-    pub(crate) index: usize,
-    /// The pipeline.
-    pub(crate) pipeline: &'a Pipeline,
-    /// How each column's values lie.
-    pub(crate) layouts: &'a [ColumnLayout],
-    /// What is known of each column's values.
-    pub(crate) columns: &'a [Facts],
-    /// Where groups are scanned, what their columns stand for: registers behind those of the columns.
-    pub(crate) values: &'a [GroupValue],
-    /// Values of the codes of each column of codes, where they are integers.
-    pub(crate) distinct: &'a [Option<Arc<[i128]>>],
-    /// Rows of the scanned table, and of each of its chunks.
-    pub(crate) rows: u64,
-    pub(crate) chunk_rows: &'a [u32],
-    /// Tables built so far, by pipeline.
-    pub(crate) tables: &'a [Option<BuiltTable>],
-    /// Whether vectors are left out whose bounds tell that they have no row.
-    pub(crate) skips: bool,
-    /// Whether the table this pipeline builds is probed for payload, so that its keys must be unique.
-    pub(crate) unique: bool,
-    /// Whether the groups it leaves are scanned by another pipeline.
-    pub(crate) scanned: bool,
-    /// The device.
-    pub(crate) info: &'a DeviceInfo,
-    /// Shared memory a block may use, in bytes.
-    pub(crate) shared_limit: usize,
-    /// Zones every pipeline uses.
-    pub(crate) control: Control,
-    /// Slots of a hashed group table.
-    pub(crate) group_slots: u64,
-    /// What hashes of keys are seeded with.
-    pub(crate) seed: u64,
-    /// Whether exact sums of floats keep limbs for every finite value.
-    pub(crate) whole_sums: bool,
-    /// Whether a top-k is found without a threshold.
-    pub(crate) exact_top: bool,
-    /// What integers do that overflow.
-    pub(crate) overflow: Overflow,
-    /// What does not change results.
-    pub(crate) tuning: &'a Tuning,
-}
-
-impl PipelineInput<'_> {
-    /// Calls `visit` for the columns that a register is computed from, or the register if it is a column or payload.
-    pub(crate) fn read_by(&self, register: usize, visit: &mut impl FnMut(usize)) {
-        match register.checked_sub(self.columns.len()).and_then(|value| self.values.get(value)) {
-            Some(value) => value.columns(visit),
-            None => visit(register),
-        }
-    }
-}
-
-/// Zones shared by all pipelines of a statement.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Control {
-    /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel, …; then a ticket counter a pipeline.
-    pub(crate) zone: Zone,
-}
-
-/// Byte offset of the cancel word in the control zone.
-pub(crate) const CANCEL_OFFSET: usize = 16;
-/// Byte offset of the ticket counters in the control zone.
-pub(crate) const TICKETS_OFFSET: usize = 128;
-/// Bytes from one ticket counter to the next: each has a line of memory to itself.
-pub(crate) const TICKETS_STRIDE: usize = 128;
 
 /// A generated device function and what launching it takes.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use warpcube_column::Dictionary;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
+use crate::codegen::input::PipelineInput;
 use crate::codegen::params::Argument;
-use crate::codegen::pipeline::PipelineInput;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
 use crate::facts::{Facts, analyse};

@@ -8,8 +8,9 @@ use std::fmt::Write;
 use warpcube_column::ColumnReader;
 
 use crate::codegen::expr::{Emitter, Value, vector_value};
+use crate::codegen::input::PipelineInput;
 use crate::codegen::params::Argument;
-use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, Split};
+use crate::codegen::pipeline::{KernelWriter, Layout, Split};
 use crate::codegen::rows::{dense_probe, far_probe};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};

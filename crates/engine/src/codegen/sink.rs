@@ -11,9 +11,10 @@ use crate::codegen::build::{build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
+use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::pipeline::{LARGE_WARPS, PipelineInput, QUEUE_BYTES_MAX, Split};
+use crate::codegen::pipeline::{LARGE_WARPS, QUEUE_BYTES_MAX, Split};
 use crate::codegen::result_rows::{self, BoundRows};
 use crate::codegen::rows::RowWriter;
 use crate::codegen::topk::{self, BoundTop};
@@ -24,6 +25,10 @@ use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
 use crate::plan::table::{BuiltTable, Keep, TableLayout};
 
+/// Slots of a hashed group table at first.
+pub(crate) const GROUP_SLOTS_FIRST: u64 = 1 << 20;
+/// Slots it may grow to.
+pub(crate) const GROUP_SLOTS_MAX: u64 = 1 << 30;
 /// Domains of groups up to this size are indexed directly.
 const DENSE_GROUPS_MAX: u64 = 1 << 22;
 /// Lanes' private cells may take this many bytes of shared memory a warp.
@@ -148,6 +153,18 @@ fn copies(bytes: usize, wanted: u32) -> u64 {
     1 << most.ilog2()
 }
 
+/// Slots that a hashed group table has at first: those of the guess, or twice as many as its keys have distinct values,
+/// where that is known to be more. Products of distinct values say little once they reach the number of rows.
+fn slots(input: &PipelineInput, groups: &[&Expr]) -> u64 {
+    let count = |expr: &&Expr| match expr {
+        Expr::Reg(register) => *input.distinct_counts.get(*register)?,
+        _ => None,
+    };
+    let groups = groups.iter().map(count).try_fold(1u64, |product, count| product.checked_mul(count?));
+    let known = groups.filter(|groups| *groups <= input.rows / 2 && input.group_slots >= GROUP_SLOTS_FIRST);
+    input.group_slots.max(known.map_or(0, |groups| (2 * groups).next_power_of_two().min(GROUP_SLOTS_MAX)))
+}
+
 /// Lays out the sink of a pipeline.
 pub(super) fn plan<'a>(
     input: &PipelineInput<'a>,
@@ -190,7 +207,7 @@ pub(super) fn plan<'a>(
             let share: f64 = rows.iter().chain(dense).map(|planned| planned.share).product();
             let crowded = share * input.rows as f64 >= SHARED_ROWS_PER_GROUP_MIN * pack.domain as f64;
             // Twice the rows are never filled past half.
-            let slots = input.group_slots.min(input.rows.max(16).saturating_mul(2).next_power_of_two());
+            let slots = slots(input, &exprs).min(input.rows.max(16).saturating_mul(2).next_power_of_two());
             let has_limbs = accumulators.outputs.iter().any(|output| matches!(output.read, Read::Fixed { .. }));
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::codegen::input::{TICKETS_OFFSET, TICKETS_STRIDE};
 use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
-use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK, ScanZones};
 use crate::codegen::zones::Zones;
 
 /// The test whether a slot's row is left.

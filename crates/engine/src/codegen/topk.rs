@@ -14,8 +14,9 @@ use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
+use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::pipeline::{PipelineInput, ScanZones};
+use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse};

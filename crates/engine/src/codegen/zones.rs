@@ -10,8 +10,9 @@ use std::fmt::Write;
 
 use warpcube_column::{CHUNK_ROWS, ColumnLayout, ColumnReader, VECTOR_ROWS};
 
+use crate::codegen::input::PipelineInput;
 use crate::codegen::params::Argument;
-use crate::codegen::pipeline::{KernelWriter, Layout, PipelineInput, ScanZones, Split};
+use crate::codegen::pipeline::{KernelWriter, Layout, ScanZones, Split};
 use crate::codegen::shared_tables::{SharedTable, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
 use crate::plan::order::Item;

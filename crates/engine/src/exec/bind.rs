@@ -10,10 +10,9 @@ use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Pointer, Zone};
 use crate::codegen::group_values::{GroupValue, column_facts, is_group};
+use crate::codegen::input::{Control, PipelineInput, TICKETS_OFFSET, TICKETS_STRIDE};
 use crate::codegen::launch_group::{LaunchGroup, launch_groups};
-use crate::codegen::pipeline::{
-    BoundPipeline, Control, PipelineInput, ScanZones, TICKETS_OFFSET, TICKETS_STRIDE, generate,
-};
+use crate::codegen::pipeline::{BoundPipeline, ScanZones, generate};
 use crate::codegen::result_rows::BoundRows;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::codegen::topk::BoundTop;
@@ -146,6 +145,7 @@ pub(crate) fn bind(
             pipeline,
             layouts: &scanned.layouts,
             distinct: &scanned.distinct,
+            distinct_counts: &scanned.distinct_counts,
             columns: &scanned.columns,
             values: &scanned.values,
             rows,
@@ -309,6 +309,8 @@ struct Scanned {
     columns: Vec<Facts>,
     layouts: Vec<ColumnLayout>,
     distinct: Vec<Option<Arc<[i128]>>>,
+    /// Number of distinct values of each column, where it is known or was estimated.
+    distinct_counts: Vec<Option<u64>>,
     /// Addresses: for each chunk, each column's values and validity.
     pointers: Vec<Pointer>,
     /// What the columns of a group table stand for.
@@ -333,6 +335,7 @@ impl Scanned {
             columns: table.columns.iter().map(|column| facts(column)).collect(),
             layouts: table.columns.iter().map(|column| ColumnLayout::of(column)).collect(),
             distinct: table.columns.iter().map(|column| column.distinct_integers().cloned()).collect(),
+            distinct_counts: table.columns.iter().map(|column| column.facts().distinct()).collect(),
             pointers,
             values: Vec::new(),
         })
@@ -363,6 +366,7 @@ impl Scanned {
             chunks,
             layouts: columns.iter().map(|facts| ColumnLayout::plain(storage(facts))).collect(),
             distinct: vec![None; columns.len()],
+            distinct_counts: vec![None; columns.len()],
             columns,
             pointers,
             values: groups.values.clone().unwrap_or_default(),

@@ -13,8 +13,9 @@ use warpcube_gpu::{
     Traffic, size_class,
 };
 
+use crate::codegen::input::CANCEL_OFFSET;
 use crate::codegen::launch_group::LaunchGroup;
-use crate::codegen::pipeline::CANCEL_OFFSET;
+use crate::codegen::sink::{GROUP_SLOTS_FIRST, GROUP_SLOTS_MAX};
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
 use crate::exec::binding::{Binding, BindingCache, Finish, Found, Launch};
@@ -23,10 +24,6 @@ use crate::exec::recorded::Recorded;
 use crate::ir::Fragment;
 use crate::tuning::Tuning;
 
-/// Slots of a hashed group table at first.
-const GROUP_SLOTS_FIRST: u64 = 1 << 20;
-/// Slots it may grow to.
-const GROUP_SLOTS_MAX: u64 = 1 << 30;
 /// How often a fragment is run again with another seed because keys of a join collided.
 const LONG_RUNS_MAX: u32 = 3;
 /// One device with the columns on it; runs fragments from any thread.
