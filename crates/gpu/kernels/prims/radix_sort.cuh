@@ -1,5 +1,5 @@
-// Radix sort, least significant digit first: a pass over the keys counts all digits, a pass a digit moves keys and
-// payload. Stable.
+// Radix sort: a pass over the keys counts all digits, a pass a digit moves keys and payload, the least significant first.
+// Stable. A sort by the most significant digit first is one such pass, whose bins are segments for segmented_sort.cuh.
 //
 // Inputs: `rows` keys of WC_SORT_KEY and, for pairs, payload of 1, 4, 8 or 16 bytes (a null pointer stands for the
 // numbers of rows). Outputs: both in the order of the bits begin..end of keys (WcKey), complemented if descending.
@@ -47,7 +47,7 @@ WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
 }
 
 struct SortPlanParams {
-    uint64_t* counts;  // of each pass; afterwards the place of each bin's first key
+    uint64_t* counts;  // of each pass; afterwards the place of each bin's first key, and `rows` behind the last pass
     uint32_t* plan;    // a word a pass, and one for a copy
     uint64_t rows;
     uint64_t passes;
@@ -62,7 +62,9 @@ WC_KERNEL(radix_sort_plan, SortPlanParams, SORT_BINS, 1) {
     for (uint32_t pass = 0; pass < p.passes; ++pass) {
         if (sort_starts(p.counts + pass * SORT_BINS, 0, p.rows, parts)) constant |= 1u << pass;
     }
-    if (threadIdx.x == 0) sort_plan(p.plan, (uint32_t)p.passes, constant, p.form, (uint32_t)p.portions);
+    if (threadIdx.x != 0) return;
+    p.counts[p.passes * SORT_BINS] = p.rows;
+    sort_plan(p.plan, (uint32_t)p.passes, constant, p.form, (uint32_t)p.portions);
 }
 
 struct SortPassParams {

@@ -1,4 +1,4 @@
-// One tile of a least-significant-digit radix sort: ranks of keys in the tile, places of the tile in the output.
+// One tile of a pass of a radix sort: ranks of keys in the tile, places of the tile in the output.
 //
 // Text in front of this file defines WC_SORT_KEY, WC_SORT_THREADS (a multiple of 32, at least 256), WC_SORT_ITEMS and,
 // for pairs, WC_SORT_PAYLOAD. radix_sort.cuh and segmented_sort.cuh build on it.
@@ -300,16 +300,18 @@ WC_DEVICE void sort_tile(const SortPlaces& places, const SortTask<Word>& task, A
 }
 
 // How the output of a sort lies to its input: elsewhere; in the same place; keys in the same place, and payload is the
-// number of the row.
-constexpr uint64_t FORM_APART = 0, FORM_IN_PLACE = 1, FORM_NUMBERING = 2;
+// number of the row; elsewhere, and the input is the other place, which passes may overwrite.
+constexpr uint64_t FORM_APART = 0, FORM_IN_PLACE = 1, FORM_NUMBERING = 2, FORM_FROM_OTHER = 3;
 
 // Writes the plan of one sort: `constant` bit p says that pass p has one digit only. In place the sort goes to the
-// other place first and back, with a copy at the end for an odd number of passes; otherwise the first target is the one
-// from which the last pass comes to the output. A pass has `epochs` portions.
+// other place first and back, with a copy at the end for an odd number of passes; from the other place it goes to the
+// output first, with a copy for an even number; otherwise the first target is the one from which the last pass comes to
+// the output. A pass has `epochs` portions.
 WC_DEVICE void sort_plan(uint32_t* plan, uint32_t passes, uint32_t constant, uint64_t form, uint32_t epochs) {
     uint32_t active = 0;
     for (uint32_t pass = 0; pass < passes; ++pass) active += ~constant >> pass & 1u;
-    uint32_t source = 0, target = form == FORM_APART && active % 2 == 1 ? 1 : 2, done = 0;
+    const bool direct = form == FORM_FROM_OTHER || (form == FORM_APART && active % 2 == 1);
+    uint32_t source = 0, target = direct ? 1 : 2, done = 0;
     for (uint32_t pass = 0; pass < passes; ++pass) {
         plan[pass] = 0;
         if (constant >> pass & 1u) continue;
@@ -319,7 +321,8 @@ WC_DEVICE void sort_plan(uint32_t* plan, uint32_t passes, uint32_t constant, uin
         source = target;
         target = 3 - target;
     }
-    const bool copies = form == FORM_APART ? active == 0 : source == 2 || (form == FORM_NUMBERING && active == 0);
+    const bool stays = active == 0 && form == FORM_IN_PLACE;
+    const bool copies = source == 2 || (source == 0 && !stays);
     plan[passes] = copies ? PLAN_ACTIVE | source << 1 | 1u << 3 : 0;
 }
 

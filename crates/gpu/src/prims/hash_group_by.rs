@@ -5,7 +5,7 @@
 //! [`GroupSpec::choose`] takes the strategy that the roofline predicts to be the fastest.
 
 use super::key_slots::{KEY_SLOTS, KeySlots, TableTuning};
-use super::radix_sort::{RadixOrder, RadixSort, Records};
+use super::radix_sort::{RadixAlgorithm, RadixOrder, RadixSort, Records};
 use super::roofline::DeviceRates;
 use super::tile::{TILE, TileTuning, are_aligned, vector_items};
 use super::tuning::Measured;
@@ -127,7 +127,7 @@ impl GroupSpec {
             GroupStrategy::SortedRows => {
                 let passes = RadixOrder::of(Element::U32, false).passes().0;
                 let ordered_ms = rates.ordered_ms(self.rows, 8, self.groups.min(self.rows), 12);
-                rates.sort_ms(self.rows, 4, 8, passes) + ordered_ms
+                rates.sort_ms(RadixAlgorithm::Lsd, self.rows, 4, 8, passes) + ordered_ms
             }
         })
     }

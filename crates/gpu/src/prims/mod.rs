@@ -70,7 +70,7 @@ pub use histogram::{Histogram, HistogramBins, HistogramTuning};
 pub use key_slots::{KeyRange, Pairs, TableTuning};
 pub use merge::{Merge, MergeTuning};
 pub use radix_partition::{PartitionBy, RadixPartition};
-pub use radix_sort::{RadixOrder, RadixSort, RadixTuning, Records};
+pub use radix_sort::{RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records};
 pub use roofline::DeviceRates;
 pub use search::{Search, SearchMethod, SearchSide};
 pub use segmented_sort::{SegmentedSort, SegmentedTuning};

@@ -1,11 +1,18 @@
-//! Radix sort of keys and of keys with payload, stable, over any range of the keys' bits.
+//! Radix sort of keys and of keys with payload, stable, over any range of the keys' bits, by the algorithm of a name
+//! ([`RadixAlgorithm`]).
 //!
 //! One kernel counts the digits of all passes, one makes the plan of the passes, and each pass moves keys and payload
 //! once, from one place to another (`kernels/prims/radix_sort.cuh`). A pass whose digit is the same in all keys moves
-//! nothing; the device knows alone which these are, so the host waits for nothing.
+//! nothing; the device knows alone which these are, so the host waits for nothing. Most significant digit first, one
+//! such pass leaves bins in the other place, and a segmented sort takes them from there to the output.
+
+mod algorithm;
 
 use std::ops::Range;
 
+pub use algorithm::RadixAlgorithm;
+
+use super::segmented_sort::{SegmentedSort, SegmentedTuning};
 use super::{DeviceSlice, Element, KEYS, Key, OrderedBits, Queue, check_element, check_length, check_scratch};
 use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
@@ -59,7 +66,8 @@ impl RadixTuning {
         let tiles = rows.min(self.portion()).div_ceil(self.tile()) as usize;
         let portions = rows.div_ceil(self.portion()) as usize;
         let (counts, aligned) = (0, |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN));
-        let tickets = counts + passes * BINS * 8;
+        // Behind the last count is the number of rows.
+        let tickets = counts + aligned(passes * BINS * 8 + 8);
         let plan = tickets + aligned(passes * portions * 4);
         let carry = plan + aligned((passes + 1) * 4);
         let words = carry + 2 * BINS * 8;
@@ -229,6 +237,8 @@ pub struct RadixSort {
     plan: Kernel,
     pass: Kernel,
     copy: Kernel,
+    /// What sorts the bins of the most significant digit, where that comes first.
+    bins: Option<SegmentedSort>,
 }
 
 /// How the output of a sort lies to its input, `FORM_` of the kernels.
@@ -240,6 +250,8 @@ pub(crate) enum Form {
     InPlace,
     /// Keys in the same place, payload is written alone.
     Numbering,
+    /// Elsewhere, and the input is the other place, which passes may overwrite.
+    FromOther,
 }
 
 /// Where the parts of the scratch memory begin, in bytes.
@@ -258,12 +270,8 @@ impl RadixSort {
     /// # Errors
     /// Those of [`Device::compile`].
     pub fn new(device: &Device, key: Element, payload: Option<Element>) -> Result<RadixSort> {
-        RadixSort::with_tuning(
-            device,
-            key,
-            payload,
-            RadixTuning::of(device.info().shared_memory_per_block, key, payload),
-        )
+        let tuning = RadixTuning::of(device.info().shared_memory_per_block, key, payload);
+        RadixSort::with_tuning(device, key, payload, tuning)
     }
 
     /// The same, cut as told.
@@ -281,7 +289,43 @@ impl RadixSort {
         let kernel = |name| module.kernel(name);
         let (count, plan) = (kernel("radix_sort_count")?, kernel("radix_sort_plan")?);
         let (pass, copy) = (kernel("radix_sort_pass")?, kernel("radix_sort_copy")?);
-        Ok(RadixSort { key, payload, tuning, multiprocessors, count, plan, pass, copy })
+        Ok(RadixSort { key, payload, tuning, multiprocessors, count, plan, pass, copy, bins: None })
+    }
+
+    /// The same by an algorithm, passes over all rows cut as told.
+    ///
+    /// # Errors
+    /// As [`RadixSort::new`].
+    pub fn with_algorithm(
+        device: &Device,
+        key: Element,
+        payload: Option<Element>,
+        algorithm: RadixAlgorithm,
+        tuning: RadixTuning,
+    ) -> Result<RadixSort> {
+        match algorithm {
+            RadixAlgorithm::Lsd => RadixSort::with_tuning(device, key, payload, tuning),
+            RadixAlgorithm::Msd => {
+                let bins = SegmentedTuning::of(device.info().shared_memory_per_block, key, payload);
+                RadixSort::most_significant_first(device, key, payload, tuning, bins)
+            }
+        }
+    }
+
+    /// The same by the most significant digit first, the sort of its bins cut as told too.
+    ///
+    /// # Errors
+    /// As [`RadixSort::new`].
+    pub fn most_significant_first(
+        device: &Device,
+        key: Element,
+        payload: Option<Element>,
+        tuning: RadixTuning,
+        bins: SegmentedTuning,
+    ) -> Result<RadixSort> {
+        let sort = RadixSort::with_tuning(device, key, payload, tuning)?;
+        let bins = SegmentedSort::with_tuning(device, key, payload, Element::U64, bins)?;
+        Ok(RadixSort { bins: Some(bins), ..sort })
     }
 
     /// Type of the keys.
@@ -290,9 +334,14 @@ impl RadixSort {
     }
 
     /// Bytes of scratch memory for `rows` rows: descriptors of 1 KB for each tile of a launch, which are 0.08 to 0.3
-    /// bytes a row by the types of keys and payload; past 2^30 rows, in several launches, no more.
+    /// bytes a row by the types of keys and payload; past 2^30 rows, in several launches, no more. Most significant
+    /// digit first, those of a segmented sort of 256 segments too.
     pub fn scratch_bytes(&self, rows: u64) -> usize {
-        self.scratch(rows).bytes
+        let own = self.scratch(rows).bytes;
+        match &self.bins {
+            Some(bins) => own.next_multiple_of(PART_BYTES_MIN) + bins.scratch_bytes(rows, BINS as u64),
+            None => own,
+        }
     }
 
     /// Rows of a launch, a multiple of the tile's.
@@ -372,11 +421,35 @@ impl RadixSort {
         let rows = all[0].keys.len();
         check_records("radix_sort", "the other place", all[2], self.key, self.payload, rows, false)?;
         order.check("radix_sort", self.key)?;
-        let scratch = self.scratch(rows);
-        check_scratch("radix_sort", memory, scratch.bytes)?;
+        check_scratch("radix_sort", memory, self.scratch_bytes(rows))?;
         if rows == 0 {
             return Ok(());
         }
+        let Range { start, end } = order.bits;
+        let Some(bins) = self.bins.as_ref().filter(|_| end - start > DIGIT_BITS) else {
+            return self.passes(queue, all, order, form, memory);
+        };
+        let [input, output, other] = all;
+        let (highest, below) = (end - DIGIT_BITS..end, start..end - DIGIT_BITS);
+        let by = |bits| RadixOrder { bits, descending: order.descending };
+        self.passes(queue, [input, other, other], &by(highest), Form::Apart, memory)?;
+        let scratch = self.scratch(rows);
+        let offsets = DeviceSlice::new(memory, scratch.counts, Element::U64, BINS as u64 + 1)?;
+        let from = scratch.bytes.next_multiple_of(PART_BYTES_MIN);
+        let rest = memory.part(from, memory.bytes() - from)?;
+        bins.launch_from_other(queue, output, other, &offsets, &by(below), &rest)
+    }
+
+    /// Counts all digits and makes the passes by them, the least significant first.
+    fn passes(
+        &self,
+        queue: &mut impl Queue,
+        all: [Records<'_>; 3],
+        order: &RadixOrder,
+        form: Form,
+        memory: &DeviceBuffer,
+    ) -> Result<()> {
+        let (rows, scratch) = (all[0].keys.len(), self.scratch(all[0].keys.len()));
         let (passes, _) = order.passes();
         let (portion, tile) = (self.portion(), self.tuning.tile());
         let portions = rows.div_ceil(portion);

@@ -4,6 +4,7 @@
 //! [`crate::prims::topk::predict_ms`]); those of hash aggregation follow the same way. Rates are measured, never taken
 //! from a datasheet. Times are milliseconds.
 
+use super::radix_sort::RadixAlgorithm;
 use super::tuning::Measured;
 
 /// Bytes that a random access moves.
@@ -93,10 +94,22 @@ impl DeviceRates {
         self.stream_ms((rows * item_bytes as u64) as f64, (rows * sum_bytes as u64) as f64)
     }
 
-    /// A radix sort: one pass that reads keys to count all digits, and passes that read and write rows.
-    pub fn sort_ms(&self, rows: u64, key_bytes: usize, row_bytes: usize, passes: u32) -> f64 {
-        let bytes = rows as f64 * row_bytes as f64;
-        self.stream_ms(rows as f64 * key_bytes as f64, 0.0) + f64::from(passes) * self.stream_ms(bytes, bytes)
+    /// A radix sort: one pass that reads keys to count digits, two where the most significant comes first, and passes
+    /// that read and write rows.
+    pub fn sort_ms(
+        &self,
+        algorithm: RadixAlgorithm,
+        rows: u64,
+        key_bytes: usize,
+        row_bytes: usize,
+        passes: u32,
+    ) -> f64 {
+        let counts = match algorithm {
+            RadixAlgorithm::Lsd => 1.0,
+            RadixAlgorithm::Msd => 2.0,
+        };
+        let (keys, bytes) = (rows as f64 * key_bytes as f64, rows as f64 * row_bytes as f64);
+        counts * self.stream_ms(keys, 0.0) + f64::from(passes) * self.stream_ms(bytes, bytes)
     }
 
     /// A partition of rows of keys and values of 32 bits: the bytes of a sort of one pass, at the rate that runs of a
@@ -197,7 +210,9 @@ mod tests {
         assert!(close(H200.stream_ms(2.1e9, 2.1e9), 1.0));
         assert!(close(H200.stream_ms(0.0, 4.2e9), 1.0));
         assert!(close(H200.project_ms(1 << 20, 4), H200.stream_ms(8.0 * 1048576.0, 4.0 * 1048576.0)));
-        assert!(H200.sort_ms(1 << 28, 4, 8, 4) > 4.0 * H200.stream_ms(2f64.powi(31), 2f64.powi(31)));
+        let [lsd, msd] = RadixAlgorithm::ALL.map(|algorithm| H200.sort_ms(algorithm, 1 << 28, 4, 8, 4));
+        assert!(lsd > 4.0 * H200.stream_ms(2f64.powi(31), 2f64.powi(31)));
+        assert!(close(msd - lsd, H200.stream_ms(2f64.powi(30), 0.0)));
     }
 
     #[test]

@@ -182,7 +182,8 @@ impl SegmentedSort {
 
     /// Bytes of scratch memory for so many rows and segments: up to 1.1 times those of keys and payload. The worst
     /// sizes decide: a segment just too large for a pack has 2 KB of counts for each byte of a key. At 2^28 rows
-    /// and segments: u8 0.7 bytes a row, u32 1.4 (with payload of 8 bytes 2.8), u64 4.8, u128 17.6.
+    /// and segments: u8 0.7 bytes a row, u32 1.4 (with payload of 8 bytes 2.8), u64 4.8, u128 17.6; few segments have
+    /// 2 KB a tile alone, which are 0.17 to 0.6 bytes a row.
     pub fn scratch_bytes(&self, rows: u64, segments: u64) -> usize {
         self.scratch(rows, segments).bytes
     }
@@ -226,6 +227,22 @@ impl SegmentedSort {
         let rows = records.keys.len();
         check_records("segmented_sort", "the input", records, self.key, self.payload, rows, false)?;
         self.sort(queue, [records, records, other], offsets, order, Form::InPlace, scratch)
+    }
+
+    /// Sorts each segment of `other` to its place in `output`; the content of `other` is undefined then. An even number
+    /// of passes costs a copy.
+    pub(crate) fn launch_from_other(
+        &self,
+        queue: &mut impl Queue,
+        output: Records<'_>,
+        other: Records<'_>,
+        offsets: &DeviceSlice,
+        order: &RadixOrder,
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let rows = other.keys.len();
+        check_records("segmented_sort", "the output", output, self.key, self.payload, rows, false)?;
+        self.sort(queue, [other, output, other], offsets, order, Form::FromOther, scratch)
     }
 
     fn sort(
@@ -303,8 +320,8 @@ fn chunk(multiprocessors: u32, segments: u64) -> u64 {
 fn scratch(tuning: &SegmentedTuning, key: Element, multiprocessors: u32, rows: u64, segments: u64) -> Scratch {
     let (pack, small) = (tuning.pack(), tuning.small());
     let chunks = segments.div_ceil(chunk(multiprocessors, segments));
-    let packs_max = rows / (pack - small) + rows / (small + 1) + chunks + 1;
-    let slots_max = rows / (pack + 1);
+    let packs_max = (rows / (pack - small) + rows / (small + 1) + chunks + 1).min(segments);
+    let slots_max = (rows / (pack + 1)).min(segments);
     let tiles_max = rows / tuning.radix.tile() + slots_max;
     let passes = key.bytes();
     let mut bytes = 0;

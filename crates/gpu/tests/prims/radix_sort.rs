@@ -1,12 +1,15 @@
-//! Radix sort against the plain-Rust reference.
+//! Radix sort by both algorithms against the plain-Rust reference.
 
 use bytemuck::Pod;
 use warpcube_gpu::prims::radix_sort::reference;
-use warpcube_gpu::prims::{DeviceSlice, Element, Key, RadixOrder, RadixSort, RadixTuning, Records};
+use warpcube_gpu::prims::{
+    DeviceSlice, Element, Key, RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records, SegmentedTuning,
+};
 use warpcube_gpu::{GpuError, LaneOrder};
 
 use crate::common::spoilt;
 use crate::emulated_support::{ORDERS, Rig};
+use crate::segmented_sort::SEGMENTS;
 
 /// Tiles of 768 rows and launches of two tiles, so that small inputs have many.
 pub const TUNING: RadixTuning =
@@ -32,6 +35,19 @@ enum Form {
     Numbered,
 }
 
+/// A sort by an algorithm, cut small.
+fn small(rig: &Rig, key: Element, payload: Option<Element>, algorithm: RadixAlgorithm) -> RadixSort {
+    match algorithm {
+        RadixAlgorithm::Lsd => RadixSort::with_tuning(&rig.device, key, payload, TUNING),
+        RadixAlgorithm::Msd => {
+            let pack_comparisons = if matches!(key.bytes(), 4 | 8) { SEGMENTS.pack_comparisons } else { 0 };
+            let bins = SegmentedTuning { pack_comparisons, ..SEGMENTS };
+            RadixSort::most_significant_first(&rig.device, key, payload, TUNING, bins)
+        }
+    }
+    .unwrap()
+}
+
 /// Sorts keys with payload of `P`, or alone where that has no size, and compares with the reference.
 fn check<K: Key, P: Pod + PartialEq + std::fmt::Debug>(
     rig: &mut Rig,
@@ -42,12 +58,28 @@ fn check<K: Key, P: Pod + PartialEq + std::fmt::Debug>(
     form: Form,
     context: &str,
 ) {
-    let sort = RadixSort::with_tuning(&rig.device, K::ELEMENT, payload, TUNING).unwrap();
+    for algorithm in RadixAlgorithm::ALL {
+        let sort = small(rig, K::ELEMENT, payload, algorithm);
+        check_sort(rig, &sort, keys, payload, &value, order, form, &format!("{context}, {algorithm}"));
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a sort is of, and how")]
+fn check_sort<K: Key, P: Pod + PartialEq + std::fmt::Debug>(
+    rig: &mut Rig,
+    sort: &RadixSort,
+    keys: &[K],
+    payload: Option<Element>,
+    value: &impl Fn(u64) -> P,
+    order: &RadixOrder,
+    form: Form,
+    context: &str,
+) {
     let rows = keys.len() as u64;
     let canonical = |key: &K| key.ordered_bits();
     let permutation = reference(keys, order);
     let expected: Vec<_> = permutation.iter().map(|row| canonical(&keys[*row as usize])).collect();
-    let values: Vec<P> = (0..rows).map(&value).collect();
+    let values: Vec<P> = (0..rows).map(value).collect();
     let made = |rig: &mut Rig| (spoilt(rig, keys), spoilt(rig, &values));
     let buffers = [(rig.upload(keys), rig.upload(&values)), made(rig), made(rig)];
     let slices = buffers.each_ref().map(|(keys, values)| {
@@ -182,9 +214,15 @@ fn keys_and_payload_of_sixteen_bytes_and_of_one() {
 #[test]
 fn recorded_sorts_run_again() {
     let mut rig = Rig::new(LaneOrder::Forward);
-    let sort = RadixSort::with_tuning(&rig.device, Element::U32, None, TUNING).unwrap();
+    for algorithm in RadixAlgorithm::ALL {
+        let sort = small(&rig, Element::U32, None, algorithm);
+        recorded_sort(&mut rig, &sort);
+    }
+}
+
+fn recorded_sort(rig: &mut Rig, sort: &RadixSort) {
     let keys: Vec<u32> = randoms(2000, 6).map(|bits| bits as u32).collect();
-    let buffers = [rig.upload(&keys), spoilt(&mut rig, &keys), spoilt(&mut rig, &keys)];
+    let buffers = [rig.upload(&keys), spoilt(rig, &keys), spoilt(rig, &keys)];
     let slices = buffers.each_ref().map(|buffer| DeviceSlice::all(buffer, Element::U32));
     let [input, output, other] = slices.each_ref().map(|keys| Records { keys, values: None });
     let scratch = rig.device.buffer(sort.scratch_bytes(2000), "scratch").unwrap();
@@ -202,15 +240,19 @@ fn recorded_sorts_run_again() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
+    RadixAlgorithm::ALL.into_iter().for_each(refusals);
+}
+
+fn refusals(algorithm: RadixAlgorithm) {
     let mut rig = Rig::new(LaneOrder::Forward);
-    let sort = RadixSort::with_tuning(&rig.device, Element::F32, Some(Element::U32), TUNING).unwrap();
+    let sort = small(&rig, Element::F32, Some(Element::U32), algorithm);
     let buffer = rig.device.buffer(4096, "operands").unwrap();
     let slice = |element, len| DeviceSlice::new(&buffer, 0, element, len).unwrap();
     let (keys, values, short) = (slice(Element::F32, 100), slice(Element::U32, 100), slice(Element::U32, 99));
     let (ints, few) = (slice(Element::U32, 100), slice(Element::F32, 9));
     let good = Records { keys: &keys, values: Some(&values) };
     let scratch = rig.device.buffer(sort.scratch_bytes(100), "scratch").unwrap();
-    let small = rig.device.buffer(sort.scratch_bytes(100) - 1, "scratch").unwrap();
+    let too_little = rig.device.buffer(sort.scratch_bytes(100) - 1, "scratch").unwrap();
     let all = RadixOrder::of(Element::F32, false);
     let mut refused = |output: Records<'_>, other: Records<'_>, order: &RadixOrder, scratch, words: &[&str]| {
         let result = sort.launch(&mut rig.stream, good, output, other, order, scratch);
@@ -222,9 +264,9 @@ fn what_does_not_fit_is_refused() {
     refused(good, Records { keys: &ints, values: Some(&values) }, &all, &scratch, &["u32", "f32", "other"]);
     refused(good, Records { keys: &keys, values: None }, &all, &scratch, &["no payload of u32"]);
     refused(good, good, &RadixOrder { bits: 0..33, descending: false }, &scratch, &["0..33", "32"]);
-    refused(good, good, &all, &small, &["scratch", &(sort.scratch_bytes(100) - 1).to_string()]);
+    refused(good, good, &all, &too_little, &["scratch", &(sort.scratch_bytes(100) - 1).to_string()]);
     // 257 rows have no numbers of a byte.
-    let sort = RadixSort::with_tuning(&rig.device, Element::F32, Some(Element::U8), TUNING).unwrap();
+    let sort = small(&rig, Element::F32, Some(Element::U8), algorithm);
     let (keys, values) = (slice(Element::F32, 257), slice(Element::U8, 257));
     let good = Records { keys: &keys, values: Some(&values) };
     let scratch = rig.device.buffer(sort.scratch_bytes(257), "scratch").unwrap();

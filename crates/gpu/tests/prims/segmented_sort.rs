@@ -11,7 +11,7 @@ use crate::radix_sort::{TUNING, random, randoms};
 
 /// Packs of 1,024 rows at most, of segments of up to 256 rows or alone; larger segments have tiles of 768 rows.
 /// Rows of packs are compared where there are 64 or fewer of a segment in the mean.
-const SEGMENTS: SegmentedTuning = SegmentedTuning {
+pub const SEGMENTS: SegmentedTuning = SegmentedTuning {
     radix: TUNING,
     pack_threads: 256,
     pack_items: 4,

@@ -1,4 +1,5 @@
-//! Radix sort of keys and pairs, and segmented sort: the cases `sort/…` and `segsort/…`.
+//! Radix sort of keys and pairs by each algorithm, and segmented sort: the cases `sort/…` and `segsort/…`;
+//! `--cases sort/keys/u32/msd` names an algorithm too.
 //!
 //! Key number i is a hash of i, and the payload of pairs is i. Sorted pairs are right if (key, payload) ascends
 //! strictly and every key is the hash of its payload; sorted keys are right if they ascend in each segment and the sums
@@ -9,7 +10,8 @@ use std::sync::Arc;
 use serde_json::json;
 use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, Queue, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort, SegmentedTuning,
+    DeviceSlice, Element, Queue, RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort,
+    SegmentedTuning,
 };
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, Program};
 
@@ -173,17 +175,16 @@ impl Data {
         bench.time(&buffers, |work| sort(work, records))
     }
 
-    /// Bytes that a sort by all bits moves: keys once for counts, keys and payload in and out a pass.
-    fn bytes(&self) -> u64 {
-        let key = self.key.bytes() as u64;
-        let payload = if self.values.is_some() { 4 } else { 0 };
-        self.rows * (key + key * 2 * (key + payload))
-    }
-
-    /// Those bytes a second by the roofline.
-    fn bytes_per_second(&self) -> f64 {
+    /// Bytes that a sort by all bits moves, and those a second by the roofline: keys for counts, once or twice by the
+    /// algorithm, and keys and payload in and out a pass.
+    fn bytes(&self, algorithm: RadixAlgorithm) -> (u64, f64) {
         let (key, payload) = (self.key.bytes(), if self.values.is_some() { 4 } else { 0 });
-        self.bytes() as f64 / H200.sort_ms(self.rows, key, key + payload, key as u32) * 1e3
+        let counts = match algorithm {
+            RadixAlgorithm::Lsd => 1,
+            RadixAlgorithm::Msd => 2,
+        };
+        let bytes = self.rows * (key * counts + key * 2 * (key + payload)) as u64;
+        (bytes, bytes as f64 / H200.sort_ms(algorithm, self.rows, key, key + payload, key as u32) * 1e3)
     }
 }
 
@@ -199,14 +200,21 @@ pub(crate) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
         let payload = pairs.then_some(Element::U32);
         let shared_bytes = bench.device.info().shared_memory_per_block;
         let usual = RadixTuning::of(shared_bytes, key, payload);
-        if bench.wants(&case) {
-            sort(bench, &case, key, pairs, log, usual).map_err(|error| format!("{case}: {error}"))?;
+        for algorithm in RadixAlgorithm::ALL {
+            let named = match algorithm {
+                RadixAlgorithm::Lsd => case.clone(),
+                other => format!("{case}/{other}"),
+            };
+            if bench.wants(&named) {
+                sort(bench, &case, key, pairs, log, algorithm, usual).map_err(|error| format!("{case}: {error}"))?;
+            }
         }
         for (threads, items, blocks) in tunings(usual.items) {
             let case = format!("tune/{case}/{threads}x{items}x{blocks}");
             let tuning = RadixTuning { threads, items, blocks, ..usual };
             if bench.wants_sweep(&case) {
-                sort(bench, &case, key, pairs, log, tuning).map_err(|error| format!("{case}: {error}"))?;
+                sort(bench, &case, key, pairs, log, RadixAlgorithm::Lsd, tuning)
+                    .map_err(|error| format!("{case}: {error}"))?;
             }
         }
     }
@@ -252,13 +260,14 @@ fn sort(
     key: Element,
     pairs: bool,
     log: u32,
+    algorithm: RadixAlgorithm,
     tuning: RadixTuning,
 ) -> Result<(), String> {
     let rows = bench.rows(log);
     let payload = pairs.then_some(Element::U32);
     let order = RadixOrder::of(key, false);
     let measure = |bench: &mut Bench<'_>| -> Result<(Data, f64, usize), GpuError> {
-        let sort = RadixSort::with_tuning(&bench.device, key, payload, tuning)?;
+        let sort = RadixSort::with_algorithm(&bench.device, key, payload, algorithm, tuning)?;
         let data = Data::new(bench, key, pairs, rows)?;
         let scratch = bench.device.buffer(sort.scratch_bytes(rows), "scratch")?;
         let launch = |work: &mut warpcube_gpu::Work, [input, output, other]: [Records<'_>; 3]| {
@@ -270,10 +279,11 @@ fn sort(
     let (data, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, None)?;
     let more = json!({
-        "rows": rows, "threads": tuning.threads, "items": tuning.items, "blocks": tuning.blocks,
+        "algorithm": algorithm.to_string(), "rows": rows, "threads": tuning.threads, "items": tuning.items, "blocks": tuning.blocks,
         "scratch_bytes": scratch,
     });
-    bench.add(case, ms, data.bytes(), data.bytes_per_second(), more);
+    let (bytes, bytes_per_second) = data.bytes(algorithm);
+    bench.add(case, ms, bytes, bytes_per_second, more);
     Ok(())
 }
 
@@ -298,7 +308,8 @@ fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64, tuning: Segmented
     let (data, bounds, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, Some(&bounds))?;
     let more = json!({"rows": rows, "segments": segments, "scratch_bytes": scratch});
-    bench.add(case, ms, data.bytes(), data.bytes_per_second(), more);
+    let (bytes, bytes_per_second) = data.bytes(RadixAlgorithm::Lsd);
+    bench.add(case, ms, bytes, bytes_per_second, more);
     Ok(())
 }
 

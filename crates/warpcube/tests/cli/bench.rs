@@ -246,7 +246,8 @@ fn primitives_can_be_listed_and_named() {
         Ran::of(place.emulated().args(all).output().unwrap())
     };
     let listed = primitives(&["--list", "--cases", "sort,project/sigmoid"]).ok();
-    assert_eq!(listed, "project/sigmoid\nsort/keys/u32\nsort/pairs/u32\nsort/pairs/u64\n");
+    let sorts = ["sort/keys/u32", "sort/pairs/u32", "sort/pairs/u64"].map(|case| format!("{case}\n{case}/msd\n"));
+    assert_eq!(listed, format!("project/sigmoid\n{}", sorts.concat()));
     assert!(primitives(&["--list"]).ok().lines().count() > 100);
     let unknown = primitives(&["--device", "emulated", "--cases", "select/35"]).error(2);
     assert!(
