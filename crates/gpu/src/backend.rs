@@ -181,8 +181,23 @@ pub(crate) trait BackendStream: Send {
     /// of its steps is neither read nor written until the stream is synchronised.
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()>;
 
+    /// An event behind all submitted work.
+    fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>>;
+
+    /// Work submitted afterwards starts when the event is done; an event of any stream of the device.
+    fn wait_event(&mut self, event: &dyn BackendEvent) -> Result<()>;
+
     /// Waits until all submitted work is done and reports its errors.
     fn synchronize(&mut self) -> Result<()>;
+}
+
+/// A point in the work of a stream; the backend downcasts it.
+pub(crate) trait BackendEvent: Any + Send + Sync {
+    /// Whether the work in front of it is done, without waiting.
+    fn is_done(&self) -> Result<bool>;
+
+    /// Waits until it is.
+    fn synchronize(&self) -> Result<()>;
 }
 
 /// One step of recorded work, by address.

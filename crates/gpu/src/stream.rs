@@ -1,7 +1,8 @@
 //! Work on a device in order: copies, fills, launches.
 //!
 //! A stream owns the buffers, staged host data and modules of its running work until [`Stream::synchronize`]; a stream
-//! that is dropped with work in flight waits for it.
+//! that is dropped with work in flight waits for it. Streams run beside each other; one waits for another by an
+//! [`Event`].
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::backend::{BackendStream, LaunchShape};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
+use crate::event::Event;
 use crate::recording::{Recording, Work};
 
 /// The stream copies host data up to this size, so that the upload does not wait.
@@ -250,6 +252,29 @@ impl Stream {
     /// Bytes copied over the bus since the last call.
     pub fn take_traffic(&mut self) -> Traffic {
         std::mem::take(&mut self.traffic)
+    }
+
+    /// An event behind all submitted work.
+    ///
+    /// # Errors
+    /// A lost device's.
+    pub fn record(&mut self) -> Result<Event> {
+        self.device.check()?;
+        let backend = self.device.note(self.backend.record_event())?;
+        Ok(Event { device: self.device.clone(), backend })
+    }
+
+    /// Lets work that is submitted from now on start when an event is done. The call does not wait.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for an event of another device.
+    pub fn wait(&mut self, event: &Event) -> Result<()> {
+        self.device.check()?;
+        if !Arc::ptr_eq(&event.device, &self.device) {
+            return Err(GpuError::Contract("the event belongs to another device".into()));
+        }
+        self.busy = true;
+        self.device.note(self.backend.wait_event(event.backend.as_ref()))
     }
 
     /// Waits for all submitted work and reports its errors.

@@ -5,6 +5,7 @@
 
 mod cache;
 mod driver;
+mod event;
 mod host_write;
 mod jitlink;
 mod library;

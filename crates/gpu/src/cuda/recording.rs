@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 
 use super::driver::{Context, check, check_launch};
+use super::event::CudaEvent;
 use super::stream::CudaStream;
 use crate::backend::{BackendRecording, WorkStep, submit_steps};
 use crate::error::{GpuError, Result};
@@ -35,7 +36,7 @@ impl CudaRecording {
         // SAFETY: the stream is live.
         check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
         let mark = |stream: &mut CudaStream| {
-            let event = CudaEvent::new(stream.context.clone())?;
+            let event = CudaEvent::new(stream.context.clone(), true)?;
             let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
             // SAFETY: event and stream are live and of one context.
             let status = unsafe { sys::cuEventRecordWithFlags(event.handle, stream.handle, flag) };
@@ -91,29 +92,6 @@ impl Drop for CudaRecording {
         if !self.graph.is_null() && self.context.bind().is_ok() {
             // SAFETY: made once, destroyed once; every launch of it was waited for.
             let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
-        }
-    }
-}
-
-/// An event that records its time.
-struct CudaEvent {
-    context: Arc<Context>,
-    handle: sys::CUevent,
-}
-
-impl CudaEvent {
-    fn new(context: Arc<Context>) -> Result<CudaEvent> {
-        context.bind()?;
-        let handle = check("creating an event", result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT))?;
-        Ok(CudaEvent { context, handle })
-    }
-}
-
-impl Drop for CudaEvent {
-    fn drop(&mut self) {
-        if self.context.bind().is_ok() {
-            // SAFETY: created once, destroyed once; every launch that records it was waited for.
-            let _ = unsafe { result::event::destroy(self.handle) };
         }
     }
 }

@@ -7,8 +7,9 @@ use cudarc::driver::{result, sys};
 
 use super::CudaModule;
 use super::driver::{Context, check, check_launch};
+use super::event::CudaEvent;
 use super::recording::CudaRecording;
-use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
+use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaStream {
@@ -106,6 +107,23 @@ impl BackendStream for CudaStream {
         self.context.bind()?;
         // SAFETY: the caller promises that the steps are valid and the recording is not in flight.
         unsafe { recording.launch(self.handle) }
+    }
+
+    fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {
+        let event = CudaEvent::new(self.context.clone(), false)?;
+        // SAFETY: event and stream are live and of one context.
+        check("recording an event", unsafe { result::event::record(event.handle, self.handle) })?;
+        Ok(Arc::new(event))
+    }
+
+    fn wait_event(&mut self, event: &dyn BackendEvent) -> Result<()> {
+        let event = (event as &dyn Any)
+            .downcast_ref::<CudaEvent>()
+            .ok_or_else(|| GpuError::Contract("the event belongs to another device".into()))?;
+        self.context.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and stream are live and of one context.
+        check("waiting for an event", unsafe { result::stream::wait_event(self.handle, event.handle, flags) })
     }
 
     fn synchronize(&mut self) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A stream of the emulated device: a submission returns when its work is done.
+//! A stream of the emulated device: a submission returns when its work is done, so an event is done once recorded.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +8,9 @@ use super::backend::{Shared, lost};
 use super::faults::Operation;
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
-use crate::backend::{BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep, submit_steps};
+use crate::backend::{
+    BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep, submit_steps,
+};
 use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
@@ -115,8 +117,31 @@ impl BackendStream for EmulatedStream {
         }
     }
 
+    fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {
+        Ok(Arc::new(EmulatedEvent { shared: self.shared.clone() }))
+    }
+
+    fn wait_event(&mut self, event: &dyn BackendEvent) -> Result<()> {
+        event.synchronize()
+    }
+
     fn synchronize(&mut self) -> Result<()> {
         self.shared.memory.check_guards("a synchronisation")
+    }
+}
+
+/// A point in the work of a stream, all of which is done.
+struct EmulatedEvent {
+    shared: Arc<Shared>,
+}
+
+impl BackendEvent for EmulatedEvent {
+    fn is_done(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.shared.memory.check_guards("waiting for an event")
     }
 }
 

@@ -1,5 +1,6 @@
-//! The coprocessor mode: columns that lie in page-locked memory of the host are sent for each query, in chunks on two
-//! streams, so that one chunk travels while the other is worked on; results stay on the device.
+//! The coprocessor mode: columns that lie in page-locked memory of the host are sent for each query in chunks, on one
+//! stream, while kernels work on the chunk before, on another; results stay on the device. A chunk's kernels wait for the
+//! event behind its copies, and copies to a room for the event behind the kernels that read it before.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, Moved, Predicate, Project, Projection, Select, SelectOperands, SelectOrder,
 };
-use warpcube_gpu::{DeviceBuffer, GpuError, HostBuffer, Stream};
+use warpcube_gpu::{Event, GpuError, HostBuffer, Stream};
 
 use super::hashed::{Failure, floats, room, scratch, taken, word};
 use super::project::{A, B};
@@ -39,8 +40,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         bench.stream.download(column.buffer(), column.offset(), host.as_mut_slice())?;
         columns.push((column, Arc::new(host)));
     }
-    let streams = [device.stream()?, device.stream()?];
-    let mut sent = Sent { n, streams, out: room(&device, Element::F32, n)?, columns };
+    let (copies, kernels) = (device.stream()?, device.stream()?);
+    let mut sent = Sent { n, copies, kernels, out: room(&device, Element::F32, n)?, columns };
     for (case, projection) in [(cases[1], Projection::Linear), (cases[2], Projection::Sigmoid)] {
         if bench.wants(case) {
             sent.project(bench, case, projection)?;
@@ -52,11 +53,12 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two columns, on the device and on the host, and two streams.
+/// Two columns, on the device and on the host, and the streams of copies and of kernels.
 struct Sent {
     n: u64,
     columns: Vec<(DeviceSlice, Arc<HostBuffer>)>,
-    streams: [Stream; 2],
+    copies: Stream,
+    kernels: Stream,
     out: DeviceSlice,
 }
 
@@ -68,6 +70,7 @@ impl Sent {
     }
 
     /// Milliseconds of the median of some runs; `work` puts a chunk's kernels on a stream, with the chunk's number.
+    /// Chunks take the rooms in turn.
     fn time(
         &mut self,
         bench: &Bench<'_>,
@@ -79,17 +82,22 @@ impl Sent {
         let mut times = Vec::new();
         for _ in 0..4 {
             let start = Instant::now();
+            let mut read: [Option<Event>; 2] = [None, None];
             for (at, (from, len)) in chunks.iter().enumerate() {
                 bench.go_on()?;
-                let (stream, rooms) = (&mut self.streams[at % 2], &rooms[at % 2]);
+                let (rooms, read) = (&rooms[at % 2], &mut read[at % 2]);
+                read.as_ref().map_or(Ok(()), |read| self.copies.wait(read))?;
                 for ((_, host), room) in self.columns[..columns].iter().zip(rooms) {
                     let (offset, bytes) = (*from as usize * 4, *len as usize * 4);
-                    stream.upload_from(room.buffer(), room.offset(), host, offset, bytes)?;
+                    self.copies.upload_from(room.buffer(), room.offset(), host, offset, bytes)?;
                 }
                 let parts: Vec<DeviceSlice> = rooms.iter().map(|room| room.part(0, *len)).collect::<Result<_, _>>()?;
-                work(stream, at, *from, &parts)?;
+                self.kernels.wait(&self.copies.record()?)?;
+                work(&mut self.kernels, at, *from, &parts)?;
+                *read = Some(self.kernels.record()?);
             }
-            self.streams.iter_mut().try_for_each(Stream::synchronize)?;
+            self.copies.synchronize()?;
+            self.kernels.synchronize()?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
         times.remove(0);
@@ -97,7 +105,7 @@ impl Sent {
         Ok(times[times.len() / 2])
     }
 
-    /// Room for a chunk of each column, for both streams.
+    /// Two rooms for a chunk of each column.
     fn rooms(&self, bench: &Bench<'_>, columns: usize) -> Result<[Vec<DeviceSlice>; 2], GpuError> {
         let len = CHUNK_ROWS.min(self.n);
         let rooms = || (0..columns).map(|_| room(&bench.device, Element::F32, len)).collect::<Result<Vec<_>, _>>();
@@ -128,21 +136,20 @@ impl Sent {
         let selects = Select::new(&device, Element::F32, predicate, Moved::Values, SelectOrder::Any)?;
         let chunks = self.chunks().len() as u64;
         let (out, counts) = (self.out.clone(), room(&device, Element::U64, chunks)?);
-        let memory: [DeviceBuffer; 2] =
-            [scratch(&device, selects.scratch_bytes(self.n))?, scratch(&device, selects.scratch_bytes(self.n))?];
+        let memory = scratch(&device, selects.scratch_bytes(self.n))?;
         let bounds = [BOUND.to_bits().into(), 0];
         let input = self.columns[0].0.clone();
         let all = counts.part(0, 1)?;
         let operands = SelectOperands { input: Some(&input), flags: None, bounds, out: &out, count: &all };
-        let buffers = [input.buffer(), out.buffer(), counts.buffer(), &memory[0]];
-        let resident_ms = bench.time(&buffers, |work| selects.launch(work, &operands, &memory[0]))?;
+        let buffers = [input.buffer(), out.buffer(), counts.buffer(), &memory];
+        let resident_ms = bench.time(&buffers, |work| selects.launch(work, &operands, &memory))?;
         let expected = word(&mut bench.stream, &counts, 0)?;
         let rooms = self.rooms(bench, 1)?;
         // Each chunk's items go to its own place.
         let ms = self.time(bench, 1, &rooms, |stream, at, from, parts| {
             let (out, count) = (out.part(from, parts[0].len())?, counts.part(at as u64, 1)?);
             let operands = SelectOperands { input: Some(&parts[0]), flags: None, bounds, out: &out, count: &count };
-            selects.launch(stream, &operands, &memory[at % 2])
+            selects.launch(stream, &operands, &memory)
         })?;
         let mut found = 0;
         for (at, (from, len)) in self.chunks().into_iter().enumerate() {
