@@ -15,8 +15,9 @@ pub enum EngineError {
     /// The fragment cannot run on the device; the reason is for EXPLAIN and reports. The statement runs on the CPU.
     #[error("ENG-001 not on the device: {0}")]
     Unsupported(String),
-    /// A row raised an evaluation error (division by zero, overflow); the CPU's outcome stands.
-    #[error("ENG-002 a row raised {0} on the device; the CPU decides")]
+    /// A row raised an evaluation error (division by zero, overflow). Where the caller falls back, the CPU's outcome
+    /// stands.
+    #[error("ENG-002 a row raised {0} on the device")]
     Evaluation(&'static str),
     /// A fragment that contradicts itself: a defect of the caller.
     #[error("ENG-003 malformed fragment: {0}")]
