@@ -37,6 +37,20 @@ pub(crate) struct TopColumn {
     pub(crate) dictionary: Option<Arc<Dictionary>>,
 }
 
+/// Rows by their ranks, of which the best are put in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ranked {
+    /// Ranks; zero where there is no row, or one that does not pass.
+    pub(crate) ranks: Zone,
+    /// Their tails, likewise, where ranks have tails.
+    pub(crate) tails: Option<Zone>,
+    /// Number of ranks, and of the best.
+    pub(crate) count: u64,
+    pub(crate) k: u64,
+    /// The best ranks, and where they lay; where there are tails the latter alone, of all ranks in order.
+    pub(crate) best: [Zone; 2],
+}
+
 /// A top-k, laid out.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundTop {
@@ -48,19 +62,14 @@ pub(crate) struct BoundTop {
     pub(crate) columns: Vec<TopColumn>,
     /// Number of the first row of each chunk.
     first_rows: Zone,
-    /// Ranks of candidates in any order, or of all rows at their places; zero where there is none.
-    pub(crate) candidates: Zone,
-    /// Tails of candidates, where ranks have tails.
-    pub(crate) tails: Option<Zone>,
+    /// Candidates in any order, or all rows at their places.
+    pub(crate) candidates: Ranked,
     /// True if a key of the tail can raise an error, which is then raised for every row that passes the steps.
     tail_raises: bool,
     /// Candidates so far.
     count: Zone,
-    /// The best ranks, and where they lay among the candidates; where there are tails the latter alone, of all
-    /// candidates in order.
-    pub(crate) best: [Zone; 2],
-    /// Ranks of the sample, zero where a row does not pass; the best of them, and where they lay.
-    pub(crate) sample: Option<[Zone; 3]>,
+    /// The sample.
+    pub(crate) sample: Option<Ranked>,
     /// Scratch memory of both selections.
     pub(crate) scratch: Zone,
     /// `uint64_t`: [`HEAD_WORDS`], then for each row a bit a column that tells NULL from a value, and the values.
@@ -85,14 +94,6 @@ impl BoundTop {
 
     pub(crate) fn row_words(&self) -> usize {
         self.valid_words() + self.columns.len()
-    }
-
-    /// The sample that the threshold is taken from.
-    pub(crate) fn sampled(&self) -> Option<crate::plan::topk_form::Sample> {
-        match self.decision.form {
-            Form::Threshold { sample, .. } => sample,
-            Form::Whole(_) => None,
-        }
     }
 }
 
@@ -149,23 +150,24 @@ pub(crate) fn plan(
             Some(*next - u64::from(*rows))
         })
         .collect();
-    let bytes = ranks.element().bytes();
-    let candidates = decision.form.candidates(rows);
-    let selection = decision.form.spec(&ranks, rows, k);
-    let row_bytes = selection.rows.bytes();
-    let (mut scratch, best) = match ranks.tail_bits {
-        None => (selection.scratch_bytes(input.info, candidates), [k as usize * bytes, k as usize * row_bytes]),
-        Some(_) => {
-            (sort_of_tails(selection.rows).scratch_bytes(input.info, candidates), [0, candidates as usize * row_bytes])
-        }
+    let mut scratch = 0;
+    let mut ranked = |arena: &mut Arena, count: u64, k: u64| {
+        let (bytes, selection) = (ranks.element().bytes(), decision.form.spec(&ranks, rows, k));
+        let row_bytes = selection.rows.bytes();
+        let (own, best) = match ranks.tail_bits {
+            None => (selection.scratch_bytes(input.info, count), [k as usize * bytes, k as usize * row_bytes]),
+            Some(_) => {
+                (sort_of_tails(selection.rows).scratch_bytes(input.info, count), [0, count as usize * row_bytes])
+            }
+        };
+        scratch = scratch.max(own);
+        let mut zeroed = || arena.zeroed(count as usize * bytes);
+        let (ranks, tails) = (zeroed(), ranks.tail_bits.map(|_| zeroed()));
+        Ranked { ranks, tails, count, k, best: best.map(|bytes| arena.scratch(bytes)) }
     };
+    let candidates = ranked(arena, decision.form.candidates(rows), k);
     let sample = match decision.form {
-        Form::Threshold { sample: Some(sample), .. } => {
-            let of_sample = decision.form.spec(&ranks, rows, sample.place);
-            scratch = scratch.max(of_sample.scratch_bytes(input.info, sample.rows));
-            let best = [bytes, row_bytes].map(|bytes| arena.scratch(sample.place as usize * bytes));
-            Some([arena.zeroed(sample.rows as usize * bytes), best[0], best[1]])
-        }
+        Form::Threshold { sample: Some(sample), .. } => Some(ranked(arena, sample.rows, sample.place)),
         _ => None,
     };
     let row_words = columns.len().div_ceil(64) + columns.len();
@@ -173,11 +175,9 @@ pub(crate) fn plan(
         rows,
         k,
         first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
-        candidates: arena.zeroed(candidates as usize * bytes),
+        candidates,
         count: arena.zeroed(8),
-        tails: ranks.tail_bits.map(|_| arena.zeroed(candidates as usize * bytes)),
         tail_raises,
-        best: best.map(|bytes| arena.scratch(bytes)),
         sample,
         scratch: arena.scratch(scratch),
         output: arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + k as usize * row_words)),
@@ -196,17 +196,34 @@ impl BoundTop {
         format!("{}*", self.ranks.c_type())
     }
 
-    /// Text before the scan loop: the threshold, and the least key at or above it.
+    /// Text before the scan loop: the threshold, its tail, and the least key at or above it.
     pub(crate) fn frame(&self, params: &mut ParamList) -> String {
-        let (Some([_, best, _]), Some(sample)) = (&self.sample, self.sampled()) else { return String::new() };
-        let best = params.add(&format!("const {}", self.pointer()), Argument::Zone(*best));
-        let last = params.add("uint64_t", Argument::U64(sample.place - 1));
+        let Some(sample) = &self.sample else { return String::new() };
         let row_bits = params.add("uint64_t", Argument::U64(self.ranks.key_shift().into()));
         let (rank, key) = (self.ranks.c_type(), c_type(self.ranks.key_bits));
+        let (threshold, tail) = self.last_of(sample, params);
+        let tail = tail.map_or_else(String::new, |tail| format!("    const {rank} least_tail = {tail};\n"));
         format!(
-            "    const {rank} threshold = {best}[{last}];\n    \
+            "    const {rank} threshold = {threshold};\n{tail}    \
              const {key} least_key = ({key})(threshold >> (uint32_t){row_bits});\n"
         )
+    }
+
+    /// The last of the best ranks, and its tail.
+    fn last_of(&self, ranked: &Ranked, params: &mut ParamList) -> (String, Option<String>) {
+        let (last, c_type) = (params.add("uint64_t", Argument::U64(ranked.k - 1)), self.ranks.c_type());
+        let mut pointer = |c_type: &str, zone| params.add(&format!("const {c_type}*"), Argument::Zone(zone));
+        let Some(tails) = ranked.tails else {
+            return (format!("{}[{last}]", pointer(c_type, ranked.best[0])), None);
+        };
+        let order = pointer(self.number_type(), ranked.best[1]);
+        let mut at = |zone| format!("{}[{order}[{last}]]", pointer(c_type, zone));
+        (at(ranked.ranks), Some(at(tails)))
+    }
+
+    /// The C type of places among ranks.
+    fn number_type(&self) -> &'static str {
+        self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type()
     }
 
     /// What the scan does with a row.
@@ -223,7 +240,7 @@ impl BoundTop {
         rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         self.rank(rows, &key);
         let candidates =
-            rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.candidates)));
+            rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.candidates.ranks)));
         let Form::Threshold { sample, room } = self.decision.form else {
             rows.line(&format!("{candidates}[number] = rank;"));
             return Ok(());
@@ -236,14 +253,18 @@ impl BoundTop {
             let count = emitter.params.add("uint64_t*", Argument::Zone(self.count));
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
-        let Some(tails) = self.tails else {
+        let Some(tails) = self.candidates.tails else {
             rows.line(&format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"));
             return Ok(());
         };
         let key = early.map_or_else(|| self.key(rows, keys, behind), Ok)?;
         let tail = self.above_number(rows, &key, self.ranks.row_bits);
+        rows.line(&format!("const {} tail = {tail};", self.ranks.c_type()));
+        if sample.is_some() {
+            rows.line("if (rank == threshold && tail < least_tail) return;");
+        }
         let tails = rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails)));
-        rows.line(&format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, {tail});"));
+        rows.line(&format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, tail);"));
         Ok(())
     }
 
@@ -300,18 +321,24 @@ impl BoundTop {
         scan: &ScanZones,
         arena: &mut Arena,
     ) -> Result<()> {
-        if let (Some([ranks, ..]), Some(sample)) = (self.sample, self.sampled()) {
+        if let Some(sample) = self.sample {
             let mut kernel = RowKernel::new(input, scan, self.first_rows);
             let seed = kernel.params.add("uint64_t", Argument::U64(self.seed));
             let rows = kernel.params.add("uint64_t", Argument::U64(self.rows));
-            let ranks = kernel.params.add(&self.pointer(), Argument::Zone(ranks));
-            let samples = kernel.params.add("uint64_t", Argument::U64(sample.rows));
+            let ranks = kernel.params.add(&self.pointer(), Argument::Zone(sample.ranks));
+            let tails = sample.tails.map(|tails| kernel.params.add(&self.pointer(), Argument::Zone(tails)));
+            let samples = kernel.params.add("uint64_t", Argument::U64(sample.count));
             let number = format!("const uint64_t number = wc_sampled_row({seed}, i, {rows});");
             let statements = kernel.rows(arena, |rows| {
                 order.iter().try_for_each(|planned| rows.step(planned))?;
                 let key = self.key(rows, keys, 0..self.ranks.leading)?;
                 self.rank(rows, &key);
                 rows.line(&format!("{ranks}[i] = rank;"));
+                if let Some(tails) = &tails {
+                    let key = self.key(rows, keys, self.ranks.leading..keys.len())?;
+                    let tail = self.above_number(rows, &key, self.ranks.row_bits);
+                    rows.line(&format!("{tails}[i] = {tail};"));
+                }
                 Ok(())
             })?;
             self.source.push_str(&kernel.source(SAMPLE, "", &samples, &number, &statements));
@@ -319,11 +346,11 @@ impl BoundTop {
         }
         let mut kernel = RowKernel::new(input, scan, self.first_rows);
         // What holds the row's number, by place in the result.
-        let (numbers, at) = match self.tails {
-            None => (self.best[0], "place".to_string()),
+        let best = self.candidates.best;
+        let (numbers, at) = match self.candidates.tails {
+            None => (best[0], "place".to_string()),
             Some(tails) => {
-                let row = self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type();
-                let order = kernel.params.add(&format!("const {row}*"), Argument::Zone(self.best[1]));
+                let order = kernel.params.add(&format!("const {}*", self.number_type()), Argument::Zone(best[1]));
                 (tails, format!("{order}[place]"))
             }
         };
@@ -331,14 +358,13 @@ impl BoundTop {
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
         let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
         let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
-        let threshold = match (&self.sample, self.sampled()) {
-            (Some([_, best, _]), Some(sample)) => {
-                let best = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(*best));
-                let last = kernel.params.add("uint64_t", Argument::U64(sample.place - 1));
-                format!("{best}[{last}] != 0")
-            }
-            _ => "0".to_string(),
-        };
+        let threshold = self.sample.map_or_else(
+            || "0".to_string(),
+            |sample| {
+                let (rank, tail) = self.last_of(&sample, &mut kernel.params);
+                format!("{} != 0", tail.unwrap_or(rank))
+            },
+        );
         let control = &kernel.control;
         let head = format!(
             "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};

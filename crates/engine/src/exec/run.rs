@@ -26,6 +26,8 @@ use crate::tuning::Tuning;
 
 /// How often a fragment is run again with another seed because keys of a join collided.
 const LONG_RUNS_MAX: u32 = 3;
+/// How often a top-k is run again because its threshold failed.
+const THRESHOLDS_MAX: u32 = 3;
 /// One device with the columns on it; runs fragments from any thread.
 pub struct Engine {
     residency: Arc<Residency>,
@@ -169,7 +171,7 @@ impl Engine {
         let mut guesses =
             Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed(), exact_top: cache.exact_top() };
         let mut report = RunReport::default();
-        let mut long_runs = 0;
+        let (mut long_runs, mut thresholds) = (0, 0);
         loop {
             match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
@@ -192,8 +194,12 @@ impl Engine {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();
                 }
+                Err(TooSmall::Threshold) if thresholds == THRESHOLDS_MAX => {
+                    return crate::error::unsupported("a top-k whose samples mislead whatever their seed");
+                }
                 Err(TooSmall::Threshold) => {
-                    guesses.exact_top = true;
+                    thresholds += 1;
+                    (guesses.exact_top, guesses.seed) = (true, cache.another_seed());
                     cache.need_exact_top();
                 }
             }

@@ -12,12 +12,12 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use warpcube_gpu::prims::topk::TopK as Selection;
-use warpcube_gpu::prims::{DeviceSlice, Element, Sort, SortKey, SortSpec};
+use warpcube_gpu::prims::{DeviceSlice, Sort, SortKey, SortSpec};
 use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module, Params, Program, Work};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::ParamList;
-use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, SAMPLE, sort_of_tails};
+use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, Ranked, SAMPLE, sort_of_tails};
 use crate::error::{EngineError, Result};
 use crate::exec::recorded::params_of;
 use crate::exec::result::integers;
@@ -27,18 +27,18 @@ use crate::ir::Ty;
 const BLOCK: u32 = 256;
 const BLOCKS: u32 = 8;
 
-/// How the best of the candidates are put in order.
+/// How the best of some ranks are put in order.
 enum Finding {
     /// By their ranks.
     Ranks(Box<Selection>),
-    /// By ranks and tails, with all others.
-    Tails(Box<Sort>),
+    /// By ranks and these tails, with all others.
+    Tails(Box<Sort>, Zone),
 }
 
 /// The kernels beside the scan.
 pub(crate) struct TopKernels {
-    /// Ranks the sample and selects its best.
-    sample: Option<(Kernel, Selection)>,
+    /// Ranks the sample and puts its best in order.
+    sample: Option<(Kernel, Finding)>,
     /// Puts the best of the candidates in order.
     selection: Finding,
     /// Reads the result's columns.
@@ -50,52 +50,41 @@ impl BoundTop {
     pub(crate) fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
         let selection = self.decision.form.spec(&self.ranks, self.rows, self.k);
         // That of the sample is the same: programs of the threshold algorithm serve every k.
-        let own = (self.tails.is_none() || self.sample.is_some()).then(|| selection.programs(info));
-        let sort = self.tails.map(|_| sort_of_tails(selection.rows).programs(info));
-        own.into_iter().flatten().chain(sort.into_iter().flatten()).collect()
+        match self.candidates.tails {
+            None => selection.programs(info),
+            Some(_) => sort_of_tails(selection.rows).programs(info),
+        }
     }
 
     /// The kernels, of the module with those of its own.
     pub(crate) fn kernels(&self, device: &Device, module: &Arc<Module>) -> Result<TopKernels> {
-        let selection = |k| Selection::new(device, &self.decision.form.spec(&self.ranks, self.rows, k));
-        let sample =
-            self.sampled().map(|sample| Ok::<_, EngineError>((module.kernel(SAMPLE)?, selection(sample.place)?)));
-        let finding = match self.tails {
-            None => Finding::Ranks(Box::new(selection(self.k)?)),
-            Some(_) => {
-                let SortSpec { columns, row } = sort_of_tails(self.numbers());
-                Finding::Tails(Box::new(Sort::new(device, &columns, row)?))
-            }
+        let finding = |ranked: &Ranked| -> Result<Finding> {
+            let selection = self.decision.form.spec(&self.ranks, self.rows, ranked.k);
+            Ok(match ranked.tails {
+                None => Finding::Ranks(Box::new(Selection::new(device, &selection)?)),
+                Some(tails) => {
+                    let SortSpec { columns, row } = sort_of_tails(selection.rows);
+                    Finding::Tails(Box::new(Sort::new(device, &columns, row)?), tails)
+                }
+            })
         };
-        Ok(TopKernels { sample: sample.transpose()?, selection: finding, gather: module.kernel(GATHER)? })
-    }
-
-    /// Type of the places of candidates.
-    fn numbers(&self) -> Element {
-        self.decision.form.spec(&self.ranks, self.rows, self.k).rows
+        let sample = match &self.sample {
+            Some(sample) => Some((module.kernel(SAMPLE)?, finding(sample)?)),
+            None => None,
+        };
+        Ok(TopKernels { sample, selection: finding(&self.candidates)?, gather: module.kernel(GATHER)? })
     }
 
     /// Launches what finds the threshold.
     pub(crate) fn record_sample(&self, work: &mut Work, run: &TopRun) -> Result<()> {
-        let (Some((kernel, selection)), Some([ranks, best, places]), Some(sample)) =
-            (&run.kernels.sample, self.sample, self.sampled())
-        else {
-            return Ok(());
-        };
-        run.launch(work, kernel, sample.rows, &self.sample_params)?;
-        run.select(work, self, selection, (ranks, sample.rows), ([best, places], sample.place))
+        let (Some((kernel, finding)), Some(sample)) = (&run.kernels.sample, &self.sample) else { return Ok(()) };
+        run.launch(work, kernel, sample.count, &self.sample_params)?;
+        run.put_in_order(work, self, finding, sample)
     }
 
     /// Launches what follows the scan.
     pub(crate) fn record_result(&self, work: &mut Work, run: &TopRun) -> Result<()> {
-        let count = self.decision.form.candidates(self.rows);
-        match (&run.kernels.selection, self.tails) {
-            (Finding::Ranks(selection), _) => {
-                run.select(work, self, selection, (self.candidates, count), (self.best, self.k))?;
-            }
-            (Finding::Tails(sort), Some(tails)) => run.sort(work, self, sort, (tails, count))?,
-            (Finding::Tails(_), None) => return Err(EngineError::Malformed("a sort of tails without any".into())),
-        }
+        run.put_in_order(work, self, &run.kernels.selection, &self.candidates)?;
         run.launch(work, &run.kernels.gather, self.k, &self.gather_params)
     }
 
@@ -173,28 +162,23 @@ impl TopRun<'_> {
         Ok(work.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, &params, false)?)
     }
 
-    /// Puts all candidates in the order of ranks and tails.
-    fn sort(&self, work: &mut Work, bound: &BoundTop, sort: &Sort, (tails, count): (Zone, u64)) -> Result<()> {
-        let slice = |zone, element| DeviceSlice::new(self.arena, self.layout.offset(zone), element, count);
-        let scratch = self.arena.part(self.layout.offset(bound.scratch), bound.scratch.bytes())?;
-        let [ranks, tails] = [slice(bound.candidates, Element::U128)?, slice(tails, Element::U128)?];
-        let key = |values| SortKey { values, valid: None };
-        Ok(sort.launch(work, &[key(&ranks), key(&tails)], &slice(bound.best[1], bound.numbers())?, &scratch)?)
-    }
-
-    /// Selects the best `k` of `count` ranks.
-    fn select(
-        &self,
-        work: &mut Work,
-        bound: &BoundTop,
-        selection: &Selection,
-        (ranks, count): (Zone, u64),
-        (best, k): ([Zone; 2], u64),
-    ) -> Result<()> {
-        let (element, rows) = (bound.ranks.element(), selection.spec().rows);
+    /// Puts the best ranks in order.
+    fn put_in_order(&self, work: &mut Work, bound: &BoundTop, finding: &Finding, ranked: &Ranked) -> Result<()> {
+        let (element, k) = (bound.ranks.element(), ranked.k);
         let slice = |zone, element, len| DeviceSlice::new(self.arena, self.layout.offset(zone), element, len);
         let scratch = self.arena.part(self.layout.offset(bound.scratch), bound.scratch.bytes())?;
-        let ranks = slice(ranks, element, count)?;
-        Ok(selection.launch(work, &ranks, &slice(best[0], element, k)?, &slice(best[1], rows, k)?, &scratch)?)
+        let ranks = slice(ranked.ranks, element, ranked.count)?;
+        match finding {
+            Finding::Ranks(selection) => {
+                let rows = slice(ranked.best[1], selection.spec().rows, k)?;
+                Ok(selection.launch(work, &ranks, &slice(ranked.best[0], element, k)?, &rows, &scratch)?)
+            }
+            Finding::Tails(sort, tails) => {
+                let key = |values| SortKey { values, valid: None };
+                let tails = slice(*tails, element, ranked.count)?;
+                let rows = slice(ranked.best[1], sort.row(), ranked.count)?;
+                Ok(sort.launch(work, &[key(&ranks), key(&tails)], &rows, &scratch)?)
+            }
+        }
     }
 }

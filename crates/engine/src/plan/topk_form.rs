@@ -2,10 +2,11 @@
 //!
 //! The *threshold form* draws rows, ranks those that pass the steps, and takes a rank of the sample that all but
 //! certainly no row of the result is below; one scan appends the rows at or above it, of which the best k are selected.
-//! Ranks are distinct, so that no distribution of keys makes candidates many; ranks with a tail are not, and equal ones
-//! may be many. A run that finds too few or has no room is run again in the *whole form*: the scan writes the rank of
-//! each row to its place and an algorithm of `gpu::prims` selects among all. Named algorithms take the whole form too.
-//! Ranks with a tail have no whole form: without a sample all rows that pass are candidates.
+//! Ranks with their tails are distinct, so that no distribution of keys makes candidates many. A run that finds too few
+//! or has no room is run again in the *whole form*: the scan writes the rank of each row to its place and an algorithm
+//! of `gpu::prims` selects among all. Named algorithms take the whole form too. Ranks with a tail have no whole form,
+//! which would take more memory than their columns: they run again with rows drawn by another seed, twice the deviations
+//! and twice the room. The smallest tables have no sample: all rows that pass are candidates.
 
 use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
@@ -21,8 +22,12 @@ const SAMPLED_ROWS_MIN: u64 = 1 << 15;
 /// Fewest and most rows that are drawn.
 const SAMPLES_MIN: u64 = 1 << 11;
 const SAMPLES_MAX: u64 = 1 << 18;
-/// One row of so many is drawn at most.
+/// One row of so many is drawn at most; where ranks have tails, whose sort takes 56 bytes for each drawn.
 const ROWS_PER_SAMPLE_MIN: u64 = 16;
+const ROWS_PER_TAIL_MIN: u64 = 64;
+/// Deviations and room of a second run; tunings do not change them.
+const SECOND_DEVIATIONS: f64 = 12.0;
+const SECOND_ROOM: f64 = 2.0;
 /// Samples among the best k that are enough.
 const BETTER_SAMPLES: u64 = 1024;
 /// Candidates that there is room for beyond any estimate.
@@ -83,19 +88,19 @@ impl Sample {
     /// The sample and the room for candidates. The place lies six standard deviations and eight above the number of
     /// draws expected among the best k, so that a threshold is too high once in some 10⁹ runs; the room is eight
     /// standard deviations above the number of candidates. None if all rows are candidates.
-    fn new(rows: u64, k: u64, tuning: &Tuning) -> Option<(Sample, u64)> {
+    fn new(rows: u64, k: u64, rows_per_sample: u64, (deviations, room): (f64, f64)) -> Option<(Sample, u64)> {
         if rows < SAMPLED_ROWS_MIN || k == 0 {
             return None;
         }
-        let wanted = (rows / ROWS_PER_SAMPLE_MIN).min(rows.saturating_mul(BETTER_SAMPLES) / k);
+        let wanted = (rows / rows_per_sample).min(rows.saturating_mul(BETTER_SAMPLES) / k);
         let samples = wanted.clamp(SAMPLES_MIN, SAMPLES_MAX);
         let better = k as f64 * samples as f64 / rows as f64;
-        let place = (better + tuning.top_deviations * better.sqrt() + 8.0).ceil().max(1.0);
+        let place = (better + deviations * better.sqrt() + 8.0).ceil().max(1.0);
         if place >= samples as f64 / 2.0 {
             return None;
         }
         let candidates = place * rows as f64 / samples as f64;
-        let room = (candidates * (1.0 + 8.0 / place.sqrt()) + ROOM_MIN as f64) * tuning.top_room;
+        let room = (candidates * (1.0 + 8.0 / place.sqrt()) + ROOM_MIN as f64) * room;
         Some((Sample { rows: samples, place: place as u64 }, (room as u64).clamp(k, rows)))
     }
 }
@@ -151,21 +156,22 @@ impl Question<'_> {
     }
 
     fn threshold(&self) -> Form {
-        match Sample::new(self.rows, self.k, self.tuning) {
+        self.sampled(self.tuning.top_deviations, self.tuning.top_room)
+    }
+
+    /// The threshold form with so many deviations and times the room.
+    fn sampled(&self, deviations: f64, room: f64) -> Form {
+        let rows_per_sample = if self.ranks.tail_bits.is_some() { ROWS_PER_TAIL_MIN } else { ROWS_PER_SAMPLE_MIN };
+        match Sample::new(self.rows, self.k, rows_per_sample, (deviations, room)) {
             Some((sample, room)) => Form::Threshold { sample: Some(sample), room },
-            None => self.unsampled(),
+            None => Form::Threshold { sample: None, room: self.rows },
         }
     }
 
-    /// The threshold form in which all rows that pass are candidates.
-    fn unsampled(&self) -> Form {
-        Form::Threshold { sample: None, room: self.rows }
-    }
-
-    /// A form that no sample can mislead.
+    /// The form of a second run.
     fn exact_form(&self) -> Form {
         match self.ranks.tail_bits {
-            Some(_) => self.unsampled(),
+            Some(_) => self.sampled(SECOND_DEVIATIONS, SECOND_ROOM),
             None => Form::Whole(Algorithm::RadixSelect),
         }
     }
@@ -264,7 +270,8 @@ mod tests {
 
     #[test]
     fn samples_leave_few_candidates_and_room_for_more() {
-        let of = |rows, k| Sample::new(rows, k, &Tuning::default());
+        let Tuning { top_deviations, top_room, .. } = Tuning::default();
+        let of = |rows, k| Sample::new(rows, k, ROWS_PER_SAMPLE_MIN, (top_deviations, top_room));
         assert_eq!(of(SAMPLED_ROWS_MIN - 1, 10), None);
         assert_eq!(of(1 << 20, 1 << 19), None, "half of all rows");
         for (rows, k) in [(1 << 15, 1), (1 << 20, 100), (1 << 29, 256), (1 << 29, 1 << 20), (1 << 22, 1 << 20)] {

@@ -198,11 +198,35 @@ fn keys_wider_than_a_rank() {
     }
     let table = distributions(SAMPLED);
     check_rows(&first_rows(&table, vec![], wide(&[4, 5, 0]), 64), &table);
-    // Nearly all rows share the first two keys: candidates have no room, and the second run takes all rows.
+    // Nearly all rows share the first two keys: the third tells candidates from others. A threshold that fails is taken
+    // by another seed.
     let same = first_rows(&table, vec![], vec![descending(reg(5)), descending(reg(5)), ascending(reg(0))], 64);
-    let report = check_rows_on(&engine, &same, &table);
-    assert_eq!(report.reruns, 1);
-    assert!(report.top.unwrap().contains("all rows are candidates"));
+    for (tuning, reruns) in [("", 0), ("top_deviations=-9", 1), ("top_room=0", 1)] {
+        let engine = crate::support::engine(LaneOrder::Forward).with_tuning(tuning.parse().unwrap());
+        let report = check_rows_on(&engine, &same, &table);
+        assert_eq!(report.reruns, reruns, "{tuning}");
+        assert!(report.top.unwrap().contains("rows drawn"), "{tuning}");
+    }
+}
+
+#[test]
+fn wide_keys_take_an_eighth_of_their_memory() {
+    const ROWS: usize = 200_000;
+    let same = |value: f64| floats(ROWS, move |_| Some(value));
+    let random = floats(ROWS, |row| Some(mixed(row, 3) as f64));
+    let tables = [
+        vec![("a", same(1.0)), ("b", same(2.0)), ("c", same(3.0))],
+        vec![("a", same(1.0)), ("b", same(2.0)), ("c", random.clone())],
+        vec![("a", random), ("b", same(2.0)), ("c", same(3.0))],
+    ];
+    for columns in tables {
+        let table = MemoryTable::new("wide", columns);
+        let engine = engine(LaneOrder::Forward);
+        let keys = (0..3).map(|column| descending(reg(column))).collect();
+        let report = check_rows_on(&engine, &first_rows(&table, vec![], keys, 64), &table);
+        assert_eq!(report.reruns, 0);
+        assert!(report.arena_bytes < ROWS as u64 * 24 / 8, "{} bytes", report.arena_bytes);
+    }
 }
 
 #[test]

@@ -290,6 +290,11 @@ impl Sort {
         Ok(Sort { columns, row, words, radix, multiprocessors: device.info().multiprocessors })
     }
 
+    /// Type of row numbers.
+    pub fn row(&self) -> Element {
+        self.row
+    }
+
     fn scratch(&self, rows: u64) -> Scratch {
         Scratch::new(rows, self.radix.key(), self.row, self.radix.scratch_bytes(rows))
     }
