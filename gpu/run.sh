@@ -8,6 +8,7 @@
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
+# PRIMS_TESTS   the program of crates/gpu/tests/prims (stage primitives-sanitizer)
 # BASE      an older program (stage base-turns)
 # CUBE_TESTS    the programs of crates/cube/tests (stage cube-tests)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
@@ -21,6 +22,7 @@ kbench=${KBENCH:-target/release/kbench}
 out=${OUT:-gpu/out}
 data=${DATA:-/tmp/warpcube-data}
 tests=${TESTS:-target/release/deps/sql}
+prims_tests=${PRIMS_TESTS:-target/release/deps/prims}
 export FUZZ_FROM=${FUZZ_FROM:-100000} FUZZ_SEEDS=${FUZZ_SEEDS:-2000} FUZZ_ROWS=${FUZZ_ROWS:-1000000}
 mkdir -p "$out" "$data"
 failed=0
@@ -103,15 +105,35 @@ for stage in "$@"; do
         done
         ;;
     primitives-sanitizer)
-        for tool in memcheck racecheck synccheck; do
-            for cases in scan/ project/ select/30 ordered/sum sort/pairs/u32 segsort/ topk/f32/uniform/32/threshold \
-                topk/f32/uniform/32/sort_and_choose topk/f32/special/256 \
-                ordered/forms/five_kernel/direct_atomics/sum/1024 ordered/forms/two_kernel/private_array/sum/1024 \
-                ordered/forms/one_kernel/direct_atomics/sum/1024 ordered/forms/one_kernel/private_array/sum/1024; do
-                limit "primitives-$tool-${cases//\//-}" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 \
-                    "$kbench" primitives --cases "$cases" --log-rows 17 --runs 1
-            done
-        done
+        # The tests of primitives on the GPU (PRIMS_TESTS: their program), then each that launches kernels under each
+        # tool, in processes side by side: kernels come from the cache then.
+        export WARPCUBE_TEST_DEVICE=cuda
+        without="--skip small_device --skip refused --skip scratch_memory"
+        limit primitives-tests 200 "$prims_tests" --test-threads 8 $without
+        limit primitives-sanitizer 400 bash -c '
+            tests=$1 logs=$2/primitives-sanitizer without=$3
+            mkdir -p "$logs"
+            # Racecheck loses track of a kernel now and then, or hangs, and tries again.
+            one() {
+                local log=$logs/$1-${2//:/_}.log status try
+                for try in 1 2 3; do
+                    timeout 150 compute-sanitizer --tool "$1" --force-blocking-launches --error-exitcode 9 \
+                        "$tests" --test-threads 1 --exact "$2" >"$log" 2>&1
+                    status=$?
+                    [ $status -eq 124 ] || grep -q "Internal Sanitizer Error" "$log" || break
+                done
+                [ $status -eq 0 ] || echo "$1 $2: exit $status after $try tries"
+            }
+            export -f one
+            export tests logs
+            for tool in ${TOOLS:-memcheck racecheck synccheck}; do
+                "$tests" --list $without | sed -n "s|^\(.*\): test$|one $tool \1|p"
+            done | xargs -P "${JOBS:-15}" -d "\n" -n 1 bash -c | tee "$logs/failed.txt"
+            grep -h "^========= .*SUMMARY" "$logs"/*.log | sort | uniq -c
+            grep -h "^test result" "$logs"/*.log | cut -d. -f1 | sort | uniq -c
+            [ ! -s "$logs/failed.txt" ]
+        ' primitives-sanitizer "$prims_tests" "$out" "$without"
+        unset WARPCUBE_TEST_DEVICE
         ;;
     cube)
         # The six queries of the benchmark cubes with the algorithm that the cost model chooses.

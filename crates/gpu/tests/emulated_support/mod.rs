@@ -1,4 +1,5 @@
-//! Shared by the tests of the emulated device: devices of every order, and one call from arrays to arrays.
+//! Shared by the tests of the emulated device: devices of every order, and one call from arrays to arrays. Those of
+//! primitives run on the first GPU if `WARPCUBE_TEST_DEVICE` is `cuda`, each once instead of in several orders.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -20,6 +21,17 @@ pub const ORDERS: [LaneOrder; 5] = [
     LaneOrder::Seeded(0x1234_5678_9abc_def0),
 ];
 
+/// True if tests of primitives run on the first GPU.
+pub fn is_on_cuda() -> bool {
+    std::env::var("WARPCUBE_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+}
+
+/// The orders that a test of primitives runs in: of those given all on the emulated device, one on a GPU.
+pub fn orders(all: &[LaneOrder]) -> impl Iterator<Item = LaneOrder> {
+    let count = if is_on_cuda() { 1 } else { all.len() };
+    all[..count].iter().copied()
+}
+
 pub fn device(order: LaneOrder) -> Device {
     Device::emulated(EmulatorOptions { order, ..EmulatorOptions::default() }, BUDGET).unwrap()
 }
@@ -40,7 +52,7 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(order: LaneOrder) -> Rig {
-        let device = device(order);
+        let device = if is_on_cuda() { Device::cuda(0, Some(BUDGET)).unwrap() } else { device(order) };
         let stream = device.stream().unwrap();
         Rig { device, stream }
     }

@@ -4,11 +4,11 @@ use warpcube_gpu::LaneOrder;
 use warpcube_gpu::prims::{Element, Gather, Scatter, gather, scatter};
 
 use crate::common::{assert_refused, given, lengths, noise, room, taken};
-use crate::emulated_support::{ORDERS, Rig};
+use crate::emulated_support::{ORDERS, Rig, orders};
 
 #[test]
 fn values_are_gathered_and_scattered_by_row() {
-    for order in ORDERS {
+    for order in orders(&ORDERS) {
         let mut rig = Rig::new(order);
         let gathers = Gather::new(&rig.device, Element::U32, Element::U32).unwrap();
         let scatters = Scatter::new(&rig.device, Element::U32, Element::U32).unwrap();
@@ -33,7 +33,7 @@ fn values_are_gathered_and_scattered_by_row() {
 
 #[test]
 fn wide_values_and_row_numbers_start_at_any_element() {
-    for order in ORDERS {
+    for order in orders(&ORDERS) {
         let mut rig = Rig::new(order);
         let gathers = Gather::new(&rig.device, Element::I128, Element::U64).unwrap();
         let scatters = Scatter::new(&rig.device, Element::I128, Element::U64).unwrap();

@@ -3,7 +3,7 @@
 use warpcube_gpu::Params;
 
 use crate::common::noise;
-use crate::emulated_support::{ORDERS, Rig, kernel, shape};
+use crate::emulated_support::{ORDERS, Rig, kernel, orders, shape};
 
 /// One block looks back from the last tile; the second block, if there is one, announces the tiles before, latest
 /// first, word by word. The state is the last item and a sum of 124 bits of all, so order and all words count.
@@ -77,7 +77,7 @@ WC_KERNEL(look_back, P, 32, 1) {
 
 #[test]
 fn the_state_of_all_tiles_before_is_found_however_far_back_it_is_known() {
-    for order in ORDERS {
+    for order in orders(&ORDERS) {
         let mut rig = Rig::new(order);
         let look_back = kernel(&rig.device, "look_back", TEXT);
         for (tiles, known) in [(1, 0), (31, 0), (32, 0), (33, 1), (64, 31), (65, 0), (200, 199), (300, 2), (300, 171)] {

@@ -1,4 +1,5 @@
-//! Primitives on the emulated device, in every order of lanes, warps and blocks, against plain-Rust references.
+//! Primitives on the emulated device, in every order of lanes, warps and blocks, against plain-Rust references; on a
+//! GPU, each once, if `WARPCUBE_TEST_DEVICE` is `cuda`.
 
 #[path = "../emulated_support/mod.rs"]
 mod emulated_support;

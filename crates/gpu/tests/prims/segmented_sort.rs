@@ -6,7 +6,7 @@ use warpcube_gpu::prims::{DeviceSlice, Element, Key, RadixOrder, Records, Segmen
 use warpcube_gpu::{GpuError, LaneOrder};
 
 use crate::common::{spoil, spoilt};
-use crate::emulated_support::{ORDERS, Rig};
+use crate::emulated_support::{ORDERS, Rig, orders};
 use crate::radix_sort::{TUNING, random, randoms};
 
 /// Packs of 1,024 rows at most, of segments of up to 256 rows or alone; larger segments have tiles of 768 rows.
@@ -82,7 +82,7 @@ fn segments_of_all_classes() {
     let bounds = offsets(MIXED);
     let rows = *bounds.last().unwrap() as usize;
     let keys: Vec<f32> = randoms(rows, 11).map(|bits| (bits as i16) as f32 / 256.0).collect();
-    for lanes in ORDERS {
+    for lanes in orders(&ORDERS) {
         let mut rig = Rig::new(lanes);
         let context = format!("{lanes:?}");
         check(&mut rig, &keys, &bounds, true, false, &RadixOrder::of(Element::F32, false), &context);
@@ -94,8 +94,8 @@ fn segments_of_all_classes() {
 fn many_tiny_segments_and_one_huge_among_empty_ones() {
     let order = RadixOrder::of(Element::U64, false);
     let key = |row: usize| random(row as u64) >> (row % 3 * 20);
-    for lanes in &ORDERS[..3] {
-        let mut rig = Rig::new(*lanes);
+    for lanes in orders(&ORDERS[..3]) {
+        let mut rig = Rig::new(lanes);
         for (name, bounds) in [
             ("tiny", offsets((0..1200).map(|segment| random(segment) as usize % 5))),
             ("rows", offsets(vec![1; 700])),
@@ -104,15 +104,15 @@ fn many_tiny_segments_and_one_huge_among_empty_ones() {
             ("large", offsets([1100, 1101, 0, 800, 2000])),
         ] {
             let keys: Vec<u64> = (0..*bounds.last().unwrap() as usize).map(key).collect();
-            check(&mut rig, &keys, &bounds, false, lanes == &ORDERS[1], &order, &format!("{name}, {lanes:?}"));
+            check(&mut rig, &keys, &bounds, false, lanes == ORDERS[1], &order, &format!("{name}, {lanes:?}"));
         }
     }
 }
 
 #[test]
 fn equal_keys_keep_their_order_and_rows_outside_stay() {
-    for lanes in &ORDERS[2..] {
-        let mut rig = Rig::new(*lanes);
+    for lanes in orders(&ORDERS[2..]) {
+        let mut rig = Rig::new(lanes);
         // The first 100 rows and the last 50 are in no segment.
         let bounds: Vec<u64> = offsets([40, 300, 1500, 3]).iter().map(|offset| offset + 100).collect();
         let rows = *bounds.last().unwrap() as usize + 50;
@@ -134,8 +134,8 @@ fn payload_of_one_byte_moves_with_its_row() {
     let values: Vec<u8> = randoms(rows, 13).map(|bits| bits as u8).collect();
     let order = RadixOrder::of(Element::U32, false);
     let expected = reference(&keys, &bounds, &order);
-    for lanes in &ORDERS[..3] {
-        let mut rig = Rig::new(*lanes);
+    for lanes in orders(&ORDERS[..3]) {
+        let mut rig = Rig::new(lanes);
         let payload = Some(Element::U8);
         let sort = SegmentedSort::with_tuning(&rig.device, Element::U32, payload, Element::U64, SEGMENTS).unwrap();
         let places = [(rig.upload(&keys), rig.upload(&values)), (spoilt(&mut rig, &keys), spoilt(&mut rig, &values))];

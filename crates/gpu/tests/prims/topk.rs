@@ -6,7 +6,7 @@ use warpcube_gpu::prims::topk::{Algorithm, BitonicLevel, FIXED_BYTES_MAX, K_MAX,
 use warpcube_gpu::prims::{DeviceSlice, Element, Key};
 use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder, Work};
 
-use crate::emulated_support::{ORDERS, Rig};
+use crate::emulated_support::{ORDERS, Rig, is_on_cuda, orders};
 
 /// Numbers that look random.
 fn mix(x: u64) -> u64 {
@@ -82,7 +82,7 @@ const SELECTIONS: [Algorithm; 3] = [Algorithm::Threshold, Algorithm::RadixSelect
 
 #[test]
 fn all_lengths_around_warps_vectors_and_blocks() {
-    for order in ORDERS {
+    for order in orders(&ORDERS) {
         let mut rig = Rig::new(order);
         for (at, algorithm) in SELECTIONS.into_iter().enumerate() {
             let top = |k| TopK::new(&rig.device, &TopKSpec::new(Element::F32, k, algorithm)).unwrap();
@@ -103,10 +103,10 @@ fn all_lengths_around_warps_vectors_and_blocks() {
 fn every_distribution_of_floats() {
     // Long enough for a sample, and a rest behind the last chunk.
     let distributions = floats(33_001);
-    for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
+    for order in orders(&[LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)]) {
         let mut rig = Rig::new(order);
         // The order of lanes matters most to the default.
-        let algorithms = if order == LaneOrder::Seeded(1) { &SELECTIONS[..] } else { &SELECTIONS[..1] };
+        let algorithms = if order == LaneOrder::Seeded(1) || is_on_cuda() { &SELECTIONS[..] } else { &SELECTIONS[..1] };
         for algorithm in algorithms.iter().copied() {
             for (k, ties) in [(1, Ties::Any), (100, Ties::FirstRows), (2500, Ties::Any)] {
                 let spec = TopKSpec { ties, ..TopKSpec::new(Element::F32, k, algorithm) };
@@ -137,7 +137,7 @@ fn the_smallest_of_floats() {
 fn integers<K: Key>(element: Element, order: Order, rows: Element, of: impl Fn(u64) -> K) {
     let keys: Vec<K> = (0..40_000).map(|i| of(mix(i))).collect();
     let few: Vec<K> = (0..40_000).map(|i| of(mix(i) % 5)).collect();
-    for lanes in [LaneOrder::Forward, LaneOrder::Seeded(1)] {
+    for lanes in orders(&[LaneOrder::Forward, LaneOrder::Seeded(1)]) {
         let mut rig = Rig::new(lanes);
         for (k, algorithm) in [(50, SELECTIONS[0]), (2200, SELECTIONS[0]), (9, SELECTIONS[1]), (9, SELECTIONS[2])] {
             let spec = TopKSpec { element, rows, order, ties: Ties::FirstRows, k, algorithm };
@@ -185,7 +185,7 @@ fn samples_that_mislead_are_made_good() {
     // The sample has none of the larger half: far too many keys pass. Or it has all of the largest, too few pass.
     let too_many: Vec<f32> = (0..n).map(|row| if samples.contains(&row) { 0.0 } else { row as f32 }).collect();
     let too_few: Vec<f32> = (0..n).map(|row| row as f32 + if samples.contains(&row) { 1e6 } else { 0.0 }).collect();
-    for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(2)] {
+    for order in orders(&[LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(2)]) {
         let mut rig = Rig::new(order);
         for (k, keys) in [(20, &too_many), (2500, &too_many), (1000, &too_few), (2500, &too_few)] {
             let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, k, Algorithm::Threshold)).unwrap();
@@ -206,7 +206,7 @@ fn several_blocks_of_samples() {
 fn sort_and_choose() {
     let distributions = floats(9_001);
     let spec = |element, k, order| TopKSpec { order, ..TopKSpec::new(element, k, Algorithm::SortAndChoose) };
-    for lanes in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
+    for lanes in orders(&[LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)]) {
         let mut rig = Rig::new(lanes);
         // Of equal keys the smaller rows are taken, whether they are asked for or not.
         let spec = TopKSpec { ties: Ties::FirstRows, ..spec(Element::F32, 700, Order::Largest) };
@@ -259,7 +259,7 @@ fn sorted_keys_do_not_mislead_the_sample() {
 fn heaps() {
     let distributions = floats(9_001);
     for algorithm in [Algorithm::HeapShared, Algorithm::HeapRegisters] {
-        for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)] {
+        for order in orders(&[LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)]) {
             let mut rig = Rig::new(order);
             let spec = TopKSpec { ties: Ties::FirstRows, ..TopKSpec::new(Element::F32, 5, algorithm) };
             let top = TopK::new(&rig.device, &spec).unwrap();
@@ -281,7 +281,7 @@ fn every_level_of_bitonic_top_k() {
     for level in BitonicLevel::ALL {
         let algorithm = Algorithm::Bitonic(level);
         let spec = TopKSpec { ties: Ties::FirstRows, rows: Element::U32, ..TopKSpec::new(Element::F32, 6, algorithm) };
-        for order in [LaneOrder::Forward, LaneOrder::Seeded(1)] {
+        for order in orders(&[LaneOrder::Forward, LaneOrder::Seeded(1)]) {
             let mut rig = Rig::new(order);
             let top = TopK::new(&rig.device, &spec).unwrap();
             for (name, keys) in distributions.iter().filter(|(name, _)| ["few", "odd", "uniform"].contains(name)) {
