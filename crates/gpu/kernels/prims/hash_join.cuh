@@ -122,12 +122,26 @@ WC_DEVICE bool join_look(const uint4& slots, uint32_t key, uint32_t value, bool 
 }
 
 // Rows of a lane: a pair of slots takes four registers.
-constexpr int LINEAR_ROWS = 1;
+constexpr int LINEAR_ROWS = 1, LINEAR_ITEMS = LINEAR_ROWS * WC_VEC;
+typedef uint32_t LinearRows[LINEAR_ROWS][WC_VEC];
+
+// Makes keys relative and asks for the pair of slots at which each begins, also of a key that no row has.
+template <bool SHARED>
+WC_DEVICE void join_ask(const KeySlots& shape, const uint4* table, LinearRows& keys, uint32_t (&at)[LINEAR_ITEMS],
+                        uint4 (&slots)[LINEAR_ITEMS]) {
+#pragma unroll
+    for (int i = 0; i < LINEAR_ITEMS; ++i) {
+        uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
+        key = wc_relative(shape, key);
+        at[i] = wc_home(shape, key);
+        slots[i] = join_load<SHARED>(table + at[i]);
+    }
+}
 
 // The rows of a warp whose probe goes on behind its first pair: keys, values, and the pair that was looked at last.
 // Collected rows are probed 32 at a time, a lane each; without the queue the longest probe of a warp's rows costs each
 // of its lanes as many steps.
-constexpr uint32_t QUEUE_ROWS = 32 + 32 * LINEAR_ROWS * WC_VEC;
+constexpr uint32_t QUEUE_ROWS = 32 + 32 * LINEAR_ITEMS;
 struct JoinQueue {
     uint32_t* rows;    // keys, values, places
     uint32_t waiting;  // the same in all lanes
@@ -170,21 +184,13 @@ WC_DEVICE void join_probe_queued(const JoinProbeParams& p) {
         const bool ends = join_look(slot, key, value, is_row, sum, pairs);
         queue.put(is_row && !ends, key, value, place);
     };
-    constexpr int ITEMS = LINEAR_ROWS * WC_VEC;
-    typedef uint32_t Rows[LINEAR_ROWS][WC_VEC];
-    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t there) {
-        uint32_t at[ITEMS];
-        uint4 slots[ITEMS];
-        // Every key has a pair of its own to look at, also one that no row has.
+    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0,
+                              [&](LinearRows& keys, LinearRows& values, uint32_t there) {
+        uint32_t at[LINEAR_ITEMS];
+        uint4 slots[LINEAR_ITEMS];
+        join_ask<true>(p.slots, table, keys, at, slots);
 #pragma unroll
-        for (int i = 0; i < ITEMS; ++i) {
-            uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
-            key = wc_relative(p.slots, key);
-            at[i] = wc_home(p.slots, key);
-            slots[i] = join_load<true>(table + at[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < ITEMS; ++i) {
+        for (int i = 0; i < LINEAR_ITEMS; ++i) {
             const uint32_t key = keys[i / WC_VEC][i % WC_VEC], value = values[i / WC_VEC][i % WC_VEC];
             const bool is_row = (there >> i & 1u) && key <= width;
             const bool ends = join_look(slots[i], key, value, is_row, sum, pairs);
@@ -203,21 +209,13 @@ WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
     const uint32_t mask = (uint32_t)p.slots.mask, width = (uint32_t)p.slots.width;
     uint64_t sum = 0;
     uint32_t pairs = 0;
-    constexpr int ITEMS = LINEAR_ROWS * WC_VEC;
-    typedef uint32_t Rows[LINEAR_ROWS][WC_VEC];
-    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0, [&](Rows& keys, Rows& values, uint32_t open) {
-        uint32_t at[ITEMS];
-        uint4 slots[ITEMS];
-        // Every key has a pair of its own to look at, also one that no row has.
+    wc_each_pair<LINEAR_ROWS>(p.keys, p.values, p.n, p.aligned != 0,
+                              [&](LinearRows& keys, LinearRows& values, uint32_t open) {
+        uint32_t at[LINEAR_ITEMS];
+        uint4 slots[LINEAR_ITEMS];
+        join_ask<false>(p.slots, table, keys, at, slots);
 #pragma unroll
-        for (int i = 0; i < ITEMS; ++i) {
-            uint32_t& key = keys[i / WC_VEC][i % WC_VEC];
-            key = wc_relative(p.slots, key);
-            at[i] = wc_home(p.slots, key);
-            slots[i] = join_load<false>(table + at[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < ITEMS; ++i) {
+        for (int i = 0; i < LINEAR_ITEMS; ++i) {
             const uint32_t key = keys[i / WC_VEC][i % WC_VEC];
             const bool is_row = (open >> i & 1u) && key <= width;
             if (!is_row || join_look(slots[i], key, values[i / WC_VEC][i % WC_VEC], is_row, sum, pairs)) {
@@ -229,7 +227,7 @@ WC_DEVICE void join_probe_linear(const JoinProbeParams& p) {
             const uint32_t next = open & (0u - open);
             uint32_t key = 0, value = 0, place = 0;
 #pragma unroll
-            for (int i = 0; i < ITEMS; ++i) {
+            for (int i = 0; i < LINEAR_ITEMS; ++i) {
                 if (next != 1u << i) continue;
                 key = keys[i / WC_VEC][i % WC_VEC];
                 value = values[i / WC_VEC][i % WC_VEC];
