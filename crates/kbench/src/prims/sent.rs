@@ -16,8 +16,8 @@ use super::hashed::{Failure, floats, room, scratch, taken, word};
 use super::project::{A, B};
 use super::{Bench, project};
 
-/// Rows of a chunk at most.
-const CHUNK_ROWS: u64 = 1 << 24;
+/// Chunks of a column.
+const CHUNKS: u64 = 32;
 /// Items of a chunk's selection that are compared at most.
 const SAMPLE: u64 = 1 << 20;
 /// Items below it are selected.
@@ -65,8 +65,8 @@ struct Sent {
 impl Sent {
     /// First rows and lengths of all chunks.
     fn chunks(&self) -> Vec<(u64, u64)> {
-        let starts = (0..self.n).step_by(CHUNK_ROWS as usize);
-        starts.map(|from| (from, CHUNK_ROWS.min(self.n - from))).collect()
+        let rows = self.n.div_ceil(CHUNKS);
+        (0..self.n).step_by(rows as usize).map(|from| (from, rows.min(self.n - from))).collect()
     }
 
     /// Milliseconds of the median of some runs; `work` puts a chunk's kernels on a stream, with the chunk's number.
@@ -107,7 +107,7 @@ impl Sent {
 
     /// Two rooms for a chunk of each column.
     fn rooms(&self, bench: &Bench<'_>, columns: usize) -> Result<[Vec<DeviceSlice>; 2], GpuError> {
-        let len = CHUNK_ROWS.min(self.n);
+        let len = self.n.div_ceil(CHUNKS);
         let rooms = || (0..columns).map(|_| room(&bench.device, Element::F32, len)).collect::<Result<Vec<_>, _>>();
         Ok([rooms()?, rooms()?])
     }
@@ -177,5 +177,23 @@ impl Sent {
             "bytes_per_second": bytes as f64 / ms * 1e3,
         });
         bench.add(case, ms, bytes, bytes as f64 / predicted_ms * 1e3, more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::{Device, EmulatorOptions};
+
+    use super::*;
+    use crate::prims::{PrimitiveArgs, Unheard};
+
+    #[test]
+    fn chunks_give_what_resident_columns_give() {
+        let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
+        let (arguments, mut unheard) = (PrimitiveArgs::small(15, &[]), Unheard);
+        let mut bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
+        run(&mut bench).unwrap();
+        assert_eq!(bench.results.len(), 3);
+        assert!(bench.results.iter().all(|result| result["chunks"] == CHUNKS));
     }
 }

@@ -3,8 +3,8 @@
 use warpcube_gpu::prims::topk::{Algorithm, TopK, TopKSpec};
 use warpcube_gpu::prims::{
     Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, HashJoin, Histogram, HistogramBins, JoinSpec, JoinStrategy,
-    KeyRange, Merge, Pairs, PartitionBy, RadixOrder, RadixPartition, RadixSort, Records, RunLengthEncode, Search,
-    SearchMethod, SearchSide, SegmentedSort,
+    KeyRange, Merge, Nulls, Pairs, PartitionBy, RadixAlgorithm, RadixOrder, RadixPartition, RadixSort, RadixTuning,
+    Records, RunLengthEncode, Search, SearchMethod, SearchSide, SegmentedSort, Sort, SortColumn, SortKey, Unique,
 };
 
 use super::super::hashed::Failure;
@@ -15,7 +15,7 @@ const SEGMENT: u64 = 1000;
 const RUN: u64 = 16;
 /// Keys that are searched for, and the length of a top-k.
 const SEARCHED: u64 = 1 << 20;
-const K: u64 = 100;
+const K: u64 = 32;
 /// Keys of the join, and groups.
 const FEW: u64 = 1000;
 
@@ -31,13 +31,37 @@ pub(super) fn histogram(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
 pub(super) fn radix_sort(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
     let keys = large.keys()?;
     let [sorted, other] = [large.room(Element::U32, large.n)?, large.room(Element::U32, large.n)?];
-    let sort = RadixSort::new(&large.bench.device, Element::U32, None)?;
-    let memory = large.scratch(sort.scratch_bytes(large.n))?;
     let (expected, order) = (large.hash(&keys, large.n)?, RadixOrder::of(Element::U32, false));
     let [input, output, third] = [&keys, &sorted, &other].map(|keys| Records { keys, values: None });
-    let ms = large
-        .time(&[&keys, &sorted, &other], &memory, |work| sort.launch(work, input, output, third, &order, &memory))?;
-    large.check("large_sorted", large.n, Given { input: Some(&sorted), ..Given::default() }, expected)?;
+    let mut ms = 0.0;
+    for algorithm in [RadixAlgorithm::Msd, RadixAlgorithm::Lsd] {
+        let device = large.bench.device.clone();
+        let tuning = RadixTuning::of(device.info().shared_memory_per_block, Element::U32, None);
+        let sort = RadixSort::with_algorithm(&device, Element::U32, None, algorithm, tuning)?;
+        let memory = large.scratch(sort.scratch_bytes(large.n))?;
+        large.bench.stream.fill(sorted.buffer(), 0, 0, sorted.buffer().bytes())?;
+        let slices = [&keys, &sorted, &other];
+        ms = large.time(&slices, &memory, |work| sort.launch(work, input, output, third, &order, &memory))?;
+        large.check("large_sorted", large.n, Given { input: Some(&sorted), ..Given::default() }, expected)?;
+    }
+    Ok(ms)
+}
+
+pub(super) fn sort(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
+    // Every 16th row has a key, the others have NULL.
+    let (keys, valid) = (large.keys()?, large.made("large_flags", Element::U8, large.n, 0)?);
+    let rows = large.room(Element::U64, large.n)?;
+    let column = SortColumn { nulls: Nulls::Last, ..SortColumn::of(Element::U32) };
+    let sort = Sort::new(&large.bench.device, &[column], Element::U64)?;
+    let memory = large.scratch(sort.scratch_bytes(large.n))?;
+    let key = SortKey { values: &keys, valid: Some(&valid) };
+    let ms = large.time(&[&keys, &valid, &rows], &memory, |work| sort.launch(work, &[key], &rows, &memory))?;
+    large.check(
+        "large_sorted_rows",
+        large.n,
+        Given { input: Some(&keys), wide: Some(&rows), ..Given::default() },
+        0,
+    )?;
     Ok(ms)
 }
 
@@ -100,6 +124,18 @@ pub(super) fn ordered(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
     let last = n - (expected - 1) * RUN;
     let given = Given { words: Some(&out), wide: Some(&counts), other: last, ..Given::default() };
     large.check("large_encoded", expected, given, 0)?;
+    Ok(ms)
+}
+
+pub(super) fn unique(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
+    let (n, keys) = (large.n, large.made("large_runs", Element::U32, large.n, RUN)?);
+    let (out, runs) = (large.room(Element::U32, n.div_ceil(RUN))?, large.room(Element::U64, 1)?);
+    let unique = Unique::new(&large.bench.device, Element::U32)?;
+    let memory = large.scratch(unique.scratch_bytes(n))?;
+    let ms = large.time(&[&keys, &out, &runs], &memory, |work| unique.launch(work, &keys, &out, &runs, &memory))?;
+    large.expect("the runs", &runs, 0, n.div_ceil(RUN))?;
+    // Keys of runs are their numbers.
+    large.check("large_merged", n.div_ceil(RUN), Given { input: Some(&out), ..Given::default() }, 0)?;
     Ok(ms)
 }
 
@@ -172,14 +208,18 @@ pub(super) fn hash_group_by(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
 pub(super) fn top_k(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
     let keys = large.keys()?;
     let [out, rows] = [large.room(Element::U32, K)?, large.room(Element::U64, K)?];
-    let top = TopK::new(&large.bench.device, &TopKSpec::new(Element::U32, K, Algorithm::Threshold))?;
-    let memory = large.scratch(top.scratch_bytes(large.n))?;
-    let ms = large.time(&[&keys, &out, &rows], &memory, |work| top.launch(work, &keys, &out, &rows, &memory))?;
-    let given = Given { input: Some(&keys), words: Some(&out), wide: Some(&rows), ..Given::default() };
-    large.check("large_top", K, given, 0)?;
-    // Keys are distinct: all but the k wanted ones are below the last of these.
-    let last = large.word32(&out, K - 1)?;
-    let given = Given { input: Some(&keys), other: last, ..Given::default() };
-    large.check("large_below", large.n, given, large.n - K)?;
+    let mut ms = 0.0;
+    for algorithm in Algorithm::ALL.into_iter().rev() {
+        let top = TopK::new(&large.bench.device, &TopKSpec::new(Element::U32, K, algorithm))?;
+        let memory = large.scratch(top.scratch_bytes(large.n))?;
+        large.bench.stream.fill(out.buffer(), 0, 0, out.buffer().bytes())?;
+        ms = large.time(&[&keys, &out, &rows], &memory, |work| top.launch(work, &keys, &out, &rows, &memory))?;
+        let given = Given { input: Some(&keys), words: Some(&out), wide: Some(&rows), ..Given::default() };
+        large.check("large_top", K, given, 0)?;
+        // Keys are distinct: all but the k wanted ones are below the last of these.
+        let last = large.word32(&out, K - 1)?;
+        let given = Given { input: Some(&keys), other: last, ..Given::default() };
+        large.check("large_below", large.n, given, large.n - K)?;
+    }
     Ok(ms)
 }

@@ -1,5 +1,5 @@
-//! Every primitive over more than 2^31 rows: cases `large/<primitive>` of 2^31 + 12,345 rows, verified. They run if
-//! they are asked for by name.
+//! Every primitive over more than 2^31 rows: cases `large/<primitive>` of 2^31 + 12,345 rows, verified by each of its
+//! algorithms or strategies, of which the last is measured. They run if they are asked for by name.
 
 mod checks;
 mod keys;
@@ -131,7 +131,7 @@ impl Large<'_, '_> {
 /// A case: its name, bytes read and written for each row, and the run, which gives milliseconds.
 type Case = (&'static str, [u64; 2], fn(&mut Large<'_, '_>) -> Result<f64, Failure>);
 
-const CASES: [Case; 20] = [
+const CASES: [Case; 22] = [
     ("reduce", [4, 0], rows::reduce),
     ("scan", [4, 8], rows::scan),
     ("segmented_reduce", [4, 0], rows::segmented_reduce),
@@ -144,10 +144,12 @@ const CASES: [Case; 20] = [
     ("scatter", [8, 4], rows::scatter),
     ("histogram", [4, 0], keys::histogram),
     ("radix_sort", [20, 16], keys::radix_sort),
+    ("sort", [5, 8], keys::sort),
     ("segmented_sort", [20, 16], keys::segmented_sort),
     ("merge", [4, 4], keys::merge),
     ("search", [0, 0], keys::search),
     ("ordered", [4, 0], keys::ordered),
+    ("unique", [4, 0], keys::unique),
     ("radix_partition", [12, 8], keys::radix_partition),
     ("hash_join", [8, 0], keys::hash_join),
     ("hash_group_by", [8, 0], keys::hash_group_by),
@@ -173,4 +175,21 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         large.bench.add(&case, ms, bytes, bytes as f64 / floor_ms * 1e3, json!({"rows": n}));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_gpu::{Device, EmulatorOptions};
+
+    use super::*;
+    use crate::prims::{PrimitiveArgs, Unheard};
+
+    #[test]
+    fn every_case_is_verified_over_few_rows() {
+        let device = Device::emulated(EmulatorOptions::default(), 512 << 20).unwrap();
+        let (arguments, mut unheard) = (PrimitiveArgs::small(10, &["large"]), Unheard);
+        let mut bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
+        run(&mut bench).unwrap();
+        assert_eq!(bench.results.len(), CASES.len());
+    }
 }
