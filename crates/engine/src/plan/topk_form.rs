@@ -38,7 +38,8 @@ const THRESHOLD_LAUNCHES: f64 = 17.0;
 const SAVED_MS_MIN: f64 = 0.1;
 /// Share of the peak bandwidth that kernels reach.
 const BANDWIDTH_SHARE: f64 = 0.95;
-/// Bytes of shared memory that a multiprocessor moves a second: 128 a cycle at 1.75 GHz.
+/// Bytes of shared memory that a multiprocessor moves a second, and instructions of lanes that it issues: 128 a cycle at
+/// 1.75 GHz.
 const SHARED_BANDWIDTH: f64 = 2.24e11;
 
 /// The sample of the threshold form.
@@ -210,6 +211,7 @@ impl Question<'_> {
         Machine {
             read_bandwidth: peak_bandwidth * BANDWIDTH_SHARE,
             shared_bandwidth: f64::from(multiprocessors) * SHARED_BANDWIDTH,
+            issue: f64::from(multiprocessors) * SHARED_BANDWIDTH,
             shared_bytes: shared_memory_per_block,
             ..Machine::H200
         }

@@ -134,12 +134,15 @@ impl JoinSpec {
         }
     }
 
-    /// Milliseconds that the probes' bytes need. A part of a partitioned table is as large as two partitions, of which
-    /// one ends while the next begins.
+    /// Milliseconds that the probes need. A part of a partitioned table is as large as two partitions, of which one ends
+    /// while the next begins; each of its sectors comes from device memory once.
     pub fn probe_ms(&self, rates: &DeviceRates, strategy: JoinStrategy) -> f64 {
         let (rows, streamed) = (self.probe_rows as f64, 8.0 * self.probe_rows as f64);
         let (parts, before_ms) = match strategy.is_partitioned() {
-            true => (PARTITIONS as f64 / 2.0, rates.partition_ms(self.probe_rows)),
+            true => {
+                let table_ms = rates.first_reads_ms(self.table_bytes(strategy) as f64);
+                (PARTITIONS as f64 / 2.0, rates.partition_ms(self.probe_rows) + table_ms)
+            }
             false => (1.0, 0.0),
         };
         // A partitioned table is not copied to shared memory: blocks walk over all partitions.
@@ -441,5 +444,41 @@ mod tests {
         // A limit of memory leaves tables out.
         let (strategy, _, reason) = sparse.choose(&H200, 200 << 20);
         assert!(!strategy.is_direct(), "{reason}");
+    }
+
+    /// Milliseconds of 2^28 probes in bench/results/primitives-h200.json (2026-11-25) of tables of 2^log slots' bytes
+    /// and of values for as many dense keys: all match, or a tenth.
+    #[test]
+    fn probes_are_predicted_within_a_fifth() {
+        use JoinStrategy::{DirectAddress, PartitionedDirectAddress, PartitionedLinearProbing};
+        let measured = [
+            (14, DirectAddress, [0.479, 0.479]),
+            (20, DirectAddress, [1.001, 0.506]),
+            (21, DirectAddress, [1.702, 0.536]),
+            (26, DirectAddress, [1.893, 0.547]),
+            (28, DirectAddress, [3.946, 0.813]),
+            (30, DirectAddress, [6.335, 0.995]),
+            (24, PartitionedLinearProbing, [3.671, 4.282]),
+            (25, PartitionedLinearProbing, [3.845, 4.404]),
+            (27, PartitionedLinearProbing, [4.037, 4.560]),
+            (29, PartitionedLinearProbing, [4.391, 5.179]),
+            (30, PartitionedLinearProbing, [5.502, 6.387]),
+            (24, PartitionedDirectAddress, [2.464, 2.722]),
+            (27, PartitionedDirectAddress, [3.315, 2.782]),
+            (30, PartitionedDirectAddress, [3.867, 2.850]),
+        ];
+        for (log, strategy, both) in measured {
+            for (match_share, ms) in [1.0, 0.1].into_iter().zip(both) {
+                let build_rows = 1u64 << (log - 4);
+                let range = match strategy.is_direct() {
+                    true => KeyRange { least: 0, most: build_rows as u32 - 1 },
+                    false => KeyRange { least: 1, most: u32::MAX },
+                };
+                let spec = JoinSpec { range, build_rows, probe_rows: 1 << 28, match_share };
+                let predicted = spec.probe_ms(&H200, strategy);
+                let ratio = ms / predicted;
+                assert!((1.0 / 1.2..1.2).contains(&ratio), "{strategy:?}, 2^{log}, {match_share}: {ms}, {predicted}");
+            }
+        }
     }
 }

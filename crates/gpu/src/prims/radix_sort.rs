@@ -238,7 +238,7 @@ pub struct RadixSort {
     pass: Kernel,
     copy: Kernel,
     /// What sorts the bins of the most significant digit, where that comes first.
-    bins: Option<SegmentedSort>,
+    bins: Option<Box<SegmentedSort>>,
 }
 
 /// How the output of a sort lies to its input, `FORM_` of the kernels.
@@ -325,7 +325,7 @@ impl RadixSort {
     ) -> Result<RadixSort> {
         let sort = RadixSort::with_tuning(device, key, payload, tuning)?;
         let bins = SegmentedSort::with_tuning(device, key, payload, Element::U64, bins)?;
-        Ok(RadixSort { bins: Some(bins), ..sort })
+        Ok(RadixSort { bins: Some(Box::new(bins)), ..sort })
     }
 
     /// Type of the keys.

@@ -1,11 +1,12 @@
-//! The roofline: the time that an operator's bytes need on a device, by the rates of the levels that they come from.
+//! The roofline: the time that an operator's bytes need on a device, by the rates of the levels that they come from, and
+//! the time that its instructions need where these take longer.
 //!
 //! Formulas are those of Shanbhag's thesis, chapters 3.6 (project, select, join, sort) and 4.6 (top-k, in
 //! [`crate::prims::topk::predict_ms`]); those of hash aggregation follow the same way. Rates are measured, never taken
 //! from a datasheet. Times are milliseconds.
 
 use super::radix_sort::RadixAlgorithm;
-use super::tuning::Measured;
+use super::tuning::{Measured, on_h200};
 
 /// Bytes that a random access moves.
 const SECTOR_BYTES: f64 = 32.0;
@@ -13,6 +14,11 @@ const SECTOR_BYTES: f64 = 32.0;
 /// where there is none: a chain of states over the rows that overflow a pair.
 const MATCH_LOADS: f64 = 1.18;
 const MISS_LOADS: f64 = 1.63;
+/// Instructions of a probe of linear probing: a row, and a pair of slots that it looks at. Behind the first pair of a
+/// table in shared memory rows are collected; elsewhere the lanes of a warp wait for its longest probe.
+const PROBE_ROW: Measured<f64> = on_h200!(16.0, "2026-11-25", "2^28 probes of 8 to 128 KB in 0.75 and 0.96 ms");
+const PROBE_QUEUED: Measured<f64> = on_h200!(57.0, "2026-11-25", "the same, of 1.18 and 1.59 pairs in the mean");
+const PROBE_DIVERGED: Measured<f64> = on_h200!(121.0, "2026-11-25", "2^28 probes of 256 KB in 1.37 and 2.04 ms");
 
 /// What a device can do, in bytes a second where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +47,10 @@ pub struct DeviceRates {
     pub shared_adds: Measured<f64>,
     /// Bytes a second of shared memory, all multiprocessors together.
     pub shared: Measured<f64>,
+    /// Instructions of lanes issued a second, all multiprocessors together.
+    pub issue: Measured<f64>,
+    /// Cycles of a multiprocessor a second.
+    pub clock: Measured<f64>,
     /// Bytes of a table that a block copies to shared memory, at most.
     pub shared_bytes: Measured<usize>,
     /// Rows of keys and values moved to 256 partitions, bytes read and written together.
@@ -123,33 +133,52 @@ impl DeviceRates {
         self.stream_ms((rows * row_bytes as u64) as f64, (runs * run_bytes as u64) as f64)
     }
 
-    /// Random reads of a table, a sector each; beside them `streamed` bytes are read one after the other. What is
-    /// cached is bound by the slower of the two, and a part of it comes from the cache above; device memory serves one
-    /// after the other (thesis, 3.6.3).
+    /// Milliseconds that so many instructions of lanes need.
+    pub fn issue_ms(&self, instructions: f64) -> f64 {
+        instructions / self.issue.value * 1e3
+    }
+
+    /// Random reads of a table, a sector each; beside them `streamed` bytes are read one after the other. What the L1
+    /// cache has not comes from the L2 cache, as columns do; device memory serves one after the other (thesis, 3.6.3).
     pub fn probe_ms(&self, probes: f64, table_bytes: f64, streamed: f64) -> f64 {
-        let streamed_ms = streamed / self.read.value * 1e3;
-        let sectors = probes * SECTOR_BYTES;
-        let l2_ms = sectors / self.l2_sectors.value * 1e3;
         match self.level(table_bytes) {
-            CacheLevel::Shared => streamed_ms.max(probes / self.shared_words.value * 1e3),
-            CacheLevel::L2 => streamed_ms.max((1.0 - (self.l1_bytes.value / table_bytes).min(1.0)) * l2_ms),
-            CacheLevel::Device => {
-                let cached = self.l2_bytes.value / table_bytes;
-                let device_ms = sectors / self.device_sectors.value * 1e3;
-                streamed_ms + cached * l2_ms + (1.0 - cached) * device_ms
-            }
+            CacheLevel::Shared => (streamed / self.read.value).max(probes / self.shared_words.value) * 1e3,
+            _ => self.cached_ms(probes, probes, table_bytes, streamed),
         }
+    }
+
+    /// Loads of a table that is not in shared memory, from so many sectors.
+    fn cached_ms(&self, loads: f64, sectors: f64, table_bytes: f64, streamed: f64) -> f64 {
+        let streamed_s = streamed / self.read.value;
+        let l2_s = |loads: f64| loads * SECTOR_BYTES / self.l2_sectors.value;
+        if self.level(table_bytes) != CacheLevel::Device {
+            let missed = 1.0 - (self.l1_bytes.value / table_bytes).min(1.0);
+            return streamed_s.max(l2_s(missed * loads) + streamed / self.l2_sectors.value) * 1e3;
+        }
+        let cached = self.l2_bytes.value / table_bytes;
+        let device_s = (1.0 - cached) * sectors * SECTOR_BYTES / self.device_sectors.value;
+        (streamed_s + l2_s(cached * loads) + device_s) * 1e3
+    }
+
+    /// The sectors of a table, each from device memory once, in any order: what partitioned probes read of it.
+    pub fn first_reads_ms(&self, table_bytes: f64) -> f64 {
+        table_bytes / self.device_sectors.value * 1e3
     }
 
     /// Probes of a table of linear probing, of which a share matches, beside `streamed` bytes. A probe loads pairs of
     /// slots until it ends; every other pair lies in the sector of the one before.
     pub fn linear_probe_ms(&self, probes: f64, match_share: f64, table_bytes: f64, streamed: f64) -> f64 {
         let loads = match_share * MATCH_LOADS + (1.0 - match_share) * MISS_LOADS;
+        let issued = |pair: Measured<f64>| self.issue_ms(probes * (PROBE_ROW.value + loads * pair.value));
         match self.level(table_bytes) {
             CacheLevel::Shared => {
-                (streamed / self.read.value * 1e3).max(probes * loads / self.shared_pairs.value * 1e3)
+                let bytes_s = (streamed / self.read.value).max(probes * loads / self.shared_pairs.value);
+                (bytes_s * 1e3).max(issued(PROBE_QUEUED))
             }
-            _ => self.probe_ms(probes * (1.0 + (loads - 1.0) / 2.0), table_bytes, streamed),
+            _ => {
+                let sectors = probes * (1.0 + (loads - 1.0) / 2.0);
+                self.cached_ms(probes * loads, sectors, table_bytes, streamed).max(issued(PROBE_DIVERGED))
+            }
         }
     }
 
@@ -173,12 +202,6 @@ impl DeviceRates {
     }
 }
 
-macro_rules! on_h200 {
-    ($value:expr, $date:literal, $figure:literal) => {
-        Measured { value: $value, device: "NVIDIA H200", date: $date, figure: $figure }
-    };
-}
-
 /// One H200, 141 GB.
 pub const H200: DeviceRates = DeviceRates {
     read: on_h200!(4.55e12, "2026-11-23", "4.55 TB/s, sums of plain columns of 2 GB"),
@@ -187,12 +210,14 @@ pub const H200: DeviceRates = DeviceRates {
     device_sectors: on_h200!(1.36e12, "2026-11-23", "2^28 words of 8 bytes from 1 to 4 GB in 6.10 to 6.47 ms"),
     l2_sectors: on_h200!(5.2e12, "2026-11-23", "2^28 words of 8 bytes from 4 to 16 MB in 1.65 ms"),
     l2_adds: on_h200!(3.4e12, "2026-11-23", "2^28 additions to words of 8 bytes of 1 to 16 MB in 2.53 ms"),
-    l1_bytes: on_h200!(64e3, "2026-11-23", "joins with 256 KB and 512 KB of values in 1.01 and 1.71 ms"),
-    l2_bytes: on_h200!(32e6, "2026-11-23", "random reads of 32 MiB miss first: 1.91 ms, and 3.28 of 64 MiB"),
+    l1_bytes: on_h200!(170e3, "2026-11-25", "joins with 256 KB and 512 KB of values in 1.00 and 1.70 ms"),
+    l2_bytes: on_h200!(44e6, "2026-11-23", "2^28 words from 64 MiB in 3.28 ms: two thirds of them at 1.65 ms for all"),
     shared_words: on_h200!(1.32e12, "2026-11-23", "2^28 words of 8 bytes from 8 to 128 KB in 0.20 ms"),
     shared_pairs: on_h200!(7.9e11, "2026-11-25", "2^28 pairs of 16 bytes from 8 to 128 KB in 0.34 ms"),
     shared_adds: on_h200!(1.8e12, "2026-11-23", "2^28 additions to words of 4 bytes of 4 to 64 KB in 0.149 ms"),
     shared: on_h200!(2.95e13, "2026-11-23", "132 multiprocessors of 128 bytes a cycle at 1.75 GHz"),
+    issue: on_h200!(2.957e13, "2026-11-25", "132 multiprocessors of 4 x 32 lanes a cycle at 1.75 GHz"),
+    clock: on_h200!(1.75e9, "2026-11-25", "the clock under load"),
     shared_bytes: on_h200!(227 << 10, "2026-11-23", "the most that a block is given"),
     partition: on_h200!(2.75e12, "2026-11-23", "2^28 rows of 20 bytes in all in 1.95 ms"),
     sent: on_h200!(5.53e10, "2026-11-23", "1 GiB in 19.4 ms"),
@@ -224,6 +249,34 @@ mod tests {
         assert_eq!(H200.level(8192.0), CacheLevel::Shared);
         assert_eq!(H200.level(1e6), CacheLevel::L2);
         assert_eq!(H200.level(1e9), CacheLevel::Device);
+    }
+
+    /// Linear probing as bench/results/primitives-h200.json has it (2026-11-25): tables, and milliseconds of 2^28
+    /// probes that match all, and by a tenth.
+    #[test]
+    fn linear_probing_is_predicted_within_a_fifth() {
+        let probes = 2f64.powi(28);
+        let measured = [
+            (13, 0.757, 0.945),
+            (15, 0.744, 0.957),
+            (17, 0.756, 0.973),
+            (18, 1.367, 2.041),
+            (19, 1.669, 2.214),
+            (20, 1.891, 2.409),
+            (22, 2.154, 2.628),
+            (24, 2.205, 2.737),
+            (25, 2.448, 3.044),
+            (26, 3.826, 4.470),
+            (27, 5.542, 6.259),
+            (28, 6.581, 7.328),
+            (30, 7.386, 8.385),
+        ];
+        for (log, all, tenth) in measured {
+            for (share, ms) in [(1.0, all), (0.1, tenth)] {
+                let predicted = H200.linear_probe_ms(probes, share, 2f64.powi(log), 8.0 * probes);
+                assert!((1.0 / 1.2..1.2).contains(&(ms / predicted)), "2^{log}, {share}: {ms} and {predicted}");
+            }
+        }
     }
 
     #[test]

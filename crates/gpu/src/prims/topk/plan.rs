@@ -328,17 +328,8 @@ impl Shapes {
 
     /// Blocks of heaps that are resident at once.
     pub(super) fn heap(&self, spec: &TopKSpec) -> LaunchShape {
-        let threads = heap_threads(spec);
-        let shared = match spec.algorithm {
-            Algorithm::HeapShared => threads as usize * spec.k as usize * (self.rank_bytes + HEAP_STEP_BYTES),
-            _ => 0,
-        };
-        let resident = (self.shared_bytes_max / shared.max(1)).clamp(1, 1024 / threads as usize) as u32;
-        LaunchShape {
-            grid: self.multiprocessors * resident,
-            block: threads,
-            shared_bytes: (shared + HEAP_HEAD_BYTES) as u32,
-        }
+        let (resident, shared_bytes) = heaps_resident(spec, self.shared_bytes_max);
+        LaunchShape { grid: self.multiprocessors * resident, block: heap_threads(spec), shared_bytes }
     }
 
     /// Candidates that the heaps of all threads hold.
@@ -366,8 +357,21 @@ pub(super) fn k_max(spec: &TopKSpec, shared_bytes_max: usize) -> u64 {
 pub(super) const HEAP_STEP_BYTES: usize = 4;
 /// Shared memory of a block beside its heaps.
 const HEAP_HEAD_BYTES: usize = 16;
+/// Shared memory that the device takes for itself in each block.
+const RESERVED_BYTES: usize = 1024;
 /// Longest list of a thread: from some 40 slots of 32-bit keys on they are in local memory.
 const HEAP_REGISTERS_MAX: u64 = 64;
+
+/// Blocks of heaps that a multiprocessor runs beside each other, and the shared memory of each.
+pub(super) fn heaps_resident(spec: &TopKSpec, shared_bytes_max: usize) -> (u32, u32) {
+    let threads = heap_threads(spec) as usize;
+    let heaps = match spec.algorithm {
+        Algorithm::HeapShared => threads * spec.k as usize * (spec.element.bytes() + HEAP_STEP_BYTES),
+        _ => 0,
+    };
+    let (bytes, most) = (heaps + HEAP_HEAD_BYTES, shared_bytes_max + RESERVED_BYTES);
+    ((most / (bytes + RESERVED_BYTES)).clamp(1, 1024 / threads) as u32, bytes as u32)
+}
 
 /// Threads of a block of heaps: as many heaps of k as fit beside each other, in one block or more.
 pub(super) fn heap_threads(spec: &TopKSpec) -> u32 {
