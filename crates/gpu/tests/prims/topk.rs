@@ -46,7 +46,7 @@ fn holds<K: Key>(rig: &mut Rig, top: &TopK, keys: &[K], before: usize) -> Result
     check(keys, top.spec().k, top.spec().order, top.spec().ties, &out_keys, &out_rows)
 }
 
-/// The distributions of issue 20 for floats.
+/// Distributions of floats: the paper's, and special values.
 fn floats(n: usize) -> Vec<(&'static str, Vec<f32>)> {
     let uniform: Vec<f32> = (0..n as u64).map(|i| (mix(i) >> 40) as f32 / (1 << 24) as f32).collect();
     let mut ascending = uniform.clone();

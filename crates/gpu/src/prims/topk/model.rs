@@ -186,7 +186,7 @@ mod tests {
         let gains = levels.windows(2).map(|pair| pair[1] <= pair[0]).collect::<Vec<_>>();
         assert_eq!(gains, [true, true, false, true, true, true, true], "{levels:?}");
         assert!(levels[7] < levels[0] / 10.0);
-        // The target of issue 20.
+        // What is asked of the default.
         assert!(ms(256, Algorithm::Threshold).unwrap() < 0.55);
         assert!(ms(1 << 20, Algorithm::Threshold).unwrap() < 0.7);
     }
