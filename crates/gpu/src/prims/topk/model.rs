@@ -180,12 +180,12 @@ mod tests {
         assert_eq!(ms(2048, Algorithm::HeapShared), None);
         // Sort and choose takes the same time for all k, and more than any selection.
         let sort = |k| ms(k, Algorithm::SortAndChoose).unwrap();
-        assert!(sort(1) == sort(1 << 20) && sort(1) > 5.0 * ms(1 << 20, Algorithm::RadixSelect).unwrap());
+        assert!(sort(1) == sort(1 << 20) && sort(1) > 4.0 * ms(1 << 20, Algorithm::RadixSelect).unwrap());
         // Each optimisation brings something, but that several distances at once meet in banks until padding.
         let levels = BitonicLevel::ALL.map(|level| ms(32, Algorithm::Bitonic(level)).unwrap());
         let gains = levels.windows(2).map(|pair| pair[1] <= pair[0]).collect::<Vec<_>>();
         assert_eq!(gains, [true, true, false, true, true, true, true], "{levels:?}");
-        assert!(levels[7] < levels[0] / 10.0);
+        assert!(levels[7] < levels[0] / 7.0);
         // What is asked of the default.
         assert!(ms(256, Algorithm::Threshold).unwrap() < 0.55);
         assert!(ms(1 << 20, Algorithm::Threshold).unwrap() < 0.7);
